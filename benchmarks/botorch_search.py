@@ -23,7 +23,7 @@ from botorch.utils.multi_objective.pareto import is_non_dominated
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from nas.samplers import Proposer, Situation
+from nas.samplers import Proposer, SearchState
 from nas.samplers.encoding import Coordinates
 from results.stats.gaussian_process import Array, Indices
 
@@ -37,7 +37,7 @@ SAMPLES, STEPS = 64, 75
 class NoisyHypervolume(Proposer):
     """The candidate with the greatest expected improvement of the noisy hypervolume; nothing is trained twice."""
 
-    def propose(self, situation: Situation) -> int:
+    def propose(self, situation: SearchState) -> int:
         """Choose by the model, or at random while too little is known."""
         random = np.random.default_rng(situation.seed)
         tried = situation.tried

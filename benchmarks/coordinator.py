@@ -25,12 +25,12 @@ from optuna.trial import create_trial
 
 from benchmarks.form import Figure, main
 from nas.engine.plan import SearchPlan
-from nas.engine.request import Asked, ask_search
+from nas.engine.request import SearchRequest, build_request
 from nas.engine.scheduler import Scheduler
 from nas.evaluation.job import EvaluationJob, blank_row
 from nas.samplers import BudgetSampler
 from nas.samplers.registry import DEFAULT
-from nas.store.leases import claims_in
+from nas.store.leases import leases_in
 from nas.store.optuna_study import open_storage, open_study
 from nas.store.store import Store
 from results.records.row import Row
@@ -75,16 +75,16 @@ def made_up(row: Row) -> Row:
     return replace(row, status="complete", error=None, metrics=metrics, test=metrics, curve=curve, costs=costs)
 
 
-def asked(sampler: str) -> Asked:
+def asked(sampler: str) -> SearchRequest:
     """A search in a space of 16,128 architectures."""
     heads = ",".join(map(str, range(1, 49)))
-    return ask_search(
+    return build_request(
         "digits-vit", "joint", "", [f"heads={heads}"], (), "accuracy,flops",
         preset="smoke", settings="", seed=0, sampler=sampler, data=None,
     )  # fmt: skip
 
 
-def fill(folder: Path, size: int, search: Asked) -> str:
+def fill(folder: Path, size: int, search: SearchRequest) -> str:
     """A store with a study of so many trials that have ended."""
     url = f"sqlite:///{folder}/studies.db"
     store = Store(url, make=True)
@@ -103,12 +103,12 @@ def fill(folder: Path, size: int, search: Asked) -> str:
     return url
 
 
-def ours(url: str, size: int, trials: int, search: Asked) -> float:
+def ours(url: str, size: int, trials: int, search: SearchRequest) -> float:
     """CPU milliseconds a trial of this project's coordinator."""
     store = Store(url, make=True)
     sampler = BudgetSampler(search.members, search.config.sampler)
     study = resumed(url, search, sampler)
-    with claims_in(store) as claims:
+    with leases_in(store) as claims:
         scheduler = Scheduler(store, "s", claims, AtOnce(), [])
         scheduler.run(SearchPlan(study, store, search.config, claims, sampler, size + 1))  # what is read once is read
         plan = SearchPlan(study, store, search.config, claims, sampler, size + 1 + trials)
@@ -117,12 +117,12 @@ def ours(url: str, size: int, trials: int, search: Asked) -> float:
         return (time.process_time() - began) / trials * 1000
 
 
-def resumed(url: str, search: Asked, sampler: BudgetSampler) -> optuna.Study:
+def resumed(url: str, search: SearchRequest, sampler: BudgetSampler) -> optuna.Study:
     """The study, which was made with another sampler: what it holds is the same."""
     return optuna.load_study(study_name="s", storage=open_storage(url), sampler=sampler)
 
 
-def optunas(url: str, trials: int, search: Asked, sampler: BaseSampler) -> float:
+def optunas(url: str, trials: int, search: SearchRequest, sampler: BaseSampler) -> float:
     """CPU milliseconds a trial of Optuna by itself, on a study of the same trials."""
     study = optuna.load_study(study_name="s", storage=url, sampler=sampler)
     space = search.members.space

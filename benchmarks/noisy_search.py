@@ -30,7 +30,7 @@ from benchmarks.form import Figure, main
 from benchmarks.landscapes import LOSSES, Landscape, interacting, landscapes
 from benchmarks.search_efficiency import BUDGETS
 from nas.analysis.simulation import Outcome, simulate
-from nas.samplers import BudgetSampler, Situation
+from nas.samplers import BudgetSampler, SearchState
 from nas.samplers.encoding import Coordinates
 from nas.samplers.registry import DEFAULT
 from nas.samplers.surrogate import Surrogate
@@ -132,7 +132,7 @@ def botorch(landscape: Landscape, noise: float, seed: int) -> Reported:
 class Once(Surrogate):
     """This project's rule, where nothing may have another seed."""
 
-    def propose(self, situation: Situation) -> int:
+    def propose(self, situation: SearchState) -> int:
         """Choose what is new."""
         return super().propose(replace(situation, again=situation.untried[:0]))
 

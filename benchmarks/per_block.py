@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.landscapes import BASE, GAIN
 from nas.budget.bounds import Budget, parse_budget
-from nas.budget.implicit.budget_dp import Programme
+from nas.budget.implicit.budget_dp import BudgetDP
 from results.stats.pareto import hypervolume
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import runs_of
@@ -47,7 +47,7 @@ class LargeLandscape:
         inside: The same, of any architecture.
     """
 
-    feasible: Programme
+    feasible: BudgetDP
     inside: Inside
 
     def measure(self, architecture: Architecture, seed: int) -> tuple[float, float]:
@@ -58,7 +58,7 @@ class LargeLandscape:
 def landscape() -> LargeLandscape:
     """`per-block` around ViT-S, with the topologies that losses are made up for, whatever else is installed."""
     budget = parse_budget([BUDGET])
-    return LargeLandscape(Programme(searched_space(BASE), counts, budget), Inside(budget))
+    return LargeLandscape(BudgetDP(searched_space(BASE), counts, budget), Inside(budget))
 
 
 def searched_space(base: Architecture) -> SearchSpace:
@@ -71,7 +71,7 @@ def searched_space(base: Architecture) -> SearchSpace:
 def seconds_to_count() -> float:
     """CPU seconds until 10^36 members within two bounds, of 16 blocks, are counted and ten of them drawn."""
     random, began = np.random.default_rng(0), time.process_time()
-    members = Programme(searched_space(replace(BASE, depth=16)), counts, parse_budget([DEEP_BUDGET]))
+    members = BudgetDP(searched_space(replace(BASE, depth=16)), counts, parse_budget([DEEP_BUDGET]))
     for _ in range(10):
         members.draw(random)
     assert members.number > 10**36

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from nas.api.show import show
     from nas.api.tournament import tournament
     from nas.report.study import Study
-    from nas.samplers.proposer import Proposer, Situation
+    from nas.samplers.proposer import Proposer, SearchState
     from results.records.row import Row
     from search_spaces.support.errors import Notice, UserError
 
@@ -42,7 +42,7 @@ __all__ = [
     "Notice",
     "Proposer",
     "Row",
-    "Situation",
+    "SearchState",
     "Study",
     "UserError",
     "audit",
@@ -70,7 +70,7 @@ _HOMES = {
     "Notice": "search_spaces.support.errors",
     "Proposer": "nas.samplers.proposer",
     "Row": "results.records.row",
-    "Situation": "nas.samplers.proposer",
+    "SearchState": "nas.samplers.proposer",
     "Study": "nas.report.study",
     "UserError": "search_spaces.support.errors",
 }

@@ -30,7 +30,7 @@ Advanced = Callable[[int, int], None]
 """Called with the optimiser's step and how many there are in all, as often as one likes."""
 
 
-def untold(step: int, steps: int) -> None:
+def no_op(step: int, steps: int) -> None:
     """Tell nobody."""
 
 
@@ -67,4 +67,4 @@ class Run:
     folder: Path | None = None
     start: Mapping[str, Tensor] | None = None
     report: Report = always_continue
-    advanced: Advanced = untold
+    advanced: Advanced = no_op

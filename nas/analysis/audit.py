@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from nas.budget.bounds import Budget, Feasible, parse_budget
-from nas.budget.implicit.budget_dp import Programme
+from nas.budget.implicit.budget_dp import BudgetDP
 from nas.costs.count import cheap_counts
 from nas.environment.paths import dashed
 from nas.evaluation.job import task_of
@@ -45,7 +45,7 @@ REPORTS = (0.1, 0.25, 0.5)
 
 _DRAWN = 500  # members of a large space, of which those spread by cost are taken
 
-Readings = Mapping[Architecture, Sequence[Row]]
+Observations = Mapping[Architecture, Sequence[Row]]
 """Architecture -> the complete Rows of its seeds, in the order of seeds, which are the same of all."""
 
 
@@ -127,7 +127,7 @@ def _keeps(budget: Budget, row: Row) -> bool:
     return budget.allows({name: nan if count is None else count for name, count in asdict(row.costs).items()})
 
 
-def spread_by_cost(task: Task, members: Feasible | Programme, number: int) -> list[Architecture]:
+def spread_by_cost(task: Task, members: Feasible | BudgetDP, number: int) -> list[Architecture]:
     """Members whose FLOPs are spread evenly over their range, on a logarithmic scale: the costliest first.
 
     They are the same ones each time.
@@ -136,14 +136,14 @@ def spread_by_cost(task: Task, members: Feasible | Programme, number: int) -> li
         UserError: There are fewer.
     """
     random = np.random.default_rng(0)
-    if isinstance(members, Programme):
+    if isinstance(members, BudgetDP):
         drawn = range(max(_DRAWN, 2 * number))
         known = [members.space.candidate(members.draw(random)).architecture for _ in drawn]
     else:
         known = [candidate.architecture for candidate in members.candidates]
     known = list(dict.fromkeys(known))
     if len(known) < number:
-        there = "draws from the space gave" if isinstance(members, Programme) else "the space has"
+        there = "draws from the space gave" if isinstance(members, BudgetDP) else "the space has"
         message = f"{there} {len(known)} architectures within the budget, got --architectures {number}."
         raise UserError("infeasible", message, option="--architectures", value=number, most=len(known))
     known = [known[i] for i in random.permutation(len(known))]
@@ -185,7 +185,7 @@ def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[R
     return Audit(title, tuple(records), tuple(resolutions), tuple(rows))
 
 
-def readings_of(rows: Sequence[Row]) -> Readings:
+def readings_of(rows: Sequence[Row]) -> Observations:
     """Architectures with the complete Rows of the same seeds: of the first seeds so many that most Rows are used.
 
     They are LEAST_SEEDS at least, where there are so many.
@@ -195,7 +195,7 @@ def readings_of(rows: Sequence[Row]) -> Readings:
         if row.status == "complete":
             complete.setdefault(row.architecture, {})[row.seed] = row
     seeds = sorted({row.seed for row in rows})
-    found: Readings = {}
+    found: Observations = {}
     for number in range(len(seeds), min(LEAST_SEEDS, len(seeds)) - 1, -1):
         first = seeds[:number]
         whole = {one: [own[seed] for seed in first] for one, own in complete.items() if own.keys() >= {*first}}
@@ -204,7 +204,7 @@ def readings_of(rows: Sequence[Row]) -> Readings:
     return found
 
 
-def of_metric(name: str, of_audit: Readings, others: Mapping[str, Readings]) -> dict[str, Any]:
+def of_metric(name: str, of_audit: Observations, others: Mapping[str, Observations]) -> dict[str, Any]:
     """All that is said of a metric, as a flat record, each number with its standard error (`_se`) beside it.
 
     `reliability` is that of one seed, `levels` how many of these architectures one seed tells apart. Standard
@@ -251,7 +251,7 @@ def resolutions_of(validation: Array, *test: Array, seconds: float | None) -> li
     return records
 
 
-def _splits(name: str, of_audit: Readings) -> tuple[Array, ...]:
+def _splits(name: str, of_audit: Observations) -> tuple[Array, ...]:
     """A metric on validation and, where every Row has it, on test: [A, S] each."""
     validation = _matrix(of_audit, lambda row: row.metrics[name])
     if all(name in row.test for own in of_audit.values() for row in own):
@@ -259,7 +259,7 @@ def _splits(name: str, of_audit: Readings) -> tuple[Array, ...]:
     return (validation,)
 
 
-def _matrix(of_audit: Readings, value: Callable[[Row], float]) -> Array:
+def _matrix(of_audit: Observations, value: Callable[[Row], float]) -> Array:
     return np.array([[value(row) for row in own] for own in of_audit.values()], dtype=float)
 
 

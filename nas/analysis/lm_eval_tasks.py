@@ -19,7 +19,7 @@ from nas.store.store import Store
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import read_record
 from search_spaces.support.errors import Kind, UserError, fields_of, reason_of
-from search_spaces.support.progress import said_if_slow
+from search_spaces.support.progress import status_if_slow
 from tasks.language.data import LanguageSplits
 from tasks.language.hub import ask_the_hub_only_where_it_is
 from tasks.language.task import LanguageTask
@@ -75,7 +75,7 @@ def evaluated(
     Raises:
         UserError: lm-eval is not installed, does not know a task, or cannot have its data.
     """
-    with said_if_slow("loading lm-eval ..."):
+    with status_if_slow("loading lm-eval ..."):
         manager, evaluate = _lm_eval(names, include)
         from tasks.language.scoring import ScoredDecoder
 
@@ -90,7 +90,7 @@ def evaluated(
     assert isinstance(splits, LanguageSplits)
     model = ScoredDecoder(network, splits.tokenizer, task.context, max(1, _LOGITS // (task.context * task.vocabulary)))
     try:
-        with said_if_slow(f"reading {', '.join(names)} ..."):
+        with status_if_slow(f"reading {', '.join(names)} ..."):
             loaded = manager.load(list(names))
         for one in loaded["tasks"].values():  # as lm-eval's own command does
             if one.get_config("num_fewshot") is None:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas.environment.paths import DEFAULT_STORE
-from nas.request.text_checks import check_asked, listed
+from nas.request.text_checks import check_call, listed
 from nas.workers.resources import resources_of
-from search_spaces.support.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, status_if_slow
 
 if TYPE_CHECKING:
     from nas.analysis.audit import Audit
@@ -41,9 +41,9 @@ def audit(
     Raises:
         UserError: What was asked for cannot be, or too few trainings were completed.
     """
-    check_asked(task=task, budget=budget, settings=settings, seeds=seeds, threads=threads, storage=storage)
+    check_call(task=task, budget=budget, settings=settings, seeds=seeds, threads=threads, storage=storage)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
-    with said_if_slow(LOADING):
+    with status_if_slow(LOADING):
         from nas.analysis.audit import audit_of, check_audit, of_other_presets, spread_by_cost, study_of
         from nas.analysis.compare import jobs_of
         from nas.budget.bounds import parse_budget

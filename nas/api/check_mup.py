@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nas.request.text_checks import check_asked
-from search_spaces.support.progress import LOADING, said_if_slow
+from nas.request.text_checks import check_call
+from search_spaces.support.progress import LOADING, status_if_slow
 
 if TYPE_CHECKING:
     from nas.analysis.mup_check import CoordinateCheck
@@ -32,8 +32,8 @@ def check_mup(
         UserError: Widths that cannot be, networks that cannot be built, an optimiser that muP is not of, or a task that
             is not trained on examples.
     """
-    check_asked(task=task, topology=topology, settings=settings, seeds=seeds)
-    with said_if_slow(LOADING):
+    check_call(task=task, topology=topology, settings=settings, seeds=seeds)
+    with status_if_slow(LOADING):
         from nas.analysis.mup_check import checked
         from nas.budget.objectives import names_in
         from nas.evaluation.job import fresh_task, recipe_of
@@ -55,7 +55,7 @@ def check_mup(
     if len(wide) < 2 or wide != sorted({*wide}):
         message = f"--widths are two or more in increasing order, got {','.join(map(str, wide))}."
         raise UserError("out-of-range", message, option="--widths", value=tuple(wide))
-    with said_if_slow(f"training networks of width {wide[0]} to {wide[-1]} ..."):
+    with status_if_slow(f"training networks of width {wide[0]} to {wide[-1]} ..."):
         return checked(of, architecture, recipe, wide, seeds)
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas.environment.paths import DEFAULT_STORE
-from nas.request.text_checks import check_asked, listed
+from nas.request.text_checks import check_call, listed
 from nas.workers.resources import resources_of
-from search_spaces.support.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, status_if_slow
 
 if TYPE_CHECKING:
     from nas.analysis.compare import Comparison
@@ -40,10 +40,10 @@ def compare(
 
     Raises UserError where what was asked for cannot be.
     """
-    check_asked(task=task, topologies=topology, match=match, settings=settings, seeds=seeds, tune_trials=tune_trials,
+    check_call(task=task, topologies=topology, match=match, settings=settings, seeds=seeds, tune_trials=tune_trials,
                 threads=threads, storage=storage, log=log)  # fmt: skip
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
-    with said_if_slow(LOADING):
+    with status_if_slow(LOADING):
         from nas.analysis.compare import Comparison, candidates, costs_of, jobs_of, side_by_side
         from nas.analysis.tune import names_to_tune, recipes_to_try, tuned
         from nas.engine.scheduler import evaluate_all

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, Literal
 
-from nas.request.text_checks import check_asked
-from search_spaces.support.progress import LOADING, said_if_slow
+from nas.request.text_checks import check_call
+from search_spaces.support.progress import LOADING, status_if_slow
 
 
 def cost(
@@ -21,8 +21,8 @@ def cost(
     Raises:
         UserError: The architecture cannot be built.
     """
-    check_asked(task=task, topology=topology, by=by)
-    with said_if_slow(LOADING):
+    check_call(task=task, topology=topology, by=by)
+    with status_if_slow(LOADING):
         from nas.costs.breakdown import as_a_whole, by_layer, by_operator
         from nas.evaluation.job import fresh_task
         from nas.evaluation.resolve import architecture_of

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nas.environment.paths import DEFAULT_STORE
-from nas.request.text_checks import check_asked
-from search_spaces.support.progress import LOADING, said_if_slow
+from nas.request.text_checks import check_call
+from search_spaces.support.progress import LOADING, status_if_slow
 
 if TYPE_CHECKING:
     from results.records.row import Row
@@ -30,8 +30,8 @@ def downstream(
     Raises:
         UserError: No decoder, a Row that is not in the store, an unknown task, or data that cannot be had.
     """
-    check_asked(examples=examples, storage=storage)
-    with said_if_slow(LOADING):
+    check_call(examples=examples, storage=storage)
+    with status_if_slow(LOADING):
         from nas.analysis.lm_eval_tasks import decoder_of, evaluated, row_of, with_columns
         from nas.budget.objectives import names_in
         from nas.evaluation.job import text_of

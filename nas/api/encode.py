@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from search_spaces.support.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, status_if_slow
 
 if TYPE_CHECKING:
     from tasks.diffusion.encoding import Encoded
@@ -18,7 +18,7 @@ def encode(images: str | Path, folder: str | Path, *, vae: str, size: int = 256)
     Raises:
         UserError: No images, no such autoencoder, a size it does not take, or a folder with other latents.
     """
-    with said_if_slow(LOADING):
+    with status_if_slow(LOADING):
         from tasks.diffusion import encoding
 
     return encoding.encode(Path(images), Path(folder), vae, size)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas.environment.paths import DEFAULT_STORE
-from nas.request.text_checks import check_asked
-from search_spaces.support.progress import LOADING, said_if_slow
+from nas.request.text_checks import check_call
+from search_spaces.support.progress import LOADING, status_if_slow
 
 if TYPE_CHECKING:
     from nas.evaluation.resolve import Settings
@@ -43,9 +43,9 @@ def evaluate(
 
     Raises UserError where what was asked for cannot be. A training that failed is a Row with its reason.
     """
-    check_asked(task=task, topology=topology, settings=settings, seed=seed, threads=threads, until=until,
+    check_call(task=task, topology=topology, settings=settings, seed=seed, threads=threads, until=until,
                 storage=storage, log=log)  # fmt: skip
-    with said_if_slow(LOADING):
+    with status_if_slow(LOADING):
         from nas.engine.scheduler import evaluate_all
         from nas.evaluation.job import EvaluationJob, fresh_task, text_of
         from nas.evaluation.resolve import settings_of
@@ -112,7 +112,7 @@ def _beside(
     from search_spaces.support.files import check_writable
 
     check_until(of, until)
-    with said_if_slow(LOADING):
+    with status_if_slow(LOADING):
         if render is not None:
             of.render(None, Path(render))
             check_writable(Path(render))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nas.environment.paths import DEFAULT_STORE
-from search_spaces.support.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, status_if_slow
 
 if TYPE_CHECKING:
     from nas.exporters.export import ExportReport
@@ -27,7 +27,7 @@ def export(
     Raises:
         UserError: No such row, a network that was not kept, or an export that cannot be made exact.
     """
-    with said_if_slow(LOADING):
+    with status_if_slow(LOADING):
         from nas.api.load import load
         from nas.evaluation.job import fresh_task
         from nas.evaluation.retrofit import known_reference
@@ -41,5 +41,5 @@ def export(
     record = read_record(folder)
     where = record.settings.get("data") if data is None else data
     of = fresh_task(task or known_reference(record, folder), None if where is None else str(where))
-    with said_if_slow(f"exporting {to} ..."):
+    with status_if_slow(f"exporting {to} ..."):
         return export_folder(folder, Path(to), of)

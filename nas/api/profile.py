@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nas.request.text_checks import check_asked
-from search_spaces.support.progress import LOADING, said_if_slow
+from nas.request.text_checks import check_call
+from search_spaces.support.progress import LOADING, status_if_slow
 
 
 def profile(
@@ -27,8 +27,8 @@ def profile(
     Raises:
         UserError: The architecture cannot be built, or there is no memory for a single example.
     """
-    check_asked(task=task, topology=topology, settings=settings, batch=batch, threads=threads)
-    with said_if_slow(LOADING):
+    check_call(task=task, topology=topology, settings=settings, batch=batch, threads=threads)
+    with status_if_slow(LOADING):
         from nas.costs.breakdown import as_a_whole
         from nas.costs.profile.profile import profile_what_fits, trace_of
         from nas.evaluation.job import fresh_task, recipe_of

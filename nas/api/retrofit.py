@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas.environment.paths import DEFAULT_STORE, folder_of_retrofit
-from nas.request.text_checks import check_asked, pairs_of
-from search_spaces.support.progress import LOADING, said_if_slow
+from nas.request.text_checks import check_call, pairs_of
+from search_spaces.support.progress import LOADING, status_if_slow
 
 if TYPE_CHECKING:
     from results.records.row import Row
@@ -35,8 +35,8 @@ def retrofit(
     Raises:
         UserError: What was asked for cannot be. A training that failed is a Row with its reason.
     """
-    check_asked(topology=topology, settings=settings, seed=seed, threads=threads, storage=storage)
-    with said_if_slow(LOADING):
+    check_call(topology=topology, settings=settings, seed=seed, threads=threads, storage=storage)
+    with status_if_slow(LOADING):
         from nas.engine.scheduler import evaluate_all, rows_go_to
         from nas.evaluation.job import EvaluationJob, text_of
         from nas.evaluation.resolve import settings_of

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from nas.api.load import load
 from nas.engine.timings import Timings
 from nas.environment.paths import DEFAULT_STORE
-from nas.request.text_checks import check_asked
+from nas.request.text_checks import check_call
 from nas.workers.resources import resources_of, seconds_of
-from search_spaces.support.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, status_if_slow
 
 if TYPE_CHECKING:
     from nas.report.study import Study
@@ -52,20 +52,20 @@ def search(
 
     Raises UserError where that cannot be, or the search had to end: what is finished then is stored.
     """
-    check_asked(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
+    check_call(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
                 threads=threads, keep=keep, storage=storage, log=log)  # fmt: skip
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     spent = Timings(said=timings)
-    with said_if_slow(LOADING), spent.on("loading"):
+    with status_if_slow(LOADING), spent.on("loading"):
         from nas.analysis.warnings import rungs_for
-        from nas.engine.request import ask_search
-        from nas.engine.run import Evidence, carry_out
+        from nas.engine.request import build_request
+        from nas.engine.run import TrialCounts, run_search
         from nas.samplers.rungs import Rungs
-        from nas.store.retry import patient
-    evidence, seconds = Evidence(trials, seeds, confirm), seconds_of("timeout", timeout)
-    ask = spent.on("counting candidates")(ask_search)
+        from nas.store.retry import retry_on_disconnect
+    evidence, seconds = TrialCounts(trials, seeds, confirm), seconds_of("timeout", timeout)
+    ask = spent.on("counting candidates")(build_request)
     asked = ask(task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed,
                 sampler=sampler, data=data, rungs=Rungs(rungs, grace, factor))  # fmt: skip
-    carry_out(asked, study, storage, evidence, resources, spent, rungs_for=rungs_for, seconds=seconds, keep=keep,
+    run_search(asked, study, storage, evidence, resources, spent, rungs_for=rungs_for, seconds=seconds, keep=keep,
               traced=profile, log=log)  # fmt: skip
-    return patient(load)(study or asked.name, storage=storage)
+    return retry_on_disconnect(load)(study or asked.name, storage=storage)

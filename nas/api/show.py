@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nas.request.text_checks import check_asked, pairs_of
-from search_spaces.support.progress import LOADING, said_if_slow
+from nas.request.text_checks import check_call, pairs_of
+from search_spaces.support.progress import LOADING, status_if_slow
 
 if TYPE_CHECKING:
-    from nas.report.wiring.wiring_report import Shown
+    from nas.report.wiring.wiring_report import WiringReport
 
 
 def show(
@@ -21,7 +21,7 @@ def show(
     settings: str | Mapping[str, Any] = "",
     seed: int = 0,
     data: str | Path | None = None,
-) -> "Shown":
+) -> "WiringReport":
     """Measure how strongly each layer of a network, and its head, reads the output of every layer before it.
 
     The network is as it is drawn, or as it was trained: that of a checkpoint, by its own preset, settings and data
@@ -32,8 +32,8 @@ def show(
         UserError: An unknown preset or topology, a checkpoint of another task or architecture, or a network that has
             no layers wired by a topology.
     """
-    check_asked(task=task, topology=topology, settings=settings, seed=seed)
-    with said_if_slow(LOADING):
+    check_call(task=task, topology=topology, settings=settings, seed=seed)
+    with status_if_slow(LOADING):
         from nas.evaluation.job import fresh_task, text_of
         from nas.evaluation.resolve import architecture_of, settings_of
         from nas.evaluation.retrofit import origin_of
@@ -42,10 +42,10 @@ def show(
     if checkpoint is None:
         of, preset = fresh_task(task, data), preset or "proxy"
         architecture = architecture_of(of, preset, arch, topology)
-        with said_if_slow(f"measuring {architecture} ..."):
+        with status_if_slow(f"measuring {architecture} ..."):
             return at_start(of, architecture, preset, settings_of(of, preset, settings), seed)
     origin = origin_of(Path(checkpoint), task, preset, text_of(data))
     changed = settings_of(origin.task, origin.preset, {**origin.settings, **pairs_of(settings)})
     changes = ",".join(filter(None, (arch, f"topology={topology}" if topology else "")))
-    with said_if_slow(f"measuring {origin.folder} ..."):
+    with status_if_slow(f"measuring {origin.folder} ..."):
         return trained(origin.task, origin.folder, origin.preset, changed, changes, seed)

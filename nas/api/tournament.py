@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from nas.request.text_checks import check_asked, listed
-from search_spaces.support.progress import LOADING, said_if_slow
+from nas.request.text_checks import check_call, listed
+from search_spaces.support.progress import LOADING, status_if_slow
 
 if TYPE_CHECKING:
     from nas.analysis.tournament import Tournament
@@ -29,8 +29,8 @@ def tournament(
     Raises:
         UserError: What was asked for cannot be: no table, an unknown sampler, nothing within the budget.
     """
-    check_asked(seeds=seeds, trials=trials)
-    with said_if_slow(LOADING):
+    check_call(seeds=seeds, trials=trials)
+    with status_if_slow(LOADING):
         from nas.analysis.replay import Replay
         from nas.analysis.tournament import play, summed_up, trials_for
         from nas.budget.bounds import Feasible, parse_budget

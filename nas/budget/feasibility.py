@@ -3,7 +3,7 @@
 from functools import partial
 
 from nas.budget.bounds import Budget, Feasible, feasible
-from nas.budget.implicit.budget_dp import Programme
+from nas.budget.implicit.budget_dp import BudgetDP
 from nas.costs.count import cheap_counts
 from nas.costs.interpolation import fitted_counts
 from search_spaces.architecture.architecture import Architecture
@@ -12,7 +12,7 @@ from search_spaces.support.progress import Progress
 from tasks.base import Task
 
 
-def within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | Programme:
+def within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | BudgetDP:
     """The candidates within a budget, listed where they can be."""
     number = len(space.architectures) if space.is_listed else None
     with Progress(f"costs in space {space.name!r} on {task.name}", number) as progress:
@@ -23,7 +23,7 @@ def within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | Program
             return found
 
         if not space.is_listed:
-            return Programme(space, counts, budget)
+            return BudgetDP(space, counts, budget)
         if not budget.counted.bounds or task.closed_form(space.base) is not None:
             return feasible(space, counts, budget)
         fitted = {}

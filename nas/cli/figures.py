@@ -22,14 +22,14 @@ def records(paper: str | None, plot: Path | None) -> list[dict[str, Any]]:
     from nas.papers.figures import low_rank, shortcut_layouts
     from nas.papers.figures.drawing import drawn
     from nas.report.plots import check_picture, save_figure
-    from search_spaces.support.progress import said_if_slow
+    from search_spaces.support.progress import status_if_slow
 
     check_picture(plot)
     panels = []
     with one_thread():
         for name, made in (("ancre", shortcut_layouts.panels), ("dca", low_rank.panels)):
             if paper in (None, name):
-                with said_if_slow(f"training the linear networks of {name}'s figures ..."):
+                with status_if_slow(f"training the linear networks of {name}'s figures ..."):
                     panels += made()
     if plot is not None:
         save_figure(drawn(panels), plot)

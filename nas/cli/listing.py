@@ -6,7 +6,7 @@ from typing import Any
 
 from nas.cli.options import Kind
 from nas.environment.paths import DEFAULT_STORE
-from search_spaces.support.progress import LOADING, said_if_slow
+from search_spaces.support.progress import LOADING, status_if_slow
 
 Lines = Iterator[tuple[str, str]]
 
@@ -39,7 +39,7 @@ def everything(
         Kind.STUDIES: lambda: _studies(storage),
     }
     wanted = [kind] if kind else [k for k in listed if k not in (Kind.PRESETS, Kind.STUDIES)]
-    with said_if_slow(LOADING):
+    with status_if_slow(LOADING):
         return {one: list(listed[one]()) for one in wanted}
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nas.analysis.mup_check import CoordinateCheck
     from nas.analysis.tournament import Tournament
     from nas.report.study import Study
-    from nas.report.wiring.wiring_report import Shown
+    from nas.report.wiring.wiring_report import WiringReport
     from results.records.row import Row
 
 
@@ -91,10 +91,10 @@ def report(study: "Study", where: str | None = None, page: Path | None = None, w
     """
     from nas.environment.paths import RUNS, slug
     from nas.report.tables import say, screen
-    from search_spaces.support.progress import said_if_slow
+    from search_spaces.support.progress import status_if_slow
 
     path = page or RUNS / f"{slug(study.name)}.html"
-    with said_if_slow(f"writing {path} ..."):
+    with status_if_slow(f"writing {path} ..."):
         (study if where is None else study.where(where)).report(path, wirings=wirings)
     say(screen(), f"report written to {path}; it opens in any browser")
 
@@ -254,7 +254,7 @@ def profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
     tables.say(console, f"{trace} opens in https://ui.perfetto.dev, or: tensorboard --logdir {trace.parent}")
 
 
-def wiring(shown: "Shown", format: Format = Format.TABLE, plot: Path | None = None) -> None:
+def wiring(shown: "WiringReport", format: Format = Format.TABLE, plot: Path | None = None) -> None:
     """Print who reads what of whom, and sizes over depth; or draw both where a file is named."""
     from nas.report import tables
     from nas.report.wiring.stack_wiring import coefficient_records, depth_records, matrix_records

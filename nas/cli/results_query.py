@@ -101,9 +101,9 @@ class Question:
         """Its answer by some rows of a study. Raises UserError where there is none."""
         if self.sql is not None:
             from results.query import sql
-            from search_spaces.support.progress import said_if_slow
+            from search_spaces.support.progress import status_if_slow
 
-            with said_if_slow("asking in SQL ..."):
+            with status_if_slow("asking in SQL ..."):
                 return sql.answer(every, self.sql)
         if self.is_of_rows:
             return every if self.pareto is None else _front(study, every, self.pareto, knee=self.knee)

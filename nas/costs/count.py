@@ -20,7 +20,7 @@ with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation 
     warnings.simplefilter("ignore")
     from fvcore.nn import FlopCountAnalysis
 
-from nas.costs.handlers import HANDLERS, HARMLESS, Miscount, taught_by, traced
+from nas.costs.handlers import HANDLERS, ZERO_FLOP_OPS, Miscount, custom_handlers, traced
 from nas.costs.shapes import Shapes
 from results.records.row import Costs
 from search_spaces.architecture.architecture import Architecture
@@ -99,7 +99,7 @@ def work(model: nn.Module, example: tuple[Tensor, ...], task: Task | None = None
         Miscount: An operator that is neither counted nor known to hold no matrix work, or whose handler fails.
         UserError: A handler for an operator that somebody else counts.
     """
-    taught = taught_by(model, task)
+    taught = custom_handlers(model, task)
     counted = {name: traced(name, handler, owner) for name, (handler, owner) in taught.items() if handler is not None}
     training = model.training
     with torch.no_grad(), Shapes(), _Convolutions(), warnings.catch_warnings():
@@ -109,7 +109,7 @@ def work(model: nn.Module, example: tuple[Tensor, ...], task: Task | None = None
         analysis.set_op_handle(**HANDLERS, **counted)
         macs, uncounted = analysis.by_module_and_operator(), analysis.unsupported_ops()
     model.train(training)
-    strange = sorted(set(uncounted) - HARMLESS - taught.keys())
+    strange = sorted(set(uncounted) - ZERO_FLOP_OPS - taught.keys())
     if strange:
         raise Miscount(
             "unsupported",

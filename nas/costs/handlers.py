@@ -22,7 +22,7 @@ from search_spaces.support.errors import UserError, fields_of, reason_of, value_
 from search_spaces.topologies.base import Topology
 from tasks.base import Task
 
-HARMLESS = frozenset(
+ZERO_FLOP_OPS = frozenset(
     f"aten::{name}"
     for name in (
         "abs add add_ addcmul alias all amax arange argmax avg_pool2d bitwise_not bool clamp clamp_max clamp_min "
@@ -89,7 +89,7 @@ Taught = tuple[Handler | None, str]
 """A handler and whose it is."""
 
 
-def taught_by(model: nn.Module, task: Task | None) -> dict[str, Taught]:
+def custom_handlers(model: nn.Module, task: Task | None) -> dict[str, Taught]:
     """Operator -> what the task and the model's topologies say of it."""
     kinds = {type(module): None for module in model.modules() if isinstance(module, Topology)}  # a set with an order
     declared: list[tuple[str, Handlers]] = [(f"topology {kind.__name__}", kind.handlers) for kind in kinds]
@@ -98,9 +98,9 @@ def taught_by(model: nn.Module, task: Task | None) -> dict[str, Taught]:
     taught: dict[str, Taught] = {}
     for owner, handlers in declared:
         for operator, handler in handlers.items():
-            if operator in HARMLESS and handler is None:
+            if operator in ZERO_FLOP_OPS and handler is None:
                 continue
-            if operator in HANDLERS or operator in BY_FVCORE or operator in HARMLESS:
+            if operator in HANDLERS or operator in BY_FVCORE or operator in ZERO_FLOP_OPS:
                 message = f"{owner} must not count {operator}, which is counted here. Take it out of `handlers`."
                 raise UserError("bad-plugin", message, option="handlers", operator=operator, owner=owner)
             first, other = taught.setdefault(operator, (handler, owner))

@@ -16,7 +16,7 @@ from nas.evaluation.job import EvaluationJob, task_of
 from nas.samplers import BudgetSampler
 from nas.samplers.history import params_of
 from nas.samplers.rungs import NONE_HELD, EarlyStopping, Rungs
-from nas.store.leases import Claims
+from nas.store.leases import Leases
 from nas.store.optuna_study import (
     begun_in,
     conclude,
@@ -69,7 +69,7 @@ class SearchPlan(Plan):
         study: optuna.Study,
         store: Store,
         config: SearchConfig,
-        claims: Claims,
+        claims: Leases,
         sampler: BudgetSampler,
         trials: int,
         confirms: int = 0,

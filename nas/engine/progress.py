@@ -5,7 +5,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self, final
 
-from nas.evaluation.heartbeat import steps_of
+from nas.evaluation.heartbeat import read_heartbeat
 from nas.evaluation.job import EvaluationJob
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
@@ -33,7 +33,10 @@ class Evaluations:
         say_more(f"begins: {job.architecture} seed={job.seed} preset={job.preset}{settings}")
         new = float(job.identity not in self._ended)
         self._progress.begin(
-            job.identity, f"{_shortly(job.architecture)} seed={job.seed}", partial(steps_of, job.folder, job.until), new
+            job.identity,
+            f"{_shortly(job.architecture)} seed={job.seed}",
+            partial(read_heartbeat, job.folder, job.until),
+            new,
         )
 
     def add(self, row: Row) -> None:

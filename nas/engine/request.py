@@ -12,7 +12,7 @@ import torch
 
 from nas.budget.bounds import Budget, Feasible, parse_budget
 from nas.budget.feasibility import within
-from nas.budget.implicit.budget_dp import Programme
+from nas.budget.implicit.budget_dp import BudgetDP
 from nas.budget.objectives import PROFILED, measures_for, names_in, resolve
 from nas.costs.count import meta_device
 from nas.environment.paths import dashed
@@ -27,7 +27,7 @@ from results.records.row import Direction
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.errors import UserError
-from search_spaces.support.progress import said_if_slow
+from search_spaces.support.progress import status_if_slow
 from tasks.base import Task
 
 
@@ -50,7 +50,7 @@ def check_measurable(task: Task, base: Architecture, quantities: Collection[str]
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchRequest:
     """A search that can be carried out.
 
     Attributes:
@@ -60,7 +60,7 @@ class Asked:
     """
 
     config: SearchConfig
-    members: Feasible | Programme
+    members: Feasible | BudgetDP
     line: str
 
     @property
@@ -70,7 +70,7 @@ class Asked:
         return f"{dashed(Path(self.config.task).name)}-{hashlib.sha256(record.encode()).hexdigest()[:6]}"
 
 
-def ask_search(
+def build_request(
     task: str,
     space: str,
     arch: str,
@@ -84,7 +84,7 @@ def ask_search(
     sampler: str,
     data: str | Path | None,
     rungs: Rungs = NONE_HELD,
-) -> Asked:
+) -> SearchRequest:
     """Read what a search asks for. Raises UserError where it cannot be, before anything is trained."""
     of = fresh_task(task, data)
     laid_out = space_of(of, space, arch, preset, listed(axis))
@@ -99,7 +99,7 @@ def ask_search(
     check_measurable(of, laid_out.base, {*bounds.bounds, *wanted})
     proposer(sampler or DEFAULT)  # which raises where there is no such sampler
     members = within(laid_out, of, bounds)
-    return Asked(
+    return SearchRequest(
         config=SearchConfig(
             task=task,
             task_version=of.version,
@@ -132,17 +132,17 @@ def _refuse_twice(settings: Mapping[str, Any], space: SearchSpace) -> None:
 
 def _of_data(task: Task, recipe: Any) -> dict[str, Any]:
     """What a search's config says of a recipe's data, and of what simple methods make of it."""
-    with said_if_slow(f"reading the data of {task.name} ..."):
+    with status_if_slow(f"reading the data of {task.name} ..."):
         return {"data_fingerprint": task.fingerprint(recipe), "baselines": task.baselines(recipe)}
 
 
-def _line(members: Feasible | Programme, budget: Budget) -> str:
+def _line(members: Feasible | BudgetDP, budget: Budget) -> str:
     """How many candidates there are, in words."""
     space, measured = members.space, str(budget.profiled)
     later = f"; {measured} is measured before each training" if measured else ""
     if not str(budget.counted):
         return f"{readable(members.number)} architectures in space {space.name!r}{later}"
-    everything = members.everything if isinstance(members, Programme) else len(space)
+    everything = members.everything if isinstance(members, BudgetDP) else len(space)
     share = f"{readable(members.number)} of {readable(everything)}"
     return f"{share} architectures of space {space.name!r} are within {budget.counted}{later}"
 

@@ -12,7 +12,7 @@ from results.records.columns import COUNTS
 from results.records.duplicates import each_once
 from results.records.row import Direction, Row, Status
 from search_spaces.support.errors import UserError, fields_of
-from search_spaces.support.progress import said_if_slow
+from search_spaces.support.progress import status_if_slow
 
 _MOST_NAMED = 3
 """Bad lines of a file that are named."""
@@ -73,7 +73,7 @@ def _check_possible(row: Row, path: Path) -> None:
 
 def import_into(storage: str, study: str, rows: Sequence[Row]) -> Imported:
     """Write what a study does not have yet. Raises UserError where the study is a search's."""
-    with closing(Store(storage, make=True)) as store, said_if_slow(f"importing {len(rows)} rows ..."):
+    with closing(Store(storage, make=True)) as store, status_if_slow(f"importing {len(rows)} rows ..."):
         if study in store.searches():
             message = f"study {study!r} is a search, whose rows are its own. Give another --study."
             raise UserError("mismatch", message, option="--study", value=study)

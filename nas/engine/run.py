@@ -8,13 +8,13 @@ from functools import cache
 from math import nan
 
 from nas.budget.bounds import Feasible, parse_budget
-from nas.budget.implicit.budget_dp import Programme
+from nas.budget.implicit.budget_dp import BudgetDP
 from nas.budget.objectives import PROFILED
 from nas.costs.count import cheap_counts
 from nas.engine.curve_log import curve_logs
 from nas.engine.plan import Keep, SearchPlan
 from nas.engine.progress import Evaluations
-from nas.engine.request import Asked
+from nas.engine.request import SearchRequest
 from nas.engine.scheduler import OutOfTime, Scheduler, prepare
 from nas.engine.timings import Timings
 from nas.environment.paths import slug
@@ -23,7 +23,7 @@ from nas.request.text_checks import LogFormat
 from nas.samplers import BudgetSampler
 from nas.samplers.proposer import Costs
 from nas.samplers.rungs import Rungs
-from nas.store.leases import claims_in
+from nas.store.leases import leases_in
 from nas.store.locks import only_writer
 from nas.store.optuna_study import (
     begun_in,
@@ -31,7 +31,7 @@ from nas.store.optuna_study import (
     held_storage,
     open_study,
 )
-from nas.store.retry import patient
+from nas.store.retry import retry_on_disconnect
 from nas.store.search_config import SearchConfig
 from nas.store.store import Store
 from nas.store.study_names import check_name
@@ -40,12 +40,12 @@ from nas.workers.resources import AUTO, Resources
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, kind_of_number
-from search_spaces.support.progress import said_if_slow, say
+from search_spaces.support.progress import say, status_if_slow
 from tasks.base import Task
 
 
 @dataclass(frozen=True)
-class Evidence:
+class TrialCounts:
     """How many trainings a search is to rest on.
 
     Attributes:
@@ -70,9 +70,9 @@ class Evidence:
             message = f"--confirm must be a share of the trials, from 0 to below 1, got {self.confirm!r:.40}."
             raise UserError(kind, message, option="--confirm", value=self.confirm, least=0, below=1)
 
-    def check_recorded(self, task: Task, members: Feasible | Programme) -> None:
+    def check_recorded(self, task: Task, members: Feasible | BudgetDP) -> None:
         """Raise UserError where a task with recorded seeds has too few of a member."""
-        if task.seeds(members.space.base) is None or isinstance(members, Programme):
+        if task.seeds(members.space.base) is None or isinstance(members, BudgetDP):
             return
         fewest = min(len(task.seeds(one.architecture) or ()) for one in members)
         if self.seeds > fewest:
@@ -120,7 +120,7 @@ def _evaluated(store: Store, study: str) -> set[str]:
     return {row.identity() for row in store.numbered(study).values()}
 
 
-def _prepared(asked: Asked, evidence: Evidence) -> BudgetSampler:
+def _prepared(asked: SearchRequest, evidence: TrialCounts) -> BudgetSampler:
     """What proposes the trials of a search whose task has all that they need. Raises UserError."""
     config, base = asked.config, asked.members.space.base
     task = task_of(config.task, config.data)
@@ -130,11 +130,11 @@ def _prepared(asked: Asked, evidence: Evidence) -> BudgetSampler:
     return BudgetSampler(asked.members, config.sampler, config.seed, costs, evidence.seeds, at_most)
 
 
-def carry_out(
-    asked: Asked,
+def run_search(
+    asked: SearchRequest,
     study_name: str | None,
     storage: str,
-    evidence: Evidence,
+    evidence: TrialCounts,
     resources: Resources,
     spent: Timings,
     *,
@@ -156,17 +156,17 @@ def carry_out(
         closing(Store(storage, make=True)) as store,
         only_writer(storage, name),
         clear_storage_errors(storage),
-        claims_in(store) as claims,
+        leases_in(store) as claims,
         held_storage(storage) as searches,
     ):
-        patient(_refuse_evaluations)(store, name)
-        rungs = patient(rungs_for)(config, store)  # by what the store knows of the task
-        study = patient(open_study)(searches, name, config, sampler)
+        retry_on_disconnect(_refuse_evaluations)(store, name)
+        rungs = retry_on_disconnect(rungs_for)(config, store)  # by what the store knows of the task
+        study = retry_on_disconnect(open_study)(searches, name, config, sampler)
         traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None
-        plan = patient(SearchPlan)(
+        plan = retry_on_disconnect(SearchPlan)(
             study, store, config, claims, sampler, trials, evidence.confirming, rungs, keep, resources.threads, traces
         )
-        done, logs = patient(_evaluated)(store, name), _logs_of(store, name, log)
+        done, logs = retry_on_disconnect(_evaluated)(store, name), _logs_of(store, name, log)
         # Whether a process died of its evaluation is seen from outside, and not by coordinators that die one by one.
         apart = store.shared or plan.goes_on or seconds is not None
         try:
@@ -179,7 +179,7 @@ def carry_out(
         except OutOfTime:
             if _is_unfinished(plan, trials):
                 return
-        if len(begun_in(study)) < trials and not patient(sampler.remaining)(study):
+        if len(begun_in(study)) < trials and not retry_on_disconnect(sampler.remaining)(study):
             say("every architecture within the budget has been tried")
 
 
@@ -193,8 +193,8 @@ def _refuse_evaluations(store: Store, study: str) -> None:
 def _logs_of(store: Store, study: str, log: LogFormat | None) -> Sequence[Callable[[Row], None]]:
     """What is to be told of a search's Rows, having been told of those that are stored already."""
     logs = curve_logs(log, store.folder, study)
-    with said_if_slow("writing the curves of what is stored already ..."):
-        for row in patient(store.read)([study]).rows if logs else ():
+    with status_if_slow("writing the curves of what is stored already ..."):
+        for row in retry_on_disconnect(store.read)([study]).rows if logs else ():
             for listener in logs:
                 listener(row)
     return logs
@@ -202,8 +202,8 @@ def _logs_of(store: Store, study: str, log: LogFormat | None) -> Sequence[Callab
 
 def _is_unfinished(plan: SearchPlan, trials: int) -> bool:
     """Whether a search whose time is up has anything left to do, which is said."""
-    ended = len(patient(_evaluated)(plan.store, plan.study.study_name))
-    left = ended < trials or patient(plan.is_left)()
+    ended = len(retry_on_disconnect(_evaluated)(plan.store, plan.study.study_name))
+    left = ended < trials or retry_on_disconnect(plan.is_left)()
     if left:
         say(f"the time is up (--timeout) after {ended} of {trials} trials; the same command goes on from here")
     return left

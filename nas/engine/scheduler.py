@@ -17,15 +17,15 @@ from nas.evaluation.job import EvaluationJob, first_process, identity, lacks_net
 from nas.evaluation.saved_networks import check_place
 from nas.request.text_checks import LogFormat
 from nas.store.database import clear_errors
-from nas.store.leases import Claims, claims_in
-from nas.store.retry import patient
+from nas.store.leases import Leases, leases_in
+from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store
 from nas.store.study_names import check_name
 from nas.workers.pool import Workers, pool_of
 from nas.workers.resources import Resources
 from results.records.row import Row
 from search_spaces.support.errors import UserError
-from search_spaces.support.progress import said_if_slow, say
+from search_spaces.support.progress import say, status_if_slow
 from tasks.base import Task
 
 
@@ -61,7 +61,7 @@ class Plan(ABC):
 
 
 @final
-class InOrder(Plan):
+class SequentialPlan(Plan):
     """Some evaluations, one after the other.
 
     Attributes:
@@ -99,7 +99,7 @@ class Scheduler:
 
     store: Store
     study: str
-    claims: Claims
+    claims: Leases
     workers: Workers
     listeners: Sequence[Callable[[Row], None]]
     keep: bool = True
@@ -146,7 +146,7 @@ class Scheduler:
                 running += self._begin(plan, claimed)
         while running < self.workers.capacity and len(held) < self.workers.capacity and self._left() != 0:
             with self.timings.on("proposing"):
-                wanted = patient(plan.next)()
+                wanted = retry_on_disconnect(plan.next)()
             if wanted is None or wanted is LATER:
                 return running, wanted is LATER
             if (claimed := self._claimed(wanted)) is None:
@@ -171,7 +171,7 @@ class Scheduler:
     def _patience(self) -> float:
         return POLL_S if self.until is None else min(POLL_S, max(0.0, self.until - time.monotonic()))
 
-    @patient
+    @retry_on_disconnect
     def _claimed(self, job: EvaluationJob) -> EvaluationJob | None:
         """The job with what is known of it and the folders that are its own; None while another coordinator is at it.
 
@@ -197,7 +197,7 @@ class Scheduler:
             for listener in self.listeners:
                 listener(stored)
 
-    @patient
+    @retry_on_disconnect
     def _stored(self, plan: Plan, job: EvaluationJob, row: Row) -> Row:
         """The Row that counts, stored and told to the plan."""
         found = self.store.known(job.identity) if row.status == "failed" else None
@@ -253,7 +253,7 @@ def rows_go_to(storage: str, study: str | None) -> Iterator[tuple[Store, str]]:
 
 def prepare(task: Task) -> None:
     """Have a task see to what every training needs, and say so where that takes its time. Raises UserError."""
-    with said_if_slow(f"preparing the data of {task.name} ..."):
+    with status_if_slow(f"preparing the data of {task.name} ..."):
         task.prepare()
 
 
@@ -265,8 +265,8 @@ def _rows_of(
     resources: Resources,
     logs: Sequence[Callable[[Row], None]],
 ) -> list[Row]:
-    plan = InOrder(jobs)
-    with clear_errors(store.url), claims_in(store) as claims, pool_of(resources, len(jobs)) as pool:
+    plan = SequentialPlan(jobs)
+    with clear_errors(store.url), leases_in(store) as claims, pool_of(resources, len(jobs)) as pool:
         title, scores = f"{task.name}, preset {jobs[0].preset}", None
         if len(jobs) > 1:  # a single Row is printed by whoever asked for it
             changed = {name for job in jobs for name, _ in {*job.settings} ^ {*jobs[0].settings}}

@@ -22,11 +22,11 @@ from nas.costs.profile.profile import profile
 from nas.environment.debugging import show_traceback
 from nas.environment.device import lent_device
 from nas.evaluation.failures import clean_up, reason_of_failure
-from nas.evaluation.heartbeat import ToldSteps
+from nas.evaluation.heartbeat import Heartbeat
 from nas.evaluation.job import EvaluationJob, blank_row, first_process, identity, lacks_network, recipe_of, task_of
 from nas.evaluation.saved_networks import copy_network, keep_network, load_network
 from nas.store.locks import held
-from nas.store.retry import patient
+from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store
 from results.records.row import BadRow, CurvePoint, Row
 from search_spaces.architecture.checkpoint import read_weights
@@ -129,7 +129,7 @@ def _found_by_another(job: EvaluationJob) -> Row | None:
     kept = kept_row(job, job.folder)
     if kept is not None or job.store is None:
         return kept or job.known
-    stored = patient(Store(job.store).known)(job.identity)
+    stored = retry_on_disconnect(Store(job.store).known)(job.identity)
     return stored[1] if stored else job.known
 
 
@@ -148,7 +148,7 @@ def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module |
         stopped.append(step)
         return STOP
 
-    told, began = ToldSteps(job.folder if first_process() else None), time.perf_counter()
+    told, began = Heartbeat(job.folder if first_process() else None), time.perf_counter()
     run = Run(
         architecture=job.architecture,
         recipe=recipe_of(task, job.preset, job.settings),

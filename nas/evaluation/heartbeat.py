@@ -16,7 +16,7 @@ EVERY_S = 1.0
 
 
 @final
-class ToldSteps:
+class Heartbeat:
     """What a training calls with its step and how many there are.
 
     Args:
@@ -43,7 +43,7 @@ class ToldSteps:
                 self._path.unlink(missing_ok=True)
 
 
-def tells_steps(folder: str | None, within_s: float = 10 * EVERY_S) -> bool:
+def has_recent_heartbeat(folder: str | None, within_s: float = 10 * EVERY_S) -> bool:
     """Whether a training has said lately how far it is: what was said before, a process that died may have left."""
     if folder is None:
         return False
@@ -53,7 +53,7 @@ def tells_steps(folder: str | None, within_s: float = 10 * EVERY_S) -> bool:
         return False
 
 
-def steps_of(folder: str | None, until: int | None = None) -> tuple[int, int] | None:
+def read_heartbeat(folder: str | None, until: int | None = None) -> tuple[int, int] | None:
     """The step that a training has taken and how many it will, at most `until`; None where it says nothing."""
     if folder is None:
         return None

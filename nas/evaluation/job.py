@@ -14,7 +14,7 @@ from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import fingerprint, read_weights
 from search_spaces.support.errors import UserError, unknown
-from search_spaces.support.progress import said_if_slow
+from search_spaces.support.progress import status_if_slow
 from search_spaces.support.spec import Scalar
 from tasks.base import Task
 from tasks.load import load_task
@@ -93,7 +93,7 @@ def fresh_task(reference: str, data: str | Path | None) -> Task:
     task_of.cache_clear()
     code_of.cache_clear()
     data_fingerprint.cache_clear()
-    with said_if_slow(f"loading task {reference} ..."):
+    with status_if_slow(f"loading task {reference} ..."):
         return task_of(reference, text_of(data))
 
 

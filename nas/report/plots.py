@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from results.stats.architecture_summary import Standing
+    from results.stats.architecture_summary import ArchitectureSummary
     from results.stats.effects import Effects
 
 _PICTURES = (".png", ".pdf", ".svg")
@@ -34,12 +34,14 @@ def across_and_up(objectives: Mapping[str, Direction]) -> tuple[str, str]:
     return x_name, next((name for name in objectives if name != x_name), x_name)
 
 
-def topology_of(one: "Standing") -> str:
+def topology_of(one: "ArchitectureSummary") -> str:
     """How an architecture is wired; of a line in a file that does not say, a dash, as tables show it."""
     return str(one.record.get("topology") or "-")
 
 
-def front_line(found: "Sequence[Standing]", objectives: Mapping[str, Direction]) -> list[tuple[float, float, float]]:
+def front_line(
+    found: "Sequence[ArchitectureSummary]", objectives: Mapping[str, Direction]
+) -> list[tuple[float, float, float]]:
     """The corners of the front through what is expected: where a step begins, its height and that one's error.
 
     A step goes from its corner towards what is worse across: what costs more than a corner, and less than the next, is
@@ -61,7 +63,7 @@ def is_wide(values: Sequence[float]) -> bool:
 
 
 def draw_front(
-    found: "Sequence[Standing]",
+    found: "Sequence[ArchitectureSummary]",
     objectives: Mapping[str, Direction],
     title: str,
     baselines: Mapping[str, Mapping[str, float]],
@@ -107,7 +109,7 @@ def _draw_line(axes: "Axes", corners: Sequence[tuple[float, float, float]]) -> N
     band.set_label("± standard error")
 
 
-def _draw_points(axes: "Axes", found: "Sequence[Standing]", x_name: str, y_name: str) -> None:
+def _draw_points(axes: "Axes", found: "Sequence[ArchitectureSummary]", x_name: str, y_name: str) -> None:
     """Each topology with a colour and a marker of its own, what is confirmed filled."""
     single = any(one.confirmed for one in found)
     if single and not all(one.confirmed for one in found):

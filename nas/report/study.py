@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from nas.report.html.page import Contents
     from results.records.parquet import ParquetTable
-    from results.stats.architecture_summary import Standing
+    from results.stats.architecture_summary import ArchitectureSummary
     from results.stats.effects import Effects
 
 
@@ -60,7 +60,7 @@ class Study:
         return list(self._rows)
 
     @cached_property
-    def _by_objectives(self) -> dict[tuple[tuple[str, Direction], ...], "list[Standing]"]:
+    def _by_objectives(self) -> dict[tuple[tuple[str, Direction], ...], "list[ArchitectureSummary]"]:
         return {}  # filled as it is asked
 
     @cached_property
@@ -114,7 +114,7 @@ class Study:
             raise UserError("missing-rows", message, study=self.name, needs="directions")
         return resolve([first, "flops"], self.directions)
 
-    def standings(self, objectives: str | Sequence[str] | None = None) -> "list[Standing]":
+    def standings(self, objectives: str | Sequence[str] | None = None) -> "list[ArchitectureSummary]":
         """How each architecture stands, with all its seeds: means, errors, the chance to be on the front.
 
         Raises:
@@ -177,7 +177,7 @@ class Study:
             raise reason
         return found
 
-    def front(self, objectives: str | Sequence[str] | None = None) -> "list[Standing]":
+    def front(self, objectives: str | Sequence[str] | None = None) -> "list[ArchitectureSummary]":
         """The architectures on the front of what is expected of them; one front for each task, preset and data.
 
         Raises:
@@ -291,7 +291,7 @@ class Study:
             notes=(*notes, *self.bad),
         )
 
-    def title(self, objectives: Mapping[str, Direction], found: "Sequence[Standing]") -> str:
+    def title(self, objectives: Mapping[str, Direction], found: "Sequence[ArchitectureSummary]") -> str:
         """What a front of it is called, in a line."""
         ways = ", ".join(f"{way} {name}" for name, way in objectives.items())
         budget = self.config.budget or "no budget" if self.config else "all rows"

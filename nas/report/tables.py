@@ -22,7 +22,7 @@ from search_spaces.support.errors import UserError, printable
 
 if TYPE_CHECKING:
     from results.records.row import Row
-    from results.stats.architecture_summary import Standing
+    from results.stats.architecture_summary import ArchitectureSummary
 
 SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
 STANDING = ("seeds", "at_front", "level")
@@ -130,7 +130,7 @@ def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str
     return list(dict.fromkeys(("key", *SHAPE_COLUMNS, "params", "flops", *objectives, *shown)))
 
 
-def check_alike(found: "Sequence[Standing]", what: str) -> None:
+def check_alike(found: "Sequence[ArchitectureSummary]", what: str) -> None:
     """Raise UserError where architectures cannot be held against each other, as `what` is to do."""
     from results.records.columns import COMPARABLE
     from results.records.table import condition_of  # with pyarrow, which lists do without
@@ -146,26 +146,26 @@ def check_alike(found: "Sequence[Standing]", what: str) -> None:
             raise UserError("mismatch", message, option=column, choices=tuple(values))
 
 
-def front_records(found: "Sequence[Standing]") -> list[dict[str, Any]]:
+def front_records(found: "Sequence[ArchitectureSummary]") -> list[dict[str, Any]]:
     """The architectures on a front and those that may be, a record each."""
     return [*map(standing_record, contenders(found))]
 
 
-def standing_record(one: "Standing") -> dict[str, Any]:
+def standing_record(one: "ArchitectureSummary") -> dict[str, Any]:
     """An architecture's columns and how it stands; `at_front` is its chance, in () where it is not expected there."""
     fresh = one.record["seeds"] if one.confirmed else 0
     seeds = f"{len(one.identities) - fresh}{f'+{fresh}' if fresh else ''}"
     return {**one.record, "seeds": seeds, "at_front": _chance(one), "level": one.level}
 
 
-def _chance(one: "Standing") -> str | None:
+def _chance(one: "ArchitectureSummary") -> str | None:
     """The chance to be on the front, in brackets where that is not expected; None where it is not known."""
     if math.isnan(one.chance):
         return None
     return f" {one.chance:.2f}" if one.stands else f"({one.chance:.2f})"
 
 
-def front_notes(found: "Sequence[Standing]") -> list[str]:
+def front_notes(found: "Sequence[ArchitectureSummary]") -> list[str]:
     """What is to be known of a front that its table does not say."""
     shown = contenders(found)
     if any(math.isnan(one.chance) for one in shown):
@@ -181,7 +181,7 @@ def front_notes(found: "Sequence[Standing]") -> list[str]:
     return notes
 
 
-def contenders(found: "Sequence[Standing]") -> "list[Standing]":
+def contenders(found: "Sequence[ArchitectureSummary]") -> "list[ArchitectureSummary]":
     """What is on the front, or may be."""
     return [one for one in found if one.stands or one.chance >= CONTENDS]
 

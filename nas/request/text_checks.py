@@ -64,7 +64,7 @@ def topologies_named(topologies: str | Sequence[str]) -> list[str]:
     return named
 
 
-def check_asked(**asked: Any) -> None:
+def check_call(**asked: Any) -> None:
     """Raise UserError for a mistake that the text alone tells; what is None is not asked.
 
     A number that is too small or too large, a word, task, topology or sampler that is unknown, a budget or setting that

@@ -6,20 +6,20 @@ from search_spaces.support.faces import lazily
 
 if TYPE_CHECKING:
     from nas.samplers.budget_sampler import BudgetSampler, Exhausted
-    from nas.samplers.proposer import Proposer, Situation
+    from nas.samplers.proposer import Proposer, SearchState
 
 __all__ = [
     "BudgetSampler",
     "Exhausted",
     "Proposer",
-    "Situation",
+    "SearchState",
 ]
 
 _HOMES = {
     "BudgetSampler": "nas.samplers.budget_sampler",
     "Exhausted": "nas.samplers.budget_sampler",
     "Proposer": "nas.samplers.proposer",
-    "Situation": "nas.samplers.proposer",
+    "SearchState": "nas.samplers.proposer",
 }
 
 __getattr__ = lazily(__name__, _HOMES)

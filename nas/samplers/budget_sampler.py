@@ -11,14 +11,14 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from nas.budget.bounds import Feasible
-from nas.budget.implicit.budget_dp import Programme
-from nas.samplers.candidate_pool import Unlisted
-from nas.samplers.candidates import Listed, Members
+from nas.budget.implicit.budget_dp import BudgetDP
+from nas.samplers.candidate_pool import ImplicitCandidates
+from nas.samplers.candidates import Candidates, EnumeratedCandidates
 from nas.samplers.encoding import Coordinates
-from nas.samplers.history import Tried, params_of
+from nas.samplers.history import TrialTable, params_of
 from nas.samplers.load import proposer
 from nas.samplers.promotion import going_on
-from nas.samplers.proposer import Costs, Situation
+from nas.samplers.proposer import Costs, SearchState
 from nas.samplers.reevaluation import contender
 from nas.samplers.registry import DEFAULT
 from nas.store.optuna_study import confirms_from, trials_of
@@ -58,7 +58,7 @@ class BudgetSampler(BaseSampler):
 
     def __init__(
         self,
-        feasible: Feasible | Programme,
+        feasible: Feasible | BudgetDP,
         inner: str = DEFAULT,
         seed: int = 0,
         costs: Costs | None = None,
@@ -67,7 +67,9 @@ class BudgetSampler(BaseSampler):
     ) -> None:
         self.feasible = feasible
         self._axes = Coordinates(feasible.space, {})
-        self._members: Members = Unlisted(feasible) if isinstance(feasible, Programme) else Listed(feasible)
+        self._members: Candidates = (
+            ImplicitCandidates(feasible) if isinstance(feasible, BudgetDP) else EnumeratedCandidates(feasible)
+        )
         self._proposer = proposer(inner)
         self._seed, self._costs, self._seeds, self._at_most = seed, costs, seeds, at_most
 
@@ -141,32 +143,32 @@ class BudgetSampler(BaseSampler):
         coordinates, tried = self._members.around(study, number, seed)
         return going_on(coordinates, tried, self._costs or _unknown(study), seed, searching)
 
-    def _situation(self, study: optuna.Study, trial: FrozenTrial, seed: int) -> Situation:
+    def _situation(self, study: optuna.Study, trial: FrozenTrial, seed: int) -> SearchState:
         coordinates, tried = self._members.around(study, trial.number, seed)
         costs, again = self._costs or _unknown(study), np.setdiff1d(tried.repeatable, self._spent(tried))
-        return Situation(coordinates, tried, tried.untried(len(coordinates)), again, costs, seed, study, trial)
+        return SearchState(coordinates, tried, tried.untried(len(coordinates)), again, costs, seed, study, trial)
 
     def _drawn(self, number: int) -> int:
         """The seed of what a trial with that number is given."""
         return int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
 
-    def _choose(self, situation: Situation) -> int:
+    def _choose(self, situation: SearchState) -> int:
         start = self._members.start(situation.coordinates, self._seed)
         if start in situation.untried:
             return start
         wanting = [index for index in self._wanting(situation.tried) if index in situation.again]
         return wanting[0] if wanting else self._proposer.propose(situation)
 
-    def _wanting(self, tried: Tried) -> list[int]:
+    def _wanting(self, tried: TrialTable) -> list[int]:
         """The candidates with values, none of whose trials is under way, that have had fewer trials than seeds."""
         if self._seeds == 1:
             return []
         again = np.setdiff1d(tried.repeatable, self._spent(tried))
         return [int(index) for index in again if (tried.indices == index).sum() < self._seeds]
 
-    def _spent(self, tried: Tried) -> Indices:
+    def _spent(self, tried: TrialTable) -> Indices:
         """The candidates whose trials have all the seeds that their architecture can have."""
-        if self._at_most is None or isinstance(self.feasible, Programme):
+        if self._at_most is None or isinstance(self.feasible, BudgetDP):
             return tried.indices[:0]
         at, trials = np.unique(tried.indices, return_counts=True)
         most = [self._at_most(self.feasible.candidates[index].architecture) for index in at]

@@ -12,10 +12,10 @@ from typing import final
 import numpy as np
 import optuna
 
-from nas.budget.implicit.budget_dp import Programme
-from nas.samplers.candidates import Members
+from nas.budget.implicit.budget_dp import BudgetDP
+from nas.samplers.candidates import Candidates
 from nas.samplers.encoding import Coordinates
-from nas.samplers.history import History, Tried, params_of
+from nas.samplers.history import History, TrialTable, params_of
 from nas.store.optuna_study import trials_of
 from results.stats.gaussian_process import Array, Indices
 from results.stats.pareto import non_dominated
@@ -32,10 +32,10 @@ _ELSEWHERE = 1e9
 
 
 @final
-class Unlisted(Members):
+class ImplicitCandidates(Candidates):
     """The members of a programme."""
 
-    def __init__(self, programme: Programme) -> None:
+    def __init__(self, programme: BudgetDP) -> None:
         self._programme = programme
         self._space = programme.space
         self._first: Point | None = None
@@ -48,11 +48,11 @@ class Unlisted(Members):
         """All but those tried."""
         return self._programme.number - len(self._tried(study))
 
-    def tried(self, study: optuna.Study) -> Tried:
+    def tried(self, study: optuna.Study) -> TrialTable:
         """What trials have tried, by the order in which candidates were."""
         return History(study, Growing(self._programme, self._tried(study), 0)).tried()
 
-    def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, Tried]:
+    def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
         """Those tried, what is tried first, and a pool."""
         tried = self._tried(study, without=number)
         history = History(study, Growing(self._programme, tried, 0)).tried(number)
@@ -91,7 +91,7 @@ class Unlisted(Members):
         while True:
             yield self._programme.draw(random)
 
-    def _mutated(self, points: list[Point], tried: Tried, random: np.random.Generator) -> Iterator[Point]:
+    def _mutated(self, points: list[Point], tried: TrialTable, random: np.random.Generator) -> Iterator[Point]:
         """Mutations of what nothing tried is better than in all values; none where nothing has values."""
         valued = np.flatnonzero(np.isfinite(tried.values).all(axis=1))
         best = tried.indices[valued[non_dominated(tried.values[valued])]] if len(valued) else valued
@@ -110,7 +110,7 @@ class Growing(Coordinates):
         drawn: How many of these, at the front, were not mutated from others.
     """
 
-    def __init__(self, programme: Programme, members: Mapping[Candidate, Point], drawn: int) -> None:
+    def __init__(self, programme: BudgetDP, members: Mapping[Candidate, Point], drawn: int) -> None:
         super().__init__(programme.space, members)
         self._programme, self._drawn, self._listed = programme, drawn, len(members)
 

@@ -9,12 +9,12 @@ import optuna
 
 from nas.budget.bounds import Feasible
 from nas.samplers.encoding import Coordinates
-from nas.samplers.history import History, Tried
+from nas.samplers.history import History, TrialTable
 from search_spaces.spaces.space import Candidate
 from search_spaces.support.spec import Scalar
 
 
-class Members(ABC):
+class Candidates(ABC):
     """The feasible candidates of a space."""
 
     @abstractmethod
@@ -26,11 +26,11 @@ class Members(ABC):
         """How many no trial has."""
 
     @abstractmethod
-    def tried(self, study: optuna.Study) -> Tried:
+    def tried(self, study: optuna.Study) -> TrialTable:
         """What trials have tried; its indices tell candidates apart, and need not be those of `around`."""
 
     @abstractmethod
-    def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, Tried]:
+    def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
         """The candidates that a trial with that number may be given one of, and which of them other trials have."""
 
     @abstractmethod
@@ -39,7 +39,7 @@ class Members(ABC):
 
 
 @final
-class Listed(Members):
+class EnumeratedCandidates(Candidates):
     """All candidates of a space that is listed. What a study has tried is read once, and kept."""
 
     def __init__(self, feasible: Feasible) -> None:
@@ -57,7 +57,7 @@ class Listed(Members):
         """All but those tried."""
         return len(self.tried(study).untried(len(self._coordinates)))
 
-    def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, Tried]:
+    def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
         """All of them."""
         return self._coordinates, self.tried(study, without=number)
 
@@ -69,7 +69,7 @@ class Listed(Members):
             self._start = coordinates.nearest(first, np.arange(len(coordinates)), np.random.default_rng(seed))
         return self._start
 
-    def tried(self, study: optuna.Study, without: int | None = None) -> Tried:
+    def tried(self, study: optuna.Study, without: int | None = None) -> TrialTable:
         """What trials have tried, but for one trial's number."""
         if self._history is None or not self._history.belongs_to(study):
             self._history = History(study, self._coordinates)

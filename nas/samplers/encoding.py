@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from nas.budget.bounds import Feasible
 from nas.store.optuna_study import other_choices
-from results.stats.gaussian_process import Array, Indices, Places
+from results.stats.gaussian_process import Array, Features, Indices
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.axis_names import option_of
 from search_spaces.spaces.space import Candidate, Point, SearchSpace
@@ -184,13 +184,13 @@ class Coordinates:
         return np.concatenate(columns or [np.zeros((len(self), 1))], axis=1)
 
     @cached_property
-    def as_places(self) -> Places:
+    def as_places(self) -> Features:
         """Where every feasible candidate stands for a model: its axes, words apart from sizes, and its own size."""
         words = np.concatenate(
             [np.full(len(self.along(name, None)), isinstance(axis, Words)) for name, axis in self.axes.items()]
             or [np.zeros(1, dtype=bool)]
         )
-        return Places(np.concatenate([self.places[:, ~words], self.sizes], axis=1), self.places[:, words])
+        return Features(np.concatenate([self.places[:, ~words], self.sizes], axis=1), self.places[:, words])
 
     def nearest(self, place: Array, among: Indices, random: np.random.Generator) -> int:
         """The index nearest to a place, one of the nearest at random."""

@@ -24,7 +24,7 @@ WIDE = 3.0
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialTable:
     """The candidates of trials in any state, in the order of trials; a training that went on stands once, as its last.
 
     Attributes:
@@ -43,9 +43,9 @@ class Tried:
     numbers: Indices
     reports: Array
 
-    def __add__(self, later: "Tried") -> "Tried":
-        pairs = ((getattr(self, field.name), getattr(later, field.name)) for field in fields(Tried))
-        return Tried(*map(np.concatenate, pairs))
+    def __add__(self, later: "TrialTable") -> "TrialTable":
+        pairs = ((getattr(self, field.name), getattr(later, field.name)) for field in fields(TrialTable))
+        return TrialTable(*map(np.concatenate, pairs))
 
     @cached_property
     def valued(self) -> NDArray[np.bool_]:
@@ -62,13 +62,13 @@ class Tried:
         """Whether a trial has ended and is to have no values: [T]."""
         return np.asarray(~self.valued & ~self.running & ~self.held)
 
-    def latest(self) -> "Tried":
+    def latest(self) -> "TrialTable":
         """Each training as the last of its trials found it."""
         _, from_the_end = np.unique(self.numbers[::-1], return_index=True)
         if len(from_the_end) == len(self.numbers):
             return self
         last = np.sort(len(self.numbers) - 1 - from_the_end)
-        return Tried(*(getattr(self, field.name)[last] for field in fields(Tried)))
+        return TrialTable(*(getattr(self, field.name)[last] for field in fields(TrialTable)))
 
     @property
     def repeatable(self) -> Indices:
@@ -118,7 +118,7 @@ def some_of(values: Array, number: int, random: np.random.Generator) -> Indices:
     return np.asarray(np.concatenate([first, others])[:number], dtype=np.intp)
 
 
-def measured(tried: Tried) -> Measured:
+def measured(tried: TrialTable) -> Measured:
     """What trials have measured of each candidate.
 
     An objective that is positive and spans a factor of more than WIDE is taken by its logarithm: what training and
@@ -156,7 +156,7 @@ class History:
         """Whether this is the history of that study."""
         return same_study(study, self._study)
 
-    def tried(self, without: int | None = None) -> Tried:
+    def tried(self, without: int | None = None) -> TrialTable:
         """Everything tried by now, but for one trial's number.
 
         A trial stands for the parameters it has recorded or, while it waits, was enqueued with.
@@ -169,13 +169,13 @@ class History:
         self._finished = end
         return (self._read_once + self._read([trial for trial in trials[end:] if trial.number != without])).latest()
 
-    def _read(self, trials: Sequence[FrozenTrial]) -> Tried:
+    def _read(self, trials: Sequence[FrozenTrial]) -> TrialTable:
         placed = [(self._coordinates.index(params_of(trial)), trial) for trial in trials]
         known = [(index, trial) for index, trial in placed if index is not None]
         width = len(self._signs)
         missing = [np.nan] * width
         values = [trial.values if trial.state == TrialState.COMPLETE else missing for _, trial in known]
-        return Tried(
+        return TrialTable(
             np.array([index for index, _ in known], dtype=np.intp),
             np.array(values, dtype=float).reshape(-1, width) * self._signs,
             np.array([trial.user_attrs.get(ERRORS, missing) for _, trial in known], dtype=float).reshape(-1, width),

@@ -9,8 +9,8 @@ from typing import Any, final
 from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import BaseSampler
 
-from nas.samplers.optuna_samplers import Borrowed
-from nas.samplers.proposer import Proposer, Situation
+from nas.samplers.optuna_samplers import OptunaSampler
+from nas.samplers.proposer import Proposer, SearchState
 from nas.samplers.registry import SAMPLERS
 from search_spaces.support.errors import UserError, fields_of, reason_of, unknown, value_of
 
@@ -38,7 +38,7 @@ class Foreign(Proposer):
         self._text = text
         self._inner = inner
 
-    def propose(self, situation: Situation) -> int:
+    def propose(self, situation: SearchState) -> int:
         """Choose as the inner one does.
 
         Raises:
@@ -66,7 +66,7 @@ class Foreign(Proposer):
 def _made(text: str, entry: Any) -> Proposer:
     if inspect.isclass(entry) and issubclass(entry, BaseSampler):
         _try(text, lambda: _seeded(entry, 0))
-        return Borrowed(lambda seed: _seeded(entry, seed), infers=True)
+        return OptunaSampler(lambda seed: _seeded(entry, seed), infers=True)
     if not callable(entry):
         raise _no_sampler(text, entry)
     found = _try(text, entry)

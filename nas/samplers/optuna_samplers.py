@@ -7,11 +7,11 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, GPSampler, NSGAIISampler, TPESampler
 
 from nas.samplers.encoding import Axis
-from nas.samplers.proposer import Proposer, Situation
+from nas.samplers.proposer import Proposer, SearchState
 from search_spaces.support.spec import Scalar
 
 
-class Borrowed(Proposer):
+class OptunaSampler(Proposer):
     """A sampler of Optuna's, made anew from a seed for each proposal, so that nothing rests on what it did before.
 
     Args:
@@ -24,7 +24,7 @@ class Borrowed(Proposer):
         self._make = make
         self._infers = infers
 
-    def propose(self, situation: Situation) -> int:
+    def propose(self, situation: SearchState) -> int:
         """Move the sampler's point, which need not be a candidate, to the nearest one."""
         study, trial, coordinates = situation.study, situation.trial, situation.coordinates
         sampler = self._make(situation.seed)
@@ -41,7 +41,7 @@ class Borrowed(Proposer):
         place = coordinates.place(coordinates.walk(value_of))
         return coordinates.nearest(place, situation.untried, np.random.default_rng(situation.seed))
 
-    def _together(self, sampler: BaseSampler, situation: Situation) -> dict[str, BaseDistribution]:
+    def _together(self, sampler: BaseSampler, situation: SearchState) -> dict[str, BaseDistribution]:
         """The axes that the sampler draws in one go, among those that apply everywhere."""
         everywhere: Mapping[str, Axis] = situation.coordinates.everywhere
         if not self._infers:
@@ -53,21 +53,21 @@ class Borrowed(Proposer):
 class Random(Proposer):
     """Any untried candidate, all with the same chance."""
 
-    def propose(self, situation: Situation) -> int:
+    def propose(self, situation: SearchState) -> int:
         """Draw one."""
         return int(np.random.default_rng(situation.seed).choice(situation.drawn))
 
 
 def tpe() -> Proposer:
     """Optuna's multivariate tree-structured Parzen estimator, moved to the nearest untried candidate."""
-    return Borrowed(lambda seed: TPESampler(multivariate=True, seed=seed))
+    return OptunaSampler(lambda seed: TPESampler(multivariate=True, seed=seed))
 
 
 def nsga2() -> Proposer:
     """Optuna's genetic algorithm with a population of 16, moved to the nearest untried candidate."""
-    return Borrowed(lambda seed: NSGAIISampler(population_size=16, seed=seed))
+    return OptunaSampler(lambda seed: NSGAIISampler(population_size=16, seed=seed))
 
 
 def gp() -> Proposer:
     """Optuna's Gaussian processes, moved to the nearest untried candidate; slow, and loads torch."""
-    return Borrowed(lambda seed: GPSampler(seed=seed))
+    return OptunaSampler(lambda seed: GPSampler(seed=seed))

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from nas.samplers.history import Measured
-from nas.samplers.proposer import Situation
-from results.stats.gaussian_process import Array, Indices, Process, Readings
+from nas.samplers.proposer import SearchState
+from results.stats.gaussian_process import Array, GaussianProcess, Indices, Observations
 
 RUNNING = 32
 """Of the candidates under way, at most so many are taken to come out as expected."""
@@ -36,7 +36,7 @@ class Expected:
         return np.asarray(self.values + weight * self.moves * np.stack(by_objective, axis=1)[:, None, :])
 
 
-class Beliefs:
+class Posterior:
     """What trials and counting say of every candidate's objectives. Each is measured in deviations of the N values.
 
     Candidates under way are taken to come out as expected.
@@ -45,7 +45,7 @@ class Beliefs:
         running: Candidates under way, at most RUNNING.
     """
 
-    def __init__(self, situation: Situation, measured: Measured) -> None:
+    def __init__(self, situation: SearchState, measured: Measured) -> None:
         self._places, self._known = situation.coordinates.as_places, situation.known
         self.running = situation.tried.indices[situation.tried.running][:RUNNING]
         known = self._known(measured.indices)
@@ -71,17 +71,17 @@ class Beliefs:
             drawn[:, :, k] = process.draws(self._places.at(at), number, random)
         return drawn
 
-    def _process(self, measured: Measured, k: int) -> Process:
-        readings, _, _ = Readings.of(
+    def _process(self, measured: Measured, k: int) -> GaussianProcess:
+        readings, _, _ = Observations.of(
             measured.values[:, k], measured.seeds, measured.errors[:, k], measured.within[:, k]
         )
-        process = Process(self._places.at(measured.indices), readings)
+        process = GaussianProcess(self._places.at(measured.indices), readings)
         if not len(self.running):
             return process
         ahead, _ = process.expected(self._places.at(self.running))
         later = self._places.at(np.concatenate([measured.indices, self.running]))
         # What comes out as expected says nothing of how large variances are.
-        return Process(later, readings.and_more(ahead), process.scales, process.unit)
+        return GaussianProcess(later, readings.and_more(ahead), process.scales, process.unit)
 
     def _counted(self, at: Indices) -> Array:
         return np.asarray((self._known(at) - self._mean) / self._unit)

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas.samplers.encoding import Coordinates
-from nas.samplers.history import Tried, some_of
+from nas.samplers.history import TrialTable, some_of
 from nas.samplers.hypervolume import Hypervolume
 from nas.samplers.posterior import Expected
 from nas.samplers.proposer import Costs, known
 from nas.samplers.rungs import MOST_RUNGS
-from results.stats.gaussian_process import Array, Places, Process, Readings
+from results.stats.gaussian_process import Array, Features, GaussianProcess, Observations
 
 PAIRS = 8
 """So many trainings must have gone on from a rung to their end before any other is left there."""
@@ -32,7 +32,7 @@ ENDED = 128
 """Trainings that it is told by, at most."""
 
 
-def going_on(coordinates: Coordinates, tried: Tried, costs: Costs, seed: int, searching: bool) -> int | None:
+def going_on(coordinates: Coordinates, tried: TrialTable, costs: Costs, seed: int, searching: bool) -> int | None:
     """The number of the trial that began the training to go on with next: from the highest rung, what adds most.
 
     None where nothing does. While a search goes on, new architectures come first until more are held than have ended.
@@ -58,7 +58,7 @@ def going_on(coordinates: Coordinates, tried: Tried, costs: Costs, seed: int, se
 
 
 def gains_of(
-    places: Places, counted: Array, reports: Array, values: Array, errors: Array, random: np.random.Generator
+    places: Features, counted: Array, reports: Array, values: Array, errors: Array, random: np.random.Generator
 ) -> Array:
     """What trainings held at a rung are expected to add to the front's hypervolume, as shares of it: [H].
 
@@ -76,9 +76,9 @@ def gains_of(
     number = len(values)
     expected, moves = counted.copy(), np.zeros(counted.shape)
     for k in np.flatnonzero(np.isnan(counted).any(axis=0)):
-        told = Places(np.concatenate([places.sizes, in_its_range(reports[:, k])[:, None]], axis=1), places.words)
-        readings, mean, unit = Readings.of(values[:, k], np.ones(number), errors[:, k], np.zeros(number))
-        process = Process(told.at(np.arange(number)), readings)
+        told = Features(np.concatenate([places.sizes, in_its_range(reports[:, k])[:, None]], axis=1), places.words)
+        readings, mean, unit = Observations.of(values[:, k], np.ones(number), errors[:, k], np.zeros(number))
+        process = GaussianProcess(told.at(np.arange(number)), readings)
         means, variances = process.expected(told)
         expected[:, k], moves[:, k] = mean + unit * means, unit * variances / np.sqrt(variances + process.noise)
     hypervolume = Hypervolume(expected[:number], expected[number:], random)
@@ -86,7 +86,7 @@ def gains_of(
     return hypervolume.gain(outcomes) / hypervolume.reached
 
 
-def as_if_ended(tried: Tried) -> Tried:
+def as_if_ended(tried: TrialTable) -> TrialTable:
     """What was tried, where trainings that are held have the values that they are expected to end with.
 
     Nothing is told of a rung from which fewer than PAIRS have gone on to their end.
@@ -119,7 +119,7 @@ def expected_end(reports: Array, values: Array, at: Array) -> tuple[Array, Array
     return mean + slope * (at - middle), np.sqrt(residual * (1 + leverage))
 
 
-def reported(tried: Tried) -> NDArray[np.bool_]:
+def reported(tried: TrialTable) -> NDArray[np.bool_]:
     """Whether a trial has reported at each rung: [T, MOST_RUNGS]."""
     return np.asarray(np.isfinite(tried.reports).all(axis=2), dtype=bool)
 

@@ -9,7 +9,7 @@ import optuna
 from optuna.trial import FrozenTrial
 
 from nas.samplers.encoding import Coordinates
-from nas.samplers.history import Tried
+from nas.samplers.history import TrialTable
 from results.stats.gaussian_process import Array, Indices
 from search_spaces.architecture.architecture import Architecture
 
@@ -18,7 +18,7 @@ Costs = Callable[[Architecture], Sequence[float]]
 
 
 @dataclass(frozen=True)
-class Situation:
+class SearchState:
     """All that a proposal may depend on.
 
     Attributes:
@@ -33,7 +33,7 @@ class Situation:
     """
 
     coordinates: Coordinates
-    tried: Tried
+    tried: TrialTable
     untried: Indices
     again: Indices
     costs: Costs
@@ -61,5 +61,5 @@ class Proposer(ABC):
     """A way of searching. It keeps nothing between proposals."""
 
     @abstractmethod
-    def propose(self, situation: Situation) -> int:
+    def propose(self, situation: SearchState) -> int:
         """Choose one of the untried candidates, or one for another seed, by its index."""

@@ -8,8 +8,8 @@ a fresh seed first, the next ones follow, and what turns out not to stand there 
 import numpy as np
 
 from nas.samplers.history import measured
-from nas.samplers.posterior import Beliefs
-from nas.samplers.proposer import Situation
+from nas.samplers.posterior import Posterior
+from nas.samplers.proposer import SearchState
 from results.stats.gaussian_process import Indices
 from results.stats.pareto import chances
 
@@ -20,7 +20,7 @@ CONTENDERS = 256
 """Candidates that are looked at, at most."""
 
 
-def contender(situation: Situation, since: int, spent: Indices) -> int:
+def contender(situation: SearchState, since: int, spent: Indices) -> int:
     """The candidate whose next training confirms most; trials numbered from `since` on are those that confirm.
 
     `spent` are those that cannot be trained with another seed; there must be others with values.
@@ -30,7 +30,7 @@ def contender(situation: Situation, since: int, spent: Indices) -> int:
     known = every.at_most(CONTENDERS, random)
     if np.isin(known.indices, spent).all():
         known = every
-    drawn = Beliefs(situation, known).draws(known.indices, DRAWS, random)
+    drawn = Posterior(situation, known).draws(known.indices, DRAWS, random)
     confirming = situation.tried.indices[situation.tried.numbers >= since]
     trained = np.array([(confirming == index).sum() for index in known.indices])
     gains = np.where(np.isin(known.indices, spent), -1.0, chances(drawn) / (1 + trained))

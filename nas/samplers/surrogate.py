@@ -13,10 +13,10 @@ import numpy as np
 
 from nas.samplers.history import Measured, measured
 from nas.samplers.hypervolume import Hypervolume
-from nas.samplers.posterior import Beliefs
+from nas.samplers.posterior import Posterior
 from nas.samplers.promotion import as_if_ended
-from nas.samplers.proposer import Proposer, Situation
-from results.stats.gaussian_process import Array, Indices, Process, Readings, Scales
+from nas.samplers.proposer import Proposer, SearchState
+from results.stats.gaussian_process import Array, GaussianProcess, Indices, Observations, Scales
 
 START = 8
 """Candidates that must have values before a model is believed; they are drawn at random until then."""
@@ -36,7 +36,7 @@ LEAST_GAIN = 1e-4
 class Surrogate(Proposer):
     """Gaussian processes over the feasible candidates: proposes what adds most to what is known of the front."""
 
-    def propose(self, situation: Situation) -> int:
+    def propose(self, situation: SearchState) -> int:
         """Choose by the model, or at random while too little is known."""
         random = np.random.default_rng(situation.seed)
         known = measured(as_if_ended(situation.tried))
@@ -45,7 +45,7 @@ class Surrogate(Proposer):
         known = known.at_most(OBSERVED, random)
         pool = random.permutation(situation.untried)[:POOL].astype(np.intp)
         chance = _chance_of_values(situation, known, pool, random)
-        beliefs = Beliefs(situation, known)
+        beliefs = Posterior(situation, known)
         here, there = beliefs.expected(known.indices), beliefs.expected(pool)
         under_way = beliefs.expected(beliefs.running)
         hypervolume = Hypervolume(np.concatenate([here.values, under_way.values]), there.values, random)
@@ -59,7 +59,7 @@ class Surrogate(Proposer):
         return int(known.indices[again.argmax()] if better_again else pool[new.argmax()])
 
 
-def _chance_of_values(situation: Situation, known: Measured, at: Indices, random: np.random.Generator) -> Array:
+def _chance_of_values(situation: SearchState, known: Measured, at: Indices, random: np.random.Generator) -> Array:
     """How likely an evaluation ends with values, by where others failed: [C]."""
     tried = situation.tried
     without = random.permutation(tried.indices[tried.failed])[:UNFINISHED]
@@ -67,6 +67,6 @@ def _chance_of_values(situation: Situation, known: Measured, at: Indices, random
         return np.ones(len(at))
     ended_without = np.repeat([0.0, 1.0], [len(known.indices), len(without)])
     places = situation.coordinates.as_places.at(np.concatenate([known.indices, without]))
-    model = Process(places, Readings.single(ended_without), _OF_FAILURES)
+    model = GaussianProcess(places, Observations.single(ended_without), _OF_FAILURES)
     share, _ = model.expected(situation.coordinates.as_places.at(at))
     return np.asarray(1 - np.clip(share, 0, 1))

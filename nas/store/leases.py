@@ -21,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from nas.store.database import clear_errors
 from nas.store.locks import making_schema
-from nas.store.retry import patient
+from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store
 
 LEASE_S = 60.0
@@ -31,7 +31,7 @@ BEAT_S = 10.0
 """Seconds between two heartbeats, each of which prolongs all leases of a coordinator."""
 
 
-class Claims(ABC):
+class Leases(ABC):
     """What a coordinator has taken upon itself."""
 
     @abstractmethod
@@ -44,7 +44,7 @@ class Claims(ABC):
 
 
 @final
-class Alone(Claims):
+class NoLeases(Leases):
     """Of a coordinator beside which there is no other."""
 
     def claim(self, name: str) -> bool:
@@ -56,7 +56,7 @@ class Alone(Claims):
 
 
 @final
-class Leases(Claims):
+class DatabaseLeases(Leases):
     """Of one coordinator among several, in a table of a PostgreSQL database. Its clock is the server's.
 
     Attributes:
@@ -96,7 +96,7 @@ class Leases(Claims):
 
 
 @contextmanager
-def claims_in(store: Store) -> Iterator[Claims]:
+def leases_in(store: Store) -> Iterator[Leases]:
     """What is claimed in a store; given back at the end, so that others can go on at once. A file has no leases.
 
     Of processes that train together (torchrun) none has leases: they would have to agree who waits.
@@ -105,10 +105,10 @@ def claims_in(store: Store) -> Iterator[Claims]:
         UserError: The database cannot be used.
     """
     if not store.shared or "TORCHELASTIC_RUN_ID" in os.environ:
-        yield Alone()
+        yield NoLeases()
         return
-    patient(_make_table)(store)
-    leases, over = Leases(store.engine), Event()
+    retry_on_disconnect(_make_table)(store)
+    leases, over = DatabaseLeases(store.engine), Event()
     heart = Thread(target=_beat, args=(leases, over), daemon=True)
     heart.start()
     try:
@@ -125,7 +125,7 @@ def _make_table(store: Store) -> None:
         _TABLES.create_all(store.engine)
 
 
-def _beat(leases: Leases, over: Event) -> None:
+def _beat(leases: DatabaseLeases, over: Event) -> None:
     while not over.wait(BEAT_S):
         with suppress(SQLAlchemyError):  # of a server that is away, those tell who have something to ask
             leases.prolong()

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 from nas.environment.paths import slug
 from nas.store.database import PATIENCE_S, begin_file, is_server, open_engine, unusable
 from search_spaces.support.errors import Notice, UserError
-from search_spaces.support.progress import said_if_slow
+from search_spaces.support.progress import status_if_slow
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def turn(engine: Engine, study: str) -> Iterator[None]:
         yield
         return
     name = f"nas study {study}"
-    with said_if_slow(f"waiting for another coordinator of study {study} ..."), engine.begin() as connection:
+    with status_if_slow(f"waiting for another coordinator of study {study} ..."), engine.begin() as connection:
         connection.execute(_LOCK, {"name": name, "most": f"{TURN_S * 1000:.0f}ms"})
     sql.event.listen(engine, "do_connect", _lost)
     try:

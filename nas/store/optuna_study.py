@@ -17,7 +17,7 @@ from sqlalchemy.engine import make_url
 
 from nas.store.database import PATIENCE_S, address, clear_errors, is_server, unusable, write_ahead
 from nas.store.locks import making_schema, turn
-from nas.store.retry import patient
+from nas.store.retry import retry_on_disconnect
 from nas.store.search_config import SearchConfig
 from nas.store.store import CONFIG, CONFIRMS_FROM
 from results.records.row import Direction, Row
@@ -278,7 +278,7 @@ def open_storage(url: str) -> optuna.storages.RDBStorage:
 @contextmanager
 def held_storage(url: str) -> Iterator[optuna.storages.RDBStorage]:
     """Optuna's view of a store while a search needs it; then its connections are let go. Raises as `open_storage`."""
-    storage = patient(open_storage)(url)
+    storage = retry_on_disconnect(open_storage)(url)
     try:
         yield storage
     finally:

@@ -37,7 +37,7 @@ BACK = "the store is back"
 """What is said at the end of an outage."""
 
 
-def patient(function: Callable[_P, _T]) -> Callable[_P, _T]:
+def retry_on_disconnect(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """A function that asks a database, called again while its server is away: for five minutes, in growing waits.
 
     What it did may have been kept although its answer was lost: it must be able to do it again.

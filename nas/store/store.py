@@ -28,7 +28,7 @@ from nas.store.database import (
     shown_url,
 )
 from nas.store.locks import making_schema
-from nas.store.retry import patient
+from nas.store.retry import retry_on_disconnect
 from nas.store.search_config import SearchConfig
 from results.records.duplicates import each_once
 from results.records.row import BadRow, Row, identity_in
@@ -87,7 +87,7 @@ class Store:
             if make and self.shared:
                 self.engine.connect().close()  # of a wrong address or password it is told at once
         if make:
-            patient(self._make)()
+            retry_on_disconnect(self._make)()
         self._mark = mark_of(file_of(url))
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from nas.evaluation.failures import failed_on_a_gpu
-from nas.evaluation.heartbeat import tells_steps
+from nas.evaluation.heartbeat import has_recent_heartbeat
 from nas.evaluation.job import EvaluationJob
 from nas.workers.gpu_load import ENOUGH_LOADS, GpuLoad, has_room_for_one_more, read_load
 from nas.workers.local_processes import LocalProcesses
@@ -39,7 +39,7 @@ class _Running:
 
     def trains(self) -> bool:
         """Whether it is past its beginning, in which it loads its data and uses no GPU."""
-        return tells_steps(self.job.folder) or time.monotonic() - self.since >= STARTING_S
+        return has_recent_heartbeat(self.job.folder) or time.monotonic() - self.since >= STARTING_S
 
 
 @dataclass

@@ -9,7 +9,7 @@ from pyarrow import compute
 from results.records.columns import COMPARABLE, COUNTS, PROVENANCE, places
 from results.records.row import Direction
 from results.records.table import check_columns, from_records
-from results.stats.architecture_summary import Standing, standings
+from results.stats.architecture_summary import ArchitectureSummary, standings
 from results.stats.features import Record
 from search_spaces.support.errors import UserError
 
@@ -83,13 +83,13 @@ def best(
         if name in _OF_TRAININGS or not all(name in one.record for one in found):
             message = f"--best is of architectures, which {name!r} does not tell apart. Leave it out of --by."
             raise UserError("conflict", message, option="--by", value=name)
-    groups: dict[tuple[Any, ...], list[Standing]] = {}
+    groups: dict[tuple[Any, ...], list[ArchitectureSummary]] = {}
     for number, one in enumerate(found):
         own = [one.record.get(name) for name in by] if by else [number]
         groups.setdefault((*(one.record.get(name) for name in apart), *own), []).append(one)
     sign = -1.0 if direction == "max" else 1.0
 
-    def order(group: Sequence[Standing]) -> tuple[Any, ...]:
+    def order(group: Sequence[ArchitectureSummary]) -> tuple[Any, ...]:
         values = [sign * one.expected[metric] for one in group]
         return *(str(group[0].record.get(name)) for name in apart), min(values)
 
@@ -98,7 +98,7 @@ def best(
     return from_records(lines, dict.fromkeys([*apart, *by, "expected", "chance", *known]))
 
 
-def _leader(group: Sequence[Standing], metric: str, sign: float) -> Record:
+def _leader(group: Sequence[ArchitectureSummary], metric: str, sign: float) -> Record:
     """What is expected to be the best of a group, and the chance that the best of all is in it."""
     leader = min(group, key=lambda one: sign * one.expected[metric])
     chance = sum(one.chance for one in group)

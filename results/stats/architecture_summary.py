@@ -19,7 +19,7 @@ import pyarrow as pa
 from results.records.columns import COMPARABLE, COUNTS, PROFILE, PROVENANCE, SHAPE, UNSET
 from results.records.row import Direction
 from results.stats.features import Record, places_of
-from results.stats.gaussian_process import Array, Indices, Places, Process, Readings, Scales
+from results.stats.gaussian_process import Array, Features, GaussianProcess, Indices, Observations, Scales
 from results.stats.pareto import chances, check_objectives, non_dominated
 
 DRAWS = 512
@@ -40,7 +40,7 @@ _PASSED_OVER = ("speed_", "version_", "measure_", "profile_")
 
 
 @dataclass(frozen=True)
-class Standing:
+class ArchitectureSummary:
     """One architecture and recipe, with all seeds that it was trained with.
 
     Attributes:
@@ -86,7 +86,9 @@ class Mean:
         return hypot(self.examples, self.seeds)
 
 
-def standings(table: pa.Table, objectives: Mapping[str, Direction], confirming: Collection[str] = ()) -> list[Standing]:
+def standings(
+    table: pa.Table, objectives: Mapping[str, Direction], confirming: Collection[str] = ()
+) -> list[ArchitectureSummary]:
     """How each architecture of a table stands, ordered by the last objective, from less to more.
 
     Rows of different tasks, versions of these, data, presets or starting weights are not held against each other.
@@ -138,7 +140,7 @@ def levels_of(drawn: Array, errors: Array, front: Indices) -> Indices:
 
 def _standings(
     lines: Sequence[Record], objectives: Mapping[str, Direction], confirming: frozenset[str]
-) -> Iterator[Standing]:
+) -> Iterator[ArchitectureSummary]:
     """How architectures stand whose rows can be held against each other."""
     by_architecture: dict[tuple[Any, ...], list[Record]] = {}
     for line in lines:
@@ -165,7 +167,9 @@ def _standings(
         identities = tuple(str(line.get("identity")) for line in own)
         record = _record(confirmed[i] or own, means[i], names)
         truth = dict(zip(names, (expected[i] * signs).tolist(), strict=True))
-        yield Standing(identities, record, truth, bool(confirmed[i]), float(chance[i]), bool(stands[i]), int(level[i]))
+        yield ArchitectureSummary(
+            identities, record, truth, bool(confirmed[i]), float(chance[i]), bool(stands[i]), int(level[i])
+        )
 
 
 def _candidate(line: Record) -> tuple[Any, ...]:
@@ -249,7 +253,7 @@ def _believed(
 class _Model:
     """One metric's Gaussian process: fitted to some architectures, and asked with the readings of others."""
 
-    def __init__(self, places: Places, every: Sequence[Sequence[Record]], values: Array, name: str, fitted: Indices):
+    def __init__(self, places: Features, every: Sequence[Sequence[Record]], values: Array, name: str, fitted: Indices):
         read = [[float(line[name]) for line in own] for own in every]
         errors = [fmean(float(line.get(f"{name}_se") or 0.0) ** 2 for line in own) for own in every]
         self._places, self._values, self._errors = places, values, np.sqrt(errors)
@@ -268,10 +272,10 @@ class _Model:
         process, mean, unit = self._process(using)
         return np.asarray(mean + unit * process.draws(self._places.at(at), DRAWS, random))
 
-    def _process(self, using: Indices) -> tuple[Process, float, float]:
+    def _process(self, using: Indices) -> tuple[GaussianProcess, float, float]:
         of_these = (array[using] for array in (self._values, self._counts, self._errors, self._squares))
-        readings, mean, unit = Readings.of(*of_these)
-        return Process(self._places.at(using), readings, self._scales), mean, unit
+        readings, mean, unit = Observations.of(*of_these)
+        return GaussianProcess(self._places.at(using), readings, self._scales), mean, unit
 
 
 def _nearest_to_front(values: Array) -> Indices:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from results.records.columns import SHAPE
-from results.stats.gaussian_process import Array, Places
+from results.stats.gaussian_process import Array, Features
 from search_spaces.architecture.canonical_text import whole
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Spec
@@ -21,7 +21,7 @@ _WORD = 0.5**0.5  # two words are 1 apart
 Record = Mapping[str, Any]
 
 
-def places_of(records: Sequence[Record]) -> Places:
+def places_of(records: Sequence[Record]) -> Features:
     """Places of n records: what is more or less on lines from 0 to 1, every word apart from any other.
 
     Architecture, parameters, FLOPs and recipe are looked at, where they differ. A topology's options are lines of their
@@ -41,7 +41,7 @@ def places_of(records: Sequence[Record]) -> Places:
             words += [np.array([_WORD * (value == word) for value in values]) for word in sorted({*map(str, values)})]
         elif len({*values}) > 1:
             sizes.append(_line(values))
-    return Places(*(np.stack(each or [np.zeros(len(records))], axis=1) for each in (sizes, words)))
+    return Features(*(np.stack(each or [np.zeros(len(records))], axis=1) for each in (sizes, words)))
 
 
 def _told(record: Record, spec: Spec | None, options: Container[tuple[str, str]]) -> Iterator[tuple[str, Any]]:

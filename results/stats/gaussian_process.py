@@ -25,7 +25,7 @@ Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Places:
+class Features:
     """Where architectures stand: coordinates about as long as 1.
 
     Attributes:
@@ -36,9 +36,9 @@ class Places:
     sizes: Array
     words: Array
 
-    def at(self, index: Indices) -> "Places":
+    def at(self, index: Indices) -> "Features":
         """Those of some of the architectures."""
-        return Places(self.sizes[index], self.words[index])
+        return Features(self.sizes[index], self.words[index])
 
     @cached_property
     def parabolas(self) -> Array:
@@ -48,7 +48,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Readings:
+class Observations:
     """Readings, summed up for each architecture; the mean of all is about 0, and their deviation about 1.
 
     Attributes:
@@ -64,7 +64,7 @@ class Readings:
     within: float = 0.0
 
     @classmethod
-    def of(cls, means: Array, counts: Array, errors: Array, squares: Array) -> tuple["Readings", float, float]:
+    def of(cls, means: Array, counts: Array, errors: Array, squares: Array) -> tuple["Observations", float, float]:
         """Readings in deviations of their means, with the mean and the deviation of these.
 
         Args:
@@ -81,15 +81,15 @@ class Readings:
         return cls((means - mean) / unit, counts, shares, float((squares / shares).sum()) / unit**2), mean, unit
 
     @classmethod
-    def single(cls, values: Array) -> "Readings":
+    def single(cls, values: Array) -> "Observations":
         """One reading of each architecture."""
         return cls(values, np.ones(len(values)), np.ones(len(values)))
 
-    def and_more(self, means: Array) -> "Readings":
+    def and_more(self, means: Array) -> "Observations":
         """With single readings of other architectures."""
         ones = np.ones(len(means))
         counts, shares = (np.concatenate([own, ones]) for own in (self.counts, self.shares))
-        return Readings(np.concatenate([self.means, means]), counts, shares, self.within)
+        return Observations(np.concatenate([self.means, means]), counts, shares, self.within)
 
 
 class Scales(NamedTuple):
@@ -127,7 +127,7 @@ _SWEEPS = 2  # over each scale in turn; the third changes nothing that a search 
 _LEAST = 1e-9
 
 
-class Process:
+class GaussianProcess:
     """What the readings of N architectures say of the true value of any. Scales are fitted where none are given.
 
     Args:
@@ -143,7 +143,7 @@ class Process:
     """
 
     def __init__(
-        self, places: Places, readings: Readings, scales: Scales | None = None, unit: float | None = None
+        self, places: Features, readings: Observations, scales: Scales | None = None, unit: float | None = None
     ) -> None:
         self._places = places
         with _one_thread():
@@ -151,7 +151,7 @@ class Process:
         self._fit, self.scales, self.unit = fit, fit.scales, unit or fit.unit
         self.noise = self.scales.noise * self.unit
 
-    def expected(self, at: Places) -> tuple[Array, Array]:
+    def expected(self, at: Features) -> tuple[Array, Array]:
         """Means and variances of true values: [C] each."""
         with _one_thread():
             cross = self._fit.whitened(_Distances(self._places, at))
@@ -159,7 +159,7 @@ class Process:
         left = np.maximum(own - (cross**2).sum(axis=0), _LEAST)
         return cross.T @ self._fit.white, self.unit * left
 
-    def draws(self, at: Places, number: int, random: np.random.Generator) -> Array:
+    def draws(self, at: Features, number: int, random: np.random.Generator) -> Array:
         """True values as they may be together: [number, C]."""
         with _one_thread():
             cross = self._fit.whitened(_Distances(self._places, at))
@@ -173,7 +173,7 @@ class Process:
 class _Distances:
     """How far apart two groups of architectures are; the covariance of their true values follows from it."""
 
-    def __init__(self, one: Places, other: Places) -> None:
+    def __init__(self, one: Features, other: Features) -> None:
         self._sizes, self._words = _squares(one.sizes, other.sizes), _squares(one.words, other.words)
         self._along = one.parabolas @ other.parabolas.T
         self._same = self._sizes + self._words < _LEAST
@@ -193,7 +193,7 @@ class _Fit:
         merit: Log of likelihood and prior, up to a constant.
     """
 
-    def __init__(self, scales: Scales, distances: _Distances, readings: Readings) -> None:
+    def __init__(self, scales: Scales, distances: _Distances, readings: Observations) -> None:
         self.scales, counts = scales, readings.counts
         noise = scales.noise * readings.shares / counts + _LEAST
         self._root = cholesky(distances.covariance(scales) + np.diag(noise), lower=True, check_finite=False)
@@ -210,7 +210,7 @@ class _Fit:
         return np.asarray(solve_triangular(self._root, cross, lower=True, check_finite=False))
 
 
-def _fitted(distances: _Distances, readings: Readings, scales: Scales | None) -> _Fit:
+def _fitted(distances: _Distances, readings: Observations, scales: Scales | None) -> _Fit:
     """With the scales given, or else those of the greatest merit, each sought in turn."""
     fit = _Fit(scales or _PRIOR, distances, readings)
     for _ in range(0 if scales else _SWEEPS):

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from search_spaces.layers.norm import Norm
 from search_spaces.support.count import Count, linear
-from search_spaces.support.fused_linear import JoinedMaps
-from search_spaces.topologies.base import AS_IT_IS, Delivery, Site
+from search_spaces.support.fused_linear import FusedLinear
+from search_spaces.topologies.base import PRENORMED, Delivery, Site
 
 
 class SoftmaxAttention(nn.Module):
@@ -49,7 +49,7 @@ class SharedProjection(nn.Module):
         super().__init__()
         self.parts = 3 if values else 2
         self.norm = nn.Identity() if norm is None else norm.build(width)
-        self.qkv = JoinedMaps(width, self.parts * inner, bias=bias, carrying=slice(2 * inner, None))
+        self.qkv = FusedLinear(width, self.parts * inner, bias=bias, carrying=slice(2 * inner, None))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Project [B, N, D]; None for values that come from elsewhere."""
@@ -102,7 +102,7 @@ class Attention(nn.Module):
         head_dim: int,
         attend: nn.Module,
         norm: Norm | None,
-        delivers: Delivery,
+        input_mode: Delivery,
         *,
         bias: bool,
         dropout: float = 0.0,
@@ -111,17 +111,19 @@ class Attention(nn.Module):
         super().__init__()
         inner = heads * head_dim
         self.heads = heads
-        self.site = Site(("q", "k", "v"), inner, opens_block=True, normed=norm is not None and delivers not in AS_IT_IS)
+        self.site = Site(
+            ("q", "k", "v"), inner, starts_block=True, normed=norm is not None and input_mode not in PRENORMED
+        )
         self.attend = attend
         self.project: nn.Module
-        match delivers:
+        match input_mode:
             case "shared" | "bare" | "normed":
-                self.project = SharedProjection(width, inner, norm if delivers == "shared" else None, bias, values)
+                self.project = SharedProjection(width, inner, norm if input_mode == "shared" else None, bias, values)
             case "per-port":
                 self.project = PortProjection(width, inner, norm, bias)
             case "heads":
                 self.project = NoProjection()
-        self.out = nn.Identity() if delivers == "heads" else nn.Linear(inner, width, bias=bias)
+        self.out = nn.Identity() if input_mode == "heads" else nn.Linear(inner, width, bias=bias)
         self.drop = nn.Dropout(dropout) if dropout else nn.Identity()
 
     def forward(self, *inputs: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -140,11 +142,11 @@ class Attention(nn.Module):
 
 
 def count_attention(
-    width: int, heads: int, head_dim: int, norm: Norm, delivers: Delivery, *, bias: bool, values: bool = True
+    width: int, heads: int, head_dim: int, norm: Norm, input_mode: Delivery, *, bias: bool, values: bool = True
 ) -> Count:
     """Closed form of an Attention layer at one position, without what attends in it."""
-    if delivers == "heads":
+    if input_mode == "heads":
         return Count()
     inner = heads * head_dim
-    norms = Count(params=norm.params(width) * {"shared": 1, "per-port": 3, "bare": 0, "normed": 0}[delivers])
+    norms = Count(params=norm.params(width) * {"shared": 1, "per-port": 3, "bare": 0, "normed": 0}[input_mode])
     return norms + linear(width, (3 if values else 2) * inner, bias=bias) + linear(inner, width, bias=bias)

@@ -40,7 +40,7 @@ class DenseBlock(nn.Module):
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
-        self.site = Site(("x",), width, opens_block=True)
+        self.site = Site(("x",), width, starts_block=True)
         self.layers = nn.Sequential(*(DenseNormSwish(*sizes) for sizes in _sizes(width, hidden)))
 
     def forward(self, x: Tensor) -> Tensor:

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from search_spaces.layers.norm import Norm
 from search_spaces.support.count import Count, linear
-from search_spaces.support.fused_linear import JoinedMaps
-from search_spaces.topologies.base import AS_IT_IS, Delivery, Site
+from search_spaces.support.fused_linear import FusedLinear
+from search_spaces.topologies.base import PRENORMED, Delivery, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,16 @@ class FeedForward(nn.Module):
         hidden: int,
         activation: Activation,
         norm: Norm | None,
-        delivers: Delivery,
+        input_mode: Delivery,
         *,
         bias: bool,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.site = Site(("x",), width, opens_block=False, normed=norm is not None and delivers not in AS_IT_IS)
-        self.norm = nn.Identity() if norm is None or delivers in AS_IT_IS else norm.build(width)
+        self.site = Site(("x",), width, starts_block=False, normed=norm is not None and input_mode not in PRENORMED)
+        self.norm = nn.Identity() if norm is None or input_mode in PRENORMED else norm.build(width)
         carrying = slice(activation.activated * hidden, (activation.activated + 1) * hidden)
-        self.up = JoinedMaps(width, activation.maps * hidden, bias=bias, carrying=carrying)
+        self.up = FusedLinear(width, activation.maps * hidden, bias=bias, carrying=carrying)
         self.activation = activation.function
         self.down = nn.Linear(hidden, width, bias=bias)
         self.drop = nn.Dropout(dropout) if dropout else nn.Identity()
@@ -84,8 +84,8 @@ class FeedForward(nn.Module):
 
 
 def count_feed_forward(
-    width: int, hidden: int, activation: Activation, norm: Norm, delivers: Delivery, *, bias: bool
+    width: int, hidden: int, activation: Activation, norm: Norm, input_mode: Delivery, *, bias: bool
 ) -> Count:
     """Closed form of a FeedForward layer at one position."""
-    norms = Count(params=0 if delivers in AS_IT_IS else norm.params(width))
+    norms = Count(params=0 if input_mode in PRENORMED else norm.params(width))
     return norms + linear(width, activation.maps * hidden, bias=bias) + linear(hidden, width, bias=bias)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from search_spaces.layers.norm import Norm
 from search_spaces.support.count import Count, linear
-from search_spaces.topologies.base import AS_IT_IS, Delivery
+from search_spaces.topologies.base import PRENORMED, Delivery
 
 BARE = Norm("layer-bare", 1e-6)
 """What stands before a modulated layer: its scale and shift are the condition's."""
@@ -50,11 +50,11 @@ class Modulated(nn.Module):
         delivers: Of the topology.
     """
 
-    def __init__(self, layer: Any, width: int, delivers: Delivery) -> None:
+    def __init__(self, layer: Any, width: int, input_mode: Delivery) -> None:
         super().__init__()
-        self.site = replace(layer.site, conditioned=True, normed=delivers not in AS_IT_IS)
-        features = _features(layer.site.inner, width, delivers)
-        self.norm = nn.Identity() if delivers in AS_IT_IS else BARE.build(features)
+        self.site = replace(layer.site, conditioned=True, normed=input_mode not in PRENORMED)
+        features = _features(layer.site.inner, width, input_mode)
+        self.norm = nn.Identity() if input_mode in PRENORMED else BARE.build(features)
         self.modulation, self.gate = Modulation(width, 2, features), Modulation(width, 1, features)
         self.layer = layer
 
@@ -77,10 +77,10 @@ class Modulated(nn.Module):
         return [modulated(self.norm(x), shift, scale) for x in inputs]
 
 
-def count_modulation(inner: int, width: int, delivers: Delivery) -> Count:
+def count_modulation(inner: int, width: int, input_mode: Delivery) -> Count:
     """Closed form of what Modulated adds to its layer, for one example."""
-    return linear(width, 3 * _features(inner, width, delivers))
+    return linear(width, 3 * _features(inner, width, input_mode))
 
 
-def _features(inner: int, width: int, delivers: Delivery) -> int:
-    return inner if delivers == "heads" else width
+def _features(inner: int, width: int, input_mode: Delivery) -> int:
+    return inner if input_mode == "heads" else width

@@ -13,7 +13,7 @@ from search_spaces.layers.norm import Norm
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from search_spaces.topologies import build as topologies
-from search_spaces.topologies.base import AS_IT_IS, Site, Topology
+from search_spaces.topologies.base import PRENORMED, Site, Topology
 from search_spaces.topologies.registry import load, refusal
 
 
@@ -100,7 +100,7 @@ def count_stack(
 def _ends_normed(architecture: Architecture) -> bool:
     """Whether what the last run closes to is normed already."""
     topology, options = load(architecture.runs[-1].topology)
-    return topology.delivered(options) in AS_IT_IS
+    return topology.delivered(options) in PRENORMED
 
 
 def _beside(site: Site, mask: Tensor | None, condition: Tensor | None) -> dict[str, Tensor]:

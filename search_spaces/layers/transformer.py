@@ -65,21 +65,21 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
 def _layers(block: Architecture, style: TransformerStyle, attend: nn.Module, values: bool) -> list[nn.Module]:
     """The layers of one block of an architecture."""
     topology, options = load(block.topology)
-    delivers, norm = topology.delivered(options), None if style.conditioned else style.norm
+    input_mode, norm = topology.delivered(options), None if style.conditioned else style.norm
     biases = style.attention_bias, style.feed_forward_bias
     layers: list[nn.Module] = [
         Attention(
-            block.width, block.heads, block.head_dim, attend, norm, delivers,
+            block.width, block.heads, block.head_dim, attend, norm, input_mode,
             bias=biases[0], dropout=style.dropout, values=values,
         )
     ]  # fmt: skip
     if not topology.replaces_feed_forward:
         layers.append(
             FeedForward(
-                block.width, block.hidden, style.activation, norm, delivers, bias=biases[1], dropout=style.dropout
+                block.width, block.hidden, style.activation, norm, input_mode, bias=biases[1], dropout=style.dropout
             )
         )
-    return [Modulated(layer, block.width, delivers) for layer in layers] if style.conditioned else layers
+    return [Modulated(layer, block.width, input_mode) for layer in layers] if style.conditioned else layers
 
 
 def _check(architecture: Architecture) -> None:
@@ -135,16 +135,16 @@ def _count_block(
 ) -> Count:
     """One block of an architecture whose blocks are alike."""
     width, (topology, options) = block.width, load(block.topology)
-    delivers = topology.delivered(options)
+    input_mode = topology.delivered(options)
     layers = count_attention(
-        width, block.heads, block.head_dim, style.norm, delivers, bias=style.attention_bias, values=values
+        width, block.heads, block.head_dim, style.norm, input_mode, bias=style.attention_bias, values=values
     )
     layers = layers.times(tokens) + attend(block.heads, block.head_dim, tokens)
     if not topology.replaces_feed_forward:
         layers += count_feed_forward(
-            width, block.hidden, style.activation, style.norm, delivers, bias=style.feed_forward_bias
+            width, block.hidden, style.activation, style.norm, input_mode, bias=style.feed_forward_bias
         ).times(tokens)
     if style.conditioned:
         for site in _sites(block):
-            layers += count_modulation(site.inner, width, delivers)
+            layers += count_modulation(site.inner, width, input_mode)
     return layers

@@ -3,7 +3,7 @@
 from torch import nn
 
 
-class JoinedMaps(nn.Linear):
+class FusedLinear(nn.Linear):
     """Several maps in one.
 
     Attributes:

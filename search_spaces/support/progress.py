@@ -263,7 +263,7 @@ def say_more(line: str) -> None:
 
 
 @contextmanager
-def said_if_slow(message: str) -> Iterator[None]:
+def status_if_slow(message: str) -> Iterator[None]:
     """Say on standard error what is being done, two seconds after anything was said: in a terminal as long as it takes.
 
     It moves once a second, for what is done meanwhile may be timed.

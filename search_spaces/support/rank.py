@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class RankInfo:
     """One process of several: of a run of examples it reads number `rank`, `rank + of`, `rank + 2 of` ...
 
     Attributes:
@@ -39,7 +39,7 @@ class Share:
         return self.gather(value)[0]
 
 
-ALONE: Final = Share()
+ALONE: Final = RankInfo()
 
 
 def processes() -> int:
@@ -47,6 +47,6 @@ def processes() -> int:
     return int(os.environ["WORLD_SIZE"]) if torch.distributed.is_torchelastic_launched() else 1
 
 
-def own_share() -> Share:
+def own_share() -> RankInfo:
     """This process's."""
-    return Share(int(os.environ["RANK"]), processes()) if processes() > 1 else ALONE
+    return RankInfo(int(os.environ["RANK"]), processes()) if processes() > 1 else ALONE

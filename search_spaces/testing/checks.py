@@ -61,9 +61,9 @@ def check_it_says_what_it_is(subject: Subject) -> None:
         message = f"the handler of {operator} must be a function or None"
         check_rule(handler is None or callable(handler), "handlers-are-functions", message, operator=operator)
     delivered = kind.delivered(subject.options)
-    delivers = transformer(*subject.wired, *_SHAPES[0]).topology.delivery(0)
-    message = f"it must deliver what `delivered` says, {delivered!r}, got {delivers!r}"
-    check_rule(delivers == delivered, "delivers-what-it-says", message, delivered=delivered, delivers=delivers)
+    input_mode = transformer(*subject.wired, *_SHAPES[0]).topology.delivery(0)
+    message = f"it must deliver what `delivered` says, {delivered!r}, got {input_mode!r}"
+    check_rule(input_mode == delivered, "delivers-what-it-says", message, delivered=delivered, input_mode=input_mode)
 
 
 def check_a_refusal_says_why(subject: Subject) -> None:

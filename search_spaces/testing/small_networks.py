@@ -27,7 +27,7 @@ class Dense(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.site = Site(("x",), WIDTH, opens_block=True)
+        self.site = Site(("x",), WIDTH, starts_block=True)
         self.map = nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -60,13 +60,13 @@ def transformer(kind: type[Topology], options: Any, depth: int, heads: int, head
     torch.manual_seed(0)
     wiring = wiring_of(kind, depth, WIDTH, heads, head_dim)
     layers: list[nn.Module] = []
-    delivers = kind.delivered(options)
+    input_mode = kind.delivered(options)
     for block in range(depth):
         attend = SoftmaxAttention(causal=True)
         values = kind.projects_values(wiring, options, block * len(wiring.sites) // depth)
-        layers.append(Attention(WIDTH, heads, head_dim, attend, NORM, delivers, bias=True, values=values))
+        layers.append(Attention(WIDTH, heads, head_dim, attend, NORM, input_mode, bias=True, values=values))
         if not kind.replaces_feed_forward:
-            layers.append(FeedForward(WIDTH, 2 * WIDTH, GELU, NORM, delivers, bias=True))
+            layers.append(FeedForward(WIDTH, 2 * WIDTH, GELU, NORM, input_mode, bias=True))
     return _stack(kind, options, layers, wiring)
 
 

@@ -143,7 +143,7 @@ class Aggregation(Topology):
 
 def _stages(wiring: Wiring, every: int) -> list[int]:
     """For each layer the stage that it ends, counted from 1; 0 where it ends none."""
-    ends_block = [*(site.opens_block for site in wiring.sites[1:]), True]
+    ends_block = [*(site.starts_block for site in wiring.sites[1:]), True]
     block = list(accumulate(ends_block))
     return [
         -(-number // every) if end and (number % every == 0 or number == block[-1]) else 0

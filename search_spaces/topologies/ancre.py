@@ -115,7 +115,7 @@ class ANCRe(Topology):
 
     def __init__(self, wiring: Wiring, options: ANCReOptions) -> None:
         super().__init__()
-        self.opens = [site.opens_block for site in wiring.sites]
+        self.opens = [site.starts_block for site in wiring.sites]
         self.closes = [*self.opens[1:], True]
         self.options = options
         states, inputs = _targets(sum(self.opens), options)
@@ -133,7 +133,7 @@ class ANCRe(Topology):
     @classmethod
     def count(cls, wiring: Wiring, options: ANCReOptions) -> Count:
         """The weights; additions of skips and layers, and a weighted state for each shortcut."""
-        blocks = sum(site.opens_block for site in wiring.sites)
+        blocks = sum(site.starts_block for site in wiring.sites)
         states, inputs = _targets(blocks, options)
         params = sum(sum(_candidates(targets, options)) for targets in (states, inputs))
         shortcuts = blocks - 1 if options.form == "latest" else sum(range(states + 1)) + sum(range(inputs + 1))

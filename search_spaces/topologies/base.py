@@ -36,7 +36,7 @@ Delivery = Literal["shared", "per-port", "bare", "normed", "heads"]
 NORMED: frozenset[Delivery] = frozenset({"heads", "normed"})
 """What a topology norms itself, and what `close` returns."""
 
-AS_IT_IS: frozenset[Delivery] = NORMED | {"bare"}
+PRENORMED: frozenset[Delivery] = NORMED | {"bare"}
 """What layers take without a norm of their own, and the head what `close` returns."""
 
 
@@ -54,7 +54,7 @@ class Site:
 
     ports: tuple[str, ...]
     inner: int
-    opens_block: bool
+    starts_block: bool
     conditioned: bool = False
     normed: bool = False
 
@@ -106,7 +106,7 @@ class Topology(nn.Module, ABC):
     written before would mean another wiring.
     """
 
-    delivers: Delivery = "shared"
+    input_mode: Delivery = "shared"
     """What `read` hands a layer, and so what is left for the layer to do:
 
     "shared"    one tensor [..., D] for all ports: the layer norms it once and projects it;
@@ -142,15 +142,15 @@ class Topology(nn.Module, ABC):
 
     @classmethod
     def delivered(cls, options: Any) -> Delivery:
-        """What `read` hands layers with these options: `delivers`, but where an option says otherwise.
+        """What `read` hands layers with these options: `input_mode`, but where an option says otherwise.
 
-        A network's topology has it as its own `delivers`.
+        A network's topology has it as its own `input_mode`.
         """
-        return cls.delivers
+        return cls.input_mode
 
     def delivery(self, t: int) -> Delivery:
-        """What is delivered to layer t: `delivers`, but where runs of layers are wired differently."""
-        return self.delivers
+        """What is delivered to layer t: `input_mode`, but where runs of layers are wired differently."""
+        return self.input_mode
 
     def recomputes(self, t: int) -> Literal["read", "write"]:
         """The move at layer t that holds most for the backward pass beyond what it is given, and draws nothing.

@@ -57,7 +57,7 @@ def wire_count(topology: type[Topology], options: Any, wiring: Wiring) -> Count:
 def _projects_values(topology: type[Topology], options: Any, wiring: Wiring, t: int) -> bool:
     if topology is not PerBlock:
         return topology.projects_values(wiring, options, t)
-    block = sum(site.opens_block for site in wiring.sites[: t + 1]) - 1
+    block = sum(site.starts_block for site in wiring.sites[: t + 1]) - 1
     return options.topology.projects_values(openings(wiring), options.options, block)  # type: ignore[no-any-return]
 
 
@@ -66,7 +66,7 @@ def _topology(architecture: Architecture, sites: Sequence[Site]) -> tuple[type[T
     runs = architecture.runs
     if len(runs) == 1:
         return _with_granularity(*load(architecture.topology))
-    block = list(accumulate(site.opens_block for site in sites))  # the number of each layer's, from 1
+    block = list(accumulate(site.starts_block for site in sites))  # the number of each layer's, from 1
     ends = accumulate(run.depth for run in runs)
     layers = [sum(end - run.depth < number <= end for number in block) for run, end in zip(runs, ends, strict=True)]
     return Runs, tuple(

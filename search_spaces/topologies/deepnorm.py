@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.support.count import Count
-from search_spaces.support.fused_linear import JoinedMaps
+from search_spaces.support.fused_linear import FusedLinear
 from search_spaces.topologies.base import Delivery, NoOptions, Topology, Wiring, total
 
 EPS = 1e-5
@@ -39,12 +39,12 @@ class DeepNorm(Topology):
     Parameters: `2 * layers * width`
     """
 
-    delivers: Delivery = "normed"
+    input_mode: Delivery = "normed"
     searched: ClassVar[bool] = False
 
     def __init__(self, wiring: Wiring, options: NoOptions) -> None:
         super().__init__()
-        blocks = sum(site.opens_block for site in wiring.sites)
+        blocks = sum(site.starts_block for site in wiring.sites)
         self.skip, self.gain = (2 * blocks) ** 0.25, (8 * blocks) ** -0.25
         self.norms = nn.ModuleList(nn.LayerNorm(wiring.width, EPS) for _ in wiring.sites)
 
@@ -59,7 +59,7 @@ class DeepNorm(Topology):
         with torch.no_grad():
             for module in layers.modules():
                 if isinstance(module, nn.Linear):
-                    carrying = module.carrying if isinstance(module, JoinedMaps) else slice(None)
+                    carrying = module.carrying if isinstance(module, FusedLinear) else slice(None)
                     module.weight[carrying].mul_(self.gain)
 
     def open(self, *parts: Tensor) -> Tensor:

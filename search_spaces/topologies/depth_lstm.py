@@ -98,7 +98,7 @@ class DepthLSTM(Topology):
 
     def __init__(self, wiring: Wiring, options: DepthLSTMOptions) -> None:
         super().__init__()
-        blocks = sum(site.opens_block for site in wiring.sites)
+        blocks = sum(site.starts_block for site in wiring.sites)
         if blocks < len(wiring.sites):
             raise UserError(
                 "unsupported",

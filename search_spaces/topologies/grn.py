@@ -136,7 +136,7 @@ class GeneralisedResidual(Topology):
         """Sums and entries where each layer reads, and last where the head does."""
         most = len(wiring.sites) + 1 if options.k is None else options.k + 2
         for t, site in enumerate(wiring.sites, start=1):
-            yield len(site.ports) if cls.delivers == "per-port" else 1, min(t, most)
+            yield len(site.ports) if cls.input_mode == "per-port" else 1, min(t, most)
         yield 1, min(len(wiring.sites) + 1, most)
 
     def open(self, *parts: Tensor) -> Entries:
@@ -263,7 +263,7 @@ class DCA(InputDependent):
     )`
     """
 
-    delivers: Delivery = "per-port"
+    input_mode: Delivery = "per-port"
     axes: ClassVar[Axes] = {"k": (1, 2, 4)}
 
 

@@ -95,7 +95,7 @@ class MUDDFormer(Topology):
 
     Options: ClassVar[type] = MUDDOptions
     axes: ClassVar[Axes] = {"norm": ("none", "pre-post")}
-    delivers: Delivery = "per-port"
+    input_mode: Delivery = "per-port"
     searched: ClassVar[bool] = False
 
     @classmethod
@@ -105,7 +105,7 @@ class MUDDFormer(Topology):
 
     def __init__(self, wiring: Wiring, options: MUDDOptions) -> None:
         super().__init__()
-        self.opens = [site.opens_block for site in wiring.sites]
+        self.opens = [site.starts_block for site in wiring.sites]
         self.closes = [*self.opens[1:], True]
         self.first_streams = _streams(len(wiring.sites[0].ports))
         shapes, normed = _shapes(wiring, options), options.norm == "pre-post"
@@ -164,7 +164,7 @@ class MUDDFormer(Topology):
 
 def _shapes(wiring: Wiring, options: MUDDOptions) -> list[tuple[int, int, int]]:
     """Hidden features, streams and sources of the mix after each block."""
-    _, *later = [_streams(len(site.ports)) for site in wiring.sites if site.opens_block]
+    _, *later = [_streams(len(site.ports)) for site in wiring.sites if site.starts_block]
     streams = [*later, 1]
     hidden = [c * s for s, c in enumerate(streams, start=2)]
     hidden[-1] *= 4

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
-from search_spaces.topologies.base import AS_IT_IS, Topology, Wiring
+from search_spaces.topologies.base import PRENORMED, Topology, Wiring
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +48,24 @@ class PerBlock(Topology):
     def __init__(self, wiring: Wiring, options: Inner) -> None:
         super().__init__()
         sites = wiring.sites
-        if not sites or not sites[0].opens_block:
+        if not sites or not sites[0].starts_block:
             raise ValueError("the first layer must open a block.")
-        self.delivers = options.topology.delivered(options.options)
-        if self.delivers in AS_IT_IS:
-            how = f'delivers "{self.delivers}" and cannot wire whole blocks'
+        self.input_mode = options.topology.delivered(options.options)
+        if self.input_mode in PRENORMED:
+            how = f'delivers "{self.input_mode}" and cannot wire whole blocks'
             name = options.topology.__name__
-            raise UserError("bad-plugin", f"{name} {how}.", topology=name, delivers=self.delivers)
-        self.opens = [site.opens_block for site in sites]
+            raise UserError("bad-plugin", f"{name} {how}.", topology=name, input_mode=self.input_mode)
+        self.opens = [site.starts_block for site in sites]
         self.closes = [*self.opens[1:], True]
         self.block = [sum(self.opens[: t + 1]) - 1 for t in range(len(sites))]
-        self.copies = [len(site.ports) if self.delivers == "per-port" else 1 for site in sites]
+        self.copies = [len(site.ports) if self.input_mode == "per-port" else 1 for site in sites]
         self.inner = options.topology(openings(wiring), options.options)
         self.takes_values = self.inner.takes_values  # type: ignore[misc]  # of this network
 
     @classmethod
     def count(cls, wiring: Wiring, options: Inner) -> Count:
         """What the inner topology counts; each further layer of a block adds to its input and to the block's output."""
-        further = sum(not site.opens_block for site in wiring.sites)
+        further = sum(not site.starts_block for site in wiring.sites)
         return options.topology.count(openings(wiring), options.options) + Count(elementwise=2 * further * wiring.width)
 
     def recomputes(self, t: int) -> Literal["read", "write"]:
@@ -116,4 +116,4 @@ class PerBlock(Topology):
 
 def openings(wiring: Wiring) -> Wiring:
     """The same network as the inner topology sees it: one site for each block."""
-    return replace(wiring, sites=tuple(site for site in wiring.sites if site.opens_block))
+    return replace(wiring, sites=tuple(site for site in wiring.sites if site.starts_block))

@@ -128,7 +128,7 @@ class RMT(Topology):
 
     Options: ClassVar[type] = RMTOptions
     axes: ClassVar[Axes] = {"keys": (16, 32)}
-    delivers: Delivery = "heads"
+    input_mode: Delivery = "heads"
 
     def __init__(self, wiring: Wiring, options: RMTOptions) -> None:
         super().__init__()

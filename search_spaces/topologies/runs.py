@@ -44,7 +44,7 @@ class Runs(Topology):
         )
         self.place = [(r, t) for r, run in enumerate(options) for t in range(run.layers)]  # of each layer
         self.takes_values = any(run.takes_values for run in self.runs)  # type: ignore[misc]  # of this network
-        self.delivers = self.runs[-1].delivers  # type: ignore[assignment]  # a Topology's
+        self.input_mode = self.runs[-1].input_mode  # type: ignore[assignment]  # a Topology's
 
     @classmethod
     def count(cls, wiring: Wiring, options: tuple[LayerRun, ...]) -> Count:
@@ -103,7 +103,7 @@ class Runs(Topology):
 def wirings(wiring: Wiring, runs: tuple[LayerRun, ...]) -> list[Wiring]:
     """The part of the network that each run wires."""
     ends = list(accumulate(run.layers for run in runs))
-    blocks = [0, *accumulate(site.opens_block for site in wiring.sites)]  # how many there are before each layer
+    blocks = [0, *accumulate(site.starts_block for site in wiring.sites)]  # how many there are before each layer
     return [
         replace(
             wiring,

@@ -139,15 +139,15 @@ class ReZero(ScaledBranches):
 
     def __init__(self, wiring: Wiring, options: ReZeroOptions) -> None:
         super().__init__()
-        self.delivers = self.delivered(options)
-        opens = [not options.shared or site.opens_block for site in wiring.sites]
+        self.input_mode = self.delivered(options)
+        opens = [not options.shared or site.starts_block for site in wiring.sites]
         self.which = [sum(opens[: t + 1]) - 1 for t in range(len(opens))]
         self.a = nn.ParameterList(nn.Parameter(torch.zeros(())) for _ in range(sum(opens)))
 
     @staticmethod
     def weights(wiring: Wiring, options: ReZeroOptions) -> int:
         """One for each block, or for each layer."""
-        return sum(not options.shared or site.opens_block for site in wiring.sites)
+        return sum(not options.shared or site.starts_block for site in wiring.sites)
 
     def weight(self, t: int) -> Tensor:
         """Its block's number."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from search_spaces.support.errors import UserError
-from search_spaces.support.rank import ALONE, Share
+from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch, moved
 from tasks.data.fingerprints import fingerprint_of
 from tasks.data.splits import DataPosition, Part, Splits, derived_seed, seeded, shuffled, spread
@@ -71,7 +71,7 @@ class ExampleSplits(Splits):
         return len(self.train)
 
     def training(
-        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Batches of shuffled examples; the position is the number of micro-batches."""
         size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
@@ -86,7 +86,7 @@ class ExampleSplits(Splits):
                 number += 1
                 yield moved(batch, device), (number,)
 
-    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
+    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
         """Batches in the order they lie in, whose draws are the same each time."""
         held_out = self.validation if part == "validation" else self.test
         wanted = min(recipe.measured or len(held_out), len(held_out))

@@ -21,7 +21,7 @@ from PIL import Image
 from search_spaces.support.cache import Arrays, cached_arrays
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
-from search_spaces.support.progress import said_if_slow
+from search_spaces.support.progress import status_if_slow
 from tasks.data.image_sources import ImageSource, check_member, state_of
 
 LISTING = "_info.json"
@@ -95,7 +95,7 @@ def shard_source(folder: Path, splits: tuple[str, ...], classes: int) -> ImageSo
     digest = hashlib.sha256(f"{_RULE} {classes} {folder.resolve()} {found}".encode()).hexdigest()
 
     def make() -> Arrays:
-        with said_if_slow(f"looking up the images of {len(found):,} shards ..."):
+        with status_if_slow(f"looking up the images of {len(found):,} shards ..."):
             places = [_places(folder, shard, classes) for shard in found]
         columns = np.array([place for own in places for place in own], dtype=np.int64).reshape(-1, len(Place._fields))
         numbers = np.repeat(np.arange(len(found)), [len(own) for own in places])

@@ -16,7 +16,7 @@ import torch
 from torch import Generator, Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from search_spaces.support.rank import ALONE, Share
+from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch, moved
 from tasks.data.image_sources import ImageSource
 from tasks.data.splits import Augment, DataPosition, Part, Splits, derived_seed, shuffled, spread
@@ -71,7 +71,7 @@ class ImageSplits(Splits):
         return len(self.train.images) - self.held_out
 
     def training(
-        self, recipe: Any, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
+        self, recipe: Any, seed: int, start: DataPosition, device: torch.device, share: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Batches of shuffled and changed images; the position is the number of micro-batches."""
         first = sum(start)
@@ -83,7 +83,7 @@ class ImageSplits(Splits):
             generator.manual_seed(derived_seed(seed, *purpose, number))
             yield self.augment(batch, recipe, generator), (number + 1,)
 
-    def measured(self, part: Part, recipe: Any, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
+    def measured(self, part: Part, recipe: Any, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
         """Batches in the order of the hashes, or of the files."""
         images = self.test.images
         indices = torch.arange(len(images))

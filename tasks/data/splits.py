@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from search_spaces.support.rank import ALONE, Share
+from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch, chosen, examples, moved, names, tensors
 from tasks.recipes.recipe import Recipe
 
@@ -76,7 +76,7 @@ class Splits(ABC):
 
     @abstractmethod
     def training(
-        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Micro-batches of a training from `start` on, without end, on the device, each with the position behind it.
 
@@ -85,13 +85,15 @@ class Splits(ABC):
         """
 
     @abstractmethod
-    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
+    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
         """Every example of a part once, or as many as the recipe wants, in batches, on the device.
 
         The shares of all processes together are what one alone would read.
         """
 
-    def remarks(self, part: Part, recipe: Recipe, position: DataPosition, share: Share = ALONE) -> Mapping[str, float]:
+    def remarks(
+        self, part: Part, recipe: Recipe, position: DataPosition, share: RankInfo = ALONE
+    ) -> Mapping[str, float]:
         """Counts that this process has beside the metrics, of a part and of a training that has come so far."""
         return {}
 
@@ -139,7 +141,7 @@ class TensorSplits(Splits):
         return examples(self.train)
 
     def training(
-        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Batches of shuffled examples; the position is the number of micro-batches."""
         train = moved(self.train, device)
@@ -157,7 +159,7 @@ class TensorSplits(Splits):
                 number += 1
                 yield (self.encode(batch[0]), batch[1]), (number,)
 
-    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
+    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
         """Batches in the order they lie in."""
         held_out = self.validation if part == "validation" else self.test
         if 0 < recipe.measured < examples(held_out):

@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Generator, Tensor
 
 from search_spaces.support.errors import Kind, UserError
-from search_spaces.support.progress import said_if_slow
+from search_spaces.support.progress import status_if_slow
 
 _AT_ONCE = 8
 
@@ -31,7 +31,7 @@ def autoencoder(name: str | Path) -> Any:
             extra="diffusion",
         ) from error
     try:
-        with said_if_slow(f"loading the autoencoder {name} ..."):
+        with status_if_slow(f"loading the autoencoder {name} ..."):
             found = AutoencoderKL.from_pretrained(str(name), use_safetensors=True, low_cpu_mem_usage=False)
     except Exception as error:  # of the hub, of the network, of safetensors, of a configuration
         is_there, is_path = Path(name).exists(), isinstance(name, Path) or name.startswith((".", "/", "~"))

@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import atomic_replace, atomic_write, partial_file
-from search_spaces.support.progress import Progress, said_if_slow
+from search_spaces.support.progress import Progress, status_if_slow
 from tasks.data.image_sources import ImageSource, source
 from tasks.data.splits import derived_seed, spread
 from tasks.diffusion.autoencoder import autoencoder, cropped, encoded
@@ -58,7 +58,7 @@ def encode(images: Path, folder: Path, vae: str, size: int) -> Encoded:
     _check_size(model, size)
     _claim(folder, {"images": _digest(read), "size": size, "vae": _weights(model)})
     if not (folder / VAE).exists():
-        with said_if_slow(f"writing {folder / VAE} ..."):
+        with status_if_slow(f"writing {folder / VAE} ..."):
             model.save_pretrained(folder / VAE)
     model = model.to("cuda" if torch.cuda.is_available() else "cpu")
     numbers = torch.arange(len(read.images)).split(_AT_ONCE)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from search_spaces.support.cache import Arrays, cached_arrays
 from search_spaces.support.errors import Kind, UserError
 from search_spaces.support.files import kind_of_read_error, regular
-from search_spaces.support.progress import said_if_slow
+from search_spaces.support.progress import status_if_slow
 from tasks.data.image_sources import state_of
 from tasks.diffusion.frechet import Features, Normal, frechet, normal, precision_and_recall
 
@@ -65,7 +65,7 @@ def inception(weights: Path | None) -> nn.Module:
     try:
         if weights is not None:
             torch.load(regular(weights), weights_only=True, mmap=True)  # torch-fidelity would run what is in it
-        with said_if_slow("loading Inception ..."):
+        with status_if_slow("loading Inception ..."):
             made: Any = FeatureExtractorInceptionV3
             network: nn.Module = made(
                 "inception-v3-compat", ["2048", "logits_unbiased"], None if weights is None else str(weights)
@@ -149,7 +149,7 @@ def _reference(file: Path, network: nn.Module, device: torch.device) -> Arrays:
             got = f"{pictures.dtype} {list(pictures.shape)}"
             raise _no_reference("bad-data", file, f"arr_0 must be bytes [N, H, W, 3], got {got}")
         given = {name: np.asarray(read[name], dtype=np.float64) for name in _STATISTICS if name in read}
-    with said_if_slow(f"looking at {len(pictures)} real pictures ..."):
+    with status_if_slow(f"looking at {len(pictures)} real pictures ..."):
         parts = (
             torch.from_numpy(pictures[first : first + _AT_ONCE]).permute(0, 3, 1, 2)
             for first in range(0, len(pictures), _AT_ONCE)

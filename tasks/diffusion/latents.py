@@ -18,8 +18,8 @@ from torch import Tensor
 from search_spaces.support.cache import cached_arrays
 from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.files import kind_of_read_error, regular
-from search_spaces.support.progress import said_if_slow
-from search_spaces.support.rank import ALONE, Share
+from search_spaces.support.progress import status_if_slow
+from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch
 from tasks.data.image_sources import ImageSource, state_of
 from tasks.data.image_splits import ImageSplits
@@ -78,7 +78,7 @@ class LatentSplits(ImageSplits):
         _, channels, height, breadth = self.train.images[0][0].shape
         return channels, height, breadth
 
-    def measured(self, part: Part, recipe: Any, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
+    def measured(self, part: Part, recipe: Any, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
         """Each picture once, its class told, at a time and with noise that are always its own."""
         seen = 0
         for (start, noise, times), classes in super().measured(part, recipe, device, share):
@@ -163,7 +163,7 @@ def _beside(labels: Path, file: Path) -> Path:
 
 
 def _labels(labels: Path, files: list[Path]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    with said_if_slow(f"reading the labels of {len(files)} pictures ..."):
+    with status_if_slow(f"reading the labels of {len(files)} pictures ..."):
         found = [_array(labels / file.name).ravel() for file in files]
     for file, label in zip(files, found, strict=True):
         if label.shape != (1,) or label.dtype.kind not in "iu" or label[0] < 0:

@@ -15,7 +15,7 @@ import torch
 
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import Progress
-from search_spaces.support.rank import ALONE, Share
+from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch
 from tasks.data.splits import DataPosition, Part, Splits
 from tasks.language.corpus import Corpus
@@ -89,7 +89,7 @@ class LanguageSplits(Splits):
         return sum(len(inputs) for inputs, _ in self.once(BLOCK))
 
     def training(
-        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Rows: what is read [B, N] and what follows [B, N], with where the stream then stands.
 
@@ -113,7 +113,7 @@ class LanguageSplits(Splits):
             batch = list(islice(rows, size))
             yield _shifted(np.stack([row for row, _ in batch])), batch[-1][1]
 
-    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
+    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
         """Rows [B, N] of documents; of each token that follows, itself, its bytes and its document [B, N, 3]."""
         held_out, size = self._held_out(part, recipe, share), max(1, recipe.micro_batch // share.of)
         for first in range(0, len(held_out.tokens), size):
@@ -123,12 +123,14 @@ class LanguageSplits(Splits):
             documents = torch.from_numpy(held_out.documents[chosen].astype(np.int64))[:, None].expand_as(sizes)
             yield inputs.to(device), torch.stack((targets, sizes, documents), dim=-1).to(device)
 
-    def remarks(self, part: Part, recipe: Recipe, position: DataPosition, share: Share = ALONE) -> Mapping[str, float]:
+    def remarks(
+        self, part: Part, recipe: Recipe, position: DataPosition, share: RankInfo = ALONE
+    ) -> Mapping[str, float]:
         """How many documents could not be read, where there were any: of a part, and of the training so far."""
         skipped = self._held_out(part, recipe, share).skipped + Position(*position).skipped
         return {"skipped_documents": skipped} if skipped else {}
 
-    def _held_out(self, part: Part, recipe: Recipe, share: Share) -> HeldOut:
+    def _held_out(self, part: Part, recipe: Recipe, share: RankInfo) -> HeldOut:
         shards = self.corpus.validation if part == "validation" else self.corpus.test
         return read_held_out(shards, self.tokenizer, self.layout, self.context, recipe.measured, share)
 
@@ -141,7 +143,7 @@ def _shifted(grid: Tokens) -> Batch:
 
 @lru_cache(maxsize=4)
 def read_held_out(
-    shards: tuple[TextShard, ...], tokenizer: Tokenizer, layout: Layout, context: int, limit: int, share: Share
+    shards: tuple[TextShard, ...], tokenizer: Tokenizer, layout: Layout, context: int, limit: int, share: RankInfo
 ) -> HeldOut:
     """A process's own of the first documents of these shards, as many as fill `limit` rows in all; 0 is no limit.
 
@@ -180,7 +182,7 @@ def read_held_out(
     return HeldOut(np.concatenate(tokens), np.concatenate(sizes), np.concatenate(documents), skipped)
 
 
-def _blocks(shards: tuple[TextShard, ...], share: Share) -> Iterator[list[tuple[DocumentNumber, str | None]]]:
+def _blocks(shards: tuple[TextShard, ...], share: RankInfo) -> Iterator[list[tuple[DocumentNumber, str | None]]]:
     """A process's own documents, block by block; blocks of all processes are of the same run of documents."""
     for place, shard in enumerate(shards):
         texts = (((place, number), text) for number, text in read(shard, 0, share))

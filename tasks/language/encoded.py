@@ -11,8 +11,8 @@ import tokenizers
 from numpy.typing import NDArray
 
 from search_spaces.support.cache import Arrays, cached_arrays
-from search_spaces.support.progress import said_if_slow
-from search_spaces.support.rank import Share
+from search_spaces.support.progress import status_if_slow
+from search_spaces.support.rank import RankInfo
 from tasks.language.shards import TextShard, read
 from tasks.language.tokenizer import Tokenizer, Tokens
 
@@ -51,12 +51,12 @@ class Encoded(NamedTuple):
     unread: NDArray[np.bool_]
 
 
-def blocks(shard: TextShard, start: int, share: Share, tokenizer: Tokenizer) -> Iterator[Block]:
+def blocks(shard: TextShard, start: int, share: RankInfo, tokenizer: Tokenizer) -> Iterator[Block]:
     """A process's own documents of a shard from number `start` on."""
     return _kept(shard, start, share, tokenizer) if shard.in_memory else _as_they_come(shard, start, share, tokenizer)
 
 
-def _as_they_come(shard: TextShard, start: int, share: Share, tokenizer: Tokenizer) -> Iterator[Block]:
+def _as_they_come(shard: TextShard, start: int, share: RankInfo, tokenizer: Tokenizer) -> Iterator[Block]:
     documents = read(shard, start, share)
     while block := list(islice(documents, BLOCK)):
         encoded = tokenizer.encode([text for _, text in block if text])
@@ -64,7 +64,7 @@ def _as_they_come(shard: TextShard, start: int, share: Share, tokenizer: Tokeniz
         yield Block([one for one in encoded if len(one)], skipped, block[-1][0] + 1)
 
 
-def _kept(shard: TextShard, start: int, share: Share, tokenizer: Tokenizer) -> Iterator[Block]:
+def _kept(shard: TextShard, start: int, share: RankInfo, tokenizer: Tokenizer) -> Iterator[Block]:
     every = encoded(shard, tokenizer)
     begins = np.concatenate(([0], every.ends[:-1]))
     numbers = np.arange(start + (share.rank - start) % share.of, len(every.ends), share.of)
@@ -85,7 +85,7 @@ def encoded(shard: TextShard, tokenizer: Tokenizer) -> Encoded:
 
     def make() -> Arrays:
         found: list[Tokens] = []
-        with said_if_slow(f"making tokens of {len(texts):,} documents ..."):
+        with status_if_slow(f"making tokens of {len(texts):,} documents ..."):
             for first in range(0, len(texts), BLOCK):
                 found += tokenizer.encode([text or "" for text in texts[first : first + BLOCK]])
         ends = np.cumsum([len(one) for one in found], dtype=np.int64)

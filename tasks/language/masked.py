@@ -16,7 +16,7 @@ from torch import Generator, Tensor, nn
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.masked import build_masked, count_masked
 from search_spaces.support.count import Count
-from search_spaces.support.rank import ALONE, Share
+from search_spaces.support.rank import ALONE, RankInfo
 from tasks.base import Metric
 from tasks.data.batches import Batch
 from tasks.data.splits import DataPosition, Part, Splits, derived_seed
@@ -68,7 +68,7 @@ class MaskedSplits(Splits):
         return self.rows.examples
 
     def training(
-        self, recipe: Any, seed: int, start: DataPosition, device: torch.device, share: Share = ALONE
+        self, recipe: Any, seed: int, start: DataPosition, device: torch.device, share: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Rows [B, N] with tokens hidden and which are no padding, and the tokens that are asked for [B, N]."""
         for (ids, following), position in self.rows.training(recipe, seed, start, torch.device("cpu"), share):
@@ -76,7 +76,7 @@ class MaskedSplits(Splits):
             (hidden, real), asked = masked(ids, _real(following), recipe.masked, self.mask, draws)
             yield ((hidden.to(device), real.to(device)), {"asked": asked.to(device)}), position
 
-    def measured(self, part: Part, recipe: Any, device: torch.device, share: Share = ALONE) -> Iterator[Batch]:
+    def measured(self, part: Part, recipe: Any, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
         """The same of rows that are held out, each hidden as always, with its document [B]."""
         for ids, answers in self.rows.measured(part, recipe, torch.device("cpu"), share):
             real = _real(answers[..., 0])
@@ -88,7 +88,7 @@ class MaskedSplits(Splits):
             targets = {"asked": torch.cat([asked for _, asked in each]), "document": answers[:, 0, 2]}
             yield (hidden.to(device), real.to(device)), {name: one.to(device) for name, one in targets.items()}
 
-    def remarks(self, part: Part, recipe: Any, position: DataPosition, share: Share = ALONE) -> Mapping[str, float]:
+    def remarks(self, part: Part, recipe: Any, position: DataPosition, share: RankInfo = ALONE) -> Mapping[str, float]:
         """How many documents could not be read, where there were any."""
         return self.rows.remarks(part, recipe, position, share)
 

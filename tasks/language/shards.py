@@ -21,7 +21,7 @@ import pyarrow
 import pyarrow.parquet
 
 from search_spaces.support.errors import Kind, Notice, UserError
-from search_spaces.support.rank import ALONE, Share
+from search_spaces.support.rank import ALONE, RankInfo
 
 MOST_LINE = 2**26
 """Bytes of a line: a document of more is none."""
@@ -55,7 +55,7 @@ class TextShard(ABC):
         """
 
 
-def read(shard: TextShard, start: int = 0, share: Share = ALONE) -> Iterator[tuple[int, str | None]]:
+def read(shard: TextShard, start: int = 0, share: RankInfo = ALONE) -> Iterator[tuple[int, str | None]]:
     """Number and text of a process's own documents of a shard, from number `start` on.
 
     None stands for a document that cannot be read, and at the end for all that a damaged shard does not give (to the

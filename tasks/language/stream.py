@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from search_spaces.support.errors import UserError
-from search_spaces.support.rank import ALONE, Share
+from search_spaces.support.rank import ALONE, RankInfo
 from tasks.language.encoded import blocks
 from tasks.language.rows import Layout
 from tasks.language.shards import TextShard
@@ -60,7 +60,7 @@ class Stream:
     layout: Layout
     context: int
     seed: int
-    share: Share = ALONE
+    share: RankInfo = ALONE
 
     def rows(self, start: Position) -> Iterator[tuple[Tokens, Position]]:
         """Rows [N + 1] from a position on, each with the position behind it.

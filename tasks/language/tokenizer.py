@@ -17,7 +17,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from search_spaces.support.cache import cached
 from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.files import kind_of_read_error, regular
-from search_spaces.support.progress import said_if_slow
+from search_spaces.support.progress import status_if_slow
 from tasks.language.hub import hub_file
 
 Tokens = NDArray[np.int32]
@@ -175,6 +175,6 @@ def _train(documents: list[str], vocabulary: int) -> str:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    with said_if_slow(f"learning {vocabulary:,} tokens from {len(documents):,} documents ..."):
+    with status_if_slow(f"learning {vocabulary:,} tokens from {len(documents):,} documents ..."):
         inner.train_from_iterator(documents, trainer)
     return inner.to_str()

@@ -16,7 +16,7 @@ from torch import nn
 
 from search_spaces.architecture.checkpoint import fingerprint
 from search_spaces.support.errors import reason_of
-from search_spaces.support.rank import ALONE, Share
+from search_spaces.support.rank import ALONE, RankInfo
 from search_spaces.support.threads import threads_on_the_cpu
 from tasks.base import Diverged, Fitted, Task
 from tasks.run import STOP, Run
@@ -38,7 +38,7 @@ class Training(ABC):
 
     steps: int
     reports: frozenset[int]
-    share: Share = ALONE
+    share: RankInfo = ALONE
 
     @property
     @abstractmethod
@@ -197,7 +197,7 @@ def _taken_up(training: Training, checkpoint: Checkpoint) -> list[Reported]:
     return []
 
 
-def checkpoint_of(task: Task, run: Run, share: Share = ALONE) -> Checkpoint:
+def checkpoint_of(task: Task, run: Run, share: RankInfo = ALONE) -> Checkpoint:
     """The checkpoints of a run, told apart by all that its numbers depend on."""
     data, start = task.fingerprint(run.recipe), fingerprint(run.start) if run.start else "none"
     of_task = f"{task.name} {task.version} {data}"

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from search_spaces.support.rank import Share
+from search_spaces.support.rank import RankInfo
 from tasks.base import Diverged
 from tasks.data.batches import Batch, Inputs, call, each, joined, moved
 from tasks.data.splits import DataPosition, Splits, derived_seed
@@ -56,7 +56,7 @@ class SupervisedTraining(Training):
         seed: int,
         splits: Splits,
         fabric: "Fabric",
-        share: Share,
+        share: RankInfo,
         rates: Mapping[str, float] = NO_RATES,
     ) -> None:
         self.task, self.recipe, self.seed, self.splits, self.fabric, self.share = (

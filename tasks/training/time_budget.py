@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import final
 
-from search_spaces.support.rank import Share
+from search_spaces.support.rank import RankInfo
 
 _HOUR = 3_600_000
 
@@ -36,7 +36,7 @@ class Clock:
         finally:
             self._spent += 1e3 * (perf_counter() - began)
 
-    def look(self, share: Share) -> None:
+    def look(self, share: RankInfo) -> None:
         """See how much is gone; of several processes, the first one's clock is everybody's, and all must look."""
         self.gone = min(self.whole, share.first(int(self._spent)))
 

@@ -33,7 +33,7 @@ _UNBOUNDED = 10**60
 _TRIES = 50
 
 
-class Programme:
+class BudgetDP:
     """What of a space keeps a budget, without listing it.
 
     Attributes:

@@ -26,7 +26,7 @@ from nas.environment.device import device_name
 from nas.environment.paths import RUNS
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, reason_of
-from search_spaces.support.progress import said_if_slow
+from search_spaces.support.progress import status_if_slow
 from search_spaces.support.threads import threads_on_the_cpu
 from tasks.base import Task
 from tasks.run import Run
@@ -75,7 +75,7 @@ def profile_what_fits(
         UserError: There is no memory for a single example, or as `profile`.
     """
     sized, size = (recipe, batch) if batch is None else (with_batch(recipe, batch), batch)
-    with said_if_slow(f"profiling {task.name}, {architecture} ..."):
+    with status_if_slow(f"profiling {task.name}, {architecture} ..."):
         while True:
             try:
                 record = _profile(task, architecture, sized, size, trace_path, threads)

@@ -31,7 +31,7 @@ class LowRank(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.site = Site(("x",), _FEATURES, opens_block=True)
+        self.site = Site(("x",), _FEATURES, starts_block=True)
         maps = nn.Linear(_FEATURES, _RANK, bias=False), nn.Linear(_RANK, _FEATURES, bias=False)
         for each in maps:
             nn.init.xavier_normal_(each.weight)

@@ -15,7 +15,7 @@ from nas.report.colours import Look
 from nas.report.html import summaries
 from nas.report.plots import across_and_up, front_line, is_wide
 from results.records.row import Direction
-from results.stats.architecture_summary import Standing
+from results.stats.architecture_summary import ArchitectureSummary
 
 Record = Mapping[str, Any]
 Spec = dict[str, Any]
@@ -30,7 +30,7 @@ _SIDE_BY_SIDE = 30
 
 
 def front(
-    found: Sequence[Standing],
+    found: Sequence[ArchitectureSummary],
     objectives: Mapping[str, Direction],
     looks: Mapping[str, Look],
     baselines: Mapping[str, float],
@@ -106,7 +106,7 @@ def parts(records: Sequence[Record], whole: str) -> Spec:
     return spec(chart, _ROW * len({one["name"] for one in named}) + 20, f"{whole} by part")
 
 
-def axis(found: Sequence[Standing], name: str, metric: str, looks: Mapping[str, Look]) -> Spec:
+def axis(found: Sequence[ArchitectureSummary], name: str, metric: str, looks: Mapping[str, Look]) -> Spec:
     """The metric of the architectures with each value of an axis: each of them, their mean and spread.
 
     Values with long names stand one below the other, where they do not touch on the narrowest screen.
@@ -169,7 +169,7 @@ def _shape_tips(across: str, up: str) -> list[Any]:
     return [*_SHAPE, *told, alt.Tooltip("seeds:N"), alt.Tooltip("front:N", title="at front")]
 
 
-def _point(one: Standing, across: str, up: str) -> dict[str, Any]:
+def _point(one: ArchitectureSummary, across: str, up: str) -> dict[str, Any]:
     """What a point of the front shows, and its label says."""
     value, error = one.record[up], one.record.get(f"{up}_se") or 0.0
     told = tables.standing_record(one)

@@ -21,7 +21,7 @@ from nas.report.colours import Look, looks
 from nas.report.html import summaries
 from nas.report.plots import across_and_up, topology_of
 from results.records.row import Direction, Row
-from results.stats.architecture_summary import Standing
+from results.stats.architecture_summary import ArchitectureSummary
 from search_spaces.support.errors import Notice, UserError, fields_of, printable
 from search_spaces.support.files import atomic_write
 
@@ -92,7 +92,7 @@ class Contents:
     config: "SearchConfig | None"
     objectives: Mapping[str, Direction]
     rows: Sequence[Row]
-    architectures: Sequence[Standing]
+    architectures: Sequence[ArchitectureSummary]
     columns: Sequence[str]
     notes: Sequence[str]
 

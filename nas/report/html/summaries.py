@@ -12,7 +12,7 @@ from results.records import table
 from results.records.columns import SHAPE
 from results.records.published import lines_of
 from results.records.row import Direction, Row
-from results.stats.architecture_summary import Standing
+from results.stats.architecture_summary import ArchitectureSummary
 from results.stats.pareto import hypervolume, non_dominated
 from results.stats.true_front import BEYOND
 
@@ -41,7 +41,7 @@ _PRINTED = {
 """Task -> the paper whose training it follows, as far as perplexities may be compared, and what that calls its data."""
 
 
-def shape_of(one: Standing) -> dict[str, Any]:
+def shape_of(one: ArchitectureSummary) -> dict[str, Any]:
     """What every record of an architecture begins with: its name, how it is wired, and its shape."""
     return {
         "key": one.record.get("key"),
@@ -51,7 +51,7 @@ def shape_of(one: Standing) -> dict[str, Any]:
 
 
 def hypervolumes(
-    rows: Sequence[Row], found: Sequence[Standing], objectives: Mapping[str, Direction]
+    rows: Sequence[Row], found: Sequence[ArchitectureSummary], objectives: Mapping[str, Direction]
 ) -> list[dict[str, Any]]:
     """The share of the hypervolume that had been reached after so many trainings, wherever it grew, and at the end.
 
@@ -84,7 +84,7 @@ def curves(rows: Sequence[Row], metric: str) -> list[dict[str, Any]]:
     return [{**{n: p[n] for n in names}, "value": p[metric]} for p in points if p.get(metric) is not None]
 
 
-def parts(found: Sequence[Standing], whole: str) -> list[dict[str, Any]]:
+def parts(found: Sequence[ArchitectureSummary], whole: str) -> list[dict[str, Any]]:
     """What each architecture's parameters, or its operations, are for: a record a part. Uncounted ones are left out."""
     records = []
     for one in found:
@@ -96,13 +96,13 @@ def parts(found: Sequence[Standing], whole: str) -> list[dict[str, Any]]:
     return records
 
 
-def axes_of(found: Sequence[Standing]) -> list[str]:
+def axes_of(found: Sequence[ArchitectureSummary]) -> list[str]:
     """The columns of architecture and recipe in which these differ, and that have few enough values to be shown."""
     names = [name for name in found[0].record if name in SHAPE or name.startswith("recipe_")]
     return [name for name in names if 1 < len({one.record.get(name) for one in found}) <= MOST_VALUES]
 
 
-def along(found: Sequence[Standing], axis: str, metric: str) -> list[dict[str, Any]]:
+def along(found: Sequence[ArchitectureSummary], axis: str, metric: str) -> list[dict[str, Any]]:
     """The mean of a metric over the architectures with each value of an axis, in order, and by how much these differ.
 
     `spread` is their standard deviation; None where there is one.
@@ -126,7 +126,7 @@ def _sortable(value: Any) -> tuple[bool, float, str]:
     return not number, value if number else 0.0, str(value)
 
 
-def at_equal_cost(found: Sequence[Standing], cost: str, metric: str) -> list[dict[str, Any]]:
+def at_equal_cost(found: Sequence[ArchitectureSummary], cost: str, metric: str) -> list[dict[str, Any]]:
     """By how much each architecture's metric lies above the mean of all others that cost the same, within ALIKE.
 
     What has no such neighbour is left out.
@@ -197,7 +197,7 @@ def origins(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     yield "versions", ", ".join(f"{name} {' and '.join(sorted(each))}" for name, each in versions.items())
 
 
-def place(one: Standing, objectives: Mapping[str, Direction]) -> tuple[float, float]:
+def place(one: ArchitectureSummary, objectives: Mapping[str, Direction]) -> tuple[float, float]:
     """The less, the more surely it is on the front; where nobody knows how surely, the better by its metric."""
     _, metric = across_and_up(objectives)
     value = one.expected[metric]

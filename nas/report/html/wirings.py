@@ -16,14 +16,14 @@ from nas.report.html import summaries
 from nas.report.plots import topology_of
 from nas.store.store import Store
 from results.records.row import Direction, Row
-from results.stats.architecture_summary import Standing
+from results.stats.architecture_summary import ArchitectureSummary
 from search_spaces.support.errors import UserError
-from search_spaces.support.progress import LOADING, Progress, said_if_slow
+from search_spaces.support.progress import LOADING, Progress, status_if_slow
 
 if TYPE_CHECKING:
     from nas.report.wiring.influence import Array
-    from nas.report.wiring.stack_wiring import ShownStack
-    from nas.report.wiring.wiring_report import Shown
+    from nas.report.wiring.stack_wiring import StackWiring
+    from nas.report.wiring.wiring_report import WiringReport
 
 Record = Mapping[str, Any]
 
@@ -75,13 +75,13 @@ class Wirings:
 class _Kept:
     """A contender, and where a network of it is."""
 
-    one: Standing
+    one: ArchitectureSummary
     row: Row
     folder: Path
 
 
 def wirings_of(
-    storage: str, rows: Sequence[Row], found: Sequence[Standing], objectives: Mapping[str, Direction]
+    storage: str, rows: Sequence[Row], found: Sequence[ArchitectureSummary], objectives: Mapping[str, Direction]
 ) -> Wirings:
     """Measure the networks of those that are or may be on the front, as far as they are kept and among the best.
 
@@ -101,11 +101,11 @@ def wirings_of(
     return Wirings(tuple(shown), tuple(notes), tuple(error for error, _ in failures.values()))
 
 
-def _kept(storage: str, rows: Sequence[Row], contenders: Sequence[Standing]) -> list[_Kept]:
+def _kept(storage: str, rows: Sequence[Row], contenders: Sequence[ArchitectureSummary]) -> list[_Kept]:
     """A network of each contender that has one: that of its first Row whose network is kept."""
     if not _is_stored(storage):
         return []
-    with said_if_slow(LOADING):
+    with status_if_slow(LOADING):
         from nas.evaluation.saved_networks import is_kept
 
     by_identity, kept = {row.identity(): row for row in rows}, []
@@ -142,7 +142,7 @@ def _measured(chosen: Sequence[_Kept]) -> tuple[list[Wiring], dict[str, tuple[Us
     return shown, failures
 
 
-def _look_at(kept: _Kept, load: Any) -> "Shown":
+def _look_at(kept: _Kept, load: Any) -> "WiringReport":
     """What `nas.show` gives of a checkpoint. Raises UserError where it cannot be shown, or would run a file of code."""
     from nas.evaluation.resolve import settings_of
     from nas.evaluation.retrofit import is_installed, origin_of
@@ -157,7 +157,7 @@ def _look_at(kept: _Kept, load: Any) -> "Shown":
     return trained(origin.task, origin.folder, origin.preset, settings, "", 0)
 
 
-def _wirings(kept: _Kept, shown: "Shown") -> Iterator[Wiring]:
+def _wirings(kept: _Kept, shown: "WiringReport") -> Iterator[Wiring]:
     for stack in shown.stacks:
         of = f", {stack.name}" if stack.name else ""
         whole = "" if stack.influence.fixed else "; weights that depend on the input are differentiated too"
@@ -171,7 +171,7 @@ def _wirings(kept: _Kept, shown: "Shown") -> Iterator[Wiring]:
         )
 
 
-def _pairs(stack: "ShownStack") -> list[Record]:
+def _pairs(stack: "StackWiring") -> list[Record]:
     from nas.report.wiring.stack_wiring import pair_records
 
     records = pair_records(stack)
@@ -188,7 +188,7 @@ def _pairs(stack: "ShownStack") -> list[Record]:
     ]
 
 
-def _depths(stack: "ShownStack") -> list[Record]:
+def _depths(stack: "StackWiring") -> list[Record]:
     from nas.report.wiring.stack_wiring import depth_records
 
     return [
@@ -212,9 +212,9 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.{DIGITS}g}")
 
 
-def _names(some: Sequence[Standing]) -> str:
+def _names(some: Sequence[ArchitectureSummary]) -> str:
     return ", ".join(map(_name, some))
 
 
-def _name(one: Standing) -> str:
+def _name(one: ArchitectureSummary) -> str:
     return f"{topology_of(one)} {str(one.record.get('key') or '')[:6]}".rstrip()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from nas.report.colours import looks
 from nas.report.wiring.influence import Array
-from nas.report.wiring.stack_wiring import HEAD, ShownStack, coefficient_records
+from nas.report.wiring.stack_wiring import HEAD, StackWiring, coefficient_records
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ _SMALL = 7
 """Points of letters at the axes."""
 
 
-def draw(title: str, topology: str, stacks: Sequence[ShownStack]) -> "Figure":
+def draw(title: str, topology: str, stacks: Sequence[StackWiring]) -> "Figure":
     """Draw each stack: its matrix, the shares of what is read, these as arcs, and sizes over depth."""
     from matplotlib.figure import Figure  # half a second that only a picture needs
 
@@ -49,18 +49,18 @@ def draw(title: str, topology: str, stacks: Sequence[ShownStack]) -> "Figure":
     return figure
 
 
-def _height(stack: ShownStack) -> float:
+def _height(stack: StackWiring) -> float:
     """Inches: room for the readers' names, where they are written."""
     rows = len(stack.readers) if len(stack.sources) <= NAMED else NAMED
     return max(6.5, 3.6 + 0.16 * rows)
 
 
-def _lines(stack: ShownStack) -> int:
+def _lines(stack: StackWiring) -> int:
     """Of the topology's own weights."""
     return -(-len(stack.coefficients) // _ABREAST)
 
 
-def _draw_stack(part: "SubFigure", stack: ShownStack, colour: str) -> None:
+def _draw_stack(part: "SubFigure", stack: StackWiring, colour: str) -> None:
     if stack.name:
         part.suptitle(stack.name, fontsize=9, x=0.01, ha="left")
     usual, lines = _height(stack), _lines(stack)
@@ -88,7 +88,7 @@ def _draw_stack(part: "SubFigure", stack: ShownStack, colour: str) -> None:
             _draw_coefficients(axes, name, found)
 
 
-def _draw_matrix(axes: "Axes", stack: ShownStack, matrix: Array, title: str, *, rooted: bool = False) -> None:
+def _draw_matrix(axes: "Axes", stack: StackWiring, matrix: Array, title: str, *, rooted: bool = False) -> None:
     """A matrix [R, S] with readers downwards and sources across; what comes later than a reader is grey.
 
     `rooted` colours by the square root: small shares are many.
@@ -137,7 +137,7 @@ def _draw_coefficients(axes: "Axes", name: str, found: Array) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _name(axes: "Axes", stack: ShownStack) -> None:
+def _name(axes: "Axes", stack: StackWiring) -> None:
     """Names at both axes of a matrix, or the numbers of layers where there are many."""
     from matplotlib.ticker import MaxNLocator
 
@@ -154,7 +154,7 @@ def _name(axes: "Axes", stack: ShownStack) -> None:
     axes.tick_params(labelsize=_SMALL, length=2)
 
 
-def _first_rows(stack: ShownStack) -> list[int]:
+def _first_rows(stack: StackWiring) -> list[int]:
     """The first row of each layer."""
     layers = stack.influence.layers
     return [row for row, layer in enumerate(layers) if row == 0 or layers[row - 1] != layer]
@@ -176,7 +176,7 @@ def _in_short(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}".replace("0.", ".", 1)
 
 
-def _draw_arcs(axes: "Axes", stack: ShownStack, colour: str) -> None:
+def _draw_arcs(axes: "Axes", stack: StackWiring, colour: str) -> None:
     """Layers in a row, and an arc from each source to each layer that reads it, as thick as its share; ports' mean."""
     from matplotlib.patches import Arc
 
@@ -198,7 +198,7 @@ def _draw_arcs(axes: "Axes", stack: ShownStack, colour: str) -> None:
     axes.set_title("who reads whom: thick as the share", fontsize=8, loc="left")
 
 
-def _draw_sizes(axes: "Axes", stack: ShownStack, colour: str) -> None:
+def _draw_sizes(axes: "Axes", stack: StackWiring, colour: str) -> None:
     found, size = stack.influence, _marker_size(stack)
     read = found.read_by_layer
     axes.plot(range(1, len(read) + 1), read, "o-", color=colour, markersize=size, linewidth=1.2, label="what it reads")
@@ -211,7 +211,7 @@ def _draw_sizes(axes: "Axes", stack: ShownStack, colour: str) -> None:
     axes.set_title("root mean square over depth, of each layer", fontsize=8, loc="left")
 
 
-def _draw_gradients(axes: "Axes", stack: ShownStack, colour: str) -> None:
+def _draw_gradients(axes: "Axes", stack: StackWiring, colour: str) -> None:
     gradient = stack.influence.gradient
     axes.set_title("norm of the loss's gradient by what is made", fontsize=8, loc="left")
     if gradient is None:
@@ -222,7 +222,7 @@ def _draw_gradients(axes: "Axes", stack: ShownStack, colour: str) -> None:
     _over_depth(axes, list(gradient), len(gradient))
 
 
-def _marker_size(stack: ShownStack) -> float:
+def _marker_size(stack: StackWiring) -> float:
     return 3 if len(stack.sources) < 3 * NAMED else 1.5
 
 

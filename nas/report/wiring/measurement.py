@@ -13,7 +13,7 @@ from nas.evaluation.job import recipe_of
 from nas.evaluation.saved_networks import network_of
 from nas.report.wiring.influence import influences
 from nas.report.wiring.stack_wiring import shown_stack
-from nas.report.wiring.wiring_report import Shown
+from nas.report.wiring.wiring_report import WiringReport
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
 from search_spaces.layers.stack import Stack
@@ -30,7 +30,7 @@ EXAMPLES = 16
 
 def at_start(
     task: Task, architecture: Architecture, preset: str, settings: tuple[tuple[str, Scalar], ...], seed: int
-) -> Shown:
+) -> WiringReport:
     """What there is to show of a network that is drawn, and not trained. Raises UserError as `shown` does."""
     recipe = {f"recipe.{name}": value for name, value in settings}
     record = Record(
@@ -49,7 +49,7 @@ def at_start(
 
 def trained(
     task: Task, folder: Path, preset: str, settings: tuple[tuple[str, Scalar], ...], changes: str, seed: int
-) -> Shown:
+) -> WiringReport:
     """What there is to show of the network in a checkpoint, with the data of a preset.
 
     Raises:
@@ -67,7 +67,9 @@ def trained(
     return shown(task, network, recipe_of(task, preset, settings), architecture, title, seed)
 
 
-def shown(task: Task, network: nn.Module, recipe: Any, architecture: Architecture, title: str, seed: int) -> Shown:
+def shown(
+    task: Task, network: nn.Module, recipe: Any, architecture: Architecture, title: str, seed: int
+) -> WiringReport:
     """Measure a network in double precision and evaluation, on the CPU; it is changed to that.
 
     What it reads is the first batch of a training with this seed, EXAMPLES of it at most; of a task that gives no
@@ -88,7 +90,7 @@ def shown(task: Task, network: nn.Module, recipe: Any, architecture: Architectur
         found = influences(network, _forward(task, network, recipe, seed))
     only = [*stacks] == [*stacks][:1]
     parts = tuple(shown_stack("" if only else name, stacks[name], influence) for name, influence in found.items())
-    return Shown(title, architecture.topology, parts)
+    return WiringReport(title, architecture.topology, parts)
 
 
 def _forward(task: Task, network: nn.Module, recipe: Any, seed: int) -> Callable[[], Tensor | None]:

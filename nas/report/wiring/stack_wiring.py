@@ -20,7 +20,7 @@ EMBEDDING, HEAD = "embedding", "head"
 
 
 @dataclass(frozen=True)
-class ShownStack:
+class StackWiring:
     """One stack of a network; most networks have one.
 
     Attributes:
@@ -49,10 +49,10 @@ class ShownStack:
         return self.influence.gains if self.influence.in_heads else self.influence.weights
 
 
-def shown_stack(name: str, stack: Stack, influence: Influence) -> ShownStack:
+def shown_stack(name: str, stack: Stack, influence: Influence) -> StackWiring:
     """A stack with its layers' names: the number of the block and what the layer is, "2 attention"."""
     sites: list[Site] = [layer.site for layer in stack.layers]  # type: ignore[misc]  # each layer of a stack has one
-    blocks = accumulate(int(site.opens_block) for site in sites)
+    blocks = accumulate(int(site.starts_block) for site in sites)
     names = [f"{block} {_words(layer)}" for block, layer in zip(blocks, stack.layers, strict=True)]
     readers = []
     for number, reader in enumerate((*names, HEAD), start=1):
@@ -63,16 +63,16 @@ def shown_stack(name: str, stack: Stack, influence: Influence) -> ShownStack:
         for of, found in stack.topology.coefficients().items()
         if found.numel()
     }
-    return ShownStack(name, (EMBEDDING, *names), tuple(readers), influence, own)
+    return StackWiring(name, (EMBEDDING, *names), tuple(readers), influence, own)
 
 
-def matrix_records(stack: ShownStack) -> list[dict[str, Any]]:
+def matrix_records(stack: StackWiring) -> list[dict[str, Any]]:
     """A record for each reader, in which each source that it can read has a column."""
     rows = zip(stack.influence.layers, stack.readers, stack.matrix, strict=True)
     return [{"reader": name, **{str(i): float(row[i]) for i in range(layer)}} for layer, name, row in rows]
 
 
-def depth_records(stack: ShownStack) -> list[dict[str, Any]]:
+def depth_records(stack: StackWiring) -> list[dict[str, Any]]:
     """A record for each source and the head: what it read and made, root mean squares, and the gradient's norm."""
     found = stack.influence
     records: list[dict[str, Any]] = [
@@ -96,8 +96,8 @@ def coefficient_records(coefficients: Array) -> list[dict[str, Any]]:
     ]
 
 
-def pair_records(stack: ShownStack) -> list[dict[str, Any]]:
-    """A record for each reader and each source that it can read: see `Shown.records`."""
+def pair_records(stack: StackWiring) -> list[dict[str, Any]]:
+    """A record for each reader and each source that it can read: see `WiringReport.records`."""
     found = stack.influence
     return [
         {

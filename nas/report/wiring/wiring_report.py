@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from nas.report import plots
 from nas.report.wiring.drawing import draw
-from nas.report.wiring.stack_wiring import ShownStack, coefficient_records, depth_records, matrix_records, pair_records
+from nas.report.wiring.stack_wiring import StackWiring, coefficient_records, depth_records, matrix_records, pair_records
 from results.records import table
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class Shown:
+class WiringReport:
     """How a network is wired, in numbers.
 
     Attributes:
@@ -30,7 +30,7 @@ class Shown:
 
     title: str
     topology: str
-    stacks: tuple[ShownStack, ...]
+    stacks: tuple[StackWiring, ...]
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from nas.environment.debugging import DEBUG
 from nas.workers.orphan_threads import LEFT_BEHIND
 from nas.workers.resources import fitting
 from search_spaces.support.errors import UserError
-from search_spaces.support.progress import said_if_slow
+from search_spaces.support.progress import status_if_slow
 
 HEAD_PATIENCE_S = 20.0
 """So long the head may be away. Ray ends a process that cannot reach it for 60 s, without a word to its Python."""
@@ -83,7 +83,7 @@ class RayCluster:
             UserError: There was none for HEAD_PATIENCE_S.
         """
         until = time.monotonic() + HEAD_PATIENCE_S
-        with said_if_slow("waiting for the head of the Ray cluster ..."):
+        with status_if_slow("waiting for the head of the Ray cluster ..."):
             while (left := until - time.monotonic()) > 0:
                 try:
                     return _within(left, ask)
@@ -118,7 +118,7 @@ class RayCluster:
                     ray.cancel(task, force=True)
 
         try:
-            with said_if_slow("leaving the Ray cluster ..."), suppress(Exception):  # what ended the search is told
+            with status_if_slow("leaving the Ray cluster ..."), suppress(Exception):  # what ended the search is told
                 _within(LEAVE_PATIENCE_S, leave)
         finally:
             self._quiet.__exit__(None, None, None)
@@ -173,7 +173,7 @@ def _join(address: str | None, where: str) -> None:
     try:
         if place := _PLACE.fullmatch(where):  # Ray takes a minute or two to find out
             socket.create_connection((place[2], int(place[3])), timeout=5).close()
-        with said_if_slow("joining, or beginning, a Ray cluster ..."):
+        with status_if_slow("joining, or beginning, a Ray cluster ..."):
             _asked_again(ray.init, address, log_to_driver=DEBUG in os.environ, logging_level=logging.ERROR, **own)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]

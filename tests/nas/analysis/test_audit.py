@@ -16,7 +16,7 @@ from nas.analysis.audit import audit_for, audit_of, check_audit, readings_of, sp
 from nas.budget.bounds import parse_budget
 from nas.budget.feasibility import within
 from nas.costs.count import cheap_counts
-from nas.engine.request import ask_search
+from nas.engine.request import build_request
 from nas.evaluation.job import task_of
 from nas.evaluation.resolve import space_of
 from nas.store.store import Store
@@ -116,7 +116,7 @@ def test_a_search_uses_only_audits_of_its_own_budget_and_version(
     nas.audit(TASK, preset="smoke", **little)
     store = Store(asked["storage"])
     plain = {"preset": "smoke", "settings": "", "seed": 0, "sampler": "random", "data": None}
-    config = ask_search(TASK, "joint", "", (), "", None, **plain).config
+    config = build_request(TASK, "joint", "", (), "", None, **plain).config
     every = audit_for(config, store)
     assert every is not None
     assert every.records[0]["architectures"] == 6

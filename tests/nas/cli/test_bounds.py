@@ -9,7 +9,7 @@ from expect import raises
 from grouped import grouped
 from nas.cli import printers
 from nas.cli.results import query_rows
-from nas.engine.request import ask_search
+from nas.engine.request import build_request
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.spec import Spec
 from toy_searches import TOYS, Search
@@ -61,7 +61,7 @@ def test_only_bounds_that_are_counted_are_kept_before_a_search(
 ) -> None:
     plain: Any = {"preset": "smoke", "settings": "", "seed": 0, "sampler": "random", "data": None}
     measured, both, counted = (
-        ask_search(f"{TOYS}:Toy", "depth-heads", "", (), budget, None, **plain).line
+        build_request(f"{TOYS}:Toy", "depth-heads", "", (), budget, None, **plain).line
         for budget in ("latency_ms<=1000", "params<=3k,step_ms<=1000", "params<=3k")
     )
     assert "latency_ms<=1000.0" in measured

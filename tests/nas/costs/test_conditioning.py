@@ -25,14 +25,14 @@ from search_spaces.models.vit import build_vit
 SHAPES = [(3, 4, 8, 10), (1, 4, 8, 16), (2, 3, 9, 7)]  # heads, head dim, tokens, width
 
 
-def layer(heads: int, head_dim: int, tokens: int, width: int, delivers: str = "shared", seed: int = 0) -> Layer:
+def layer(heads: int, head_dim: int, tokens: int, width: int, input_mode: str = "shared", seed: int = 0) -> Layer:
     torch.manual_seed(seed)
     attend = SoftmaxAttention(causal=False)
-    module = Attention(width, heads, head_dim, attend, Norm("layer", 1e-6), delivers, bias=True)
+    module = Attention(width, heads, head_dim, attend, Norm("layer", 1e-6), input_mode, bias=True)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(torch.randn_like(parameter) / math.sqrt(width))
-    ports = 1 if delivers == "shared" else 3
+    ports = 1 if input_mode == "shared" else 3
     return Layer(module, tuple(torch.randn(ports, 1, tokens, width).double()))
 
 

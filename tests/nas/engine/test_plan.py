@@ -8,12 +8,12 @@ import optuna
 import pytest
 
 from nas.engine.plan import SearchPlan
-from nas.engine.request import Asked, ask_search
+from nas.engine.request import SearchRequest, build_request
 from nas.engine.scheduler import LATER
 from nas.evaluation.job import EvaluationJob, blank_row
 from nas.samplers import BudgetSampler
 from nas.samplers.rungs import Rungs
-from nas.store.leases import Alone, Claims
+from nas.store.leases import Leases, NoLeases
 from nas.store.optuna_study import confirms_from, open_storage, open_study
 from nas.store.store import Store
 from results.records.row import Row
@@ -21,14 +21,14 @@ from toy_searches import TOYS
 
 
 @pytest.fixture(scope="module")
-def asked() -> Asked:
-    return ask_search(
+def asked() -> SearchRequest:
+    return build_request(
         f"{TOYS}:Toy", "joint", "", ("topology=resnet,dca",), "params<=3k", "accuracy,flops",
         preset="smoke", settings="", seed=0, sampler="random", data=None,
     )  # fmt: skip
 
 
-def plan_of(asked: Asked, url: str, claims: Claims, trials: int, **more: Any) -> SearchPlan:
+def plan_of(asked: SearchRequest, url: str, claims: Leases, trials: int, **more: Any) -> SearchPlan:
     sampler = BudgetSampler(asked.members, asked.config.sampler)
     study = open_study(open_storage(url), "s", asked.config, sampler)
     return SearchPlan(study, Store(url, make=True), asked.config, claims, sampler, trials, **more)
@@ -46,7 +46,7 @@ def end(plan: SearchPlan, job: Any, accuracy: float = 0.5) -> Row:
     return row
 
 
-class Quick(Claims):
+class Quick(Leases):
     """Another coordinator concludes what it is at, and gives its lease back, just before it is asked for here."""
 
     def __init__(self, study: optuna.Study) -> None:
@@ -66,36 +66,36 @@ def url_in(folder: Any) -> str:
     return f"sqlite:///{folder}/studies.db"
 
 
-def test_unfinished_trial_is_taken_over_with_its_candidate(asked: Asked, tmp_path: Any) -> None:
-    first = plan_of(asked, url_in(tmp_path), Alone(), 2).next()
-    again = plan_of(asked, url_in(tmp_path), Alone(), 2).next()
+def test_unfinished_trial_is_taken_over_with_its_candidate(asked: SearchRequest, tmp_path: Any) -> None:
+    first = plan_of(asked, url_in(tmp_path), NoLeases(), 2).next()
+    again = plan_of(asked, url_in(tmp_path), NoLeases(), 2).next()
     assert first not in (None, LATER)
     assert again == first
 
 
-def test_trial_concluded_by_another_coordinator_is_not_begun_again(asked: Asked, tmp_path: Any) -> None:
-    plan_of(asked, url_in(tmp_path), Alone(), 1).next()
-    mine = plan_of(asked, url_in(tmp_path), Alone(), 1)
+def test_trial_concluded_by_another_coordinator_is_not_begun_again(asked: SearchRequest, tmp_path: Any) -> None:
+    plan_of(asked, url_in(tmp_path), NoLeases(), 1).next()
+    mine = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
     mine.claims = claims = Quick(optuna.load_study(study_name="s", storage=open_storage(url_in(tmp_path))))
     assert mine.next() is LATER, "it may not be the last word: asked again, there is nothing"
     assert mine.next() is None
     assert claims.released == ["trial 0 of s"]
 
 
-def test_remains_of_a_stored_row_are_removed_after_a_crash(asked: Asked, tmp_path: Any) -> None:
-    plan = plan_of(asked, url_in(tmp_path), Alone(), 1)
+def test_remains_of_a_stored_row_are_removed_after_a_crash(asked: SearchRequest, tmp_path: Any) -> None:
+    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
     job = plan.next()
     assert isinstance(job, EvaluationJob)
     row = replace(blank_row(job), status="complete", error=None, metrics={"accuracy": 0.5, "loss": 1.0})
     plan.store.unfinished(row.identity()).mkdir(parents=True)
     plan.store.add(row, "s", job.number)
-    again = plan_of(asked, url_in(tmp_path), Alone(), 1)
+    again = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
     assert again.next() is None
     assert not plan.store.unfinished(row.identity()).exists()
     assert again.study.trials[0].state.is_finished()
 
 
-class Elsewhere(Claims):
+class Elsewhere(Leases):
     """What is claimed where another coordinator has the first trial."""
 
     def claim(self, name: str) -> bool:
@@ -105,8 +105,8 @@ class Elsewhere(Claims):
         """Nobody waits for it."""
 
 
-def test_network_beaten_by_another_coordinator_is_removed_at_the_end(asked: Asked, tmp_path: Any) -> None:
-    mine = plan_of(asked, url_in(tmp_path), Alone(), 2)
+def test_network_beaten_by_another_coordinator_is_removed_at_the_end(asked: SearchRequest, tmp_path: Any) -> None:
+    mine = plan_of(asked, url_in(tmp_path), NoLeases(), 2)
     first = mine.next()
     theirs = plan_of(asked, url_in(tmp_path), Elsewhere(), 2)
     end(theirs, theirs.next(), 0.9)
@@ -118,8 +118,8 @@ def test_network_beaten_by_another_coordinator_is_removed_at_the_end(asked: Aske
     assert len(list(networks.iterdir())) == 1
 
 
-def test_paused_training_removes_no_network(asked: Asked, tmp_path: Path) -> None:
-    plan = plan_of(asked, f"sqlite:///{tmp_path}/studies.db", Alone(), 2)
+def test_paused_training_removes_no_network(asked: SearchRequest, tmp_path: Path) -> None:
+    plan = plan_of(asked, f"sqlite:///{tmp_path}/studies.db", NoLeases(), 2)
     job = plan.next()
     assert isinstance(job, EvaluationJob)
     row = replace(blank_row(job), status="pruned", error=None)
@@ -130,8 +130,8 @@ def test_paused_training_removes_no_network(asked: Asked, tmp_path: Path) -> Non
     assert network.exists()
 
 
-def test_beaten_network_is_kept_for_another_study(asked: Asked, tmp_path: Path) -> None:
-    plan = plan_of(asked, url_in(tmp_path), Alone(), 3)
+def test_beaten_network_is_kept_for_another_study(asked: SearchRequest, tmp_path: Path) -> None:
+    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 3)
     rows = []
     for accuracy in (0.3, 0.5):
         job = plan.next()
@@ -144,20 +144,20 @@ def test_beaten_network_is_kept_for_another_study(asked: Asked, tmp_path: Path) 
     assert kept == {rows[0].identity(): True, rows[1].identity(): False}
 
 
-def test_claim_is_released_when_a_trial_ends(asked: Asked, tmp_path: Path) -> None:
-    plan = plan_of(asked, url_in(tmp_path), Alone(), 1)
+def test_claim_is_released_when_a_trial_ends(asked: SearchRequest, tmp_path: Path) -> None:
+    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
     plan.claims = claims = Quick(plan.study)
     claims.claim = lambda name: True  # type: ignore[method-assign]
     end(plan, plan.next())
     assert claims.released == ["trial 0 of s"]
 
 
-def test_extended_study_searches_before_it_confirms(asked: Asked, tmp_path: Path) -> None:
-    plan = plan_of(asked, url_in(tmp_path), Alone(), 4, confirms=1)
+def test_extended_study_searches_before_it_confirms(asked: SearchRequest, tmp_path: Path) -> None:
+    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 4, confirms=1)
     while isinstance(job := plan.next(), EvaluationJob):
         end(plan, job)
     assert confirms_from(plan.study) == 3
-    extended = plan_of(asked, url_in(tmp_path), Alone(), 9, confirms=2)
+    extended = plan_of(asked, url_in(tmp_path), NoLeases(), 9, confirms=2)
     numbers = []
     while isinstance(job := extended.next(), EvaluationJob):
         numbers.append((job.number, job.seed))
@@ -166,8 +166,8 @@ def test_extended_study_searches_before_it_confirms(asked: Asked, tmp_path: Path
     assert confirms_from(extended.study) == 7
 
 
-def test_search_goes_on_where_nothing_can_be_confirmed(asked: Asked, tmp_path: Path) -> None:
-    plan = plan_of(asked, url_in(tmp_path), Alone(), 6, confirms=3)
+def test_search_goes_on_where_nothing_can_be_confirmed(asked: SearchRequest, tmp_path: Path) -> None:
+    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 6, confirms=3)
     for _ in range(4):
         end(plan, plan.next())
     assert confirms_from(plan.study) == 3
@@ -177,8 +177,8 @@ def test_search_goes_on_where_nothing_can_be_confirmed(asked: Asked, tmp_path: P
     assert confirms_from(plan.study) is None
 
 
-def test_paused_trainings_resume_before_confirming_trials(asked: Asked, tmp_path: Path) -> None:
-    plan = plan_of(asked, url_in(tmp_path), Alone(), 3, confirms=1, rungs=Rungs(1))
+def test_paused_trainings_resume_before_confirming_trials(asked: SearchRequest, tmp_path: Path) -> None:
+    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 3, confirms=1, rungs=Rungs(1))
     asked_for = []
     plan.sampler.going_on = lambda study, *, searching: asked_for.append(searching)  # type: ignore[method-assign,func-returns-value]
     while isinstance(job := plan.next(), EvaluationJob):
@@ -187,11 +187,11 @@ def test_paused_trainings_resume_before_confirming_trials(asked: Asked, tmp_path
 
 
 def test_three_trials_at_once_confirm_running_ones_with_other_seeds(tmp_path: Path) -> None:
-    two = ask_search(
+    two = build_request(
         f"{TOYS}:Toy", "depth-heads", "depth=1,heads=1", ("depth=1,2", "heads=1"), "", "accuracy,flops",
         preset="smoke", settings="", seed=0, sampler="random", data=None,
     )  # fmt: skip
-    plan = plan_of(two, url_in(tmp_path), Alone(), 8, confirms=4)
+    plan = plan_of(two, url_in(tmp_path), NoLeases(), 8, confirms=4)
     running, ended = list[EvaluationJob](), list[EvaluationJob]()
     while len(ended) < 8:
         while len(running) < 3 and isinstance(job := plan.next(), EvaluationJob):

@@ -18,17 +18,17 @@ import nas.engine.plan
 import nas.engine.run
 from expect import raises
 from grouped import grouped
-from nas.engine.run import Evidence
+from nas.engine.run import TrialCounts
 from nas.report.study import Study
-from nas.samplers import BudgetSampler, Proposer, Situation, reevaluation
-from nas.samplers.history import Tried, measured
-from nas.samplers.posterior import Beliefs
+from nas.samplers import BudgetSampler, Proposer, SearchState, reevaluation
+from nas.samplers.history import TrialTable, measured
+from nas.samplers.posterior import Posterior
 from nas.samplers.rungs import MOST_RUNGS
 from nas.store.optuna_study import confirm_from
 from nas.store.store import Store
 from nas.workers.pool import pool_of
 from results.records.row import Row
-from results.stats.gaussian_process import Process, Readings
+from results.stats.gaussian_process import GaussianProcess, Observations
 from search_spaces.architecture.architecture import Architecture
 from toy_searches import Interrupted, Search, a_search
 from toy_space import ALL, BAND, study_with
@@ -157,7 +157,7 @@ def test_all_architectures_get_their_seeds_when_all_are_tried(search: Search) ->
 
 def test_number_of_confirming_trials_is_the_share_rounded_down() -> None:
     for share, trials, confirming in ((0.29, 100, 29), (0.57, 100, 57), (0.25, 3, 0)):
-        assert Evidence(trials, 1, share).confirming == confirming
+        assert TrialCounts(trials, 1, share).confirming == confirming
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -205,14 +205,14 @@ def test_store_without_searches_confirms_nothing(tmp_path: Path) -> None:
 class Taught(Proposer):
     """Asks for what it was told."""
 
-    said: dict[str, Situation] = {}  # noqa: RUF012  # of the last proposal
+    said: dict[str, SearchState] = {}  # noqa: RUF012  # of the last proposal
 
-    def propose(self, situation: Situation) -> int:
+    def propose(self, situation: SearchState) -> int:
         self.said["last"] = situation
         return int(situation.untried[0])
 
 
-def situation(values: list[tuple[float, float]], **sampler: Any) -> Situation:
+def situation(values: list[tuple[float, float]], **sampler: Any) -> SearchState:
     """What a proposer is told after trials with these values, one candidate each."""
     made = BudgetSampler(ALL, f"{__name__}:Taught", **sampler)
     study = study_with(made)
@@ -231,18 +231,18 @@ def test_counted_costs_are_believed_over_measured_ones() -> None:
     told = situation([(n % 3, 1.0) for n in range(10)], costs=costs)
     known = measured(told.tried)
     every = np.arange(0, len(told.coordinates), 17)
-    expected = Beliefs(told, known).expected(every)
+    expected = Posterior(told, known).expected(every)
     depths = np.array([told.coordinates.candidates[i].architecture.depth for i in every], dtype=float)
     assert np.corrcoef(expected.values[:, 1], depths)[0, 1] == pytest.approx(1)
     assert (expected.moves[:, 1] == 0).all()
     assert (expected.moves[:, 0] > 0).all()
-    drawn = Beliefs(told, known).draws(every, 3, np.random.default_rng(0))
+    drawn = Posterior(told, known).draws(every, 3, np.random.default_rng(0))
     assert drawn[:, :, 1] == pytest.approx(np.repeat(expected.values[None, :, 1], 3, axis=0))
 
 
 def test_outcomes_spread_about_the_expected_value() -> None:
     told = situation([(math.sin(n), float(n)) for n in range(12)])
-    expected = Beliefs(told, measured(told.tried)).expected(np.arange(30))
+    expected = Posterior(told, measured(told.tried)).expected(np.arange(30))
     outcomes = expected.outcomes(2.0, np.random.default_rng(0))
     assert outcomes.mean(axis=0) == pytest.approx(expected.values)
     assert outcomes.std(axis=0) == pytest.approx(
@@ -254,17 +254,17 @@ def test_outcomes_spread_about_the_expected_value() -> None:
 def test_move_is_the_change_of_the_expected_value_by_one_more_training() -> None:
     told = situation([(math.sin(n), float(n)) for n in range(12)])
     known = measured(told.tried)
-    beliefs = Beliefs(told, known)
+    beliefs = Posterior(told, known)
     at = np.array([3], dtype=np.intp)
     (process, _), places = beliefs._processes, told.coordinates.as_places
     (before,), (variance,) = process.expected(places.at(at))
     after = []
     for deviations in (0.0, 1.0):  # one more reading there, and one by as much higher as readings vary
         read = before + deviations * math.sqrt(variance + process.noise)
-        readings, _, _ = Readings.of(known.values[:, 0], known.seeds, known.errors[:, 0], known.within[:, 0])
+        readings, _, _ = Observations.of(known.values[:, 0], known.seeds, known.errors[:, 0], known.within[:, 0])
         later = places.at(np.concatenate([known.indices, at]))
         more = readings.and_more(np.array([read]))
-        after.append(Process(later, more, process.scales, process.unit).expected(places.at(at))[0][0])
+        after.append(GaussianProcess(later, more, process.scales, process.unit).expected(places.at(at))[0][0])
     assert beliefs.expected(at).moves[0, 0] == pytest.approx(after[1] - after[0])
 
 
@@ -287,7 +287,7 @@ def test_confirming_trainings_are_shared_out_by_chance(monkeypatch: pytest.Monke
         every = np.arange(len(indices))
         unknown = np.full_like(values, np.nan)
         nothing = np.full((len(indices), MOST_RUNGS, 2), np.nan)
-        tried = Tried(indices, values, unknown, np.zeros(len(indices), dtype=bool), every, nothing)
+        tried = TrialTable(indices, values, unknown, np.zeros(len(indices), dtype=bool), every, nothing)
         given.append(
             reevaluation.contender(replace(told, tried=tried, again=tried.repeatable), since=3, spent=tried.indices[:0])
         )
@@ -314,8 +314,8 @@ def test_running_trial_reduces_uncertainty_only_nearby() -> None:
     under_way = replace(
         told.tried, indices=np.full_like(told.tried.indices, own), running=np.ones_like(told.tried.running)
     )
-    beside = Beliefs(replace(told, tried=told.tried + under_way), known).expected(np.arange(len(told.coordinates)))
-    alone = Beliefs(told, known).expected(np.arange(len(told.coordinates)))
+    beside = Posterior(replace(told, tried=told.tried + under_way), known).expected(np.arange(len(told.coordinates)))
+    alone = Posterior(told, known).expected(np.arange(len(told.coordinates)))
     moves = beside.moves / alone.moves
     assert moves[own].max() < 0.6
     assert np.median(moves) > 0.95

@@ -135,7 +135,7 @@ def test_the_kept_network_is_rendered_and_saved_without_training(
     ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     row = ask("Showing", arch="depth=3")
-    monkeypatch.setattr("nas.evaluation.evaluate.ToldSteps", lambda *arguments: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.evaluation.evaluate.Heartbeat", lambda *arguments: pytest.fail("it was trained"))
     again = ask("Showing", arch="depth=3", render=tmp_path / "shown.txt", save=tmp_path / "saved")
     assert (tmp_path / "shown.txt").read_text() == "3"
     assert read_record(tmp_path / "saved").architecture.depth == 3
@@ -145,7 +145,7 @@ def test_the_kept_network_is_rendered_and_saved_without_training(
 def test_mistakes_are_refused_before_training(
     ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("nas.evaluation.evaluate.ToldSteps", lambda *arguments: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.evaluation.evaluate.Heartbeat", lambda *arguments: pytest.fail("it was trained"))
     folder = tmp_path / "shown.txt"
     folder.mkdir()
     with raises("unwritable", path=str(folder)):
@@ -182,7 +182,7 @@ def test_an_evaluation_of_another_process_is_waited_for(tmp_path: Path, monkeypa
         Path(lock.name).unlink()
         lock.close()
 
-    monkeypatch.setattr("nas.evaluation.evaluate.ToldSteps", lambda *arguments: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.evaluation.evaluate.Heartbeat", lambda *arguments: pytest.fail("it was trained"))
     Timer(0.5, ends).start()
     with warns("in-use", path=job.folder), held_for(job) as with_known:
         assert evaluate(with_known) == first
@@ -223,7 +223,7 @@ def test_an_interrupt_while_rendering_keeps_the_finished_training(
     job = replace(JOB, task=f"{TOYS}:Showing", folder=str(tmp_path / "kept"), render=picture)
     with pytest.raises(KeyboardInterrupt):
         evaluate(job)
-    monkeypatch.setattr("nas.evaluation.evaluate.ToldSteps", lambda *arguments: pytest.fail("it was trained"))
+    monkeypatch.setattr("nas.evaluation.evaluate.Heartbeat", lambda *arguments: pytest.fail("it was trained"))
     assert evaluate(replace(job, render=None)).status == "complete"
 
 

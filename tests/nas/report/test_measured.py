@@ -6,17 +6,17 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from nas.samplers.history import Tried, measured
+from nas.samplers.history import TrialTable, measured
 from nas.samplers.rungs import MOST_RUNGS
 
 VALUES = {4: [(2.0, 10.0), (3.0, 11.0), (4.0, 12.0)], 7: [(5.0, 20.0)], 2: [(1.0, 40.0), (1.5, 90.0)]}
 ERRORS = {4: [(0.1, 1.0), (0.2, 2.0), (0.3, 3.0)], 7: [(0.4, 2.0)], 2: [(0.5, 4.0), (0.1, 9.0)]}
 
 
-def tried() -> Tried:
+def tried() -> TrialTable:
     indices = [candidate for candidate, each in VALUES.items() for _ in each]
     number = len(indices)
-    return Tried(
+    return TrialTable(
         np.array(indices, dtype=np.intp),
         np.array([one for each in VALUES.values() for one in each]),
         np.array([one for each in ERRORS.values() for one in each]),

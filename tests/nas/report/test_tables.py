@@ -13,14 +13,14 @@ from nas.report.format import Format
 from nas.report.study import Study
 from nas.report.tables import ask_again, front_notes, front_records, print_comparison, print_records, screen
 from results.records.costs import Costs
-from results.stats.architecture_summary import Standing
+from results.stats.architecture_summary import ArchitectureSummary
 from toy_rows import a_row
 
 
-def standing(chance: float, *, stands: bool, fresh: int = 0, level: int = 1, chose: int = 1) -> Standing:
+def standing(chance: float, *, stands: bool, fresh: int = 0, level: int = 1, chose: int = 1) -> ArchitectureSummary:
     record = {"topology": "resnet", "flops": 1, "accuracy": 0.9, "seeds": fresh or chose}
     seeds = tuple(str(seed) for seed in range(chose + fresh))
-    return Standing(seeds, record, {"accuracy": 0.9}, bool(fresh), chance, stands, level)
+    return ArchitectureSummary(seeds, record, {"accuracy": 0.9}, bool(fresh), chance, stands, level)
 
 
 def test_candidates_not_expected_on_the_front_stand_in_brackets() -> None:

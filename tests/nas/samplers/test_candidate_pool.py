@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 
 from expect import raises
 from nas.budget.bounds import parse_budget
-from nas.budget.implicit.budget_dp import Programme
+from nas.budget.implicit.budget_dp import BudgetDP
 from nas.samplers import BudgetSampler, Exhausted
 from nas.samplers.candidate_pool import Growing
 from nas.samplers.encoding import Coordinates
@@ -36,8 +36,8 @@ def params(architecture: Architecture) -> int:
     return sum(4 * heads * head_dim + hidden for heads, head_dim, hidden in blocks)
 
 
-def within(text: str, space: SearchSpace = SPACE) -> Programme:
-    return Programme(space, lambda architecture: {"params": params(architecture)}, parse_budget([text]))
+def within(text: str, space: SearchSpace = SPACE) -> BudgetDP:
+    return BudgetDP(space, lambda architecture: {"params": params(architecture)}, parse_budget([text]))
 
 
 BAND = within("185<=params<=200")
@@ -96,14 +96,14 @@ def test_last_untried_member_is_found() -> None:
 
 
 @pytest.fixture(scope="module")
-def made_again() -> Programme:
+def made_again() -> BudgetDP:
     """The same members, as another process lays them out."""
     return within("185<=params<=200")
 
 
 @pytest.mark.parametrize("inner", QUICK)
 def test_trials_are_new_and_within_the_budget_and_studies_resume(
-    inner: str, made_again: Programme, tmp_path: Path
+    inner: str, made_again: BudgetDP, tmp_path: Path
 ) -> None:
     sampler = BudgetSampler(BAND, inner, seed=3)
     study = study_with(sampler)

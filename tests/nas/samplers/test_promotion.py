@@ -10,13 +10,13 @@ from optuna.trial import TrialState
 from scipy.stats import linregress
 
 from nas.budget.bounds import parse_budget
-from nas.budget.implicit.budget_dp import Programme
+from nas.budget.implicit.budget_dp import BudgetDP
 from nas.samplers import BudgetSampler
 from nas.samplers.encoding import Coordinates
-from nas.samplers.history import History, Tried
+from nas.samplers.history import History, TrialTable
 from nas.samplers.promotion import PAIRS, as_if_ended, expected_end, gains_of
 from nas.store.optuna_study import new_trial, note_length, record
-from results.stats.gaussian_process import Places, Process, Readings
+from results.stats.gaussian_process import Features, GaussianProcess, Observations
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.catalog import per_block
 from toy_space import ALL, params
@@ -29,7 +29,7 @@ def of_blocks(architecture: Architecture) -> int:
     return sum(heads * head_dim for heads, head_dim in zip(*map(architecture.each, ("heads", "head_dim")), strict=True))
 
 
-LARGE = Programme(
+LARGE = BudgetDP(
     per_block(Architecture(depth=2, width=8, heads=2, head_dim=4, hidden=16)),
     lambda architecture: {"params": of_blocks(architecture)},
     parse_budget(["20<=params<=30"]),
@@ -61,7 +61,7 @@ COORDINATES = Coordinates.of(ALL)
 BY_COST = sorted(range(len(COORDINATES)), key=lambda member: params(COORDINATES.candidates[member].architecture))
 
 
-def tried_of(study: optuna.Study) -> Tried:
+def tried_of(study: optuna.Study) -> TrialTable:
     study._thread_local.cached_all_trials = None  # as a turn begins
     return History(study, COORDINATES).tried()
 
@@ -147,8 +147,8 @@ def test_gains_are_expected_gains_of_hypervolume() -> None:
     gains = gains_of(places, counted, reports, values, errors, np.random.default_rng(0))
 
     mean, unit = ends[:number].mean(), ends[:number].std()
-    told = Places(np.column_stack([places.sizes, (early - early.min()) / np.ptp(early)]), places.words)
-    process = Process(told.at(np.arange(number)), Readings.single((ends[:number] - mean) / unit))
+    told = Features(np.column_stack([places.sizes, (early - early.min()) / np.ptp(early)]), places.words)
+    process = GaussianProcess(told.at(np.arange(number)), Observations.single((ends[:number] - mean) / unit))
     means, variances = process.expected(told)
     expected = np.stack([mean + unit * means, cost], axis=1)
     worst = expected.max(axis=0) + 0.02 * np.ptp(expected, axis=0)

@@ -10,7 +10,7 @@ import sqlalchemy as sql
 import nas.store.leases
 import nas.store.locks
 from nas.store.database import open_engine
-from nas.store.leases import Alone, Leases, claims_in
+from nas.store.leases import DatabaseLeases, NoLeases, leases_in
 from nas.store.locks import turn
 from nas.store.optuna_study import open_storage
 from nas.store.retry import is_outage
@@ -27,14 +27,14 @@ def store(postgres: Server) -> Iterator[Store]:
 
 
 @pytest.fixture
-def two(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[Leases, Leases]:
+def two(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[DatabaseLeases, DatabaseLeases]:
     """Two coordinators, without a heart."""
     monkeypatch.setattr(nas.store.leases, "LEASE_S", 0.3)
-    with claims_in(store):
-        return Leases(store.engine), Leases(store.engine)
+    with leases_in(store):
+        return DatabaseLeases(store.engine), DatabaseLeases(store.engine)
 
 
-def test_lease_has_one_holder_until_released(two: tuple[Leases, Leases]) -> None:
+def test_lease_has_one_holder_until_released(two: tuple[DatabaseLeases, DatabaseLeases]) -> None:
     one, other = two
     assert one.claim("a")
     assert not other.claim("a")
@@ -49,7 +49,7 @@ def test_lease_has_one_holder_until_released(two: tuple[Leases, Leases]) -> None
     assert one.claim("b")
 
 
-def test_expired_lease_is_taken_over(two: tuple[Leases, Leases]) -> None:
+def test_expired_lease_is_taken_over(two: tuple[DatabaseLeases, DatabaseLeases]) -> None:
     one, other = two
     assert one.claim("a")
     until(lambda: other.claim("a"), "the lease ended")
@@ -58,9 +58,9 @@ def test_expired_lease_is_taken_over(two: tuple[Leases, Leases]) -> None:
 
 
 def test_one_of_many_claims_at_once_is_granted(store: Store) -> None:
-    with claims_in(store):
+    with leases_in(store):
         granted: list[bool] = []
-        threads = [Thread(target=lambda: granted.append(Leases(store.engine).claim("a"))) for _ in range(12)]
+        threads = [Thread(target=lambda: granted.append(DatabaseLeases(store.engine).claim("a"))) for _ in range(12)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -71,8 +71,8 @@ def test_one_of_many_claims_at_once_is_granted(store: Store) -> None:
 def test_heartbeat_prolongs_leases_and_the_end_releases_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nas.store.leases, "LEASE_S", 1.0)
     monkeypatch.setattr(nas.store.leases, "BEAT_S", 0.05)
-    other = Leases(store.engine)
-    with claims_in(store) as claims:
+    other = DatabaseLeases(store.engine)
+    with leases_in(store) as claims:
         assert claims.claim("a")
         for _ in range(3):
             time.sleep(0.4)  # longer than its time in all
@@ -81,7 +81,7 @@ def test_heartbeat_prolongs_leases_and_the_end_releases_them(store: Store, monke
 
 
 def test_leases_outlive_a_restart_of_the_server(
-    postgres: Server, two: tuple[Leases, Leases], monkeypatch: pytest.MonkeyPatch
+    postgres: Server, two: tuple[DatabaseLeases, DatabaseLeases], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
     assert one.claim("a")
@@ -97,12 +97,12 @@ def test_leases_outlive_a_restart_of_the_server(
 def test_files_and_distributed_processes_have_no_leases(
     store: Store, tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with claims_in(Store(f"sqlite:///{tmp_path}/studies.db", make=True)) as claims:
-        assert isinstance(claims, Alone)
+    with leases_in(Store(f"sqlite:///{tmp_path}/studies.db", make=True)) as claims:
+        assert isinstance(claims, NoLeases)
         assert claims.claim("a")
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "r")
-    with claims_in(store) as claims:
-        assert isinstance(claims, Alone)
+    with leases_in(store) as claims:
+        assert isinstance(claims, NoLeases)
 
 
 def test_turns_are_taken_one_at_a_time(store: Store) -> None:

@@ -5,7 +5,7 @@ from sqlalchemy.exc import DisconnectionError, OperationalError, ProgrammingErro
 
 import nas.store.retry
 from expect import raises
-from nas.store.retry import BACK, is_outage, patient
+from nas.store.retry import BACK, is_outage, retry_on_disconnect
 from search_spaces.support.errors import UserError
 
 
@@ -51,7 +51,7 @@ def test_call_is_repeated_and_the_outage_is_printed_once(
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: None)
     calls = []
 
-    @patient
+    @retry_on_disconnect
     def ask(what: str) -> str:
         calls.append(what)
         if len(calls) < 4:
@@ -73,7 +73,7 @@ def test_outage_is_timed_from_its_first_failure(
     monkeypatch.setattr("tenacity.time.monotonic", lambda: now[0])
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: now.append(now.pop() + seconds))
 
-    @patient
+    @retry_on_disconnect
     def ask() -> None:
         calls.append(now[0])
         now[0] += 0 if len(calls) > 1 else 1000  # another coordinator's turn
@@ -89,7 +89,7 @@ def test_other_error_is_raised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nas.store.retry, "OUTAGE_S", 0.01)
     calls = []
 
-    @patient
+    @retry_on_disconnect
     def ask() -> None:
         calls.append(1)
         raise UserError("failed", "no", option="mine")
@@ -105,7 +105,7 @@ def test_server_that_stays_away_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("tenacity.time.monotonic", lambda: now[0])
     now, calls = [0.0], list[int]()
 
-    @patient
+    @retry_on_disconnect
     def ask() -> None:
         calls.append(1)
         raise DisconnectionError("away")

@@ -10,7 +10,7 @@ import torch
 from optuna.distributions import BaseDistribution, IntDistribution
 from torch import Tensor, nn
 
-from nas import Proposer, Situation
+from nas import Proposer, SearchState
 from search_spaces import Architecture, Axes, Count, Handlers, Shape, Topology, Wiring, total
 from stripes import Stripes
 
@@ -107,7 +107,7 @@ class Waves(Untaught):
 class First(Proposer):
     """The first untried candidate in the space's order."""
 
-    def propose(self, situation: Situation) -> int:
+    def propose(self, situation: SearchState) -> int:
         """Take it."""
         return int(situation.untried[0])
 
@@ -128,7 +128,7 @@ class Reversed(optuna.samplers.RandomSampler):
 class Stubborn(Proposer):
     """Proposes the same for ever, whether or not it may."""
 
-    def propose(self, situation: Situation) -> int:
+    def propose(self, situation: SearchState) -> int:
         """Take one beyond all."""
         return len(situation.coordinates)
 
@@ -136,7 +136,7 @@ class Stubborn(Proposer):
 class Failing(Proposer):
     """Breaks off."""
 
-    def propose(self, situation: Situation) -> int:
+    def propose(self, situation: SearchState) -> int:
         """Look for what is not there."""
         return {}["nothing"]
 
@@ -147,6 +147,6 @@ class Demanding(Proposer):
     def __init__(self, temper: float) -> None:
         self.temper = temper
 
-    def propose(self, situation: Situation) -> int:
+    def propose(self, situation: SearchState) -> int:
         """Never get here."""
         raise NotImplementedError

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, final
 
 from torch import Tensor, nn
 
-from nas import Proposer, Situation
+from nas import Proposer, SearchState
 from search_spaces import Architecture, Count, Norm, SearchSpace, Site, Topology, Wiring, build_stack, total
 from stripes import Stripes
 from stripes.doors import Spectrum, fft_macs
@@ -57,7 +57,7 @@ class Layer(nn.Sequential):
 
     def __init__(self, width: int) -> None:
         super().__init__(nn.LayerNorm(width), nn.Linear(width, width), nn.GELU())
-        self.site = Site(("x",), width, opens_block=True, normed=True)
+        self.site = Site(("x",), width, starts_block=True, normed=True)
 
 
 class WovenStripes(Stripes):
@@ -85,6 +85,6 @@ def depths(base: Architecture) -> SearchSpace:
 class Last(Proposer):
     """Always the last of the candidates."""
 
-    def propose(self, situation: Situation) -> int:
+    def propose(self, situation: SearchState) -> int:
         """The largest index."""
         return int(situation.untried.max())

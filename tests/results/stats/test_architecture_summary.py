@@ -10,7 +10,7 @@ import pytest
 from expect import raises
 from results.records import table
 from results.stats import architecture_summary
-from results.stats.architecture_summary import Standing, levels_of, standings
+from results.stats.architecture_summary import ArchitectureSummary, levels_of, standings
 from results.stats.features import places_of
 from results.stats.pareto import chances, front, non_dominated, not_surely_dominated
 
@@ -35,7 +35,7 @@ def line(depth: int, accuracy: float, *, seed: int = 0, error: float | None = 0.
     }
 
 
-def stand(lines: list[dict[str, Any]], **more: Any) -> dict[str, Standing]:
+def stand(lines: list[dict[str, Any]], **more: Any) -> dict[str, ArchitectureSummary]:
     found = standings(table.from_records(lines), more.pop("objectives", WAYS), **more)
     return {one.record["key"]: one for one in found}
 

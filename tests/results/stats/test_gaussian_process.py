@@ -10,22 +10,22 @@ from scipy.stats import multivariate_normal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from results.stats import gaussian_process
-from results.stats.gaussian_process import Places, Process, Readings, Scales
+from results.stats.gaussian_process import Features, GaussianProcess, Observations, Scales
 
 RANDOM = np.random.default_rng(0)
 SEEDS = [1, 3, 1, 2, 1, 1]
-PLACES = Places(RANDOM.uniform(size=(6, 2)), 0.5**0.5 * np.eye(3)[[0, 1, 2, 0, 1, 2]])
+PLACES = Features(RANDOM.uniform(size=(6, 2)), 0.5**0.5 * np.eye(3)[[0, 1, 2, 0, 1, 2]])
 READ = [RANDOM.normal(size=seeds) for seeds in SEEDS]
 SHARES = np.array([1.0, 0.5, 2.0, 1.0, 1.0, 0.7])
 
 
-def readings() -> Readings:
+def readings() -> Observations:
     means = np.array([each.mean() for each in READ])
     within = sum(((each - each.mean()) ** 2).sum() / share for each, share in zip(READ, SHARES, strict=True))
-    return Readings(means, np.array(SEEDS, dtype=float), SHARES, float(within))
+    return Observations(means, np.array(SEEDS, dtype=float), SHARES, float(within))
 
 
-def covariance(one: int, other: int, places: Places, scales: Scales) -> float:
+def covariance(one: int, other: int, places: Features, scales: Scales) -> float:
     """Matern 5/2 of two scales, a parabola along each coordinate, and a grain of each architecture's own."""
     far = (math.dist(places.sizes[one], places.sizes[other]) / scales.sizes) ** 2
     far += (math.dist(places.words[one], places.words[other]) / scales.words) ** 2
@@ -54,9 +54,9 @@ def merit(scales: Scales) -> float:
 
 
 def test_posterior_agrees_with_the_density_of_all_readings() -> None:
-    at = Places(RANDOM.uniform(size=(4, 2)), 0.5**0.5 * np.eye(3)[[0, 1, 2, 0]])
-    both = Places(np.vstack([PLACES.sizes, at.sizes]), np.vstack([PLACES.words, at.words]))
-    made = Process(PLACES, readings())
+    at = Features(RANDOM.uniform(size=(4, 2)), 0.5**0.5 * np.eye(3)[[0, 1, 2, 0]])
+    both = Features(np.vstack([PLACES.sizes, at.sizes]), np.vstack([PLACES.words, at.words]))
+    made = GaussianProcess(PLACES, readings())
     values, gram, whose = of_all_readings(made.scales)
     unit = values @ np.linalg.solve(gram, values) / len(values)
     cross = np.array([[covariance(6 + c, i, both, made.scales) for i in whose] for c in range(4)])
@@ -73,7 +73,7 @@ def test_posterior_agrees_with_the_density_of_all_readings() -> None:
 
 
 def test_draws_do_not_depend_on_signs_of_eigenvectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Process(PLACES, readings())
+    made = GaussianProcess(PLACES, readings())
     first = made.draws(PLACES, 5, np.random.default_rng(1))
     found = np.linalg.eigh
 
@@ -87,7 +87,7 @@ def test_draws_do_not_depend_on_signs_of_eigenvectors(monkeypatch: pytest.Monkey
 
 def test_no_single_change_of_scale_improves_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gaussian_process, "_SWEEPS", 10)
-    fitted = Process(PLACES, readings()).scales
+    fitted = GaussianProcess(PLACES, readings()).scales
     others = [fitted._replace(**{name: value}) for name, values in gaussian_process._TRIED.items() for value in values]
     assert max(others, key=merit) == fitted
     for one, other in product(others[:3], others[-3:]):  # and by the same amount
@@ -99,25 +99,25 @@ def test_no_single_change_of_scale_improves_the_fit(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(("seeds", "noise"), [(1, 0.3), (4, 0.3), (4, 0.05)])
 def test_noise_is_estimated(seeds: int, noise: float) -> None:
     random = np.random.default_rng(3)
-    places = Places(random.uniform(size=(60, 3)), np.zeros((60, 0)))
+    places = Features(random.uniform(size=(60, 3)), np.zeros((60, 0)))
     truth = np.sin(3 * places.sizes[:, 0]) + places.sizes[:, 1]
     read = truth[:, None] + noise * random.normal(size=(60, seeds))
     unit, means = read.std(), read.mean(axis=1)
     within = float(((read - means[:, None]) ** 2).sum()) / unit**2
     counts = np.full(60, float(seeds))
-    made = Process(places, Readings((means - means.mean()) / unit, counts, np.ones(60), within))
+    made = GaussianProcess(places, Observations((means - means.mean()) / unit, counts, np.ones(60), within))
     assert math.sqrt(made.noise) * unit == pytest.approx(noise, rel=0.3)
 
 
 def test_grain_is_told_from_noise_by_repeated_seeds() -> None:
     random = np.random.default_rng(3)
-    places = Places(random.uniform(size=(60, 3)), np.zeros((60, 0)))
+    places = Features(random.uniform(size=(60, 3)), np.zeros((60, 0)))
     own = 0.3 * random.normal(size=60)
     read = (places.sizes[:, 0] + own)[:, None] + 0.1 * random.normal(size=(60, 3))
     means = read.mean(axis=1)
     squares = ((read - means[:, None]) ** 2).sum(axis=1)
-    readings, mean, unit = Readings.of(means, np.full(60, 3.0), np.zeros(60), squares)
-    made = Process(places, readings)
+    readings, mean, unit = Observations.of(means, np.full(60, 3.0), np.zeros(60), squares)
+    made = GaussianProcess(places, readings)
     assert math.sqrt(made.noise) * unit == pytest.approx(0.1, rel=0.3)
     assert made.scales.grain > made.scales.noise
     believed = mean + unit * made.expected(places)[0]
@@ -126,28 +126,28 @@ def test_grain_is_told_from_noise_by_repeated_seeds() -> None:
 
 def test_readings_are_standardised_and_noise_is_in_shares() -> None:
     means, errors = np.array([1.0, 3.0, 5.0]), np.array([0.1, 0.2, 0.3])
-    readings, mean, unit = Readings.of(means, np.array([1.0, 2.0, 1.0]), errors, np.array([0.0, 4.0, 0.0]))
+    readings, mean, unit = Observations.of(means, np.array([1.0, 2.0, 1.0]), errors, np.array([0.0, 4.0, 0.0]))
     assert (mean, unit) == pytest.approx((3.0, means.std()))
     assert readings.means == pytest.approx((means - 3.0) / means.std())
     assert readings.shares == pytest.approx(errors**2 / (errors**2).mean())
     assert readings.within == pytest.approx(4.0 / readings.shares[1] / unit**2)
     for unknown in (np.nan, 0.0):
-        again, _, _ = Readings.of(means, np.ones(3), np.array([0.1, unknown, 0.3]), np.zeros(3))
+        again, _, _ = Observations.of(means, np.ones(3), np.array([0.1, unknown, 0.3]), np.zeros(3))
         assert again.shares.tolist() == [1.0] * 3
     more = readings.and_more(np.array([7.0]))
     assert (more.means[-1], more.counts[-1], more.shares[-1], more.within) == (7.0, 1.0, 1.0, readings.within)
 
 
 def test_one_architecture_with_equal_readings_is_modelled() -> None:
-    places = Places(np.zeros((1, 2)), np.zeros((1, 0)))
-    mean, variance = Process(places, Readings(np.zeros(1), np.ones(1), np.ones(1))).expected(places)
+    places = Features(np.zeros((1, 2)), np.zeros((1, 0)))
+    mean, variance = GaussianProcess(places, Observations(np.zeros(1), np.ones(1), np.ones(1))).expected(places)
     assert np.isfinite(mean).all()
     assert (variance > 0).all()
 
 
 def test_given_scales_are_used() -> None:
     scales = Scales(0.2, 0.03, 0.5, 0.9, 0.8)
-    assert Process(PLACES, readings(), scales).scales == scales
+    assert GaussianProcess(PLACES, readings(), scales).scales == scales
 
 
 def test_matrices_use_one_thread_and_the_setting_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_matrices_use_one_thread_and_the_setting_is_restored(monkeypatch: pytest
     monkeypatch.setattr(gaussian_process, "cholesky", counted)
     with threadpool_limits(limits=2, user_api="blas"):
         before = blas_threads()
-        Process(PLACES, readings())
+        GaussianProcess(PLACES, readings())
         assert set(before) == {2}
         assert set(threads) == {1}
         assert blas_threads() == before

@@ -20,7 +20,7 @@ class Modulated(nn.Module):
 
     def __init__(self, conditioned: bool) -> None:
         super().__init__()
-        self.site = Site(("x",), D, opens_block=True, conditioned=conditioned)
+        self.site = Site(("x",), D, starts_block=True, conditioned=conditioned)
         self.map, self.scale = nn.Linear(D, D), nn.Linear(C, D)
         self.seen: list[Tensor | None] = []
 

@@ -68,7 +68,7 @@ class Dense(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.site = Site(("x",), width, opens_block=True)
+        self.site = Site(("x",), width, starts_block=True)
         self.map = nn.Linear(width, width)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -132,7 +132,7 @@ def test_lines_stand_above_the_bars_and_slow_work_among_them(monkeypatch: pytest
         shown.begin("a", "net a", lambda: (250, 1000))
         until(lambda: "250/1000" in screen.getvalue(), "bars are drawn")
         progress.say("a line")
-        with progress.said_if_slow("profiling"):
+        with progress.status_if_slow("profiling"):
             until(lambda: "profiling" in screen.getvalue(), "it is said what takes its time")
     assert "a line" in screen.getvalue()
 

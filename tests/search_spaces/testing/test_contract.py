@@ -255,7 +255,7 @@ class Breaking(Gated):
         (Late, "starts-as-claimed", {"claim": "equals_resnet"}),
         (Behind, "starts-as-claimed", {"claim": "equals_resnet_behind_norms"}),
         (Weaker, "starts-as-claimed", {"claim": "equals_resnet", "options": "Weaker.Options(strength=0.5)"}),
-        (Otherwise, "delivers-what-it-says", {"delivered": "bare", "delivers": "shared"}),
+        (Otherwise, "delivers-what-it-says", {"delivered": "bare", "input_mode": "shared"}),
         (Fragile, "bf16-is-near-float32", {}),
         (Growing, "deep-features-are-finite", {}),
         (Steep, "deep-gradients-are-finite", {"parameters": ("topology.w", "topology.v")}),

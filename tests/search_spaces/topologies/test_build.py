@@ -25,7 +25,7 @@ def test_a_topology_of_blocks_is_wrapped_per_block() -> None:
     topology = build(of("dca(k=1)"), SITES, 1)
     assert isinstance(topology, PerBlock)
     assert isinstance(topology.inner, DCA)
-    assert topology.delivers == "per-port"
+    assert topology.input_mode == "per-port"
 
 
 def test_an_unknown_topology_is_refused_with_the_nearest_name() -> None:

@@ -140,7 +140,7 @@ def documented(case: str, wiring: Wiring) -> int:
     topology, options = load(case)
     formula = re.search(r"Parameters: `([^`]+)`", topology.__doc__ or "")
     assert formula, f"{topology.__name__} does not say how many parameters it adds."
-    opening = [site for site in wiring.sites if site.opens_block]
+    opening = [site for site in wiring.sites if site.starts_block]
     letters = {
         "blocks": len(opening),
         "layers": len(wiring.sites),

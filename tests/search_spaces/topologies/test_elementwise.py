@@ -111,7 +111,7 @@ def residual(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
 
 
 def ancre(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
-    p, layers = 0.5, len(wiring.sites) // sum(site.opens_block for site in wiring.sites)
+    p, layers = 0.5, len(wiring.sites) // sum(site.starts_block for site in wiring.sites)
     h, m = [x], list[Vector]()
     for j in range(len(runs) // layers):
         began, output = h[-1], runs[0](h[-1])
@@ -202,7 +202,7 @@ def depth_lstm(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None
 
 
 def aggregation(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
-    layers = len(wiring.sites) // (blocks := sum(site.opens_block for site in wiring.sites))
+    layers = len(wiring.sites) // (blocks := sum(site.starts_block for site in wiring.sites))
     joined: list[Vector] = []
     for t, f in enumerate(runs, start=1):
         x = x + f(x)
@@ -230,7 +230,7 @@ def attnres(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
 
 
 def muddformer(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
-    opens = [site.opens_block for site in wiring.sites]
+    opens = [site.starts_block for site in wiring.sites]
     ports = len(wiring.sites[0].ports)
     states, entry = [x], x.like(1)
     for t, f in enumerate(runs):
@@ -280,7 +280,7 @@ def generalised(weight: Callable[[Any, Vector], Any]) -> Equation:
         def read() -> Vector:
             return reduce(add, [weight(options, e) * e for e in (outputs[0], *merged, *outputs[1:])])
 
-        for f, site in zip(runs, [site for site in wiring.sites if site.opens_block], strict=True):
+        for f, site in zip(runs, [site for site in wiring.sites if site.starts_block], strict=True):
             outputs.append(f(*(read() for _ in (site.ports if weight is per_port else "x"))))
             if options.k is not None and len(outputs) > options.k + 1:
                 merged = [reduce(add, [*merged, outputs.pop(1)])]
@@ -334,7 +334,7 @@ EQUATIONS: Mapping[str, Equation] = {
 def tallied(case: str, wiring: Wiring, layers: int) -> int:
     """What the equation does at one position, with so many layers in a block."""
     topology, options = load(case)
-    blocks = sum(site.opens_block for site in wiring.sites)
+    blocks = sum(site.starts_block for site in wiring.sites)
     runs = [block_of(layers)] * blocks if topology.granularity == "block" else [layer] * (layers * blocks)
     done: list[int] = []
     EQUATIONS[case.partition("(")[0]](wiring, options, runs, Vector(wiring.width, done))

@@ -70,8 +70,8 @@ def test_the_first_layer_must_open_a_block() -> None:
 
 
 def test_a_topology_that_norms_what_it_delivers_cannot_wire_blocks() -> None:
-    for topology, delivers in ((RMT, "heads"), (DeepNorm, "normed")):
-        with raises("bad-plugin", topology=topology.__name__, delivers=delivers):
+    for topology, input_mode in ((RMT, "heads"), (DeepNorm, "normed")):
+        with raises("bad-plugin", topology=topology.__name__, input_mode=input_mode):
             PerBlock(Wiring((FIRST,), 4, 4), Inner(topology, topology.Options()))
 
 

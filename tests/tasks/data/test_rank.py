@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Generator, Tensor
 
 from grouped import grouped
-from search_spaces.support.rank import ALONE, Share
+from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch
 from tasks.data.image_splits import ImageSplits
 from tasks.data.splits import Part, Splits, TensorSplits
@@ -24,7 +24,7 @@ from tasks.training.supervised import SupervisedTask
 from tasks.vision.imagenet import ImageNetRecipe, ImageNetViT
 
 CPU = torch.device("cpu")
-THREE = tuple(Share(rank, 3) for rank in range(3))
+THREE = tuple(RankInfo(rank, 3) for rank in range(3))
 RECIPE = ImageNetRecipe(steps=1, batch=6, lr=1.0, loaders=0)
 KINDS = ("tensors", "images", "shards")
 
@@ -50,7 +50,7 @@ def splits(request: pytest.FixtureRequest) -> Splits:
     return replace(found, plain=pixels, changed=lambda recipe: pixels, augment=as_they_are)
 
 
-def measured(splits: Splits, part: Part, recipe: Any, share: Share) -> Counter[int]:
+def measured(splits: Splits, part: Part, recipe: Any, share: RankInfo) -> Counter[int]:
     return Counter(int(one) for inputs, _ in splits.measured(part, recipe, CPU, share) for one in inputs)
 
 
@@ -70,7 +70,7 @@ def test_processes_measure_every_example_exactly_once(splits: Splits) -> None:
 
 @pytest.mark.parametrize("splits", KINDS, indirect=True)
 def test_processes_share_every_micro_batch_without_overlap(splits: Splits) -> None:
-    def batches(share: Share) -> list[Counter[int]]:
+    def batches(share: RankInfo) -> list[Counter[int]]:
         found = islice(splits.training(RECIPE, 0, (), CPU, share), 9)
         return [Counter(map(int, inputs)) for (inputs, _), _ in found]
 

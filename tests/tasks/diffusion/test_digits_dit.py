@@ -24,15 +24,15 @@ TINY = replace(TASK.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)
 def test_training_adds_noise_and_drops_some_classes() -> None:
     splits = TASK.load()
     batches = splits.training(replace(SMOKE, batch=64, class_dropout=0.25), 0, (), torch.device("cpu"))
-    untold = 0
+    no_op = 0
     for _, ((noisy, times, classes), targets) in zip(range(10), (batch for batch, _ in batches), strict=False):
         torch.testing.assert_close(noisy, noised(targets["start"], targets["noise"], times))
         assert times.min() >= 0
         assert times.max() < 1000
         assert targets["start"].min() == -1
         assert targets["start"].max() == 1
-        untold += int((classes == 10).sum())
-    assert 110 < untold < 210
+        no_op += int((classes == 10).sum())
+    assert 110 < no_op < 210
 
 
 def test_every_held_out_scan_is_measured_at_eight_evenly_spread_times() -> None:

@@ -10,7 +10,7 @@ import torch
 
 from expect import raises
 from search_spaces.support.errors import Kind
-from search_spaces.support.rank import Share
+from search_spaces.support.rank import RankInfo
 from tasks.data.batches import Batch
 from tasks.diffusion.imagenet_dit import ImageNetDiT
 from tasks.diffusion.latents import LatentSplits, latent_splits
@@ -67,7 +67,7 @@ def test_processes_share_the_measurement(latent_folder: Path) -> None:
             (folder / f"{number}.npy").write_bytes((folder / f"{number % 24}.npy").read_bytes())
     found, recipe = splits(latent_folder), replace(RECIPE, batch=2)
     alone = [*found.measured("test", recipe, CPU)]
-    shares = [batch for rank in range(2) for batch in found.measured("test", recipe, CPU, Share(rank, 2))]
+    shares = [batch for rank in range(2) for batch in found.measured("test", recipe, CPU, RankInfo(rank, 2))]
     pictures = torch.cat([targets["picture"] for _, targets in shares])
     assert sorted(pictures.tolist()) == [*range(5)]
     together = torch.cat([inputs[0] for inputs, _ in shares])[pictures.argsort()]

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from search_spaces.support.rank import Share
+from search_spaces.support.rank import RankInfo
 from tasks.language.masked import MaskedSplits, masked
 from tasks.language.masked_baselines import told
 from tasks.language.masked_tasks import PileMLM, StdlibMLM
@@ -45,7 +45,7 @@ def test_a_quarter_is_predicted_and_four_fifths_of_it_masked() -> None:
 
 def test_training_masks_depend_on_seed_and_position(splits: MaskedSplits) -> None:
     def first(seed: int, rank: int = 0) -> torch.Tensor:
-        return next(splits.training(RECIPE, seed, (), CPU, Share(rank, 2)))[0][0][0]
+        return next(splits.training(RECIPE, seed, (), CPU, RankInfo(rank, 2)))[0][0][0]
 
     assert torch.equal(first(0), first(0))
     assert not torch.equal(first(0), first(1))
@@ -60,7 +60,7 @@ def test_training_masks_differ_between_batches_seeds_and_processes(splits: Maske
     one = replace(RECIPE, batch=2)
     places = []
     for seed, rank in ((0, 0), (1, 0), (0, 1)):
-        batches = splits.training(one, seed, (), CPU, Share(rank, 2))
+        batches = splits.training(one, seed, (), CPU, RankInfo(rank, 2))
         places += [tuple(row.tolist()) for _ in range(2) for row in next(batches)[0][1]["asked"] != IGNORED]
     assert len(set(places)) == len(places) == 6
 

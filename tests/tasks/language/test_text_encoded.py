@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from grouped import grouped
-from search_spaces.support.rank import Share
+from search_spaces.support.rank import RankInfo
 from tasks.language import encoded
 from tasks.language.encoded import Block, blocks
 from tasks.language.shards import HashShare, MemoryShard
@@ -37,7 +37,7 @@ def test_cached_documents_equal_those_read_anew(tokenizer: Tokenizer) -> None:
     cached, read = (kind(TEXTS) for kind in (MemoryShard, Elsewhere))  # type: ignore[arg-type]
     with grouped() as case:
         for one, other in ((cached, read), (HashShare(cached, 0, 0.5), HashShare(read, 0, 0.5))):
-            for start, share in product((0, 5, 22, 23), (Share(0, 1), Share(0, 3), Share(2, 3))):
+            for start, share in product((0, 5, 22, 23), (RankInfo(0, 1), RankInfo(0, 3), RankInfo(2, 3))):
                 with case(f"{type(one).__name__} from {start}, {share}"):
                     found, expected = (list(map(plain, blocks(of, start, share, tokenizer))) for of in (one, other))
                     assert found == expected

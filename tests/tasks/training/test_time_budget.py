@@ -14,7 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 import tasks.training.checkpoint
 import tasks.training.time_budget
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.support.rank import ALONE, Share
+from search_spaces.support.rank import ALONE, RankInfo
 from tasks.base import Fitted
 from tasks.data.batches import Batch
 from tasks.data.splits import Part, TensorSplits
@@ -90,7 +90,7 @@ class Endless(TensorSplits):
     """Examples of which nobody knows how many there are."""
 
     def training(
-        self, recipe: Recipe, seed: int, start: tuple[int, ...], device: torch.device, share: Share = ALONE
+        self, recipe: Recipe, seed: int, start: tuple[int, ...], device: torch.device, share: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, tuple[int, ...]]]:
         for number in range(sum(start), 10_000):
             yield points(recipe.micro_batch, 100 + number), (number + 1,)
@@ -99,7 +99,9 @@ class Endless(TensorSplits):
     def examples(self) -> int:
         raise AssertionError("to train for hours, nobody must count the examples")
 
-    def remarks(self, part: Part, recipe: Recipe, position: tuple[int, ...], share: Share = ALONE) -> dict[str, float]:
+    def remarks(
+        self, part: Part, recipe: Recipe, position: tuple[int, ...], share: RankInfo = ALONE
+    ) -> dict[str, float]:
         return {"micro_batches": sum(position)}
 
 
@@ -298,7 +300,7 @@ def test_a_single_training_step_has_the_whole_batch(fake: FakeTime) -> None:
 
 
 def test_all_processes_use_the_clock_of_the_first(fake: FakeTime) -> None:
-    class Second(Share):
+    class Second(RankInfo):
         def first(self, value: Any) -> Any:
             return 2 * value
 

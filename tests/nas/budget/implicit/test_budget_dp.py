@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 from expect import raises
 from grouped import grouped
 from nas.budget.bounds import Budget, feasible, parse_budget
-from nas.budget.implicit.budget_dp import Programme
+from nas.budget.implicit.budget_dp import BudgetDP
 from nas.budget.implicit.decomposition import MOST_SHAPES
 from nas.costs.count import cheap_counts, count
 from search_spaces.architecture.architecture import Architecture
@@ -83,7 +83,7 @@ BUDGETS = [
 def test_number_members_and_draws_are_those_of_the_list(text: str) -> None:
     space, counts = digits()
     expected = points_of(space, counts, parse_budget([text]))
-    programme = Programme(space, counts, parse_budget([text]))
+    programme = BudgetDP(space, counts, parse_budget([text]))
     assert programme.number == len(expected) > 0
     random, inside = np.random.default_rng(0), {key(point) for point in expected}
     assert {key(programme.draw(random)) for _ in range(100)} <= inside
@@ -96,7 +96,7 @@ def test_members_and_recipes_are_drawn_uniformly() -> None:
     space, counts = digits({**SMALL, "recipe.lr": (0.1, 0.2, 0.4)})
     budget = parse_budget(["25k<=params<=26k"])
     inside = Counter({key(point): 0 for point in points_of(space, counts, budget)})
-    programme, random = Programme(space, counts, budget), np.random.default_rng(7)
+    programme, random = BudgetDP(space, counts, budget), np.random.default_rng(7)
     assert programme.number == len(inside)
     assert 50 < len(inside) < 1000
     drawn = Counter(key(programme.draw(random)) for _ in range(10 * len(inside)))
@@ -119,7 +119,7 @@ def test_any_kind_of_space_is_counted_exactly(axes: dict[str, tuple[Scalar, ...]
     points = [space.members[candidate] for candidate in space]
     for text in ("", "params<=36k", "30k<=params<=50k,macs<=1M"):
         expected = points_of(space, counts, parse_budget([text]))
-        programme = Programme(space, counts, parse_budget([text]))
+        programme = BudgetDP(space, counts, parse_budget([text]))
         assert programme.number == len(expected)
         random = np.random.default_rng(0)
         inside = set(map(key, expected))
@@ -134,7 +134,7 @@ def test_cost_of_hidden_features_depends_on_the_topology() -> None:
     for text in ("params<=66k", "60k<=params<=70k", "params<=34k"):
         expected = points_of(space, counts, parse_budget([text]))
         assert 0 < len(expected) < len(space)
-        assert Programme(space, counts, parse_budget([text])).number == len(expected)
+        assert BudgetDP(space, counts, parse_budget([text])).number == len(expected)
 
 
 OF_EACH_MODEL = ("digits-vit", "digits-dit", "goal-point-maze", "lra-listops", "stdlib-lm", "stdlib-mlm")
@@ -157,7 +157,7 @@ def check_draws(name: str) -> None:
     task, base = of(name, "depth=2")
     space, own = per_block(base), cheap_counts(task, base)
     budget = parse_budget([f"params<={int(own['params'] * 1.02)}", f"{own['flops'] // 2}<=flops<={own['flops']}"])
-    programme = Programme(space, lambda architecture: cheap_counts(task, architecture), budget)
+    programme = BudgetDP(space, lambda architecture: cheap_counts(task, architecture), budget)
     random = np.random.default_rng(0)
     for _ in range(2):
         point = programme.draw(random)
@@ -183,7 +183,7 @@ def far_from(wanted: Point) -> Callable[[str, Scalar], float]:
 def test_nearest_member_is_that_of_the_list(text: str) -> None:
     space, counts = digits()
     inside = points_of(space, counts, parse_budget([text]))
-    programme = Programme(space, counts, parse_budget([text]))
+    programme = BudgetDP(space, counts, parse_budget([text]))
     everything = [space.members[candidate] for candidate in space]
     for wanted in everything[:: len(everything) // 4]:
         distance = far_from(wanted)
@@ -197,7 +197,7 @@ def test_nearest_member_is_that_of_the_list(text: str) -> None:
 def test_member_is_its_own_nearest_in_a_huge_space() -> None:
     task, base = of("stdlib-lm", "depth=16")
     space, budget = per_block(base), parse_budget(["2M<=params<=2100k", "macs<=400M"])
-    programme = Programme(space, lambda architecture: cheap_counts(task, architecture), budget)
+    programme = BudgetDP(space, lambda architecture: cheap_counts(task, architecture), budget)
     assert programme.number > 10**33
     random = np.random.default_rng(0)
     for _ in range(2):
@@ -210,7 +210,7 @@ def test_infeasible_budget_tells_the_range_of_costs() -> None:
     space, counts = digits()
     amounts = [counts(architecture)["params"] for architecture in space.architectures]
     with raises("infeasible", space="small", budget="params<=1000", ranges=(("params", min(amounts), max(amounts)),)):
-        Programme(space, counts, parse_budget(["params<=1k"]))
+        BudgetDP(space, counts, parse_budget(["params<=1k"]))
 
 
 def test_costs_that_do_not_add_up_over_blocks_are_refused() -> None:
@@ -220,7 +220,7 @@ def test_costs_that_do_not_add_up_over_blocks_are_refused() -> None:
         return {"params": counts(architecture)["params"] + len(set(architecture.each("hidden")))}
 
     with raises("unsupported", space="small") as refused:
-        Programme(space, odd, parse_budget(["params<=40k"]))
+        BudgetDP(space, odd, parse_budget(["params<=40k"]))
     assert len(set(re.findall(r"params=(\d+)", str(refused.value)))) == 2  # counted, and by blocks
 
 
@@ -232,18 +232,18 @@ def test_costs_are_counted_seldom_and_only_if_bounded() -> None:
         asked.append(architecture)
         return counts(architecture)
 
-    assert Programme(space, noted, Budget()).number == len(space)
+    assert BudgetDP(space, noted, Budget()).number == len(space)
     assert not asked
-    Programme(per_block(space.base), noted, parse_budget(["params<=36k"]))
+    BudgetDP(per_block(space.base), noted, parse_budget(["params<=36k"]))
     assert len(asked) < 100
 
 
 def test_size_of_a_space_does_not_depend_on_the_budget() -> None:
     for axes in (SMALL, {"depth": (2, 4, 8), "hidden:1": (32, 64)}):  # of 8 blocks all are too large
         space, counts = digits(axes)
-        small = Programme(space, counts, parse_budget(["params<=36k"]))
+        small = BudgetDP(space, counts, parse_budget(["params<=36k"]))
         assert small.number < small.everything == len(space)
-        assert small.everything == Programme(space, lambda architecture: {}, Budget()).number
+        assert small.everything == BudgetDP(space, lambda architecture: {}, Budget()).number
 
 
 def test_too_many_shapes_are_refused() -> None:
@@ -251,4 +251,4 @@ def test_too_many_shapes_are_refused() -> None:
     space, counts = digits({"width": widths, "hidden": hidden, "heads": (1, 2, 4, 8, 16, 32, 64)})
     assert not space.is_listed
     with raises("too-large", space="small", most=MOST_SHAPES):
-        Programme(space, counts, Budget())
+        BudgetDP(space, counts, Budget())

@@ -22,14 +22,14 @@ from nas.report.study import Study
 from nas.report.wiring.stack_wiring import coefficient_records
 from nas.store.store import Store
 from results.records import jsonl
-from results.stats.architecture_summary import Standing
+from results.stats.architecture_summary import ArchitectureSummary
 from search_spaces.architecture.checkpoint import RECORD, WEIGHTS
 from toy_searches import TOYS
 
 OBJECTIVES: dict[str, Any] = {"accuracy": "max", "flops": "min"}
 
 
-def on_the_front(study: Study) -> list[Standing]:
+def on_the_front(study: Study) -> list[ArchitectureSummary]:
     """Its architectures, all of them surely on the front."""
     return [replace(one, chance=1.0, stands=True) for one in study.standings()]
 

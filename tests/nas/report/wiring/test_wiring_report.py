@@ -13,21 +13,21 @@ from nas.report.colours import looks
 from nas.report.wiring.drawing import NAMED, NUMBERED
 from nas.report.wiring.influence import influences
 from nas.report.wiring.stack_wiring import coefficient_records, depth_records, matrix_records, shown_stack
-from nas.report.wiring.wiring_report import Shown
+from nas.report.wiring.wiring_report import WiringReport
 from search_spaces.layers.stack import Stack
 from search_spaces.testing.small_networks import dense, embeddings, perturbed, transformer
 from search_spaces.topologies.registry import TOPOLOGIES, load
 
 
 @cache
-def shown(topology: str, depth: int = 2, *, loss: bool = True, name: str = "") -> Shown:
+def shown(topology: str, depth: int = 2, *, loss: bool = True, name: str = "") -> WiringReport:
     stack = perturbed(transformer(*load(topology), depth, 4, 4))
 
     def forward() -> torch.Tensor | None:
         made = stack(*embeddings()).square().mean()
         return made if loss else None
 
-    return Shown("a $title", topology, (shown_stack(name, stack, influences(stack, forward)[""]),))
+    return WiringReport("a $title", topology, (shown_stack(name, stack, influences(stack, forward)[""]),))
 
 
 def stack_of_dense(depth: int) -> Stack:
@@ -155,7 +155,7 @@ def test_few_layers_have_names_numbers_and_arcs() -> None:
 def test_many_layers_have_numbers_at_the_axes_only() -> None:
     stack = stack_of_dense(64)
     found = influences(stack, lambda: stack(embeddings()[0]).mean())[""]
-    figure = Shown("deep", "resnet", (shown_stack("", stack, found),)).plot()
+    figure = WiringReport("deep", "resnet", (shown_stack("", stack, found),)).plot()
     said = letters(figure)
     assert not [text for text in said if "dense" in text]
     named: list[Any] = [len(axes.get_yticks()) for axes in figure.get_axes() if axes.images and axes.get_ylabel()]
