@@ -22,7 +22,7 @@ from nas.costs.handlers import HANDLERS
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import build_decoder
 from search_spaces.models.vit import build_vit
-from search_spaces.spaces.catalog import space_named
+from search_spaces.spaces.catalog import get_space
 from tasks.vision.digits import DigitsViT
 
 VIT_BASE = Architecture(depth=12, width=768, heads=12, head_dim=64, hidden=3072)
@@ -63,7 +63,7 @@ class Uncounted(DigitsViT):
 
 def bounded_space() -> int:
     """How many members of `joint` there are, each held to a budget that it keeps."""
-    return len(within(space_named("joint", DigitsViT.base), Uncounted(), parse_budget(["params<=10G"])))
+    return len(within(get_space("joint", DigitsViT.base), Uncounted(), parse_budget(["params<=10G"])))
 
 
 def timed(function: Callable[[], int]) -> tuple[int, float]:
@@ -97,7 +97,7 @@ def figures(quick: bool) -> dict[str, Figure]:
         cpu.append(cpu_milliseconds)
         llama.append(timed(count_llama_1b)[1])
     spaces = [timed(bounded_space) for _ in range(1 if quick else 3)]
-    if {members for members, _ in spaces} != {len(space_named("joint", DigitsViT.base))}:
+    if {members for members, _ in spaces} != {len(get_space("joint", DigitsViT.base))}:
         raise RuntimeError("a budget that all keep left members out")
     ratio = statistics.median(theirs / ours for theirs, ours in zip(cpu, vit, strict=True))
     return {

@@ -20,7 +20,7 @@ from tasks.goal_rl.catalog import GoalPointMaze
 from tasks.goal_rl.contrastive import actor_goals, critic_loss, squashed
 from tasks.goal_rl.recipe import GoalRecipe
 from tasks.run import Run
-from tasks.training.allocator import freed_memory_kept
+from tasks.training.allocator import keep_freed_memory
 
 
 def task_speeds(task: GoalPointMaze, shape: Architecture, recipe: GoalRecipe) -> tuple[float, float]:
@@ -72,7 +72,7 @@ def figures_of(shape: Architecture, recipe: GoalRecipe, suffix: str, pairs: int)
     task, measured = GoalPointMaze(), []
     for turn in range(pairs + 1):
         ours = task_speeds(task, shape, recipe)
-        with freed_memory_kept():  # as it is in ours
+        with keep_freed_memory():  # as it is in ours
             bare = bare_steps(task, recipe), bare_updates(task, shape, recipe)
         if turn:  # the first one warms up
             measured.append((ours, bare))

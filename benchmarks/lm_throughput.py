@@ -32,9 +32,9 @@ from tasks.language.presets import LanguageRecipe
 from tasks.language.rows import Packed
 from tasks.language.shards import texts_of
 from tasks.language.task import LanguageTask
-from tasks.language.tokenizer import Tokenizer, trained_tokenizer
+from tasks.language.tokenizer import Tokenizer, train_tokenizer
 from tasks.run import Run
-from tasks.training.allocator import freed_memory_kept
+from tasks.training.allocator import keep_freed_memory
 
 
 class GPT2OnStdlib(LanguageTask):
@@ -55,7 +55,7 @@ class GPT2OnStdlib(LanguageTask):
     def text(self) -> tuple[Corpus, Tokenizer]:
         """As `stdlib-lm` has it."""
         corpus = stdlib_corpus()
-        return corpus, trained_tokenizer(texts_of(corpus.train), 2048)
+        return corpus, train_tokenizer(texts_of(corpus.train), 2048)
 
     def loss(self, outputs: Tensor, targets: Tensor, recipe: LanguageRecipe) -> Tensor:
         """The task's loss, which each pass takes once."""
@@ -164,10 +164,10 @@ def resume_seconds(splits: LanguageSplits, recipe: LanguageRecipe) -> tuple[floa
     *_, (_, position) = islice(learning, int(0.9 * rows / recipe.batch))
     learning.close()
     began = time.perf_counter()
-    going_on = splits.training(recipe, 0, position, device)
-    next(going_on)
+    promote = splits.training(recipe, 0, position, device)
+    next(promote)
     seconds = time.perf_counter() - began
-    going_on.close()
+    promote.close()
     return seconds, rows * splits.context
 
 
@@ -181,7 +181,7 @@ def figures_of(size: str, task: GPT2OnStdlib, quick: bool) -> dict[str, Figure]:
     ours, theirs = list[float](), {name: list[float]() for name in loops}
     for _ in range(3 if quick else 25):
         ours.append(task_speed(task, device))
-        with freed_memory_kept():  # as it is in ours
+        with keep_freed_memory():  # as it is in ours
             for name, model in loops.items():
                 theirs[name].append(reference_speed(task, model(task), batches, device))
     speed, recipe = statistics.median(ours), task.presets["timed"]

@@ -26,7 +26,7 @@ import nas
 from benchmarks.form import Figure, main
 from nas.workers.local_processes import OneProcess
 from search_spaces.architecture.architecture import Architecture
-from tasks.training.allocator import freed_memory_kept
+from tasks.training.allocator import keep_freed_memory
 from tasks.vision.digits import DigitsRecipe, DigitsViT
 
 COLD = 7  # starts of a command, of which the median is taken
@@ -55,7 +55,7 @@ def bare_seconds(task: DigitsViT, recipe: DigitsRecipe, architectures: list[Arch
     """Seconds of loops that train and measure the same architectures, one thread."""
     began = time.perf_counter()
     for architecture in architectures:
-        with freed_memory_kept():  # as in every training of a search
+        with keep_freed_memory():  # as in every training of a search
             train_bare(task, recipe, architecture)
     return time.perf_counter() - began
 

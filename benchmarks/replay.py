@@ -16,7 +16,7 @@ from nas.budget.bounds import Feasible
 from results.records.row import Costs, CurvePoint, Direction, Row
 from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.spaces.enumerated import listed_space
+from search_spaces.spaces.enumerated import enumerated_space
 
 SEEDS, REPORTS, TRIALS = 3, 20, 100
 TOPOLOGIES = ("resnet", *(f"dca(k={k})" for k in (1, 2, 4)), *(f"ancre(temperature={t})" for t in (0.01, 0.1)))
@@ -48,7 +48,7 @@ def row(depth: int, heads: int, head_dim: int, topology: str, seed: int) -> Row:
 
 def per_minute(table: TabularBenchmark, sampler: str, searches: int) -> float:
     """Trials of searches with other seeds, one after the other."""
-    space = listed_space(table.name, table.architectures)
+    space = enumerated_space(table.name, table.architectures)
     members = Feasible(space, tuple(space))
     began = time.perf_counter()
     trials = sum(len(replay(table, members, WAYS, sampler, seed, TRIALS)) for seed in range(searches))

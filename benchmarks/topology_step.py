@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from benchmarks.form import Figure, main
-from nas.analysis.compare import printed_overhead
+from nas.analysis.compare import paper_overhead
 from nas.costs.profile.memory import peak_of
 from nas.costs.profile.timing import synchronise
 from nas.environment.device import lent_device
@@ -29,7 +29,7 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.transformer import TransformerStyle, build_transformer
 from search_spaces.topologies import registry
 from search_spaces.topologies.decay import split_by_decay
-from tasks.training.allocator import freed_memory_kept
+from tasks.training.allocator import keep_freed_memory
 from tasks.training.compilation import compile_network
 
 STYLE = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
@@ -115,7 +115,7 @@ def step_ratios(shape: Shape, device: torch.device, mode: Mode, rounds: int) -> 
     """Each topology, and its step over resnet's."""
     plain = step_of(shape, "resnet", device, mode)
     for topology in TOPOLOGIES:
-        with freed_memory_kept():  # as in every training
+        with keep_freed_memory():  # as in every training
             ratio = ratio_of(step_of(shape, topology, device, mode), plain, rounds)
         print(mode, shape.architecture.width, topology, f"{ratio:.3f}", flush=True)  # to compile the next takes minutes
         yield topology, ratio
@@ -123,7 +123,7 @@ def step_ratios(shape: Shape, device: torch.device, mode: Mode, rounds: int) -> 
 
 def printed(topology: str) -> dict[str, float]:
     """What others printed of its step, as a peer."""
-    ratio = printed_overhead(topology)
+    ratio = paper_overhead(topology)
     return {} if ratio is None else {"printed": ratio}
 
 

@@ -26,7 +26,7 @@ from benchmarks.form import Figure, main
 from search_spaces.architecture.architecture import Architecture
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
-from tasks.training.allocator import freed_memory_kept
+from tasks.training.allocator import keep_freed_memory
 from tasks.vision.digits import DigitsViT
 from tasks.vision.imagenet import ImageNetRecipe, ImageNetViT
 
@@ -154,7 +154,7 @@ def of_files(quick: bool) -> dict[str, Figure]:
         task = TimedFiles(folder)
         for _ in range(2 if quick else 7):
             ours.append(files_speed(task, shape))
-            with freed_memory_kept():  # as it is in ours
+            with keep_freed_memory():  # as it is in ours
                 theirs.append(timm_speed(folder, task.presets["timed"], shape))
     ratio = statistics.median(our / their for our, their in zip(ours, theirs, strict=True))
     peers = {"bare loop, timm and its loader": statistics.median(theirs)}
@@ -174,7 +174,7 @@ def figures(quick: bool) -> dict[str, Figure]:
         ours, theirs = [], []
         for _ in range(3 if quick else 9):
             ours.append(task_speed(task, shape))
-            with freed_memory_kept():  # as it is in ours
+            with keep_freed_memory():  # as it is in ours
                 theirs.append(reference_speed(task, shape))
         ratio = statistics.median(our / their for our, their in zip(ours, theirs, strict=True))
         suffix = "" if name == "digits" else f"_{name}"

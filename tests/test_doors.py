@@ -55,10 +55,10 @@ def numbers(rows: list[Row]) -> list[tuple[Any, ...]]:
 CALLS = f"""
 import contextlib, io, json
 import nas
-from search_spaces.spaces.catalog import space_named
+from search_spaces.spaces.catalog import get_space
 from search_spaces.testing.contract import check_topology
 from tasks.load import load_task
-space = space_named("topology", load_task("digits-vit").base)
+space = get_space("topology", load_task("digits-vit").base)
 found = {{"space": sorted({{one.architecture.topology for one in space if "weave" in str(one)}})}}
 with contextlib.redirect_stdout(io.StringIO()) as checks:
     check_topology("weave")

@@ -17,7 +17,7 @@ from benchmarks.topology_step import STYLE
 from grouped import grouped
 from nas.costs.profile.profile import profile
 from nas.evaluation.evaluate import evaluate
-from nas.evaluation.failures import failed_on_a_gpu
+from nas.evaluation.failures import is_gpu_error
 from nas.evaluation.job import EvaluationJob
 from nas.workers import gpu_load, shared_gpus
 from search_spaces.architecture.architecture import Architecture
@@ -166,7 +166,7 @@ def test_a_training_without_enough_memory_fails_and_frees_it() -> None:
         torch.cuda.set_per_process_memory_fraction(1.0)
     assert row.status == "failed"
     assert str(row.error).partition(":")[0] == "out-of-memory"
-    assert failed_on_a_gpu(row)
+    assert is_gpu_error(row)
     assert torch.cuda.memory_reserved() <= before
     assert evaluate(job_of("digits-vit")).status == "complete"
 

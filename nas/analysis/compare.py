@@ -16,7 +16,7 @@ from nas.costs.count import cheap_counts, count
 from nas.costs.profile.profile import profile_what_fits, trace_of
 from nas.evaluation.job import EvaluationJob, text_of
 from nas.evaluation.resolve import Settings, architecture_of
-from nas.request.text_checks import ALL_TOPOLOGIES, topologies_named
+from nas.request.text_checks import ALL_TOPOLOGIES, parse_topologies
 from results.records import table
 from results.records.row import Direction, Row
 from results.stats.intervals import interval
@@ -90,7 +90,7 @@ def candidates(
     Raises:
         UserError: One that cannot be read or wired.
     """
-    wirings: Sequence[str | None] = [None] if topologies is None else topologies_named(topologies)
+    wirings: Sequence[str | None] = [None] if topologies is None else parse_topologies(topologies)
     shapes = archs or [""]
     named = [one for arch in shapes for topology in wirings for one in _wired(task, preset, arch, topology)]
     named = list(dict.fromkeys(named))
@@ -215,7 +215,7 @@ def side_by_side(
         record: dict[str, Any] = {**asdict(architecture), **{name: cost[name] for name in SHOWN if name in cost}}
         if "step_ms" in cost:
             slower = cost["step_ms"] / costs[0]["step_ms"]
-            record |= {"step_over_first": slower, "printed_step": printed_overhead(architecture.topology)}
+            record |= {"step_over_first": slower, "printed_step": paper_overhead(architecture.topology)}
         own = next((row.columns() for row in rows if row.architecture == architecture), {})
         record |= {name: own.get(name) for name in tuned}
         if match is not None:
@@ -260,7 +260,7 @@ def over_first(
     return records
 
 
-def printed_overhead(topology: str) -> float | None:
+def paper_overhead(topology: str) -> float | None:
     """A training step's time over the residual network's as its paper or another project prints it, or None.
 
     `overheads.csv` has the setting of each: other networks, devices and precisions than those at hand.

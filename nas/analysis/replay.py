@@ -9,7 +9,7 @@ from torch import nn
 from results.records.row import Row
 from results.stats.tabular_benchmark import TabularBenchmark, read_table
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.spaces.enumerated import first_of, listed_space
+from search_spaces.spaces.enumerated import enumerated_space, first_of
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
@@ -38,7 +38,7 @@ class Replay(Task):
 
     def own_space(self) -> SearchSpace:
         """Exactly what was recorded."""
-        return listed_space(self.name, self.table.architectures)
+        return enumerated_space(self.name, self.table.architectures)
 
     def seeds(self, architecture: Architecture) -> tuple[int, ...]:
         """Those that were recorded. Raises UserError for an architecture that was not."""

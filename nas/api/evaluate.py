@@ -108,7 +108,7 @@ def _beside(
     """How far a job is to train, and what it is to give beside its metrics. Raises UserError where it cannot."""
     from nas.costs.profile.profile import trace_of
     from nas.evaluation.job import text_of
-    from nas.evaluation.resolve import check_measures, check_until, made_folder
+    from nas.evaluation.resolve import check_measures, check_until, make_folder
     from search_spaces.support.files import check_writable
 
     check_until(of, until)
@@ -123,5 +123,5 @@ def _beside(
         "trace": str(trace_of(of.name, architecture)) if profile else None,
         "measures": measures,
         "render": text_of(render),
-        "save": made_folder(save),
+        "save": make_folder(save),
     }

@@ -31,13 +31,13 @@ def export(
         from nas.api.load import load
         from nas.evaluation.job import fresh_task
         from nas.evaluation.retrofit import known_reference
-        from nas.evaluation.saved_networks import saved_folder
+        from nas.evaluation.saved_networks import network_folder
         from nas.exporters.export import export_folder
         from nas.store.store import Store
         from search_spaces.architecture.checkpoint import read_record
 
     loaded = load(study, storage=storage)
-    folder = saved_folder(Store(storage), loaded.name, loaded.rows(), key)
+    folder = network_folder(Store(storage), loaded.name, loaded.rows(), key)
     record = read_record(folder)
     where = record.settings.get("data") if data is None else data
     of = fresh_task(task or known_reference(record, folder), None if where is None else str(where))

@@ -5,7 +5,7 @@ from functools import partial
 from nas.budget.bounds import Budget, Feasible, feasible
 from nas.budget.implicit.budget_dp import BudgetDP
 from nas.costs.count import cheap_counts
-from nas.costs.interpolation import fitted_counts
+from nas.costs.interpolation import interpolate_counts
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.progress import Progress
@@ -27,7 +27,7 @@ def within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | BudgetD
         if not budget.counted.bounds or task.closed_form(space.base) is not None:
             return feasible(space, counts, budget)
         fitted = {}
-        for architecture, counted in fitted_counts(space.architectures, partial(cheap_counts, task)):
+        for architecture, counted in interpolate_counts(space.architectures, partial(cheap_counts, task)):
             fitted[architecture] = counted
             progress.advance()
         return feasible(space, fitted.__getitem__, budget)

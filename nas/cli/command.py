@@ -11,7 +11,7 @@ from typer.models import ArgumentInfo
 
 from nas.cli.config_file import SAVE, save
 from nas.cli.options import OPTIONS
-from nas.environment.signals import Terminated, ended_when_asked
+from nas.environment.signals import Terminated, termination_signals
 from nas.report.format import format_for
 from search_spaces.support.errors import UserError
 
@@ -29,12 +29,12 @@ def command(
     """
     own, shown = _parameters(door), _parameters(show)[1:]
 
-    goes_on = "; the same command goes on from here" if {"preset", "storage"} <= {one.name for one in own} else ""
+    resumes = "; the same command goes on from here" if {"preset", "storage"} <= {one.name for one in own} else ""
 
     def run(context: typer.Context, **given: Any) -> None:
         file = given.pop(SAVE)
         try:
-            with ended_when_asked():
+            with termination_signals():
                 if file is not None:
                     save(context, file)
                 _refuse_blank(arguments, given)
@@ -46,7 +46,7 @@ def command(
                 show(found, **{one.name: given[one.name] for one in shown})
         except KeyboardInterrupt as asked:
             number = asked.number if isinstance(asked, Terminated) else SIGINT
-            print(f"nas: ended by {number.name}{goes_on}.", file=sys.stderr)
+            print(f"nas: ended by {number.name}{resumes}.", file=sys.stderr)
             raise typer.Exit(128 + number) from None
 
     each = {one.name: one for one in own}

@@ -43,7 +43,7 @@ def show(
         export.write(table.from_records(lines), format.value, output)
     if plot is not None:
         plots.save_figure(plots.draw_effects(found), plot)
-    tables.say_written(output, plot)
+    tables.say_path(output, plot)
 
 
 def agreements(found: "Mapping[str, Effects]") -> list[dict[str, Any]]:

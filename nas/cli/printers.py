@@ -129,12 +129,12 @@ def retrofitted(
 ) -> None:
     """Print a Row as `row` does, and where the network is kept."""
     from nas.evaluation.job import first_process
-    from nas.evaluation.saved_networks import is_kept
+    from nas.evaluation.saved_networks import has_network
     from nas.report import tables
 
     row(evaluated, format, output)
     folder = folder_of_retrofit(checkpoint, topology, save)
-    if first_process() and is_kept(folder):
+    if first_process() and has_network(folder):
         tables.say(tables.screen(stderr=True), f"kept in {folder}")
 
 
@@ -194,7 +194,7 @@ def drawn(
         _export(found.records, format, output)
     if plot is not None:
         found.plot(plot)
-    tables.say_written(output, plot)
+    tables.say_path(output, plot)
 
 
 def _write_kept(rows: "Sequence[Row]", format: Format, output: Path | None) -> None:

@@ -65,7 +65,7 @@ def query_rows(
         chosen = query(found, columns=named).column_names if columns else None
         of, cut = lines if question.is_of_rows else every, question.is_ranked and not (limit or orders)
         _print_answer(study, question, found, chosen, format, MOST_BEST if cut else len(found), of)
-    tables.say_written(output)
+    tables.say_path(output)
 
 
 def _say_mixtures(question: Question, found: "pa.Table", every: "pa.Table") -> None:
@@ -243,6 +243,6 @@ def _telling_columns(study: "Study") -> list[str]:
     """The columns that tell Rows apart, and what files of columns alone have measured, with its errors."""
     from results.records.columns import is_reserved
 
-    measured = [name for name in study.measured_elsewhere() if not is_reserved(name.removeprefix("test_"))]
+    measured = [name for name in study.extra_columns() if not is_reserved(name.removeprefix("test_"))]
     shown = [column for name in measured[:MOST_MEASURED] for column in (name, f"{name}_se")]
     return [*study.telling_columns(), *shown]

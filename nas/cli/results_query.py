@@ -95,7 +95,7 @@ class Question:
     def _measured(self, study: "Study") -> list[str]:
         """The columns of which groups have means."""
         metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
-        return [*metrics, *study.measured_elsewhere(), "params", "flops"]
+        return [*metrics, *study.extra_columns(), "params", "flops"]
 
     def asked_of(self, study: "Study", every: "pa.Table") -> "pa.Table":
         """Its answer by some rows of a study. Raises UserError where there is none."""

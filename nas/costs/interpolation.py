@@ -37,7 +37,7 @@ Counted = Mapping[str, int]
 Count = Callable[[Architecture], Counted]
 
 
-def fitted_counts(architectures: Iterable[Architecture], count: Count) -> Iterator[tuple[Architecture, Counted]]:
+def interpolate_counts(architectures: Iterable[Architecture], count: Count) -> Iterator[tuple[Architecture, Counted]]:
     """Each architecture once, with what `count` would say of it, of which few are asked."""
     alike: dict[tuple[str, str, str], list[Architecture]] = {}
     for architecture in architectures:

@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from nas.budget.bounds import parse_budget
 from nas.budget.objectives import PROFILED, measures_for
-from nas.engine.scheduler import LATER, Later, Plan
+from nas.engine.scheduler import WAIT, Later, Plan
 from nas.environment.seeds import next_seed
 from nas.evaluation.job import EvaluationJob, task_of
 from nas.samplers import BudgetSampler
@@ -18,7 +18,6 @@ from nas.samplers.history import params_of
 from nas.samplers.rungs import NONE_HELD, EarlyStopping, Rungs
 from nas.store.leases import Leases
 from nas.store.optuna_study import (
-    begun_in,
     conclude,
     confirm_from,
     confirms_from,
@@ -28,6 +27,7 @@ from nas.store.optuna_study import (
     new_trial,
     record,
     seed_of,
+    started_trials,
     trials_of,
     turn_at,
 )
@@ -61,7 +61,7 @@ class SearchPlan(Plan):
         keep: Which trained networks stay.
         threads: Of the CPU, for each evaluation.
         traces: Where each network's trace is kept, or None where none is made.
-        goes_on: Whether another process has left trials under way.
+        resumes: Whether another process has left trials under way.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class SearchPlan(Plan):
         self._networks: set[str] = set()  # identities of the study's Rows whose networks may still be there
         self._front: dict[str, list[list[float]]] = {}  # of complete rows not surely beaten, values and errors
         self._noted: set[int] = set()
-        self.goes_on = bool(self._left_by_others())
+        self.resumes = bool(self._left_by_others())
         self._take_notes()
 
     def next(self) -> EvaluationJob | Later | None:
@@ -99,7 +99,7 @@ class SearchPlan(Plan):
             job = None if trial is None else self._job(trial)
         if trial is None:
             if left:
-                return LATER
+                return WAIT
             self._look_again()
             return None
         self._begun.add(trial.number)  # now that the turn was not lost
@@ -154,8 +154,8 @@ class SearchPlan(Plan):
         """The trial whose training was held at a rung and goes on next; None where none does."""
         if not self.rungs.number:
             return None
-        searching = len(begun_in(self.study)) < self.trials - self.confirms and self.sampler.has_more(self.study)
-        first = self.sampler.going_on(self.study, searching=searching)
+        searching = len(started_trials(self.study)) < self.trials - self.confirms and self.sampler.has_more(self.study)
+        first = self.sampler.promote(self.study, searching=searching)
         if first is None:
             return None
         return next(trial for trial in reversed(trials_of(self.study)) if first_of(trial) == first)
@@ -167,7 +167,7 @@ class SearchPlan(Plan):
         then confirms anew; where there is nothing more to search, all that are left confirm.
         """
         trials, more = trials_of(self.study), self.sampler.has_more(self.study)
-        begun = begun_in(self.study)
+        begun = started_trials(self.study)
         if len(begun) >= self.trials:
             return False
         since, confirmable = confirms_from(self.study), self.sampler.can_confirm(self.study)
@@ -254,7 +254,7 @@ class SearchPlan(Plan):
         candidate = self.sampler.candidate(point)
         config, budget = self.config, parse_budget([self.config.budget])
         first_seed = next_seed(config.seed, (), self._seeds(point))
-        goes_on = first_of(trial) != trial.number
+        resumes = first_of(trial) != trial.number
         return EvaluationJob(
             task=config.task,
             architecture=candidate.architecture,
@@ -266,7 +266,7 @@ class SearchPlan(Plan):
             number=trial.number,
             # What has other seeds already has shown that it matters.
             until=None if seed != first_seed or self._confirms(trial) else self._stopping.until(trial),
-            limits="" if goes_on else str(budget),  # it kept them when it began
+            limits="" if resumes else str(budget),  # it kept them when it began
             profiled=bool(budget.profiled.bounds) or any(name in PROFILED for name in config.objectives),
             trace=str(self.traces / candidate.key) if self.traces else None,
             measures=measures_for(config.objectives),

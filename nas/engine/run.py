@@ -26,10 +26,10 @@ from nas.samplers.rungs import Rungs
 from nas.store.leases import leases_in
 from nas.store.locks import only_writer
 from nas.store.optuna_study import (
-    begun_in,
     clear_storage_errors,
     held_storage,
     open_study,
+    started_trials,
 )
 from nas.store.retry import retry_on_disconnect
 from nas.store.search_config import SearchConfig
@@ -168,7 +168,7 @@ def run_search(
         )
         done, logs = retry_on_disconnect(_evaluated)(store, name), _logs_of(store, name, log)
         # Whether a process died of its evaluation is seen from outside, and not by coordinators that die one by one.
-        apart = store.shared or plan.goes_on or seconds is not None
+        apart = store.shared or plan.resumes or seconds is not None
         try:
             with (
                 Evaluations(config.task, list(config.objectives), done, trials) as shown,
@@ -179,7 +179,7 @@ def run_search(
         except OutOfTime:
             if _is_unfinished(plan, trials):
                 return
-        if len(begun_in(study)) < trials and not retry_on_disconnect(sampler.remaining)(study):
+        if len(started_trials(study)) < trials and not retry_on_disconnect(sampler.remaining)(study):
             say("every architecture within the budget has been tried")
 
 

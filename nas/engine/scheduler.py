@@ -12,7 +12,7 @@ from nas.engine.curve_log import curve_logs
 from nas.engine.progress import Evaluations
 from nas.engine.timings import Timings
 from nas.environment.paths import EVALUATIONS
-from nas.environment.signals import end_if_asked
+from nas.environment.signals import raise_if_terminated
 from nas.evaluation.job import EvaluationJob, first_process, identity, lacks_network, recipe_of, task_of
 from nas.evaluation.saved_networks import check_place
 from nas.request.text_checks import LogFormat
@@ -36,10 +36,10 @@ class OutOfTime(Exception):
 class Later(Enum):
     """What a plan says that has nothing to begin, and may have while other coordinators are at what is left."""
 
-    LATER = "later"
+    WAIT = "later"
 
 
-LATER: Final = Later.LATER
+WAIT: Final = Later.WAIT
 
 POLL_S = 2.0
 """Seconds after which it is asked again what other coordinators have left or found."""
@@ -116,7 +116,7 @@ class Scheduler:
         running, told = 0, False
         held: list[EvaluationJob] = []  # what another coordinator is evaluating: its Row will be known
         while True:
-            end_if_asked()
+            raise_if_terminated()
             running, later = self._begin_what_can_be(plan, running, held)
             others = later or bool(held)
             if running:
@@ -147,8 +147,8 @@ class Scheduler:
         while running < self.workers.capacity and len(held) < self.workers.capacity and self._left() != 0:
             with self.timings.on("proposing"):
                 wanted = retry_on_disconnect(plan.next)()
-            if wanted is None or wanted is LATER:
-                return running, wanted is LATER
+            if wanted is None or wanted is WAIT:
+                return running, wanted is WAIT
             if (claimed := self._claimed(wanted)) is None:
                 held.append(wanted)
             else:

@@ -24,7 +24,7 @@ _ASKED: list[tuple[signal.Signals, float]] = []
 
 
 @contextmanager
-def ended_when_asked() -> Iterator[None]:
+def termination_signals() -> Iterator[None]:
     """Have SIGINT, SIGTERM and SIGHUP raise Terminated in the main thread, so that all is closed; a later one kills."""
     names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
     before = {signal.Signals[name]: signal.getsignal(signal.Signals[name]) for name in names}
@@ -42,7 +42,7 @@ def ended_when_asked() -> Iterator[None]:
         _ASKED.clear()
 
 
-def end_if_asked() -> None:
+def raise_if_terminated() -> None:
     """Raise Terminated where this process was asked to end and goes on: what was raised then came to nobody."""
     if _ASKED:
         raise Terminated(_ASKED[0][0])

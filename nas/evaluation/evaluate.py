@@ -31,7 +31,7 @@ from nas.store.store import Store
 from results.records.row import BadRow, CurvePoint, Row
 from search_spaces.architecture.checkpoint import read_weights
 from search_spaces.support.errors import Notice, fields_of, reason_of
-from search_spaces.support.files import keep, kept
+from search_spaces.support.files import read_checked, write_checked
 from search_spaces.support.rank import processes
 from search_spaces.support.threads import threads_on_the_cpu
 from tasks.base import Diverged, Fitted, Task, plain_numbers
@@ -97,11 +97,11 @@ def held_for(job: EvaluationJob) -> Iterator[EvaluationJob]:
         yield replace(job, known=_found_by_another(job)) if waited else job
 
 
-def kept_row(job: EvaluationJob, folder: str | Path | None) -> Row | None:
+def find_row(job: EvaluationJob, folder: str | Path | None) -> Row | None:
     """The Row that an evaluation of the same job left in a folder, or None; what cannot be read is none."""
     if folder is None:
         return None
-    content = kept(Path(folder, KEPT))
+    content = read_checked(Path(folder, KEPT))
     with suppress(UnicodeDecodeError, BadRow):
         row = None if content is None else Row.from_json(content.decode())
         return row if row and row.identity() == identity(job) and row.status == "complete" else None
@@ -110,7 +110,7 @@ def kept_row(job: EvaluationJob, folder: str | Path | None) -> Row | None:
 
 def _known(task: Task, job: EvaluationJob) -> tuple[Row | None, nn.Module | None]:
     """The Row of the same evaluation, where it was done before, and its network, where that is wanted."""
-    known = job.known or kept_row(job, job.folder)
+    known = job.known or find_row(job, job.folder)
     if known is None or not lacks_network(job, known):
         return known, None
     network = load_network(job.network, task)
@@ -126,7 +126,7 @@ def _known(task: Task, job: EvaluationJob) -> tuple[Row | None, nn.Module | None
 
 def _found_by_another(job: EvaluationJob) -> Row | None:
     """What another process found meanwhile: it is in the folder until the store has it, so that is asked first."""
-    kept = kept_row(job, job.folder)
+    kept = find_row(job, job.folder)
     if kept is not None or job.store is None:
         return kept or job.known
     stored = retry_on_disconnect(Store(job.store).known)(job.identity)
@@ -263,7 +263,7 @@ def _kept(job: EvaluationJob, row: Row, began: float) -> Row:
     if job.folder is not None and row.status == "complete" and first_process():
         path = Path(job.folder, KEPT)
         try:
-            keep(path, row.to_json().encode())
+            write_checked(path, row.to_json().encode())
         except OSError as error:
             message = f"{path} could not be kept: {error.strerror}."
             warnings.warn(Notice("unwritable", message, path=str(path)), stacklevel=2)

@@ -38,7 +38,7 @@ def ran_out_of_memory(row: Row) -> bool:
     return (row.error or "").startswith(OUT_OF_MEMORY)
 
 
-def failed_on_a_gpu(row: Row) -> bool:
+def is_gpu_error(row: Row) -> bool:
     """Whether an evaluation failed by what CUDA or its libraries say, which short memory makes say much."""
     return row.status == "failed" and any(name in (row.error or "").lower() for name in _ON_GPUS)
 

@@ -10,7 +10,7 @@ from nas.evaluation.job import recipe_of
 from nas.request.text_checks import pairs_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import topologies_of
-from search_spaces.spaces.catalog import space_named
+from search_spaces.spaces.catalog import get_space
 from search_spaces.spaces.parsing import parse_architecture, parse_axes
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.errors import UserError, unknown
@@ -70,7 +70,7 @@ def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] 
             message = f"{task.name} has a space of its own, got {asked[0]} as well. Leave that out."
             raise UserError("conflict", message, option=asked[0], task=task.name)
         return own
-    space = space_named(name or DEFAULT_SPACE, architecture_of(task, preset, arch))
+    space = get_space(name or DEFAULT_SPACE, architecture_of(task, preset, arch))
     if arch and space.base.model:
         message = f"space {name!r} has a base of its own, got --arch {arch!r} as well. Leave that out."
         raise UserError("conflict", message, option="--arch", value=arch, space=name)
@@ -132,7 +132,7 @@ def check_measures(measures: str | Sequence[str], task: Task, architecture: Arch
     return tuple(names)
 
 
-def made_folder(folder: str | Path | None) -> str | None:
+def make_folder(folder: str | Path | None) -> str | None:
     """A folder that can be written to, made where it is not there: before hours of training, not after."""
     if folder is None:
         return None

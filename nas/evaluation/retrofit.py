@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from nas.evaluation.job import EvaluationJob, first_process, fresh_task
-from nas.evaluation.resolve import made_folder
+from nas.evaluation.resolve import make_folder
 from nas.evaluation.saved_networks import check_place, network_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record, read_record, save_checkpoint, weights_of
@@ -170,7 +170,7 @@ def rewired(origin: Origin, topology: str, job: EvaluationJob) -> EvaluationJob:
         save_checkpoint(Path(elsewhere), weights_of(network), begun)
         job = replace(job, architecture=begun.architecture, start=elsewhere)
         check_place(job)
-    made_folder(target)
+    make_folder(target)
     start = target / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
     save_checkpoint(start, weights_of(network), begun)
     return replace(job, start=str(start))

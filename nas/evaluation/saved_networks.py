@@ -25,7 +25,7 @@ from tasks.base import Fitted, Task
 from tasks.training.supervised import SupervisedTask
 
 
-def is_kept(folder: str | Path | None) -> bool:
+def has_network(folder: str | Path | None) -> bool:
     """Whether a trained network is in a folder."""
     return folder is not None and Path(folder, RECORD).exists()
 
@@ -57,7 +57,7 @@ def copy_network(folder: Path, to: Path) -> None:
 
 def check_place(job: EvaluationJob) -> None:
     """Raise UserError where the folder that the trained network is to be in holds another one."""
-    if job.save is None or not is_kept(job.save):
+    if job.save is None or not has_network(job.save):
         return
     remedy = "Give another folder, or remove that one."
     try:
@@ -91,7 +91,7 @@ def _record(task: Task, job: EvaluationJob, steps: int) -> Record:
 
 def load_network(folder: str | Path | None, task: Task) -> nn.Module | None:
     """A kept network with its weights, on the CPU; None where there is none, or it is damaged, which is said."""
-    if folder is None or not is_kept(folder):
+    if folder is None or not has_network(folder):
         return None
     try:
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
@@ -113,7 +113,7 @@ def network_of(task: Task, record: Record) -> nn.Module:
     return task.training_form(record.architecture, recipe_of(task, preset, tuple(changes.items())))
 
 
-def saved_folder(store: Store, study: str, rows: Sequence[Row], key: str) -> Path:
+def network_folder(store: Store, study: str, rows: Sequence[Row], key: str) -> Path:
     """The folder of the trained network of an architecture, or of a row by its identity; a beginning will do.
 
     Raises:
@@ -127,7 +127,7 @@ def saved_folder(store: Store, study: str, rows: Sequence[Row], key: str) -> Pat
     if not complete:
         keys = sorted({row.architecture.key for row in rows if row.status == "complete"})
         raise unknown("key", key, keys, of=f"a complete row of study {study!r}")
-    with_network = [row for row in complete if is_kept(store.network(row.identity()))]
+    with_network = [row for row in complete if has_network(store.network(row.identity()))]
     if not with_network:
         which = complete[0]
         again = f'`nas evaluate {which.task} --preset {which.preset} --seed {which.seed} --arch "{which.architecture}"`'

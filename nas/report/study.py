@@ -208,7 +208,7 @@ class Study:
         """The columns of its table, in order."""
         return list(self.schema.names)
 
-    def measured_elsewhere(self) -> list[str]:
+    def extra_columns(self) -> list[str]:
         """The columns of numbers that its files have and its Rows have not: neither costs nor shapes nor recipes."""
         own = self._tables[0].column_names if self._rows else []
         return table.measured([field for field in self.schema if field.name not in own])

@@ -75,7 +75,7 @@ def for_a_terminal(format: Format, output: Path | None = None) -> bool:
     return is_table
 
 
-def say_written(*files: Path | None) -> None:
+def say_path(*files: Path | None) -> None:
     """Say on standard error which files were written, of those that were asked for."""
     for file in filter(None, files):
         say(screen(stderr=True), f"{file} is written")

@@ -54,7 +54,7 @@ def listed(texts: str | Sequence[str] | None) -> list[str]:
     return [texts] if isinstance(texts, str) else list(texts or ())
 
 
-def topologies_named(topologies: str | Sequence[str]) -> list[str]:
+def parse_topologies(topologies: str | Sequence[str]) -> list[str]:
     """The topologies that a comparison names, `ALL_TOPOLOGIES` among them. Raises UserError where it names none."""
     texts = split_top_level(topologies) if isinstance(topologies, str) else topologies
     named = [text.strip() for text in texts if text.strip()]
@@ -108,7 +108,7 @@ def _check_runs(topology: str) -> None:
 
 
 def _check_topologies(topologies: str | Sequence[str]) -> None:
-    for topology in topologies_named(topologies):
+    for topology in parse_topologies(topologies):
         if topology != ALL_TOPOLOGIES:
             _check_runs(topology)
 

@@ -17,7 +17,7 @@ from nas.samplers.candidates import Candidates, EnumeratedCandidates
 from nas.samplers.encoding import Coordinates
 from nas.samplers.history import TrialTable, params_of
 from nas.samplers.load import proposer
-from nas.samplers.promotion import going_on
+from nas.samplers.promotion import promote
 from nas.samplers.proposer import Costs, SearchState
 from nas.samplers.reevaluation import contender
 from nas.samplers.registry import DEFAULT
@@ -134,14 +134,14 @@ class BudgetSampler(BaseSampler):
         """Never called by `propose`: an axis is only asked for where it applies."""
         raise ValueError(f"axis {param_name!r} does not apply to trial {trial.number}. Use BudgetSampler.propose.")
 
-    def going_on(self, study: optuna.Study, *, searching: bool) -> int | None:
-        """The number of the trial that began the training to go on with next; see `nas.samplers.promotion.going_on`."""
+    def promote(self, study: optuna.Study, *, searching: bool) -> int | None:
+        """The number of the trial that began the training to go on with next; see `nas.samplers.promotion.promote`."""
         if not self._members.tried(study).held.any():
             return None
         number = len(trials_of(study))
         seed = self._drawn(number)
         coordinates, tried = self._members.around(study, number, seed)
-        return going_on(coordinates, tried, self._costs or _unknown(study), seed, searching)
+        return promote(coordinates, tried, self._costs or _unknown(study), seed, searching)
 
     def _situation(self, study: optuna.Study, trial: FrozenTrial, seed: int) -> SearchState:
         coordinates, tried = self._members.around(study, trial.number, seed)

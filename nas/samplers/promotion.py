@@ -32,7 +32,7 @@ ENDED = 128
 """Trainings that it is told by, at most."""
 
 
-def going_on(coordinates: Coordinates, tried: TrialTable, costs: Costs, seed: int, searching: bool) -> int | None:
+def promote(coordinates: Coordinates, tried: TrialTable, costs: Costs, seed: int, searching: bool) -> int | None:
     """The number of the trial that began the training to go on with next: from the highest rung, what adds most.
 
     None where nothing does. While a search goes on, new architectures come first until more are held than have ended.
@@ -97,13 +97,13 @@ def as_if_ended(tried: TrialTable) -> TrialTable:
         ended = tried.valued & told[:, rung]
         if held.any() and ended.sum() >= PAIRS:
             at = tried.reports[:, rung]
-            values[held], errors[held] = expected_end(at[ended], tried.values[ended], at[held])
+            values[held], errors[held] = predict_end(at[ended], tried.values[ended], at[held])
             least = tried.values[ended].min(axis=0)  # what is positive stays so, however far the line is drawn
             values[held] = np.where(least > 0, np.maximum(values[held], least / 2), values[held])
     return replace(tried, values=values, errors=errors)
 
 
-def expected_end(reports: Array, values: Array, at: Array) -> tuple[Array, Array]:
+def predict_end(reports: Array, values: Array, at: Array) -> tuple[Array, Array]:
     """What trainings will end with, and the standard errors of that: [P, K], [P, K], [H, K] -> [H, K] and [H, K].
 
     By least squares, objective by objective, from the reports of P trainings at a rung to the values they ended with.

@@ -30,7 +30,7 @@ PATIENCE_S = 60  # how long a write waits for somebody else's lock
 _NOTICED = {"connect_timeout": "10", "keepalives_idle": "30", "tcp_user_timeout": "30000"}
 
 
-def parsed_url(url: str) -> URL:
+def parse_url(url: str) -> URL:
     """A database's URL in parts. Raises UserError for a text that is none."""
     try:
         parsed = make_url(url)
@@ -47,7 +47,7 @@ def parsed_url(url: str) -> URL:
 
 def check_url(url: str) -> None:
     """Raise UserError where a text is no URL of a store."""
-    is_server(parsed_url(url))
+    is_server(parse_url(url))
 
 
 def check_file(parsed: URL, url: str, make: bool) -> None:
@@ -74,12 +74,12 @@ def check_file(parsed: URL, url: str, make: bool) -> None:
         raise unusable(url, error) from error
     if not stat.S_ISREG(found.st_mode):
         message = f"a store must be a file, got {file}, which is none. Give another --storage."
-        raise UserError("bad-file", message, option="--storage", storage=shown_url(url), problem="type")
+        raise UserError("bad-file", message, option="--storage", storage=printable_url(url), problem="type")
     if not found.st_size:
         message = (
             f"store {file} is empty: what it held is gone. Put a copy of it there, or remove the file to begin anew."
         )
-        raise UserError("bad-file", message, option="--storage", storage=shown_url(url), problem="empty")
+        raise UserError("bad-file", message, option="--storage", storage=printable_url(url), problem="empty")
 
 
 def is_server(parsed: URL) -> bool:
@@ -231,19 +231,19 @@ def unusable(url: str, error: BaseException) -> UserError:
     reason = without_passwords(_first_line(error.__cause__ or error))
     if "malformed" in reason:
         message = (
-            f"store {shown_url(url)} is damaged: {reason.rstrip('.')}. Put a copy of it there, or see what "
+            f"store {printable_url(url)} is damaged: {reason.rstrip('.')}. Put a copy of it there, or see what "
             "`sqlite3 FILE .recover` can read."
         )
-        return UserError("bad-file", message, option="--storage", storage=shown_url(url), problem="damaged")
+        return UserError("bad-file", message, option="--storage", storage=printable_url(url), problem="damaged")
     if "not a database" in reason:
-        message = f"store {shown_url(url)} is a file of another kind. Give another --storage."
-        return UserError("bad-file", message, option="--storage", storage=shown_url(url), problem="format")
+        message = f"store {printable_url(url)} is a file of another kind. Give another --storage."
+        return UserError("bad-file", message, option="--storage", storage=printable_url(url), problem="format")
     cause = type(error.__cause__ or error).__name__
     message = (
-        f"store {shown_url(url)} cannot be used: {reason.rstrip('.')}. What it holds is kept; {remedy} and run the"
+        f"store {printable_url(url)} cannot be used: {reason.rstrip('.')}. What it holds is kept; {remedy} and run the"
         " same command again, or give another --storage."
     )
-    fields = {"option": "--storage", "storage": shown_url(url), "server": server, "cause": cause}
+    fields = {"option": "--storage", "storage": printable_url(url), "server": server, "cause": cause}
     return UserError("unavailable", message, **fields)
 
 
@@ -262,7 +262,7 @@ def mark_of(file: Path | None) -> tuple[int, int] | None:
     return (found.st_dev, found.st_ino) if found is not None and found.st_size else None
 
 
-def shown_url(url: str) -> str:
+def printable_url(url: str) -> str:
     """What people call a database: a SQLite file, or the URL without its password."""
     return str(file_of(url) or without_passwords(url))
 

@@ -200,7 +200,7 @@ def first_of(trial: FrozenTrial) -> int:
     return number
 
 
-def begun_in(study: optuna.Study) -> list[int]:
+def started_trials(study: optuna.Study) -> list[int]:
     """The numbers of a study's trials, but for those that go on with the training of another."""
     return [trial.number for trial in trials_of(study) if _CONTINUES not in trial.user_attrs]
 

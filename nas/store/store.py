@@ -24,8 +24,8 @@ from nas.store.database import (
     is_server,
     mark_of,
     open_engine,
-    parsed_url,
-    shown_url,
+    parse_url,
+    printable_url,
 )
 from nas.store.locks import making_schema
 from nas.store.retry import retry_on_disconnect
@@ -78,7 +78,7 @@ class Store:
 
     def __init__(self, url: str, *, make: bool = False) -> None:
         self.url = url
-        parsed = parsed_url(url)
+        parsed = parse_url(url)
         self.shared = is_server(parsed)
         if not self.shared:
             check_file(parsed, url, make)
@@ -222,7 +222,7 @@ class Store:
     @property
     def place(self) -> str:
         """What people call it: the file, or the URL without its password."""
-        return shown_url(self.url)
+        return printable_url(self.url)
 
     def _texts(self, study: str) -> Iterator[tuple[str, str, str | None]]:
         """What rows were written as, each with where it is and, if it was written with it, its identity."""

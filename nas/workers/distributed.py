@@ -12,7 +12,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from nas.evaluation.evaluate import evaluate, held_for
 from nas.evaluation.job import EvaluationJob
-from nas.workers.processes import prepare_process, working_directory_not_imported
+from nas.workers.processes import hide_working_directory, prepare_process
 from results.records.row import Row
 from search_spaces.support.errors import UserError, show_notices
 
@@ -31,7 +31,7 @@ def evaluate_together(job: EvaluationJob, processes: int) -> Row:
 
 def _launched(job: EvaluationJob, processes: int) -> Row:
     try:
-        with TemporaryDirectory() as notes, working_directory_not_imported():
+        with TemporaryDirectory() as notes, hide_working_directory():
             config = LaunchConfig(
                 min_nodes=1,
                 max_nodes=1,

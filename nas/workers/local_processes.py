@@ -14,12 +14,12 @@ import torch
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.context import get_context
 
-from nas.evaluation.failures import OUT_OF_MEMORY, failed_on_a_gpu, ran_out_of_memory, reason_of_failure
+from nas.evaluation.failures import OUT_OF_MEMORY, is_gpu_error, ran_out_of_memory, reason_of_failure
 from nas.evaluation.job import EvaluationJob, blank_row, task_of
 from nas.workers.attempts import PROCESS_DIED, Deaths, no_deaths, timed_out
 from nas.workers.distributed import evaluate_together
 from nas.workers.memory import keep_memory_within, kills_for_memory
-from nas.workers.processes import prepare_process, working_directory_not_imported
+from nas.workers.processes import hide_working_directory, prepare_process
 from nas.workers.resources import processes_for
 from results.records.row import Row
 from search_spaces.support.errors import UserError, show_notices
@@ -151,7 +151,7 @@ class OneProcess:
 
     def submit(self, job: EvaluationJob) -> Future[Row]:
         """Begin an evaluation. Raises BrokenProcessPool where the process has died."""
-        with working_directory_not_imported():  # the process itself begins with its first evaluation
+        with hide_working_directory():  # the process itself begins with its first evaluation
             future: Future[Row] = self.pool.submit(evaluate_within, job, processes_for(self._gpus), self._memory)
             return future
 
@@ -163,7 +163,7 @@ class OneProcess:
     def _new(self) -> ProcessPoolExecutor:
         # Neither forked, which torch and CUDA do not survive, nor spawned by the standard library, which would
         # run the script that called us once more: a notebook, or a file without `if __name__ == "__main__"`.
-        with working_directory_not_imported():
+        with hide_working_directory():
             prepared = (_gpus(self.place, self._gpus), os.getpid())
             return ProcessPoolExecutor(1, context=get_context("loky"), initializer=_prepare, initargs=prepared)
 
@@ -222,6 +222,6 @@ def evaluate_within(job: EvaluationJob, processes: int, memory: int | None) -> R
     task_of(job.task, job.data)
     keep_memory_within(memory)
     row = evaluate_together(job, processes)
-    if ran_out_of_memory(row) and not failed_on_a_gpu(row):
+    if ran_out_of_memory(row) and not is_gpu_error(row):
         return replace(row, error=f"{row.error} (--trial-memory)")
     return row

@@ -15,7 +15,7 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 @contextmanager
-def working_directory_not_imported() -> Iterator[None]:
+def hide_working_directory() -> Iterator[None]:
     """A process that begins here finds no copy.py or types.py of the working directory in the place of Python's own."""
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from nas.evaluation.failures import failed_on_a_gpu
+from nas.evaluation.failures import is_gpu_error
 from nas.evaluation.heartbeat import has_recent_heartbeat
 from nas.evaluation.job import EvaluationJob
 from nas.workers.gpu_load import ENOUGH_LOADS, GpuLoad, has_room_for_one_more, read_load
@@ -94,7 +94,7 @@ class _Gpu:
             if row.status != "failed":  # so it was the others that left it no room
                 self._have_fewer()
             return True
-        if not ended.beside or not failed_on_a_gpu(row):
+        if not ended.beside or not is_gpu_error(row):
             return True
         if not self.postponed:
             self.crowd = ended.beside + 1

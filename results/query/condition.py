@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from results.query.sandbox import SECONDS, interrupted_after, kind_of, reason_of, rows_in_memory
+from results.query.sandbox import SECONDS, kind_of, reason_of, rows_in_memory, time_limit
 from results.records.human_numbers import SIZES
 from search_spaces.architecture.block_segments import recorded
 from search_spaces.support.errors import Kind, Notice, UserError, nearest, unknown
@@ -76,7 +76,7 @@ def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Tabl
     try:
         with rows_in_memory(table.select(used or table.column_names[:1])) as connection:
             connection.execute(_DEFINED)
-            with interrupted_after(connection, seconds):
+            with time_limit(connection, seconds):
                 found = table.filter(_mask(connection, query, condition))
     except duckdb.InterruptException as error:
         raise _refusal("too-large", condition, f"it took longer than {seconds:g} s", most=seconds) from error

@@ -50,7 +50,7 @@ def rows_in_memory(table: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @contextmanager
-def interrupted_after(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
+def time_limit(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
     """Where what a connection works on is interrupted then, with duckdb.InterruptException."""
     timer = Timer(seconds, connection.interrupt)
     timer.start()

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from results.query.sandbox import SECONDS, interrupted_after, kind_of, reason_of, rows_in_memory
+from results.query.sandbox import SECONDS, kind_of, reason_of, rows_in_memory, time_limit
 from results.records.table import finite
 from search_spaces.support.errors import Kind, UserError
 
@@ -24,7 +24,7 @@ def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table
         UserError: The text is anything else, cannot be answered, reaches beyond the table, or takes longer.
     """
     try:
-        with rows_in_memory(table) as connection, interrupted_after(connection, seconds):
+        with rows_in_memory(table) as connection, time_limit(connection, seconds):
             question.encode()  # DuckDB has Unicode
             statements = connection.extract_statements(question)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:

@@ -52,7 +52,7 @@ GEGLU = Activation(_geglu, maps=2, activated=1)
 
 
 class FeedForward(nn.Module):
-    """down(activation(up(norm(x)))), the second layer of its block. Inputs may be taken as they come (AS_IT_IS).
+    """down(activation(up(norm(x)))), the second layer of its block. Inputs may be taken as they come (PRENORMED).
 
     Without a norm it takes inputs as they are.
     """

@@ -62,7 +62,7 @@ def per_block(base: Architecture) -> SearchSpace:
     return SearchSpace("per-block", base.changed({"topology": "/".join(starts)}), axes)
 
 
-def space_named(name: str, base: Architecture) -> SearchSpace:
+def get_space(name: str, base: Architecture) -> SearchSpace:
     """An installed space around a base, or "timm:MODEL": depth against heads of a model of timm's.
 
     Raises:

@@ -13,7 +13,7 @@ from search_spaces.support.spec import Axes, Scalar, Spec
 _PLAIN = tuple(field.name for field in fields(Architecture) if field.name != "topology")
 
 
-def listed_space(name: str, architectures: Sequence[Architecture]) -> SearchSpace:
+def enumerated_space(name: str, architectures: Sequence[Architecture]) -> SearchSpace:
     """The space of these architectures; its axes are what they differ in, and its base is `first_of` them.
 
     Options of a topology are axes of their own, as in the installed spaces, where all architectures that it wires say

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from search_spaces.support.errors import Notice
-from search_spaces.support.files import keep, kept
+from search_spaces.support.files import read_checked, write_checked
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -34,7 +34,7 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
     that want the same, one makes it and the others wait. A cache that cannot be written to costs time, not the run.
     """
     path = cache_folder() / name
-    found = kept(path)
+    found = read_checked(path)
     if found is not None:
         return found
     from filelock import FileLock  # what is there already is read without it
@@ -47,11 +47,11 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
         _not_kept(path, error)
         return make()
     try:
-        found = kept(path)  # somebody else may have made it meanwhile
+        found = read_checked(path)  # somebody else may have made it meanwhile
         if found is None:
             found = make()
             try:
-                keep(path, found)
+                write_checked(path, found)
             except OSError as error:
                 _not_kept(path, error)
         return found

@@ -93,13 +93,13 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         atomic_replace(partial, target)
 
 
-def keep(path: Path, content: bytes) -> None:
-    """Write bytes with their SHA-256 in a line before them, for `kept`. Raises OSError where they cannot be written."""
+def write_checked(path: Path, content: bytes) -> None:
+    """Write bytes with their SHA-256 in a line before them, for `read_checked`. Raises OSError."""
     atomic_write(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
-def kept(path: Path) -> bytes | None:
-    """What `keep` wrote, or None where nothing was; a file of which a bit is another is set aside, and is None."""
+def read_checked(path: Path) -> bytes | None:
+    """What `write_checked` wrote, or None where nothing was; a damaged file is set aside, and is None."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -107,7 +107,7 @@ def kept(path: Path) -> bytes | None:
     digest, rest = content[: _DIGITS + 1], content[_DIGITS + 1 :]
     if digest == hashlib.sha256(rest).hexdigest().encode() + b"\n":
         return rest
-    set_aside(path, "its bytes are not those that were written")
+    quarantine(path, "its bytes are not those that were written")
     return None
 
 
@@ -117,7 +117,7 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def set_aside(path: Path, problem: str) -> None:
+def quarantine(path: Path, problem: str) -> None:
     """Give a file that cannot be used another name, in place of the one set aside before; a Notice says so and why."""
     message = f"{path} is set aside, and made again: {problem}."
     warnings.warn(Notice("bad-file", message, path=str(path)), stacklevel=3)

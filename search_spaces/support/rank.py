@@ -47,6 +47,6 @@ def processes() -> int:
     return int(os.environ["WORLD_SIZE"]) if torch.distributed.is_torchelastic_launched() else 1
 
 
-def own_share() -> RankInfo:
+def rank_info() -> RankInfo:
     """This process's."""
     return RankInfo(int(os.environ["RANK"]), processes()) if processes() > 1 else ALONE

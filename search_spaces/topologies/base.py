@@ -47,7 +47,7 @@ class Site:
     Attributes:
         ports: Names of the layer's inputs, in call order: ("q", "k", "v") or ("x",).
         inner: Features of each input, and of the output, in head space: heads * head_dim for attention, D else.
-        opens_block: Whether the layer is the first of its block (attention is, its feed-forward layer is not).
+        starts_block: Whether the layer is the first of its block (attention is, its feed-forward layer is not).
         conditioned: Whether the layer takes a `condition` beside its inputs; topologies leave that alone.
         normed: Whether the layer norms what it reads before all else: a factor of that changes nothing then.
     """

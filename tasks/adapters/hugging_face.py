@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
-from tasks.adapters.topology_support import refuse_unwired
+from tasks.adapters.topology_support import check_topology_support
 from tasks.data.batches import Inputs
 from tasks.data.example_splits import Example, Examples, ExampleSplits, stacked
 from tasks.data.jackknife import jackknife
@@ -122,7 +122,7 @@ class HuggingFaceTask(SupervisedTask):
     def build(self, architecture: Architecture) -> nn.Module:
         """The model, as what gives tensors by name. Raises UserError for a topology that it does not have."""
         model = self.model(architecture)
-        refuse_unwired(model, architecture)
+        check_topology_support(model, architecture)
         return ByConvention(model, self.input_names)
 
     def load(self) -> ExampleSplits:

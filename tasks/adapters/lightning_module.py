@@ -25,7 +25,7 @@ from search_spaces.architecture.checkpoint import load_weights
 from search_spaces.support.errors import UserError, reason_of
 from search_spaces.support.rank import processes
 from tasks.adapters.lightning_trainer import Course, InCheckpoint, Metrics, OneDevice, Stopped
-from tasks.adapters.topology_support import refuse_unwired
+from tasks.adapters.topology_support import check_topology_support
 from tasks.base import Diverged, Fitted, Task
 from tasks.data.batches import Inputs, each
 from tasks.data.fingerprints import examples_of, fingerprint_of
@@ -107,7 +107,7 @@ class LightningTask(Task):
     def build(self, architecture: Architecture) -> LightningModule:
         """The module. Raises UserError for a topology that it does not have."""
         module = self.module(architecture)
-        refuse_unwired(module, architecture)
+        check_topology_support(module, architecture)
         return module
 
     def training_form(self, architecture: Architecture, recipe: Any) -> LightningModule:
@@ -231,7 +231,7 @@ def train_by_lightning(task: LightningTask, run: Run, checkpoint: Checkpoint) ->
                 except Exception as error:
                     if kept is None or training.course.began:
                         raise
-                    checkpoint.set_aside(reason_of(error))  # its weights have other names: the task's file was changed
+                    checkpoint.quarantine(reason_of(error))  # its weights have other names: the task's file was changed
             kept = None
 
 

@@ -7,7 +7,7 @@ from search_spaces.support.errors import UserError
 from search_spaces.topologies.base import Topology
 
 
-def refuse_unwired(network: nn.Module, architecture: Architecture) -> None:
+def check_topology_support(network: nn.Module, architecture: Architecture) -> None:
     """Raise UserError where a topology is asked for that the network does not have: its numbers would be another's."""
     if architecture.topology != "resnet" and not any(isinstance(part, Topology) for part in network.modules()):
         raise UserError(

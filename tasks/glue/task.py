@@ -13,7 +13,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import load_weights, weights_of
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError, unknown
-from search_spaces.support.rank import own_share
+from search_spaces.support.rank import rank_info
 from tasks.base import Diverged, Fitted, Metric, Task
 from tasks.data.batches import Inputs
 from tasks.data.splits import Part, TensorSplits
@@ -133,12 +133,12 @@ class GlueTask(Task):
 
     def fit(self, run: Run) -> Fitted:
         """Pre-train where no weights are given, and fine-tune on each set. See Task.fit."""
-        if own_share().of > 1:
+        if rank_info().of > 1:
             raise UserError(
                 "unsupported",
-                f"task {self.name!r} is trained by one process, got {own_share().of}. Leave torchrun out.",
+                f"task {self.name!r} is trained by one process, got {rank_info().of}. Leave torchrun out.",
                 task=self.name,
-                processes=own_share().of,
+                processes=rank_info().of,
             )
         kept = checkpoint_of(self, run)
         try:

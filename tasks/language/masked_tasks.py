@@ -11,7 +11,7 @@ from tasks.language.masked_baselines import masked_methods
 from tasks.language.rows import Packed
 from tasks.language.shards import texts_of
 from tasks.language.task import CorpusText
-from tasks.language.tokenizer import Tokenizer, trained_tokenizer
+from tasks.language.tokenizer import Tokenizer, train_tokenizer
 
 _STDLIB = MaskedRecipe(
     steps=2000, batch=4, lr=8e-3, weight_decay=0.1, betas=(0.9, 0.98), warmup=0.1, reports=4, accelerator="cpu"
@@ -63,7 +63,7 @@ class StdlibMLM(MaskedTask):
     def text(self) -> tuple[Corpus, Tokenizer]:
         """The standard library's, and a tokenizer trained on what is trained on."""
         corpus = stdlib_corpus()
-        return corpus, trained_tokenizer(texts_of(corpus.train), self.words)
+        return corpus, train_tokenizer(texts_of(corpus.train), self.words)
 
 
 @final

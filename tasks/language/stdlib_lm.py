@@ -12,7 +12,7 @@ from tasks.language.presets import LanguageRecipe
 from tasks.language.rows import Packed
 from tasks.language.shards import texts_of
 from tasks.language.task import LanguageTask
-from tasks.language.tokenizer import Tokenizer, trained_tokenizer
+from tasks.language.tokenizer import Tokenizer, train_tokenizer
 
 # Small batches: at an equal number of tokens, 1000 steps of 2 rows gave 2.42 bits a byte, 500 of 4 gave 2.48. A decoder
 # that has seen this little text is steep in steps, and needs most of them to be better than the bigram (2.16).
@@ -55,4 +55,4 @@ class StdlibLM(LanguageTask):
     def text(self) -> tuple[Corpus, Tokenizer]:
         """The standard library's, and a tokenizer trained on what is trained on."""
         corpus = stdlib_corpus()
-        return corpus, trained_tokenizer(texts_of(corpus.train), self.words)
+        return corpus, train_tokenizer(texts_of(corpus.train), self.words)

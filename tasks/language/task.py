@@ -25,7 +25,7 @@ from tasks.language.measure import METRICS, row_sums, summary
 from tasks.language.presets import LanguageRecipe
 from tasks.language.rows import IGNORED, Layout
 from tasks.language.shards import texts_of
-from tasks.language.tokenizer import Tokenizer, tokenizer_at, tokenizer_named, trained_tokenizer
+from tasks.language.tokenizer import Tokenizer, get_tokenizer, tokenizer_at, train_tokenizer
 from tasks.training.supervised import SupervisedTask
 
 _HUB = re.compile(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?")
@@ -178,8 +178,8 @@ class CorpusText(TextTask):
             return corpus, tokenizer_at(folder)
         wanted = place.tokenizer or self.tokenizer
         if wanted == "trained":
-            return corpus, trained_tokenizer(_beginning(corpus, _TRAINED_ON), self.words)
-        return corpus, tokenizer_at(Path(wanted)) if Path(wanted).exists() else tokenizer_named(wanted)
+            return corpus, train_tokenizer(_beginning(corpus, _TRAINED_ON), self.words)
+        return corpus, tokenizer_at(Path(wanted)) if Path(wanted).exists() else get_tokenizer(wanted)
 
     def _source(self, text: str | None) -> TextSource:
         if text is None or text == self.source.hub:

@@ -149,13 +149,13 @@ def tokenizer_at(path: Path) -> Tokenizer:
         raise UserError(kind_of_read_error(error), message, **{**fields_of(error), "path": str(file)}) from error
 
 
-def tokenizer_named(name: str) -> Tokenizer:
+def get_tokenizer(name: str) -> Tokenizer:
     """The tokenizer of a model on the hub, or of the hub's local cache."""
     remedy = "Offline, put its tokenizer.json into the folder of --data, or give --data FOLDER,tokenizer=trained."
     return Tokenizer(Path(hub_file(name, "tokenizer.json", remedy)).read_text(encoding="utf-8"), name)
 
 
-def trained_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
+def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
     """Byte-pair encoding (Sennrich et al., 2016) over bytes, as GPT-2's; trained once and cached."""
     documents = list(texts)
     digest = hashlib.sha256(f"{tokenizers.__version__} {vocabulary} {len(documents)}\n".encode())

@@ -24,7 +24,7 @@ _lock = Lock()
 
 
 @contextmanager
-def freed_memory_kept() -> Iterator[None]:
+def keep_freed_memory() -> Iterator[None]:
     """Keep what is freed, and give it back at the end of the outermost of these.
 
     Nothing is done without glibc, or where the environment chooses. Afterwards the two thresholds stay where glibc's

@@ -13,7 +13,7 @@ from typing import Any, final
 import torch
 
 from search_spaces.support.errors import Notice
-from search_spaces.support.files import BAD, PARTIAL, atomic_replace, digest_of, partial_file, set_aside
+from search_spaces.support.files import BAD, PARTIAL, atomic_replace, digest_of, partial_file, quarantine
 
 SECONDS = 60.0
 """At least so long is between two checkpoints that nobody asked for."""
@@ -75,13 +75,13 @@ class Checkpoint:
                 continue
             except Exception as error:  # whatever torch makes of bytes that are as they were written
                 problem = f"{type(error).__name__}"
-            set_aside(path, problem)
+            quarantine(path, problem)
         return None
 
-    def set_aside(self, problem: str) -> None:
+    def quarantine(self, problem: str) -> None:
         """Continue none of this training's: a state was read, and does not fit. A Notice says why."""
         for path in self._files():
-            set_aside(path, f"it does not fit: {problem}")
+            quarantine(path, f"it does not fit: {problem}")
 
     def clear(self) -> None:
         """Remove all of this training's."""

@@ -20,7 +20,7 @@ from search_spaces.support.rank import ALONE, RankInfo
 from search_spaces.support.threads import threads_on_the_cpu
 from tasks.base import Diverged, Fitted, Task
 from tasks.run import STOP, Run
-from tasks.training.allocator import freed_memory_kept
+from tasks.training.allocator import keep_freed_memory
 from tasks.training.checkpoint import Checkpoint
 
 Reported = tuple[int, dict[str, float]]
@@ -193,7 +193,7 @@ def _taken_up(training: Training, checkpoint: Checkpoint) -> list[Reported]:
         return curve
     training.load_state_dict(training.share.first(began))
     if training.share.rank == 0:
-        checkpoint.set_aside(problems[0])
+        checkpoint.quarantine(problems[0])
     return []
 
 
@@ -212,7 +212,7 @@ def apart(run: Run) -> Iterator[None]:
     What is freed meanwhile is kept until then.
     """
     python, numpy, devices = random.getstate(), np.random.get_state(), range(torch.cuda.device_count())
-    with freed_memory_kept(), threads_on_the_cpu(run.threads), torch.random.fork_rng(devices=devices):
+    with keep_freed_memory(), threads_on_the_cpu(run.threads), torch.random.fork_rng(devices=devices):
         random.seed(run.seed)
         np.random.seed(run.seed % 2**32)
         torch.manual_seed(run.seed)

@@ -13,11 +13,11 @@ from torch.optim import Optimizer
 _WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 
 
-def gathered_state(network: nn.Module, optimizers: Sequence[Optimizer]) -> tuple[dict[str, Any], Any]:
+def gather_state(network: nn.Module, optimizers: Sequence[Optimizer]) -> tuple[dict[str, Any], Any]:
     """All weights and the optimiser's whole state, on the CPU."""
     return get_state_dict(network, optimizers, options=_WHOLE)
 
 
-def deal_out_state(network: nn.Module, optimizers: Sequence[Optimizer], weights: Any, state: Any) -> None:
-    """Give each process its share of what `gathered_state` gave."""
+def scatter_state(network: nn.Module, optimizers: Sequence[Optimizer], weights: Any, state: Any) -> None:
+    """Give each process its share of what `gather_state` gave."""
     set_state_dict(network, optimizers, model_state_dict=weights, optim_state_dict=state, options=_WHOLE)

@@ -16,7 +16,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import load_weights
 from search_spaces.layers.stack import Stack
 from search_spaces.support.errors import UserError
-from search_spaces.support.rank import own_share
+from search_spaces.support.rank import rank_info
 from tasks.base import Fitted
 from tasks.data.batches import Inputs
 from tasks.data.splits import Splits
@@ -84,7 +84,7 @@ class SupervisedTask(Objective):
             return self.training(run, replace(recipe, batch_ramp=0.0), splits).advance  # a step of the whole batch
 
     def _shared(self, run: Run) -> tuple[Recipe, Splits]:
-        recipe: Recipe = run.recipe.shared_by(own_share().of)
+        recipe: Recipe = run.recipe.shared_by(rank_info().of)
         return recipe, self.splits_for(recipe)
 
     def training(self, run: Run, recipe: Recipe, splits: Splits) -> SupervisedTraining:
@@ -96,7 +96,7 @@ class SupervisedTask(Objective):
         if run.start is not None:
             load_weights(network, run.start, "the checkpoint")
         fabric = fabric_for(recipe, run.device)
-        return SupervisedTraining(self, network, recipe, run.seed, splits, fabric, own_share(), rates)
+        return SupervisedTraining(self, network, recipe, run.seed, splits, fabric, rank_info(), rates)
 
     def _parametrized(self, network: nn.Module, architecture: Architecture, recipe: Recipe) -> dict[str, float]:
         """Draw a network as its recipe's parametrisation has it; what learning rates are then multiplied by."""

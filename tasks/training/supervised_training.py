@@ -187,9 +187,9 @@ class SupervisedTraining(Training):
         network: Any = self._network.state_dict()
         optimizers: Any = [one.state_dict() for one in self._optimizers]
         if self._is_sharded:
-            from tasks.training.sharded_state import gathered_state
+            from tasks.training.sharded_state import gather_state
 
-            network, optimizers = gathered_state(self._network, self._with_state())
+            network, optimizers = gather_state(self._network, self._with_state())
         positions = self.share.gather(self._position)
         state = {"network": network, "optimizers": optimizers, "step": self._step, "positions": positions}
         if self.recipe.hours:
@@ -203,10 +203,10 @@ class SupervisedTraining(Training):
             self._clock.go_on(state["gone"])
             self.steps = self._clock.steps(self._step)
         if self._is_sharded:
-            from tasks.training.sharded_state import deal_out_state
+            from tasks.training.sharded_state import scatter_state
 
             optimizers = self._optimizers if state["optimizers"] else []
-            deal_out_state(self._network, optimizers, state["network"], state["optimizers"])
+            scatter_state(self._network, optimizers, state["network"], state["optimizers"])
         else:
             self._network.load_state_dict(state["network"])
             for optimizer, kept in zip(self._optimizers, state["optimizers"], strict=True):

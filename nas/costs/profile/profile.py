@@ -30,7 +30,7 @@ from search_spaces.support.progress import status_if_slow
 from search_spaces.support.threads import threads_on_the_cpu
 from tasks.base import Task
 from tasks.run import Run
-from tasks.training.allocator import freed_memory_kept
+from tasks.training.allocator import keep_freed_memory
 
 Profile = Mapping[str, float | int | str]
 """What was measured, by column; what was not is left out, and `profile_note` says why.
@@ -110,7 +110,7 @@ def _profile(
     on_gpu = torch.cuda.is_available() and getattr(recipe, "accelerator", "auto") != "cpu"
     device = torch.device("cuda" if on_gpu else "cpu")
     run = Run(architecture=architecture, recipe=recipe, seed=0, device=device, threads=threads)
-    with freed_memory_kept(), threads_on_the_cpu(threads):
+    with keep_freed_memory(), threads_on_the_cpu(threads):
         record, notes = _measured(task, run, batch, trace_path)
     return record | ({"profile_note": "; ".join(notes)} if notes else {})
 

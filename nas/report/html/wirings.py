@@ -106,13 +106,13 @@ def _kept(storage: str, rows: Sequence[Row], contenders: Sequence[ArchitectureSu
     if not _is_stored(storage):
         return []
     with status_if_slow(LOADING):
-        from nas.evaluation.saved_networks import is_kept
+        from nas.evaluation.saved_networks import has_network
 
     by_identity, kept = {row.identity(): row for row in rows}, []
     with closing(Store(storage)) as store:
         for one in contenders:
             own = [(by_identity[name], store.network(name)) for name in one.identities if name in by_identity]
-            kept += [_Kept(one, row, folder) for row, folder in own if is_kept(folder)][:1]
+            kept += [_Kept(one, row, folder) for row, folder in own if has_network(folder)][:1]
     return kept
 
 

@@ -12,7 +12,7 @@ from nas.costs.random_inputs import Draws
 from nas.evaluation.job import recipe_of
 from nas.evaluation.saved_networks import network_of
 from nas.report.wiring.influence import influences
-from nas.report.wiring.stack_wiring import shown_stack
+from nas.report.wiring.stack_wiring import measure_stack
 from nas.report.wiring.wiring_report import WiringReport
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
@@ -89,7 +89,7 @@ def shown(
     with torch.random.fork_rng(devices=[]):
         found = influences(network, _forward(task, network, recipe, seed))
     only = [*stacks] == [*stacks][:1]
-    parts = tuple(shown_stack("" if only else name, stacks[name], influence) for name, influence in found.items())
+    parts = tuple(measure_stack("" if only else name, stacks[name], influence) for name, influence in found.items())
     return WiringReport(title, architecture.topology, parts)
 
 

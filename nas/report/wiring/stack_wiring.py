@@ -49,7 +49,7 @@ class StackWiring:
         return self.influence.gains if self.influence.in_heads else self.influence.weights
 
 
-def shown_stack(name: str, stack: Stack, influence: Influence) -> StackWiring:
+def measure_stack(name: str, stack: Stack, influence: Influence) -> StackWiring:
     """A stack with its layers' names: the number of the block and what the layer is, "2 attention"."""
     sites: list[Site] = [layer.site for layer in stack.layers]  # type: ignore[misc]  # each layer of a stack has one
     blocks = accumulate(int(site.starts_block) for site in sites)

@@ -17,7 +17,7 @@ from joblib.externals.loky.backend.context import get_context
 from nas.environment.debugging import DEBUG
 from nas.evaluation.job import EvaluationJob, identity
 from nas.workers.local_processes import evaluate_within
-from nas.workers.processes import end_forks_with_this, prepare_process, working_directory_not_imported
+from nas.workers.processes import end_forks_with_this, hide_working_directory, prepare_process
 from nas.workers.resources import processes_for
 from results.records.row import Row
 from search_spaces.support.errors import Notice, UserError
@@ -54,7 +54,7 @@ def evaluate_assignment(assignment: Assignment) -> tuple[Row, list[Notice]]:
     _prepare(assignment.gpus > 0, assignment.debug)
     if assignment.memory is None:
         return _evaluate_and_note(assignment)
-    with working_directory_not_imported(), _own_process() as process:
+    with hide_working_directory(), _own_process() as process:
         try:
             outcome: tuple[Row, list[Notice]] = process.submit(_evaluate_and_note, assignment).result()
         except BrokenProcessPool:

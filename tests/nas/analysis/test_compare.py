@@ -16,11 +16,11 @@ import nas
 from command_line import Command
 from expect import raises, warns
 from grouped import grouped
-from nas.analysis.compare import candidates, matched, printed_overhead, side_by_side, summary
+from nas.analysis.compare import candidates, matched, paper_overhead, side_by_side, summary
 from nas.costs.count import cheap_counts
 from nas.engine.progress import Evaluations
 from nas.evaluation.job import fresh_task
-from nas.request.text_checks import MATCHED, topologies_named
+from nas.request.text_checks import MATCHED, parse_topologies
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import tidy
@@ -205,7 +205,7 @@ def test_mistakes_are_refused(command: Command) -> None:
 
 
 def test_topologies_are_separated_at_the_top_level_only() -> None:
-    assert topologies_named(" resnet, all ,dca(k=1, fused=true)") == ["resnet", "all", "dca(k=1, fused=true)"]
+    assert parse_topologies(" resnet, all ,dca(k=1, fused=true)") == ["resnet", "all", "dca(k=1, fused=true)"]
 
 
 def linear(architecture: Architecture) -> int:
@@ -247,8 +247,8 @@ def test_each_overhead_is_of_one_topology_and_follows_from_its_source() -> None:
             with case(line["topology"]):
                 load(line["topology"])
                 assert tidy(line["topology"]) == line["topology"]
-                assert printed_overhead(line["topology"]) == float(line["step_over_resnet"])
+                assert paper_overhead(line["topology"]) == float(line["step_over_resnet"])
                 numbers = [float(number) for number in re.findall(r"\d+\.\d+", line["source"])]
                 if numbers:  # rates or seconds: either way the larger over the smaller
                     assert max(numbers) / min(numbers) == pytest.approx(float(line["step_over_resnet"]), abs=6e-4)
-    assert printed_overhead("grn-v3") is None  # which no paper measures
+    assert paper_overhead("grn-v3") is None  # which no paper measures

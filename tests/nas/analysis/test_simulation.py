@@ -13,7 +13,7 @@ from nas.budget.bounds import Feasible
 from nas.samplers import BudgetSampler
 from results.records.row import Direction, Row
 from results.stats.tabular_benchmark import TabularBenchmark
-from search_spaces.spaces.enumerated import listed_space
+from search_spaces.spaces.enumerated import enumerated_space
 from search_spaces.spaces.space import Candidate
 from toy_rows import LITTLE
 from toy_space import ALL
@@ -23,7 +23,7 @@ WAYS: dict[str, Direction] = {"accuracy": "max", "flops": "min"}
 
 
 def replayed(table: TabularBenchmark, sampler: str, seed: int, trials: int) -> list[Row]:
-    space = listed_space("replay:toys", table.architectures)
+    space = enumerated_space("replay:toys", table.architectures)
     return replay(table, Feasible(space, tuple(space)), WAYS, sampler, seed, trials)
 
 

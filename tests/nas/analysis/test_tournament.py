@@ -18,7 +18,7 @@ from nas.analysis.tournament import Tournament, lengths, reported, trials_for, w
 from nas.budget.bounds import Feasible
 from results.records.row import Direction, Row
 from results.stats.true_front import TrueFront
-from search_spaces.spaces.enumerated import listed_space
+from search_spaces.spaces.enumerated import enumerated_space
 from search_spaces.support.errors import Kind
 from toy_rows import LITTLE
 from toy_tables import a_table, at, recorded, trained, written
@@ -68,7 +68,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Tournament:
 def test_every_figure_equals_a_naive_computation(played: Tournament) -> None:
     inside = [row for row in NOISY if (row.costs.flops or 0) <= 3000]
     table = a_table(*inside)
-    space = listed_space("replay:toys", a_table(*NOISY).architectures)
+    space = enumerated_space("replay:toys", a_table(*NOISY).architectures)
     members = Feasible(space, tuple(one for one in space if one.architecture in table.architectures))
     whole = area(inside, set(table.architectures))
     for sampler in ("random", "nsga2"):

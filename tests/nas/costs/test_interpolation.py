@@ -10,7 +10,7 @@ from grouped import grouped
 from nas.budget.bounds import parse_budget
 from nas.budget.feasibility import within
 from nas.costs.count import cheap_counts
-from nas.costs.interpolation import Counted, fitted_counts
+from nas.costs.interpolation import Counted, interpolate_counts
 from nas.evaluation.evaluate import evaluate
 from nas.evaluation.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
@@ -55,7 +55,7 @@ def test_fitted_counts_of_every_topology_equal_its_closed_form() -> None:
         for topology in TOPOLOGIES.names():
             with case(topology):
                 every, count = members(topology, depths=(1, 2, 3, 6)), Asked(vit)
-                assert dict(fitted_counts(every, count)) == {one: vit(one) for one in every}
+                assert dict(interpolate_counts(every, count)) == {one: vit(one) for one in every}
                 assert len(set(count.asked)) == len(count.asked)
 
 
@@ -64,13 +64,13 @@ def test_few_are_counted_where_counts_are_polynomials() -> None:
         for topology, most in {"resnet": 15, "denseformer": 15, "dca": 15, "dca(k=2)": 29, "rmt(keys=8)": 25}.items():
             with case(topology):
                 count = Asked(vit)
-                dict(fitted_counts(members(topology), count))
+                dict(interpolate_counts(members(topology), count))
                 assert 8 < len(count.asked) <= most
 
 
 def test_widths_are_fitted_as_well() -> None:
     every, count = members(widths=(8, 16, 32), depths=(1, 2, 3, 6)), Asked(vit)
-    assert dict(fitted_counts(every, count)) == {one: vit(one) for one in every}
+    assert dict(interpolate_counts(every, count)) == {one: vit(one) for one in every}
     assert len(count.asked) < len(every) / 4
 
 
@@ -79,7 +79,7 @@ def test_counts_that_are_no_polynomial_of_depth_are_fitted_for_each_depth() -> N
         return {"params": math.ceil(one.depth / 3) * one.heads * one.head_dim, "macs": 2**one.depth}
 
     every, count = members(), Asked(by_threes)
-    assert dict(fitted_counts(every, count)) == {one: by_threes(one) for one in every}
+    assert dict(interpolate_counts(every, count)) == {one: by_threes(one) for one in every}
     assert len(count.asked) < len(every) * 0.7
 
 
@@ -102,7 +102,7 @@ def test_counts_that_are_no_polynomials_are_counted() -> None:
         for number, count in enumerate(NO_POLYNOMIALS):
             with case(str(number)):
                 every, counted = members(depths=(1, 2, 3, 6)), Asked(count)
-                assert dict(fitted_counts(every, counted)) == {one: count(one) for one in every}
+                assert dict(interpolate_counts(every, counted)) == {one: count(one) for one in every}
 
 
 def test_sizes_bounded_by_the_width_are_counted() -> None:
@@ -111,14 +111,14 @@ def test_sizes_bounded_by_the_width_are_counted() -> None:
 
     axes = product((2, 4, 6, 8), (32, 64, 96, 128), (64, 128, 256))
     every = [Architecture(depth=depth, width=width, hidden=hidden) for depth, width, hidden in axes]
-    assert dict(fitted_counts(every, bounded)) == {one: bounded(one) for one in every}
+    assert dict(interpolate_counts(every, bounded)) == {one: bounded(one) for one in every}
 
 
 def test_topologies_are_fitted_apart() -> None:
     every, count = [*members("resnet"), *members("denseformer"), *members("hyper(streams=2)")], Asked(vit)
-    assert dict(fitted_counts(every, count)) == {one: vit(one) for one in every}
+    assert dict(interpolate_counts(every, count)) == {one: vit(one) for one in every}
     assert len(count.asked) < len(every) / 4
-    assert dict(fitted_counts([], vit)) == {}
+    assert dict(interpolate_counts([], vit)) == {}
 
 
 class Uncounted(Toy):

@@ -9,7 +9,7 @@ import pytest
 
 from nas.engine.plan import SearchPlan
 from nas.engine.request import SearchRequest, build_request
-from nas.engine.scheduler import LATER
+from nas.engine.scheduler import WAIT
 from nas.evaluation.job import EvaluationJob, blank_row
 from nas.samplers import BudgetSampler
 from nas.samplers.rungs import Rungs
@@ -69,7 +69,7 @@ def url_in(folder: Any) -> str:
 def test_unfinished_trial_is_taken_over_with_its_candidate(asked: SearchRequest, tmp_path: Any) -> None:
     first = plan_of(asked, url_in(tmp_path), NoLeases(), 2).next()
     again = plan_of(asked, url_in(tmp_path), NoLeases(), 2).next()
-    assert first not in (None, LATER)
+    assert first not in (None, WAIT)
     assert again == first
 
 
@@ -77,7 +77,7 @@ def test_trial_concluded_by_another_coordinator_is_not_begun_again(asked: Search
     plan_of(asked, url_in(tmp_path), NoLeases(), 1).next()
     mine = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
     mine.claims = claims = Quick(optuna.load_study(study_name="s", storage=open_storage(url_in(tmp_path))))
-    assert mine.next() is LATER, "it may not be the last word: asked again, there is nothing"
+    assert mine.next() is WAIT, "it may not be the last word: asked again, there is nothing"
     assert mine.next() is None
     assert claims.released == ["trial 0 of s"]
 
@@ -180,7 +180,7 @@ def test_search_goes_on_where_nothing_can_be_confirmed(asked: SearchRequest, tmp
 def test_paused_trainings_resume_before_confirming_trials(asked: SearchRequest, tmp_path: Path) -> None:
     plan = plan_of(asked, url_in(tmp_path), NoLeases(), 3, confirms=1, rungs=Rungs(1))
     asked_for = []
-    plan.sampler.going_on = lambda study, *, searching: asked_for.append(searching)  # type: ignore[method-assign,func-returns-value]
+    plan.sampler.promote = lambda study, *, searching: asked_for.append(searching)  # type: ignore[method-assign,func-returns-value]
     while isinstance(job := plan.next(), EvaluationJob):
         end(plan, job)
     assert asked_for == [True, True, False, False]

@@ -10,7 +10,7 @@ from grouped import grouped
 from nas.environment.passwords import shape_of, without_passwords
 from nas.environment.provenance import command as command_line
 from nas.report.study import Study
-from nas.store.database import shown_url, unusable
+from nas.store.database import printable_url, unusable
 from nas.store.store import Store
 from search_spaces.support.errors import UserError
 
@@ -83,5 +83,5 @@ def test_other_words_are_shown_as_typed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_shown_url_tells_stores_apart() -> None:
-    assert shown_url("postgresql://me:sesame@host:1/db") == "postgresql://me:***@host:1/db"
-    assert shown_url("sqlite:///a/b.db") == "a/b.db"
+    assert printable_url("postgresql://me:sesame@host:1/db") == "postgresql://me:***@host:1/db"
+    assert printable_url("sqlite:///a/b.db") == "a/b.db"

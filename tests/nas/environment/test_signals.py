@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import nas.environment.signals
-from nas.environment.signals import Terminated, end_if_asked, ended_when_asked
+from nas.environment.signals import Terminated, raise_if_terminated, termination_signals
 from toy_searches import Search
 
 
@@ -21,12 +21,12 @@ def as_before() -> Iterator[None]:
     yield
     after = {number: signal.signal(number, handler) for number, handler in outside.items()}
     assert after == own
-    end_if_asked()  # nobody has any more
+    raise_if_terminated()  # nobody has any more
 
 
 def test_signal_is_raised_in_the_command() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        with pytest.raises(Terminated) as asked, ended_when_asked():
+        with pytest.raises(Terminated) as asked, termination_signals():
             signal.raise_signal(number)
         assert asked.value.number == number
 
@@ -34,7 +34,7 @@ def test_signal_is_raised_in_the_command() -> None:
 def test_ignored_signal_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup has it
     try:
-        with ended_when_asked():
+        with termination_signals():
             signal.raise_signal(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -53,11 +53,11 @@ class Going:
 def test_signal_lost_in_a_destructor_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[type[BaseException]] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda dropped: told.append(dropped.exc_type))
-    with ended_when_asked():
+    with termination_signals():
         going = Going(lambda: signal.raise_signal(signal.SIGTERM))
         del going
         with pytest.raises(Terminated):
-            end_if_asked()
+            raise_if_terminated()
         going = Going(lambda: 1 // 0)
         del going
     assert told == [ZeroDivisionError]
@@ -78,7 +78,7 @@ def test_second_signal_kills_after_a_grace() -> None:
     program = (
         "import signal, nas.environment.signals as here\n"
         "here.GRACE_S = {}\n"
-        "with here.ended_when_asked():\n"
+        "with here.termination_signals():\n"
         "    try:\n        signal.raise_signal(signal.SIGTERM)\n"
         "    except here.Terminated:\n        signal.raise_signal(signal.SIGTERM)\n"
     )

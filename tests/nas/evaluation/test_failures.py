@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from grouped import grouped
-from nas.evaluation.failures import clean_up, failed_on_a_gpu, reason_of_failure
+from nas.evaluation.failures import clean_up, is_gpu_error, reason_of_failure
 from toy_rows import a_row
 
 OF_MEMORY = [
@@ -45,8 +45,8 @@ def test_failures_on_a_gpu_are_recognised() -> None:
     with grouped() as case:
         for error, on_a_gpu in FAILED:
             with case(repr(error)):
-                assert failed_on_a_gpu(a_row(status="failed", error=reason_of_failure(error))) is on_a_gpu
-    assert not failed_on_a_gpu(a_row(error="CUDA"))
+                assert is_gpu_error(a_row(status="failed", error=reason_of_failure(error))) is on_a_gpu
+    assert not is_gpu_error(a_row(error="CUDA"))
 
 
 def test_reserved_memory_of_a_gpu_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:

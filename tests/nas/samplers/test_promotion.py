@@ -14,7 +14,7 @@ from nas.budget.implicit.budget_dp import BudgetDP
 from nas.samplers import BudgetSampler
 from nas.samplers.encoding import Coordinates
 from nas.samplers.history import History, TrialTable
-from nas.samplers.promotion import PAIRS, as_if_ended, expected_end, gains_of
+from nas.samplers.promotion import PAIRS, as_if_ended, gains_of, predict_end
 from nas.store.optuna_study import new_trial, note_length, record
 from results.stats.gaussian_process import Features, GaussianProcess, Observations
 from search_spaces.architecture.architecture import Architecture
@@ -81,7 +81,7 @@ def at(study: optuna.Study, member: int, state: TrialState, *reports: float, end
 
 def next_of(study: optuna.Study, *, searching: bool = False) -> int | None:
     study._thread_local.cached_all_trials = None
-    return SAMPLER.going_on(study, searching=searching)
+    return SAMPLER.promote(study, searching=searching)
 
 
 def known_line(study: optuna.Study) -> None:
@@ -230,7 +230,7 @@ def test_a_positive_metric_is_not_predicted_below_zero() -> None:
 
 def test_equal_reports_predict_the_mean() -> None:
     same, ends = np.full((4, 1), 0.5), np.array([[1.0], [2.0], [3.0], [4.0]])
-    values, errors = expected_end(same, ends, np.array([[0.5]]))
+    values, errors = predict_end(same, ends, np.array([[0.5]]))
     assert values == pytest.approx(np.array([[2.5]]))
     assert errors == pytest.approx(np.array([[np.sqrt(2.5 * 1.25)]]))
-    assert expected_end(same, ends, np.array([[0.7]]))[0] == pytest.approx(np.array([[2.7]]))  # as much more
+    assert predict_end(same, ends, np.array([[0.7]]))[0] == pytest.approx(np.array([[2.7]]))  # as much more

@@ -9,7 +9,7 @@ import sqlalchemy as sql
 
 import nas.store.database
 from expect import check, raises
-from nas.store.database import address, is_server, shown_url, unusable
+from nas.store.database import address, is_server, printable_url, unusable
 from nas.store.store import Store
 from postgres_server import Server
 from search_spaces.support.errors import UserError
@@ -41,7 +41,7 @@ def test_missing_driver_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_wrong_password_or_address_is_refused_at_once(postgres: Server) -> None:
     for url in (postgres.url().replace(postgres.password, "wrong"), "postgresql://u:wrong@127.0.0.1:1/d"):
-        with raises("unavailable", storage=shown_url(url), server=True) as refused:
+        with raises("unavailable", storage=printable_url(url), server=True) as refused:
             Store(url, make=True)
         assert "wrong" not in f"{refused.value} {refused.value.fields}"
 

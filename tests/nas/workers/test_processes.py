@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from expect import raises
-from nas.evaluation.evaluate import evaluate, kept_row
+from nas.evaluation.evaluate import evaluate, find_row
 from nas.evaluation.job import EvaluationJob, fresh_task
 from nas.store.locks import held
 from nas.workers import distributed
@@ -50,7 +50,7 @@ def test_two_processes_give_one_row_and_one_error(tmp_path: Path) -> None:
     assert row.status == "complete"
     assert row.metrics["accuracy"] > 0.5
     assert [file.name for file in (tmp_path / "a").iterdir()] == ["row.json"]
-    assert kept_row(job, job.folder) == row
+    assert find_row(job, job.folder) == row
     task = fresh_task("imagenet-vit", str(tmp_path))
     lacking = EvaluationJob(task="imagenet-vit", architecture=task.base, preset="smoke", data=str(tmp_path))
     with raises("missing-data", path=str(tmp_path)):

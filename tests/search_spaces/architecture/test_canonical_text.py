@@ -14,7 +14,7 @@ from search_spaces.architecture import canonical_text
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.canonical_text import shortest, whole
 from search_spaces.spaces.catalog import topology
-from search_spaces.spaces.enumerated import listed_space
+from search_spaces.spaces.enumerated import enumerated_space
 from search_spaces.spaces.space import Candidate, SearchSpace
 from search_spaces.support.errors import Kind, UserError
 from search_spaces.support.registry import Registry
@@ -142,6 +142,6 @@ def test_values_of_a_topology_axis_are_shortened() -> None:
 
 
 def test_a_listed_space_has_a_default_beside_other_values() -> None:
-    space = listed_space("own", [wired(text) for text in ("resnet", "hyper", "hyper(streams=2)")])
+    space = enumerated_space("own", [wired(text) for text in ("resnet", "hyper", "hyper(streams=2)")])
     assert space.axes == {"topology": ("resnet", "hyper"), "hyper.streams": (2, 4)}
     assert space.point(Candidate(wired("hyper"))) == {"topology": "hyper", "hyper.streams": 4}

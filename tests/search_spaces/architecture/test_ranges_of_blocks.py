@@ -17,7 +17,7 @@ from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 from search_spaces.models.retrofit import refusal
-from search_spaces.spaces.catalog import space_named
+from search_spaces.spaces.catalog import get_space
 from search_spaces.spaces.parsing import parse_architecture, parse_axis
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.errors import Kind
@@ -117,14 +117,14 @@ def test_the_closed_form_of_ranges_of_every_topology_is_what_is_counted() -> Non
 def test_ranges_are_values_of_an_axis_of_listed_and_of_unlisted_spaces() -> None:
     axis, values = parse_axis("topology=resnet, dca( k=2 )[ :2]+resnet[2:],rmt")
     assert values == ("resnet", "dca(k=2)[:2]+resnet[2:]", "rmt")
-    listed = space_named("depth-heads", BASE).with_axes({"depth": (4, 6), axis: values})
+    listed = get_space("depth-heads", BASE).with_axes({"depth": (4, 6), axis: values})
     members = [one for one in listed.architectures if not is_one_run(one.topology)]
     assert {(one.depth, one.topology) for one in members} == {
         (4, "dca(k=2)/resnet"),
         (6, "dca(k=2)[0:2]+resnet[2:6]"),
     }
     assert all(listed.candidate(listed.architectures[one]).architecture == one for one in members)
-    blocks = space_named("per-block", BASE).with_axes({axis: values[:2]})
+    blocks = get_space("per-block", BASE).with_axes({axis: values[:2]})
     assert not blocks.is_listed
     candidate = blocks.candidate({**(blocks.point(blocks.first) or {}), axis: values[1], "heads:3": 2})
     assert candidate in blocks
@@ -154,7 +154,7 @@ def test_a_range_refuses_for_its_own_blocks_alone() -> None:
 
 def test_a_value_of_a_runs_axis_is_one_topology() -> None:
     with raises("unsupported", option="topology:1", value="dca/resnet"):
-        space_named("per-block", BASE).with_axes({"topology:1": ("resnet", "dca/resnet")})
+        get_space("per-block", BASE).with_axes({"topology:1": ("resnet", "dca/resnet")})
 
 
 def test_each_run_must_be_one_that_can_be_retrofitted() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from expect import raises
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.families import MODEL_FAMILIES, base_of, build_family, heads_of
-from search_spaces.spaces.catalog import space_named
+from search_spaces.spaces.catalog import get_space
 from search_spaces.support.errors import Kind
 
 IMAGE = (3, 224, 224)
@@ -88,7 +88,7 @@ def test_possible_heads_divide_the_width_of_every_stage() -> None:
 
 
 def test_the_space_of_a_model_is_depth_against_heads() -> None:
-    space = space_named("timm:xcit_medium_24_p16_224", Architecture(depth=1, width=1, hidden=1))
+    space = get_space("timm:xcit_medium_24_p16_224", Architecture(depth=1, width=1, hidden=1))
     assert space.base == base_of("xcit_medium_24_p16_224")
     assert {architecture.depth for architecture in space.architectures} == {6, 12, 18, 24, 36, 48}
     assert {architecture.heads for architecture in space.architectures} == {2, 4, 8, 16}

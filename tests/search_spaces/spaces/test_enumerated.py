@@ -6,7 +6,7 @@ import pytest
 
 from expect import raises
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.spaces.enumerated import first_of, listed_space
+from search_spaces.spaces.enumerated import enumerated_space, first_of
 from search_spaces.spaces.space import Candidate
 
 BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)
@@ -18,7 +18,7 @@ def wired(*topologies: str) -> list[Architecture]:
 
 def test_a_listed_space_has_its_members_and_nothing_between_them() -> None:
     listed = [BASE.changed({"depth": depth, "heads": heads}) for depth, heads in ((4, 2), (8, 1), (2, 4))]
-    space = listed_space("recorded", listed)
+    space = enumerated_space("recorded", listed)
     assert (space.base, dict(space.axes)) == (first_of(listed[::-1]), {"depth": (2, 4, 8), "heads": (1, 2, 4)})
     assert [one.architecture for one in space] == listed
     assert space.is_listed
@@ -42,14 +42,14 @@ def test_a_listed_space_has_its_members_and_nothing_between_them() -> None:
     ],
 )
 def test_options_that_all_members_name_are_axes(topologies: tuple[str, ...], axes: object) -> None:
-    space = listed_space("recorded", wired(*topologies))
+    space = enumerated_space("recorded", wired(*topologies))
     assert dict(space.axes) == axes
     points = [tuple(sorted(point.items())) for point in space.architectures.values()]
     assert len(set(points)) == len(points) == len(topologies)
 
 
 def test_an_option_applies_where_its_topology_does() -> None:
-    space = listed_space("recorded", wired("resnet", "dca(k=2)", "dca(k=4)"))
+    space = enumerated_space("recorded", wired("resnet", "dca(k=2)", "dca(k=4)"))
     for candidate, point in space.members.items():
         assert space.options(point) == (["dca.k"] if "dca" in candidate.architecture.topology else [])
         assert space.candidate(point) == candidate
@@ -57,22 +57,22 @@ def test_an_option_applies_where_its_topology_does() -> None:
 
 def test_blocks_that_differ_are_values_of_an_axis() -> None:
     other = BASE.changed({"heads": (2, 1)})
-    space = listed_space("recorded", [BASE, other])
+    space = enumerated_space("recorded", [BASE, other])
     assert dict(space.axes) == {"blocks": ("", "heads=2/1")}
     assert space.point(Candidate(other)) == {"blocks": "heads=2/1"}
 
 
 def test_a_single_architecture_is_a_space_with_an_axis() -> None:
-    assert dict(listed_space("recorded", [BASE]).axes) == {"depth": (4,)}
+    assert dict(enumerated_space("recorded", [BASE]).axes) == {"depth": (4,)}
     with raises("missing-value", space="recorded"):
-        listed_space("recorded", [])
+        enumerated_space("recorded", [])
     with raises("unsupported", option="axis", value="heads", space="recorded"):
-        listed_space("recorded", [BASE]).with_axes({"heads": (1, 2)})
+        enumerated_space("recorded", [BASE]).with_axes({"heads": (1, 2)})
 
 
 def test_a_listed_space_may_have_many_combinations() -> None:
     listed = [BASE.changed({"depth": n, "width": n, "hidden": n, "heads": n, "head_dim": n}) for n in range(1, 40)]
-    space = listed_space("recorded", listed)
+    space = enumerated_space("recorded", listed)
     assert space.combinations > 200_000
     assert space.is_listed
     assert len(space) == 39

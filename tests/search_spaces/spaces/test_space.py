@@ -7,7 +7,7 @@ import pytest
 import search_spaces.spaces.space
 from expect import raises, warns
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.spaces.catalog import SPACES, joint, space_named, topology
+from search_spaces.spaces.catalog import SPACES, get_space, joint, topology
 from search_spaces.spaces.space import Candidate, SearchSpace
 from search_spaces.support.errors import Kind
 from search_spaces.support.registry import Registry
@@ -39,7 +39,7 @@ def test_every_member_of_a_named_space_can_be_built_and_stands_at_its_point(name
 def test_a_space_that_raises_is_reported_with_file_and_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Registry, "load", lambda self, name: lambda base: 1 / 0)
     with raises("bad-plugin", option="space", value="joint") as caught:
-        space_named("joint", BASE)
+        get_space("joint", BASE)
     assert re.search(r"test_space\.py, line \d+$", caught.value.fields["where"])
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
@@ -47,7 +47,7 @@ def test_a_space_that_raises_is_reported_with_file_and_line(monkeypatch: pytest.
 def test_a_space_that_gives_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Registry, "load", lambda self, name: lambda base: [base])
     with raises("bad-plugin", option="space", value="joint", type="list"):
-        space_named("joint", BASE)
+        get_space("joint", BASE)
 
 
 def test_an_option_axis_exists_only_for_its_topology() -> None:

@@ -16,7 +16,7 @@ from nas.evaluation.job import EvaluationJob
 from search_spaces.architecture.checkpoint import RECORD, WEIGHTS, Record, read_record, read_weights, save_checkpoint
 from search_spaces.support.cache import cached, cached_arrays
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import keep, kept, kind_of_read_error, replacing
+from search_spaces.support.files import kind_of_read_error, read_checked, replacing, write_checked
 from tasks.training.checkpoint import Checkpoint
 from toy_rows import LITTLE
 from toy_searches import TOYS
@@ -37,20 +37,20 @@ def damaged(content: bytes, bits: int = 60, cuts: int = 20) -> Iterator[bytes]:
 
 def test_a_kept_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "new" / "file.txt"
-    assert kept(path) is None
-    keep(path, b"some bytes\n")
+    assert read_checked(path) is None
+    write_checked(path, b"some bytes\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert kept(path) == b"some bytes\n"
+        assert read_checked(path) == b"some bytes\n"
 
 
 def test_a_damaged_kept_file_is_set_aside_with_a_notice(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
-    keep(path, b"some bytes that are kept")
+    write_checked(path, b"some bytes that are kept")
     for content in damaged(path.read_bytes()):
         path.write_bytes(content)
         with warns("bad-file", path=str(path)) as told:
-            assert kept(path) is None
+            assert read_checked(path) is None
         assert len(told) == 1
         assert (path.exists(), path.with_suffix(".bad").read_bytes()) == (False, content)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tasks.language import shards
-from tasks.language.tokenizer import Tokenizer, trained_tokenizer
+from tasks.language.tokenizer import Tokenizer, train_tokenizer
 
 SENTENCES = (
     "The residual stream carries what every layer before has written.",
@@ -43,7 +43,7 @@ def nothing_told_before() -> None:
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
     """Byte pairs trained on some of the stories: 300 tokens, so that words fall apart."""
-    return trained_tokenizer([story(number) for number in range(20)], 300)
+    return train_tokenizer([story(number) for number in range(20)], 300)
 
 
 def write_c4(folder: Path, tokenizer: Tokenizer) -> Path:

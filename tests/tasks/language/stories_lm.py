@@ -9,7 +9,7 @@ from tasks.language.presets import LanguageRecipe
 from tasks.language.rows import Packed
 from tasks.language.shards import MemoryShard
 from tasks.language.task import LanguageTask
-from tasks.language.tokenizer import Tokenizer, trained_tokenizer
+from tasks.language.tokenizer import Tokenizer, train_tokenizer
 
 STORIES = [f"Once there were {number} layers, and layer {number % 7} wrote to the stream." for number in range(300)]
 SHORT = LanguageRecipe(steps=6, batch=8, accumulate=2, lr=1e-2, reports=2, accelerator="cpu")
@@ -32,4 +32,4 @@ class StoriesLM(LanguageTask):
         """The sentences, parted by their numbers."""
         parts = [(MemoryShard(tuple(STORIES[a:b])),) for a, b in ((0, 240), (240, 270), (270, 300))]
         fingerprint = hashlib.sha256("".join(STORIES).encode()).hexdigest()
-        return Corpus(*parts, fingerprint), trained_tokenizer(STORIES[:240], self.vocabulary)
+        return Corpus(*parts, fingerprint), train_tokenizer(STORIES[:240], self.vocabulary)

@@ -11,7 +11,7 @@ from search_spaces.support.rank import RankInfo
 from tasks.language import encoded
 from tasks.language.encoded import Block, blocks
 from tasks.language.shards import HashShare, MemoryShard
-from tasks.language.tokenizer import Tokenizer, trained_tokenizer
+from tasks.language.tokenizer import Tokenizer, train_tokenizer
 
 TEXTS: tuple[object, ...] = (*(f"text {n} " + "word " * (n % 5) for n in range(19)), "", None, "the end", None)
 
@@ -61,7 +61,7 @@ def test_text_in_memory_is_encoded_once_on_a_machine(tokenizer: Tokenizer, monke
     assert counted == [2, 3]
     unread = encoded.encoded(MemoryShard((*shard.texts, None)), tokenizer)  # type: ignore[arg-type]
     assert unread.unread.tolist() == [False, False, True]
-    encoded.encoded(shard, trained_tokenizer(["another"], 300))
+    encoded.encoded(shard, train_tokenizer(["another"], 300))
     assert counted == [2, 3, 3, 2]
     monkeypatch.setattr(encoded.tokenizers, "__version__", "another")
     encoded.encoded.cache_clear()

@@ -10,7 +10,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 from expect import raises, warns
 from tasks.language import hub
 from tasks.language import tokenizer as module
-from tasks.language.tokenizer import Tokenizer, tokenizer_at, tokenizer_named, trained_tokenizer
+from tasks.language.tokenizer import Tokenizer, get_tokenizer, tokenizer_at, train_tokenizer
 
 TEXTS = [
     "plain ASCII text, twice  spaced",
@@ -83,20 +83,20 @@ def test_refuses_a_tokenizer_too_large_for_a_task(tokenizer: Tokenizer) -> None:
 
 def test_training_is_reproducible_and_cached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NAS_CACHE", str(tmp_path))
-    first = trained_tokenizer(TEXTS, 280)
+    first = train_tokenizer(TEXTS, 280)
     monkeypatch.setattr(module, "_train", lambda documents, vocabulary: pytest.fail("trained twice"))
-    assert trained_tokenizer(TEXTS, 280) == first
+    assert train_tokenizer(TEXTS, 280) == first
     monkeypatch.undo()
     monkeypatch.setenv("NAS_CACHE", str(tmp_path / "another"))
-    assert trained_tokenizer(TEXTS, 280) == first
-    assert trained_tokenizer(TEXTS, 270) != first
+    assert train_tokenizer(TEXTS, 280) == first
+    assert train_tokenizer(TEXTS, 270) != first
 
 
 def test_a_cache_that_cannot_be_written_is_a_notice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("NAS_CACHE", str(tmp_path / "file"))
     with warns("unwritable") as notices:
-        assert trained_tokenizer(TEXTS, 280).size == 280
+        assert train_tokenizer(TEXTS, 280).size == 280
     assert all(notice.fields["path"].startswith(str(tmp_path / "file")) for notice in notices)
 
 
@@ -134,4 +134,4 @@ def test_the_hub_is_reachable_by_a_proxy_or_by_its_address(monkeypatch: pytest.M
 def test_a_tokenizer_of_the_hub_needs_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "reachable", lambda: False)
     with raises("unavailable", value="nobody/nothing", file="tokenizer.json"):
-        tokenizer_named("nobody/nothing")
+        get_tokenizer("nobody/nothing")

@@ -14,7 +14,7 @@ from torch import Tensor
 from nas.costs.profile.profile import profile
 from tasks.run import Run
 from tasks.training import allocator
-from tasks.training.allocator import freed_memory_kept
+from tasks.training.allocator import keep_freed_memory
 from tasks.vision.digits import DigitsViT
 
 STEPS = """
@@ -22,7 +22,7 @@ import resource
 from contextlib import nullcontext
 from pathlib import Path
 import numpy as np
-from tasks.training.allocator import freed_memory_kept
+from tasks.training.allocator import keep_freed_memory
 
 PAGES = 16 * 2**21 // resource.getpagesize()  # of 16 arrays of 2 MiB; from 4 MiB on numpy asks for huge pages
 
@@ -41,7 +41,7 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1])
 
 usual, before = faults(nullcontext()), resident()
-kept, after = faults(freed_memory_kept()), resident()
+kept, after = faults(keep_freed_memory()), resident()
 print(usual, kept, (after - before) / PAGES, faults(nullcontext()))
 """
 
@@ -69,7 +69,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=note, malloc_trim=note))
+    library = SimpleNamespace(mallopt=note, malloc_trim=note)
+    monkeypatch.setattr(allocator, "ctypes", SimpleNamespace(CDLL=lambda name: library))
     return said
 
 
@@ -85,14 +86,14 @@ def test_steps_reuse_pages_which_are_returned_at_the_end() -> None:
 
 
 def test_a_failed_training_restores_the_allocator(calls: Calls) -> None:
-    with pytest.raises(RuntimeError), freed_memory_kept():
+    with pytest.raises(RuntimeError), keep_freed_memory():
         raise RuntimeError
     assert calls == KEPT + UNDONE
 
 
 def test_the_outer_of_two_nested_contexts_restores(calls: Calls) -> None:
-    with freed_memory_kept():
-        with freed_memory_kept():
+    with keep_freed_memory():
+        with keep_freed_memory():
             pass
         assert calls == KEPT + KEPT
     assert calls == KEPT + KEPT + UNDONE
@@ -102,7 +103,7 @@ def test_settings_in_the_environment_win(calls: Calls, monkeypatch: pytest.Monke
     for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"):
         with monkeypatch.context() as patch:
             patch.setenv(name, "glibc.malloc.trim_threshold=1")
-            with freed_memory_kept():
+            with keep_freed_memory():
                 pass
         assert not calls
 
@@ -110,10 +111,10 @@ def test_settings_in_the_environment_win(calls: Calls, monkeypatch: pytest.Monke
 def test_other_c_libraries_and_systems_are_left_alone(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
     monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=lambda *numbers: told.append(1)))
-    with freed_memory_kept():
+    with keep_freed_memory():
         pass
     monkeypatch.setattr(sys, "platform", "darwin")
-    with freed_memory_kept():
+    with keep_freed_memory():
         pass
     assert not told
     assert not calls
