@@ -22,7 +22,7 @@ class RecordedFailure(RuntimeError):
     """What was recorded did not come to its end; says why."""
 
 
-class Replay(Task):
+class ReplayTask(Task):
     """Recorded trainings, looked up: NAME of a table that is part of this project, or FILE.jsonl.gz of one of yours.
 
     Architectures, costs, curves and failures are those of the table, and so are seeds: a search gives an architecture
@@ -92,7 +92,7 @@ class Replay(Task):
         return UserError("unsupported", message, task=self.name, needs=task)
 
 
-def replay_task(table: str) -> type[Replay]:
+def replay_task(table: str) -> type[ReplayTask]:
     """A search of recorded trainings, which trains nothing: NAME of a table, or FILE.jsonl.gz of rows of yours.
 
     Raises:
@@ -108,7 +108,7 @@ def replay_task(table: str) -> type[Replay]:
         "presets": {first.preset: _recipe(recorded.name, first)},
         "table": recorded,
     }
-    return type("ReplayOfTable", (Replay,), {**said, "__doc__": Replay.__doc__})
+    return type("ReplayOfTable", (ReplayTask,), {**said, "__doc__": ReplayTask.__doc__})
 
 
 def _recipe(table: str, row: Row) -> Any:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from search_spaces.support.progress import LOADING, status_if_slow
 
 if TYPE_CHECKING:
-    from tasks.diffusion.encoding import Encoded
+    from tasks.diffusion.encoding import LatentSummary
 
 
-def encode(images: str | Path, folder: str | Path, *, vae: str, size: int = 256) -> "Encoded":
+def encode(images: str | Path, folder: str | Path, *, vae: str, size: int = 256) -> "LatentSummary":
     """Write the training images of IMAGES as an autoencoder's latents into FOLDER, for imagenet-dit.
 
     IMAGES is what imagenet-vit takes as --data. Each picture is cropped as for DiT, and encoded with its mirror image.

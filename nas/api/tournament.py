@@ -31,7 +31,7 @@ def tournament(
     """
     check_call(seeds=seeds, trials=trials)
     with status_if_slow(LOADING):
-        from nas.analysis.replay import Replay
+        from nas.analysis.replay import ReplayTask
         from nas.analysis.tournament import play, summed_up, trials_for
         from nas.budget.bounds import Feasible, parse_budget
         from nas.budget.feasibility import within
@@ -43,7 +43,7 @@ def tournament(
     names = SAMPLERS.names() if samplers is None else names_in(samplers)
     _check(names, seeds)
     of = fresh_task(table, None)
-    if not isinstance(of, Replay):
+    if not isinstance(of, ReplayTask):
         message = f"a tournament is of recorded trainings: replay:NAME or replay:FILE.jsonl, got {table!r}."
         raise UserError("unsupported", message, option="TABLE", value=table)
     metrics = dict(of.table.directions)

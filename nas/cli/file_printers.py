@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from nas.engine.row_import import Imported
     from nas.exporters.export import ExportReport
     from nas.scaffold.new_file import NewFile
-    from tasks.diffusion.encoding import Encoded
+    from tasks.diffusion.encoding import LatentSummary
 
 
 def imported(found: "Imported") -> None:
@@ -19,7 +19,7 @@ def imported(found: "Imported") -> None:
     )
 
 
-def encoded(written: "Encoded") -> None:
+def encoded(written: "LatentSummary") -> None:
     """Print what was written, and what it is for."""
     from nas.report import tables
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
-from nas.cli.options import Kind
+from nas.cli.options import ListKind
 from nas.environment.paths import DEFAULT_STORE
 from search_spaces.support.progress import LOADING, status_if_slow
 
@@ -12,8 +12,8 @@ Lines = Iterator[tuple[str, str]]
 
 
 def everything(
-    kind: Kind | None = None, of: str | None = None, storage: str = DEFAULT_STORE
-) -> dict[Kind, list[tuple[str, str]]]:
+    kind: ListKind | None = None, of: str | None = None, storage: str = DEFAULT_STORE
+) -> dict[ListKind, list[tuple[str, str]]]:
     """List tasks, spaces, topologies, presets, samplers and studies, with a line each.
 
     `nas list presets TASK` says every value of its presets, `nas list topologies TOPOLOGY` each of its options.
@@ -26,24 +26,26 @@ def everything(
     from search_spaces.support.errors import UserError
     from search_spaces.topologies.registry import TOPOLOGIES
 
-    if of is not None and kind not in (Kind.PRESETS, Kind.TOPOLOGIES):
+    if of is not None and kind not in (ListKind.PRESETS, ListKind.TOPOLOGIES):
         asked = f"`nas list presets {of}` or `nas list topologies {of}`"
         message = f"NAME is of presets a task and of topologies a topology, got {of!r} alone. Ask {asked}."
         raise UserError("conflict", message, option="NAME", value=of, choices=("presets", "topologies"))
-    listed: dict[Kind, Callable[[], Lines]] = {
-        Kind.TASKS: _tasks,
-        Kind.PRESETS: lambda: _sheet(of) if of else _presets(),
-        Kind.SPACES: lambda: chain(_registered(SPACES), [("timm:MODEL", "Depth against heads of a model of timm's.")]),
-        Kind.TOPOLOGIES: lambda: _options(of) if of else _registered(TOPOLOGIES),
-        Kind.SAMPLERS: lambda: _registered(SAMPLERS),
-        Kind.STUDIES: lambda: _studies(storage),
+    listed: dict[ListKind, Callable[[], Lines]] = {
+        ListKind.TASKS: _tasks,
+        ListKind.PRESETS: lambda: _sheet(of) if of else _presets(),
+        ListKind.SPACES: lambda: chain(
+            _registered(SPACES), [("timm:MODEL", "Depth against heads of a model of timm's.")]
+        ),
+        ListKind.TOPOLOGIES: lambda: _options(of) if of else _registered(TOPOLOGIES),
+        ListKind.SAMPLERS: lambda: _registered(SAMPLERS),
+        ListKind.STUDIES: lambda: _studies(storage),
     }
-    wanted = [kind] if kind else [k for k in listed if k not in (Kind.PRESETS, Kind.STUDIES)]
+    wanted = [kind] if kind else [k for k in listed if k not in (ListKind.PRESETS, ListKind.STUDIES)]
     with status_if_slow(LOADING):
         return {one: list(listed[one]()) for one in wanted}
 
 
-def show(listed: dict[Kind, list[tuple[str, str]]]) -> None:
+def show(listed: dict[ListKind, list[tuple[str, str]]]) -> None:
     """Print them."""
     from rich.markup import escape
     from rich.table import Table

@@ -14,7 +14,7 @@ from nas.cli import completion
 from nas.report.format import Format
 
 
-class Kind(StrEnum):
+class ListKind(StrEnum):
     """What `nas list` can list."""
 
     TASKS = "tasks"
@@ -70,7 +70,7 @@ OPTIONS: Mapping[str, Any] = {
     "folder": _argument("FOLDER", "Where to write latents: --data of imagenet-dit.", Path),
     "vae": _option("--vae", "The autoencoder: a folder that diffusers wrote, or its name in the hub.", str, "FOLDER"),
     "size": _option("--size", "Side of the pictures, in pixels.", int),
-    "kind": _argument("KIND", "What to list; everything installed without it.", Kind | None),
+    "kind": _argument("KIND", "What to list; everything installed without it.", ListKind | None),
     "of": _argument("NAME", "Of presets a task, of topologies a topology: what can be set there.", _TEXT),
     "own_task": _option("--task", "The task, where it is in a file of yours: FILE.py:CLASS.", _TEXT, "TASK"),
     "study": _option(

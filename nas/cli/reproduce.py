@@ -14,7 +14,7 @@ from search_spaces.support.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PaperComparison:
     """What papers print or claim beside what came out here.
 
     Attributes:
@@ -36,7 +36,7 @@ def compared(
     study: str | None = None,
     storage: str = DEFAULT_STORE,
     plot: Path | None = None,
-) -> Comparison:
+) -> PaperComparison:
     """Compare what papers print with what comes out here; exit status 1 where a count is not what its label says.
 
     `params` counts networks; `flops`, `tokens`, `memory` and `time` are the other cost columns. `claims` measures what
@@ -60,18 +60,18 @@ def compared(
         if preset is None and study is not None:
             message = f"--study is of what is trained, got {study!r}. Say by which --preset, or leave it out."
             raise UserError("missing-value", message, option="--preset", needed_by="--study", study=study)
-        return Comparison(what, papers, claims.records(paper, preset, storage, study, workers))
+        return PaperComparison(what, papers, claims.records(paper, preset, storage, study, workers))
     if preset is not None:
         message = f"only claims are trained, got --preset {preset} for {what}. Leave it out."
         raise UserError("conflict", message, option="--preset", value=preset, what=what.value)
     if what is Printed.FIGURES:
-        return Comparison(what, papers, figures.records(paper, plot))
+        return PaperComparison(what, papers, figures.records(paper, plot))
     if what is not Printed.PARAMS:
-        return Comparison(what, papers, paper_costs.records(what.value, paper))
-    return Comparison(what, papers, [record for name in papers for record in _records(name)])
+        return PaperComparison(what, papers, paper_costs.records(what.value, paper))
+    return PaperComparison(what, papers, [record for name in papers for record in _records(name)])
 
 
-def show(comparison: Comparison, format: Format = Format.TABLE) -> None:
+def show(comparison: PaperComparison, format: Format = Format.TABLE) -> None:
     """Print what was printed and what came out, a line a reading or a claim."""
     import typer
 

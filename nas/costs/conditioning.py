@@ -68,7 +68,7 @@ class Conditioning:
     heads: float
 
 
-class Layer:
+class AttentionLayer:
     """An attention layer with the inputs that it met, in double precision, as a function of its weights.
 
     A map W of inputs x [N, in] has no effect but on the rows' span. J is taken by shifts W + s V of orthonormal V
@@ -142,7 +142,7 @@ def refuse(network: nn.Module) -> None:
         raise UserError("unsupported", message, option="conditioning", needs="values")
 
 
-def met(network: nn.Module, inputs: Inputs) -> Iterator[list[Layer]]:
+def met(network: nn.Module, inputs: Inputs) -> Iterator[list[AttentionLayer]]:
     """The attention layers, each with what it met of each example."""
     calls: list[tuple[Attention, tuple[Tensor, ...], Tensor | None]] = []
 
@@ -157,10 +157,10 @@ def met(network: nn.Module, inputs: Inputs) -> Iterator[list[Layer]]:
         call(network, moved(chosen(inputs, slice(EXAMPLES)), device))
     for module, given, mask in calls:
         texts = [text for text in range(len(given[0])) if mask is None or mask[text].any()]
-        yield [Layer(module, _some(given, mask, text)) for text in texts]
+        yield [AttentionLayer(module, _some(given, mask, text)) for text in texts]
 
 
-def condition(layer: Layer) -> Conditioning:
+def condition(layer: AttentionLayer) -> Conditioning:
     """Condition number and rank of one layer at one example."""
     outputs = len(layer.heads) * layer.width
     full = min(outputs, sum(weight.numel() for weight in layer.weights.values()))
@@ -171,7 +171,7 @@ def condition(layer: Layer) -> Conditioning:
     return Conditioning(number, rank, full, _ratio(torch.linalg.svdvals(layer.heads))[0])
 
 
-def _triangle(layer: Layer) -> Tensor:
+def _triangle(layer: AttentionLayer) -> Tensor:
     """R of J' = Q R, which has J's singular values, weight by weight: the Gram matrix would lose half of the digits."""
     outputs, pull, *_ = vjp(layer.outputs, layer.still)
     units = torch.eye(len(outputs), dtype=torch.float64)
@@ -188,7 +188,7 @@ def _ratio(values: Tensor) -> tuple[float, int]:
     return (kept[0] / kept[-1]).item(), len(kept)
 
 
-def _extremes(layer: Layer) -> float:
+def _extremes(layer: AttentionLayer) -> float:
     """First over last singular value from products with J J' alone, of a layer that has no null space by its shape.
 
     The first by Lanczos. The last by LOBPCG, until further rounds lower its square by less than SETTLED: it is reached

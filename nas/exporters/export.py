@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from nas.costs.random_inputs import Draws
 from nas.evaluation.saved_networks import network_of
-from nas.exporters.formats import FORMATS, Axes, Format, Loaded, Refused, attempt
+from nas.exporters.formats import FORMATS, Axes, ExportFormat, Loaded, Refused, attempt
 from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import atomic_replace, partial_file
@@ -106,7 +106,7 @@ def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> Exp
     return ExportReport(file=to, size=to.stat().st_size, params=params, **found)
 
 
-def _checked(network: nn.Module, example: Inputs, partial: Path, record: Record, kind: Format) -> dict[str, Any]:
+def _checked(network: nn.Module, example: Inputs, partial: Path, record: Record, kind: ExportFormat) -> dict[str, Any]:
     """Write the file with as many free axes as can be had, and say what was found of it."""
     draws = Draws(network, each(example, _precise))
     refused: list[Refused] = []

@@ -43,7 +43,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class ExportFormat:
     """A kind of file.
 
     Attributes:
@@ -202,9 +202,9 @@ def _quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-FORMATS: Mapping[str, Format] = {
-    ".safetensors": Format(_safetensors, lambda draws: [()], 0.0),
-    ".pt2": Format(_pt2, _free, TOLERANCE),
-    ".onnx": Format(_onnx, _free, TOLERANCE, _packages),
+FORMATS: Mapping[str, ExportFormat] = {
+    ".safetensors": ExportFormat(_safetensors, lambda draws: [()], 0.0),
+    ".pt2": ExportFormat(_pt2, _free, TOLERANCE),
+    ".onnx": ExportFormat(_onnx, _free, TOLERANCE, _packages),
 }
 """By the ending of the file's name."""

@@ -83,7 +83,7 @@ class TrialTable:
 
 
 @dataclass(frozen=True)
-class Measured:
+class CandidateMeans:
     """The candidates that have values, each once, however many seeds it was trained with.
 
     Attributes:
@@ -100,11 +100,11 @@ class Measured:
     errors: Array
     within: Array
 
-    def at(self, rows: Indices) -> "Measured":
+    def at(self, rows: Indices) -> "CandidateMeans":
         """Some of the candidates."""
-        return Measured(*(getattr(self, field.name)[rows] for field in fields(Measured)))
+        return CandidateMeans(*(getattr(self, field.name)[rows] for field in fields(CandidateMeans)))
 
-    def at_most(self, number: int, random: np.random.Generator) -> "Measured":
+    def at_most(self, number: int, random: np.random.Generator) -> "CandidateMeans":
         """So many of them at most: see `some_of`."""
         return self.at(some_of(self.values, number, random))
 
@@ -118,7 +118,7 @@ def some_of(values: Array, number: int, random: np.random.Generator) -> Indices:
     return np.asarray(np.concatenate([first, others])[:number], dtype=np.intp)
 
 
-def measured(tried: TrialTable) -> Measured:
+def measured(tried: TrialTable) -> CandidateMeans:
     """What trials have measured of each candidate.
 
     An objective that is positive and spans a factor of more than WIDE is taken by its logarithm: what training and
@@ -138,7 +138,7 @@ def measured(tried: TrialTable) -> Measured:
 
     means = mean(values)
     within = mean((values - means[of]) ** 2) * seeds[:, None]
-    return Measured(indices.astype(np.intp), means, seeds.astype(float), np.sqrt(mean(errors**2)), within)
+    return CandidateMeans(indices.astype(np.intp), means, seeds.astype(float), np.sqrt(mean(errors**2)), within)
 
 
 class History:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from nas.samplers.history import Measured
+from nas.samplers.history import CandidateMeans
 from nas.samplers.proposer import SearchState
 from results.stats.gaussian_process import Array, GaussianProcess, Indices, Observations
 
@@ -45,7 +45,7 @@ class Posterior:
         running: Candidates under way, at most RUNNING.
     """
 
-    def __init__(self, situation: SearchState, measured: Measured) -> None:
+    def __init__(self, situation: SearchState, measured: CandidateMeans) -> None:
         self._places, self._known = situation.coordinates.as_places, situation.known
         self.running = situation.tried.indices[situation.tried.running][:RUNNING]
         known = self._known(measured.indices)
@@ -71,7 +71,7 @@ class Posterior:
             drawn[:, :, k] = process.draws(self._places.at(at), number, random)
         return drawn
 
-    def _process(self, measured: Measured, k: int) -> GaussianProcess:
+    def _process(self, measured: CandidateMeans, k: int) -> GaussianProcess:
         readings, _, _ = Observations.of(
             measured.values[:, k], measured.seeds, measured.errors[:, k], measured.within[:, k]
         )

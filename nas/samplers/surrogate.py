@@ -11,7 +11,7 @@ Shapes: N = candidates with values, C = the pool looked at, K = objectives, R = 
 
 import numpy as np
 
-from nas.samplers.history import Measured, measured
+from nas.samplers.history import CandidateMeans, measured
 from nas.samplers.hypervolume import Hypervolume
 from nas.samplers.posterior import Posterior
 from nas.samplers.promotion import as_if_ended
@@ -59,7 +59,7 @@ class Surrogate(Proposer):
         return int(known.indices[again.argmax()] if better_again else pool[new.argmax()])
 
 
-def _chance_of_values(situation: SearchState, known: Measured, at: Indices, random: np.random.Generator) -> Array:
+def _chance_of_values(situation: SearchState, known: CandidateMeans, at: Indices, random: np.random.Generator) -> Array:
     """How likely an evaluation ends with values, by where others failed: [C]."""
     tried = situation.tried
     without = random.permutation(tried.indices[tried.failed])[:UNFINISHED]

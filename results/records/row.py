@@ -30,7 +30,7 @@ from results.records.strict_json import (
     SCALARS,
     TEXT,
     TEXTS,
-    Kind,
+    JSONKind,
     is_shallow,
     parse,
     plain,
@@ -266,7 +266,7 @@ def _checked(record: object) -> dict[str, Any]:
     return fitting
 
 
-_KINDS: Mapping[str, Kind] = {
+_KINDS: Mapping[str, JSONKind] = {
     **dict.fromkeys(("task", "preset", "status"), TEXT),
     **dict.fromkeys(("task_version", "seed", "steps", "row_version"), INTEGER),
     **dict.fromkeys(("data", "start", "error", "space"), MAYBE_TEXT),
@@ -284,8 +284,8 @@ _EMPTY: Mapping[str, Callable[[], Any]] = {
 """What a field has that was not recorded; those with a plain default have it by the class."""
 
 _NEEDED = [one.name for one in fields(Row) if one.default is MISSING and one.default_factory is MISSING]
-_COSTS: Mapping[str, Kind] = {**dict.fromkeys(COUNTS, MAYBE_INTEGER), "counter": MAYBE_TEXT, "uncounted": NAMES}
-_PROVENANCE: Mapping[str, Kind] = {
+_COSTS: Mapping[str, JSONKind] = {**dict.fromkeys(COUNTS, MAYBE_INTEGER), "counter": MAYBE_TEXT, "uncounted": NAMES}
+_PROVENANCE: Mapping[str, JSONKind] = {
     **dict.fromkeys(PROVENANCE, MAYBE_TEXT),
     "wall_s": MAYBE_NUMBER,
     "threads": MAYBE_INTEGER,

@@ -22,7 +22,7 @@ MOST_TEXT = 16 * 2**20
 """Characters of a text that is parsed; a Row has a few thousand."""
 
 
-class Kind(NamedTuple):
+class JSONKind(NamedTuple):
     """What a parsed value must be.
 
     Attributes:
@@ -103,7 +103,7 @@ def parse(text: str) -> Any:
         raise BadRow("bad-syntax", reason, character=error.pos + 1) from None
 
 
-def shaped(record: object, kinds: Mapping[str, Kind], needed: Sequence[str], what: str) -> dict[str, Any]:
+def shaped(record: object, kinds: Mapping[str, JSONKind], needed: Sequence[str], what: str) -> dict[str, Any]:
     """The record, whose values are of these kinds. Raises BadRow naming the first that is not, missing or unknown."""
     if not isinstance(record, dict):
         reason = f"{what} must be an object, got {_SHORT.repr(record)}"
@@ -158,24 +158,26 @@ _NUMBERS = frozenset({int, float})
 _POINT, _TIMED = frozenset({"step", "metrics"}), frozenset({"step", "metrics", "seconds"})
 
 
-def _object_of(words: str, types: Iterable[type]) -> Kind:
+def _object_of(words: str, types: Iterable[type]) -> JSONKind:
     """The kind of an object whose values are of these types."""
     of = frozenset(types)
-    return Kind(f"an object of {words}", frozenset({dict}), lambda value: of.issuperset(map(type, value.values())))
+    return JSONKind(f"an object of {words}", frozenset({dict}), lambda value: of.issuperset(map(type, value.values())))
 
 
-TEXT = Kind("text", frozenset({str}))
-MAYBE_TEXT = Kind("text or null", frozenset({str, NoneType}))
-INTEGER = Kind("an integer", frozenset({int}))
-MAYBE_INTEGER = Kind("an integer or null", frozenset({int, NoneType}))
-NUMBER = Kind("a number", _NUMBERS)
-MAYBE_NUMBER = Kind("a number or null", _NUMBERS | {NoneType})
-OBJECT = Kind("an object", frozenset({dict}))
+TEXT = JSONKind("text", frozenset({str}))
+MAYBE_TEXT = JSONKind("text or null", frozenset({str, NoneType}))
+INTEGER = JSONKind("an integer", frozenset({int}))
+MAYBE_INTEGER = JSONKind("an integer or null", frozenset({int, NoneType}))
+NUMBER = JSONKind("a number", _NUMBERS)
+MAYBE_NUMBER = JSONKind("a number or null", _NUMBERS | {NoneType})
+OBJECT = JSONKind("an object", frozenset({dict}))
 NUMBERS = _object_of("numbers", _NUMBERS)
 TEXTS = _object_of("texts", {str})
 SCALARS = _object_of("numbers and texts", _NUMBERS | {str})
-NAMES = Kind("a list of texts", frozenset({list}), lambda value: {str}.issuperset(map(type, value)))
-POINTS = Kind("a list of points, each with an integer step and an object of metrics", frozenset({list}), _are_points)
+NAMES = JSONKind("a list of texts", frozenset({list}), lambda value: {str}.issuperset(map(type, value)))
+POINTS = JSONKind(
+    "a list of points, each with an integer step and an object of metrics", frozenset({list}), _are_points
+)
 
 
 def _is_plain(value: object) -> bool:

@@ -63,7 +63,7 @@ class EncoderSizes:
             raise ValueError(f"an example has 1 text or 2, got {self.texts}.")
 
 
-class Comparison(nn.Module):
+class PairFeatures(nn.Module):
     """Two texts' features a and b as (a, b, a * b, a - b)."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ def build_encoder(architecture: Architecture, sizes: EncoderSizes) -> Encoder:
         nn.init.normal_(table, std=0.02)
     features = architecture.width * (1 if sizes.texts == 1 else 4)
     head = nn.Sequential(
-        nn.Flatten() if sizes.texts == 1 else Comparison(),
+        nn.Flatten() if sizes.texts == 1 else PairFeatures(),
         nn.Linear(features, sizes.hidden),
         nn.ReLU(),
         nn.Linear(sizes.hidden, sizes.classes),

@@ -62,7 +62,7 @@ class ANCReOptions:
             raise UserError("conflict", rule, option="cascaded", value=False, inputs=self.inputs)
 
 
-class History(NamedTuple):
+class LayerHistory(NamedTuple):
     """What is kept between layers: earlier states, and of the block under way what it began with and made so far."""
 
     into_states: Shortcuts
@@ -150,13 +150,13 @@ class ANCRe(Topology):
         }
         return {name: in_rows(_in_columns(into) for into in found) for name, found in whole.items() if any(found)}
 
-    def open(self, *parts: Tensor) -> History:
+    def open(self, *parts: Tensor) -> LayerHistory:
         """Compute all weights, and start the history with h_0."""
         x = total(parts)
         states, inputs = _targets(sum(self.opens), self.options)
-        return History(self._into(self.c, states, x), self._into(self.c_inputs, inputs, x), (x,))
+        return LayerHistory(self._into(self.c, states, x), self._into(self.c_inputs, inputs, x), (x,))
 
-    def read(self, t: int, state: History) -> tuple[tuple[Tensor, ...], History]:
+    def read(self, t: int, state: LayerHistory) -> tuple[tuple[Tensor, ...], LayerHistory]:
         """Give h of the block before, and inside a block that and what its layers made, with shortcuts of m."""
         began = state.states[-1] if self.opens[t] else state.began
         assert began is not None
@@ -170,7 +170,7 @@ class ANCRe(Topology):
             return (m,), state._replace(made=made, inputs=(*state.inputs, m))
         return (began + state.made,), state
 
-    def write(self, t: int, state: History, y: Tensor) -> History:
+    def write(self, t: int, state: LayerHistory, y: Tensor) -> LayerHistory:
         """Add to what the block's layers made; at its end form h_j from it and earlier states."""
         made = y if state.made is None else state.made + y
         if not self.closes[t]:
@@ -182,7 +182,7 @@ class ANCRe(Topology):
             h = _joined(h, states, into[len(states) - 1])
         return state._replace(states=(*states, h) if t + 1 < len(self.closes) else (h,), began=None, made=None)
 
-    def close(self, state: History) -> Tensor:
+    def close(self, state: LayerHistory) -> Tensor:
         """Return h_K."""
         return state.states[-1]
 

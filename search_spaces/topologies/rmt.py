@@ -56,7 +56,7 @@ class Load(nn.Module):
         return torch.chunk(vectors.flatten(-2), self.ports, dim=-1)
 
 
-class Store(nn.Module):
+class MatrixStore(nn.Module):
     """Write R vectors: X = sum_h w^(h) (outer) x^(h)."""
 
     def __init__(self, rank: int, keys: int, gain: float = 1.0) -> None:
@@ -138,9 +138,11 @@ class RMT(Topology):
             raise UserError("mismatch", reason, option="values", **sizes)
         keys, values = options.keys, options.values or wiring.head_dim
         rank, layers = wiring.width // values, len(wiring.sites)
-        self.embed = nn.ModuleList(Store(rank, keys) for _ in range(wiring.parts))
+        self.embed = nn.ModuleList(MatrixStore(rank, keys) for _ in range(wiring.parts))
         self.loads = nn.ModuleList(Load(len(site.ports), site.inner // values, keys) for site in wiring.sites)
-        self.stores = nn.ModuleList(Store(site.inner // values, keys, 1 / math.sqrt(layers)) for site in wiring.sites)
+        self.stores = nn.ModuleList(
+            MatrixStore(site.inner // values, keys, 1 / math.sqrt(layers)) for site in wiring.sites
+        )
         self.unembed = Load(1, rank, keys)
         self.norms = nn.ModuleList(MatrixNorm(keys, values, options.norm) for _ in range(layers + 1))
         if options.initial == "lecun":

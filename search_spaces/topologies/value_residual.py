@@ -38,7 +38,7 @@ class ValueResidualOptions:
         check_at_least("last", self.last, 1, "Without it all but the first have it.")
 
 
-class Stream(NamedTuple):
+class ValueStream(NamedTuple):
     """The residual stream, and V_1 once it is there."""
 
     x: Tensor
@@ -58,19 +58,19 @@ class FirstValues(Topology):
             return None
         return "value residuals need attention, got a network without heads. Take a transformer's task."
 
-    def open(self, *parts: Tensor) -> Stream:
+    def open(self, *parts: Tensor) -> ValueStream:
         """Start from x_0, the sum of the embeddings."""
-        return Stream(total(parts))
+        return ValueStream(total(parts))
 
-    def read(self, t: int, state: Stream) -> tuple[tuple[Tensor, ...], Stream]:
+    def read(self, t: int, state: ValueStream) -> tuple[tuple[Tensor, ...], ValueStream]:
         """Give x_t to all ports."""
         return (state.x,), state
 
-    def write(self, t: int, state: Stream, y: Tensor) -> Stream:
+    def write(self, t: int, state: ValueStream, y: Tensor) -> ValueStream:
         """Add the layer's output to x_t."""
         return state._replace(x=state.x + y)
 
-    def close(self, state: Stream) -> Tensor:
+    def close(self, state: ValueStream) -> Tensor:
         """Return x_L."""
         return state.x
 
@@ -125,7 +125,7 @@ class ValueResidual(FirstValues):
         mixed = {t: self.weights.get(str(t), fixed) for t in self.mixed}
         return {"V_1, own": in_rows(mixed.get(t, alone) for t in self.attending)}
 
-    def values(self, t: int, state: Stream, v: Tensor | None) -> tuple[Tensor | None, Stream]:
+    def values(self, t: int, state: ValueStream, v: Tensor | None) -> tuple[Tensor | None, ValueStream]:
         """Keep V_1; mix it into later ones."""
         if state.first is None:
             return v, state._replace(first=v)
@@ -169,7 +169,7 @@ class SVFormer(FirstValues):
         """The weights of V_1 and of its own values in each attention layer: one of them alone."""
         return {"V_1, own": torch.tensor([(1.0, nan) if t in self.shared else (nan, 1.0) for t in self.attending])}
 
-    def values(self, t: int, state: Stream, v: Tensor | None) -> tuple[Tensor | None, Stream]:
+    def values(self, t: int, state: ValueStream, v: Tensor | None) -> tuple[Tensor | None, ValueStream]:
         """Keep V_1, and give it."""
         if state.first is None:
             return v, state._replace(first=v)

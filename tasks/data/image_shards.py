@@ -50,7 +50,7 @@ class ImageShard:
     state: str
 
 
-class Place(NamedTuple):
+class ImagePlace(NamedTuple):
     """Where an image lies in its shard, in bytes, and its class."""
 
     start: int
@@ -65,7 +65,7 @@ class ShardImages:
     Attributes:
         folder: Where the shards are.
         shards: These.
-        places: Of all images: `shard`, its number, and the parts of a `Place`, [images] each.
+        places: Of all images: `shard`, its number, and the parts of a `ImagePlace`, [images] each.
     """
 
     folder: Path
@@ -77,7 +77,7 @@ class ShardImages:
 
     def __getitem__(self, index: int) -> tuple[Image.Image, int]:
         """Raises OSError, with the shard's name, where the image cannot be read, or the shard is another by now."""
-        shard, start, size, label = (int(self.places[name][index]) for name in ("shard", *Place._fields))
+        shard, start, size, label = (int(self.places[name][index]) for name in ("shard", *ImagePlace._fields))
         path = self.folder / self.shards[shard].name
         try:
             return Image.open(io.BytesIO(_bytes(path, self.shards[shard], start, size))).convert("RGB"), label
@@ -97,9 +97,11 @@ def shard_source(folder: Path, splits: tuple[str, ...], classes: int) -> ImageSo
     def make() -> Arrays:
         with status_if_slow(f"looking up the images of {len(found):,} shards ..."):
             places = [_places(folder, shard, classes) for shard in found]
-        columns = np.array([place for own in places for place in own], dtype=np.int64).reshape(-1, len(Place._fields))
+        columns = np.array([place for own in places for place in own], dtype=np.int64).reshape(
+            -1, len(ImagePlace._fields)
+        )
         numbers = np.repeat(np.arange(len(found)), [len(own) for own in places])
-        return {"shard": numbers, **dict(zip(Place._fields, np.ascontiguousarray(columns.T), strict=True))}
+        return {"shard": numbers, **dict(zip(ImagePlace._fields, np.ascontiguousarray(columns.T), strict=True))}
 
     places = cached_arrays(f"shards/{digest}.safetensors", make)
     return ImageSource(ShardImages(folder, found, places), {str(label): label for label in range(classes)}, found)
@@ -156,7 +158,7 @@ def _bytes(path: Path, shard: ImageShard, start: int, size: int) -> bytes:
     return found
 
 
-def _places(folder: Path, shard: ImageShard, classes: int) -> list[Place]:
+def _places(folder: Path, shard: ImageShard, classes: int) -> list[ImagePlace]:
     """Where the images of a shard lie, in their order. Raises UserError where it is not as listed."""
     path = folder / shard.name
     try:
@@ -181,7 +183,7 @@ def _places(folder: Path, shard: ImageShard, classes: int) -> list[Place]:
     return found
 
 
-def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[Place]:
+def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[ImagePlace]:
     """Each example's image and class: files of one name that stand next to each other, in whatever order."""
     for _, files in groupby(_named_files(tar, path), key=lambda file: file[0]):
         by_ending: dict[str, tarfile.TarInfo] = {}
@@ -196,7 +198,7 @@ def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[Place]
             by_ending[ending] = member
         image = next((by_ending[ending] for ending in IMAGES if ending in by_ending), None)
         if image is not None and "cls" in by_ending:
-            yield Place(image.offset_data, image.size, _label(tar, by_ending["cls"], path, classes))
+            yield ImagePlace(image.offset_data, image.size, _label(tar, by_ending["cls"], path, classes))
 
 
 def _named_files(tar: tarfile.TarFile, path: Path) -> Iterator[tuple[str, str, tarfile.TarInfo]]:

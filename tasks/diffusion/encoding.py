@@ -31,7 +31,7 @@ _REFERENCES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class LatentSummary:
     """What `encode` wrote.
 
     Attributes:
@@ -47,7 +47,7 @@ class Encoded:
     shape: tuple[int, int, int]
 
 
-def encode(images: Path, folder: Path, vae: str, size: int) -> Encoded:
+def encode(images: Path, folder: Path, vae: str, size: int) -> LatentSummary:
     """Write the training images of a data set as latents, each with its mirror image's. What is there stays.
 
     Raises:
@@ -69,7 +69,7 @@ def encode(images: Path, folder: Path, vae: str, size: int) -> Encoded:
     if not (folder / REFERENCE).exists():
         _write_reference(read.images, folder / REFERENCE, size)
     first = np.load(folder / FEATURES / "0.npy")
-    return Encoded(str(folder), len(read.images), len(read.classes), first.shape[1:])
+    return LatentSummary(str(folder), len(read.images), len(read.classes), first.shape[1:])
 
 
 def _check_size(model: Any, size: int) -> None:

@@ -33,7 +33,7 @@ class Roll:
     final: Tensor
 
 
-class Replay:
+class ReplayBuffer:
     """A ring of states for each environment; an episode of T actions is T + 1 of them.
 
     Each state knows how many of its episode follow it. Goals are drawn among these, so they are never of another

@@ -15,7 +15,7 @@ from tasks.data.splits import derived_seed
 from tasks.goal_rl.contrastive import Learner, Transitions, updates
 from tasks.goal_rl.episodes import Collector, deterministic, evaluate, exploring
 from tasks.goal_rl.recipe import GoalRecipe
-from tasks.goal_rl.replay import Replay
+from tasks.goal_rl.replay import ReplayBuffer
 from tasks.goal_rl.vectors import Environments
 from tasks.training.loop import Training
 
@@ -80,7 +80,7 @@ class GoalTraining(Training):
         self.reports = frozenset(learned * recipe.updates for learned in recipe.report_rounds())
         self.learner = Learner(agent, worlds.sizes.action, recipe)
         size = (recipe.environments, recipe.capacity), (worlds.sizes.state, worlds.sizes.action)
-        self.replay = Replay(*size, worlds.goal, recipe.discount, device)
+        self.replay = ReplayBuffer(*size, worlds.goal, recipe.discount, device)
         self.collector = Collector(worlds.learned, seed)
         self.generator = Generator(device).manual_seed(derived_seed(seed, "draws"))
         self.round = 0

@@ -22,7 +22,7 @@ from tasks.language.corpus import Corpus
 from tasks.language.encoded import BLOCK
 from tasks.language.rows import Layout
 from tasks.language.shards import TextShard, read
-from tasks.language.stream import Position, Stream, prefetch
+from tasks.language.stream import Position, TokenStream, prefetch
 from tasks.language.tokenizer import Tokenizer, Tokens
 from tasks.recipes.recipe import Recipe
 
@@ -95,19 +95,19 @@ class LanguageSplits(Splits):
 
         Of several processes each has a stream of its own documents.
         """
-        stream = Stream(self.corpus.train, self.tokenizer, self.layout, self.context, seed, share)
+        stream = TokenStream(self.corpus.train, self.tokenizer, self.layout, self.context, seed, share)
         batches = self._batches(stream, Position(*start), recipe.micro_batch // share.of)
         for (inputs, targets), position in prefetch(batches, _PREFETCHED):
             yield (inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)), tuple(position)
 
     def once(self, size: int) -> Iterator[Batch]:
         """Every row to train on once, in batches of at most `size` rows."""
-        stream = Stream(self.corpus.train, self.tokenizer, self.layout, self.context, seed=0)
+        stream = TokenStream(self.corpus.train, self.tokenizer, self.layout, self.context, seed=0)
         rows = (row for row, position in takewhile(lambda item: item[1].epoch == 0, stream.rows(Position())))
         while batch := list(islice(rows, size)):
             yield _shifted(np.stack(batch))
 
-    def _batches(self, stream: Stream, start: Position, size: int) -> Iterator[tuple[Batch, Position]]:
+    def _batches(self, stream: TokenStream, start: Position, size: int) -> Iterator[tuple[Batch, Position]]:
         rows = stream.rows(start)
         while True:
             batch = list(islice(rows, size))

@@ -37,7 +37,7 @@ class Block(NamedTuple):
     end: int
 
 
-class Encoded(NamedTuple):
+class ShardTokens(NamedTuple):
     """All documents of a shard.
 
     Attributes:
@@ -75,7 +75,7 @@ def _kept(shard: TextShard, start: int, share: RankInfo, tokenizer: Tokenizer) -
 
 
 @lru_cache(maxsize=8)
-def encoded(shard: TextShard, tokenizer: Tokenizer) -> Encoded:
+def encoded(shard: TextShard, tokenizer: Tokenizer) -> ShardTokens:
     """All documents of a shard that is in memory, from the cache or made for it."""
     texts = [text for _, text in read(shard)]
     made_by = f"{_RULE} {tokenizers.__version__} {tokenizer.fingerprint}"
@@ -92,4 +92,4 @@ def encoded(shard: TextShard, tokenizer: Tokenizer) -> Encoded:
         tokens = np.concatenate([np.empty(0, dtype=np.int32), *found])
         return {"tokens": tokens, "ends": ends, "unread": np.array([text is None for text in texts], dtype=np.bool_)}
 
-    return Encoded(**cached_arrays(f"tokens/{digest.hexdigest()}.safetensors", make))
+    return ShardTokens(**cached_arrays(f"tokens/{digest.hexdigest()}.safetensors", make))

@@ -43,7 +43,7 @@ class Position(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stream:
+class TokenStream:
     """Rows of shuffled documents.
 
     Attributes:

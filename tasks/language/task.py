@@ -126,7 +126,7 @@ class LanguageTask(TextTask):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DataReference:
     """What `--data` says: a folder, or OWNER/NAME[:SUBSET] on the hub, and which tokenizer.
 
     Attributes:
@@ -138,7 +138,7 @@ class Place:
     tokenizer: str | None
 
     @classmethod
-    def parse(cls, data: Path | None) -> "Place":
+    def parse(cls, data: Path | None) -> "DataReference":
         """Read "PLACE", "PLACE,tokenizer=TOKENIZER" or "tokenizer=TOKENIZER"."""
         text, found, tokenizer = f",{data or ''}".rpartition(",tokenizer=")
         if not found:
@@ -164,7 +164,7 @@ class CorpusText(TextTask):
         model on the hub, or "trained": byte-pair encoding of the task's words, trained on the corpus. A folder's
         own tokenizer.json comes before the task's default.
         """
-        place = Place.parse(self.data)
+        place = DataReference.parse(self.data)
         folder = Path(place.text) if place.text and Path(place.text).exists() else None
         if folder is not None and not folder.is_dir():
             raise UserError(

@@ -27,7 +27,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ChangeCosts:
     """What changes of a network cost.
 
     Attributes:

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice, product
 from math import gcd, prod
 
-from nas.budget.implicit.block_costs import Costs, Measured, Table, plus
+from nas.budget.implicit.block_costs import ChangeCosts, Costs, Table, plus
 from nas.budget.implicit.knapsack import Cost
 from search_spaces.architecture.block_segments import runs_of
 from search_spaces.spaces.space import LISTED, Point, SearchSpace
@@ -209,7 +209,7 @@ class _Layout:
         first = self.space.candidate(place).architecture
         if refusal(first) is not None:  # what no axis changes cannot be wired
             return None
-        measured = Measured(costs, first, costs(first), self.tables)
+        measured = ChangeCosts(costs, first, costs(first), self.tables)
         topologies = [
             Part((axis,), {(text,): measured.topology(self.space, place, axis, text) for text in way.topologies})
             for axis, way in zip(runs, assigned, strict=bool(runs))
@@ -262,7 +262,7 @@ class _Layout:
         return True
 
     def _cost(
-        self, measured: "Measured", axes: tuple[str, ...], blocks: range, values: tuple[int, ...],
+        self, measured: "ChangeCosts", axes: tuple[str, ...], blocks: range, values: tuple[int, ...],
         way_of: Mapping[int, Way],
     ) -> Cost:  # fmt: skip
         """What the blocks of a part cost more than in the first network."""

@@ -26,7 +26,7 @@ _TOPOLOGIES = ("resnet", "grn-v1")
 _SMALL = 1e-12
 
 
-class LowRank(nn.Module):
+class LowRankNetwork(nn.Module):
     """x -> V U x with U [rank, D] and V [D, rank]."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ def curve(topology: str, affine: bool, rate: float, seed: int, layers: int = _LA
 
 
 def _network(topology: str, number: int) -> Stack:
-    layers = [LowRank() for _ in range(number)]
+    layers = [LowRankNetwork() for _ in range(number)]
     wiring = Wiring(tuple(layer.site for layer in layers), _FEATURES, 0)
     return Stack(layers, wire(*load(topology), wiring), nn.Identity())
 

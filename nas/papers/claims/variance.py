@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nas.papers.claims import Claim, Experiment, Values
-from search_spaces.topologies.rmt import Load, Store
+from search_spaces.topologies.rmt import Load, MatrixStore
 
 _WIDTH, _HIDDEN, _RANK, _LENGTH, _KEYS = 1024, 4096, 16, 64, 64
 _DRAWS, _POSITIONS, _TOKENS = 250, 4, 256
@@ -90,7 +90,7 @@ def _linear(inputs: int, outputs: int) -> nn.Linear:
 
 
 def _store() -> nn.Module:
-    return Store(_RANK, _KEYS)
+    return MatrixStore(_RANK, _KEYS)
 
 
 def _load(ports: int) -> Move:

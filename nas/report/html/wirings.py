@@ -35,7 +35,7 @@ DIGITS = 4
 
 
 @dataclass(frozen=True)
-class Wiring:
+class NetworkWiring:
     """One stack of a trained network.
 
     Attributes:
@@ -66,7 +66,7 @@ class Wirings:
         errors: Why networks could not be measured, one of each reason.
     """
 
-    shown: tuple[Wiring, ...]
+    shown: tuple[NetworkWiring, ...]
     notes: tuple[str, ...]
     errors: tuple[UserError, ...] = ()
 
@@ -126,11 +126,11 @@ def _why_not_kept(storage: str) -> str:
     return "no network is kept; `nas search --keep all` keeps every one, and `nas evaluate` its own"
 
 
-def _measured(chosen: Sequence[_Kept]) -> tuple[list[Wiring], dict[str, tuple[UserError, list[str]]]]:
+def _measured(chosen: Sequence[_Kept]) -> tuple[list[NetworkWiring], dict[str, tuple[UserError, list[str]]]]:
     """The wirings of networks; and each reason why some cannot be measured, with its error and their names."""
     from nas.evaluation.job import fresh_task
 
-    shown, failures = list[Wiring](), dict[str, tuple[UserError, list[str]]]()
+    shown, failures = list[NetworkWiring](), dict[str, tuple[UserError, list[str]]]()
     load = cache(fresh_task)  # they are of one task: its data is read once
     with Progress("networks measured", len(chosen)) as progress:
         for each in chosen:
@@ -157,11 +157,11 @@ def _look_at(kept: _Kept, load: Any) -> "WiringReport":
     return trained(origin.task, origin.folder, origin.preset, settings, "", 0)
 
 
-def _wirings(kept: _Kept, shown: "WiringReport") -> Iterator[Wiring]:
+def _wirings(kept: _Kept, shown: "WiringReport") -> Iterator[NetworkWiring]:
     for stack in shown.stacks:
         of = f", {stack.name}" if stack.name else ""
         whole = "" if stack.influence.fixed else "; weights that depend on the input are differentiated too"
-        yield Wiring(
+        yield NetworkWiring(
             topology=topology_of(kept.one),
             title=f"{_name(kept.one)}, seed {kept.row.seed}{of}",
             says=f"{shown.title}{whole}",

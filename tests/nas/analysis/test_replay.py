@@ -13,14 +13,14 @@ import nas
 from expect import raises
 from grouped import grouped
 from nas.cli.listing import everything
-from nas.cli.options import Kind
+from nas.cli.options import ListKind
 from nas.environment.seeds import next_seed
 from nas.report.study import Study
 from nas.store.store import Store
 from results.records.row import Costs, Row
 from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.spaces.enumerated import first_of
-from search_spaces.support.errors import Kind as Mistake
+from search_spaces.support.errors import Kind
 from toy_rows import LITTLE
 from toy_tables import recorded, trained, written
 
@@ -157,7 +157,7 @@ def test_budget_bounds_recorded_costs(replayed: Replayed) -> None:
     assert 0 < len(inside) < 12
 
 
-MISTAKES: list[tuple[dict[str, Any], Mistake, dict[str, Any]]] = [
+MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"space": "joint"}, "conflict", {"option": "--space", "task": "replay:toys"}),
     ({"arch": "depth=2"}, "conflict", {"option": "--arch", "task": "replay:toys"}),
     ({"axis": "depth=1,2"}, "conflict", {"option": "--axis", "task": "replay:toys"}),
@@ -182,7 +182,7 @@ def test_invalid_recorded_recipe_and_unknown_table_are_refused(replayed: Replaye
         replayed([replace(trained(LITTLE, 0), recipe={"a b": 1})])
     with raises("unknown-name", value="stdlib-topologies", nearest="stdlib-lm-topologies"):
         nas.search("replay:stdlib-topologies")
-    assert "replay:NAME" in dict(everything(Kind.TASKS)[Kind.TASKS])
+    assert "replay:NAME" in dict(everything(ListKind.TASKS)[ListKind.TASKS])
 
 
 def test_other_table_content_is_another_evaluation(tmp_path: Path) -> None:

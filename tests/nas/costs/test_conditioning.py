@@ -12,7 +12,7 @@ from expect import raises
 from grouped import grouped
 from nas.budget.objectives import measures_for, resolve
 from nas.costs import conditioning
-from nas.costs.conditioning import Layer, condition, measure
+from nas.costs.conditioning import AttentionLayer, condition, measure
 from nas.evaluation.evaluate import evaluate
 from nas.evaluation.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
@@ -25,7 +25,9 @@ from search_spaces.models.vit import build_vit
 SHAPES = [(3, 4, 8, 10), (1, 4, 8, 16), (2, 3, 9, 7)]  # heads, head dim, tokens, width
 
 
-def layer(heads: int, head_dim: int, tokens: int, width: int, input_mode: str = "shared", seed: int = 0) -> Layer:
+def layer(
+    heads: int, head_dim: int, tokens: int, width: int, input_mode: str = "shared", seed: int = 0
+) -> AttentionLayer:
     torch.manual_seed(seed)
     attend = SoftmaxAttention(causal=False)
     module = Attention(width, heads, head_dim, attend, Norm("layer", 1e-6), input_mode, bias=True)
@@ -33,7 +35,7 @@ def layer(heads: int, head_dim: int, tokens: int, width: int, input_mode: str = 
         for parameter in module.parameters():
             parameter.copy_(torch.randn_like(parameter) / math.sqrt(width))
     ports = 1 if input_mode == "shared" else 3
-    return Layer(module, tuple(torch.randn(ports, 1, tokens, width).double()))
+    return AttentionLayer(module, tuple(torch.randn(ports, 1, tokens, width).double()))
 
 
 def written_out(x: Tensor, parts: list[Tensor], biases: list[Tensor], p: Tensor, heads: int) -> Tensor:
@@ -47,14 +49,14 @@ def written_out(x: Tensor, parts: list[Tensor], biases: list[Tensor], p: Tensor,
     return (torch.cat(out, dim=1) @ p.T).flatten()
 
 
-def pieces(of: Layer) -> tuple[Tensor, list[Tensor], list[Tensor], Tensor]:
+def pieces(of: AttentionLayer) -> tuple[Tensor, list[Tensor], list[Tensor], Tensor]:
     """Normed inputs, the three matrices, their biases, and the output's matrix."""
     project, out = of.module.project, of.module.out
     weights, biases = project.qkv.weight.detach(), project.qkv.bias.detach()
     return project.norm(of.inputs[0][0]).detach(), [*weights.chunk(3)], [*biases.chunk(3)], out.weight.detach()
 
 
-def gram(of: Layer, heads: int) -> Tensor:
+def gram(of: AttentionLayer, heads: int) -> Tensor:
     """J J' by its formula: sums over heads of what outputs, values, queries and keys add."""
     x, (wq, wk, wv), (bq, _, bv), p = pieces(of)
     (tokens, width), size = x.shape, len(wq) // heads
@@ -88,7 +90,7 @@ def test_the_condition_number_is_that_of_the_explicit_jacobian() -> None:
                 assert jacobian.number == pytest.approx((values[0] / values[jacobian.rank - 1]).item(), rel=1e-6)
 
 
-def singular_values(of: Layer, heads: int) -> Tensor:
+def singular_values(of: AttentionLayer, heads: int) -> Tensor:
     """Those of the Jacobian written out."""
     x, parts, biases, p = pieces(of)
     jacobians = torch.autograd.functional.jacobian(

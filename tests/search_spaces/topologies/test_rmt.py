@@ -17,13 +17,13 @@ from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.build import wire, wire_count
 from search_spaces.topologies.registry import load, refusal
-from search_spaces.topologies.rmt import RMT, Load, Store
+from search_spaces.topologies.rmt import RMT, Load, MatrixStore
 
 Build = Callable[..., Stack]
 KEYS, VALUES = 6, 4
 
 
-def stored(store: Store, y: Tensor) -> Tensor:
+def stored(store: MatrixStore, y: Tensor) -> Tensor:
     """sum_h w^(h) (outer) y^(h): the paper's matrix, [..., D_k, D_v]."""
     vectors = y.reshape(*y.shape[:-1], -1, VALUES)
     return sum(torch.einsum("k,...v->...kv", store.keys.weight[:, h], vectors[..., h, :]) for h in range(store.rank))

@@ -7,7 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from grouped import grouped
-from tasks.goal_rl.replay import Replay, Roll, truncated_geometric
+from tasks.goal_rl.replay import ReplayBuffer, Roll, truncated_geometric
 
 
 class Past:
@@ -35,8 +35,8 @@ class Past:
         return Roll(*(torch.stack(row) for row in stacked), torch.cat(final))
 
 
-def replay(environments: int, capacity: int, discount: float = 0.9) -> Replay:
-    return Replay((environments, capacity), (3, 1), slice(0, 3), discount, torch.device("cpu"))
+def replay(environments: int, capacity: int, discount: float = 0.9) -> ReplayBuffer:
+    return ReplayBuffer((environments, capacity), (3, 1), slice(0, 3), discount, torch.device("cpu"))
 
 
 def test_a_goal_is_a_later_state_of_the_same_episode() -> None:

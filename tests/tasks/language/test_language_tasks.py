@@ -19,7 +19,7 @@ from tasks.language.presets import LanguageRecipe
 from tasks.language.published import C4LM
 from tasks.language.rows import IGNORED
 from tasks.language.stdlib_lm import StdlibLM
-from tasks.language.task import LanguageTask, Place
+from tasks.language.task import LanguageTask, DataReference
 from tasks.registry import TASKS
 from tasks.run import Run
 from tasks.training.contract import check_task
@@ -91,14 +91,14 @@ def test_recomputed_layers_give_the_same_gradients() -> None:
 
 def test_data_names_a_place_and_a_tokenizer() -> None:
     places = {
-        None: Place(None, None),
-        "corpus": Place("corpus", None),
-        "a,b/corpus": Place("a,b/corpus", None),
-        "corpus,tokenizer=gpt2": Place("corpus", "gpt2"),
-        "tokenizer=some/tokenizer.json": Place(None, "some/tokenizer.json"),
-        "owner/name:subset,tokenizer=trained": Place("owner/name:subset", "trained"),
+        None: DataReference(None, None),
+        "corpus": DataReference("corpus", None),
+        "a,b/corpus": DataReference("a,b/corpus", None),
+        "corpus,tokenizer=gpt2": DataReference("corpus", "gpt2"),
+        "tokenizer=some/tokenizer.json": DataReference(None, "some/tokenizer.json"),
+        "owner/name:subset,tokenizer=trained": DataReference("owner/name:subset", "trained"),
     }
-    assert {data: Place.parse(Path(data) if data else None) for data in places} == places
+    assert {data: DataReference.parse(Path(data) if data else None) for data in places} == places
 
 
 def test_stdlib_lm_takes_no_data() -> None:

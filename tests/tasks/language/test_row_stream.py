@@ -9,7 +9,7 @@ from search_spaces.support.errors import UserError
 from tasks.language import encoded
 from tasks.language.rows import IGNORED, Layout, Packed, Padded
 from tasks.language.shards import MemoryShard
-from tasks.language.stream import Position, Stream, prefetch
+from tasks.language.stream import Position, TokenStream, prefetch
 from tasks.language.tokenizer import Tokenizer
 
 TEXTS = [f"text {number} " + "word " * (number % 5) for number in range(37)]
@@ -21,8 +21,8 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoded, "BLOCK", 4)
 
 
-def make(tokenizer: Tokenizer, layout: Layout, seed: int = 0) -> Stream:
-    return Stream(SHARDS, tokenizer, layout, 8, seed)
+def make(tokenizer: Tokenizer, layout: Layout, seed: int = 0) -> TokenStream:
+    return TokenStream(SHARDS, tokenizer, layout, 8, seed)
 
 
 @pytest.mark.parametrize("layout", [Packed(), Padded()], ids=str)
@@ -53,7 +53,7 @@ def test_another_seed_is_another_order(tokenizer: Tokenizer) -> None:
 
 
 def test_refuses_shards_without_text(tokenizer: Tokenizer) -> None:
-    empty = Stream((MemoryShard(("", "")),), tokenizer, Packed(), 8, 0)
+    empty = TokenStream((MemoryShard(("", "")),), tokenizer, Packed(), 8, 0)
     with raises("missing-data", option="--data", shards=("memory",)):
         next(empty.rows(Position()))
 
@@ -61,7 +61,7 @@ def test_refuses_shards_without_text(tokenizer: Tokenizer) -> None:
 @pytest.mark.filterwarnings("ignore:memory:UserWarning")
 def test_unreadable_documents_are_counted_once_an_epoch(tokenizer: Tokenizer) -> None:
     texts: tuple[object, ...] = (*TEXTS[:3], None, *TEXTS[3:9], None, *TEXTS[9:])
-    broken = Stream((MemoryShard(texts),), tokenizer, Padded(), 8, 0)  # type: ignore[arg-type]
+    broken = TokenStream((MemoryShard(texts),), tokenizer, Padded(), 8, 0)  # type: ignore[arg-type]
     with warns("skipped", shard="memory", line=4):
         whole = list(itertools.islice(broken.rows(Position()), 3 * 37))
     assert [position.skipped for _, position in whole[36::37]] == [2, 4, 6]

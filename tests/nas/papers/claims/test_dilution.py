@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nas.papers.claims import dilution
-from nas.papers.claims.dilution import Dilution, LowRank, Start, decades
+from nas.papers.claims.dilution import Dilution, LowRankNetwork, Start, decades
 from tasks.vision.digits import DigitsViT
 
 
@@ -31,7 +31,7 @@ def test_network_of_figure_1_takes_the_steps_of_its_gradients(
     torch.manual_seed(0)
     matrix = torch.randn(100, 100) if affine else torch.eye(100)
     offset = torch.randn(100) if affine else torch.zeros(100)
-    layers = [[each.weight.detach() for each in LowRank().maps] for _ in range(10)]
+    layers = [[each.weight.detach() for each in LowRankNetwork().maps] for _ in range(10)]
     assert [[list(each.shape) for each in layer] for layer in layers] == [[[3, 100], [100, 3]]] * 10
     weights, losses = [torch.ones(t) for t in range(1, 12)], []
     for _ in range(25):
