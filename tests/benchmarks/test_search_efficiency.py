@@ -56,6 +56,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(search_efficiency.PEERS, "reject", quick_reject)
 
 
+@pytest.mark.outside
 def test_quick_run_prints_one_json_object(
     tiny: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -45,6 +45,7 @@ def _in_a_folder_with_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     Store(STORE, make=True).add(a_row(), "s")
 
 
+@pytest.mark.outside
 def test_a_full_disk_is_reported_in_one_line() -> None:
     for form in ("table", "csv"):
         done = nas("results", "--format", form, out=Path("/dev/full"))
@@ -103,6 +104,7 @@ def test_unwritable_output_is_refused_before_the_training(command: Command) -> N
     assert not list(Path("folder").iterdir())
 
 
+@pytest.mark.outside
 def test_a_plugin_that_ends_the_program_is_named() -> None:
     Path("exits.py").write_text(EXITS.format(folder=str(TOYS.parent)))
     for name in ("AtMaking", "AtPreparing"):

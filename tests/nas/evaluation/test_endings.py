@@ -12,6 +12,7 @@ from nas.cli.command import command as command_of
 from own_process import in_own_process
 
 
+@pytest.mark.outside
 def test_a_thread_that_waits_forever_does_not_delay_the_end(tmp_path: Path) -> None:
     program = (
         "import atexit\nfrom nas.workers.orphan_threads import LEFT_BEHIND\n"

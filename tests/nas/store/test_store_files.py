@@ -59,6 +59,7 @@ QUESTIONS = [
 ]
 
 
+@pytest.mark.outside
 def test_read_only_store_in_a_read_only_folder_answers(
     search: Search,
     asked: dict[str, Any],
@@ -86,6 +87,7 @@ def test_read_only_store_in_a_read_only_folder_answers(
     assert (tmp_path / "store" / "studies.db").read_bytes() == content
 
 
+@pytest.mark.outside
 def test_search_in_a_read_only_folder_is_refused(
     search: Search, asked: dict[str, Any], tmp_path: Path, freeze: Callable[[Path], None]
 ) -> None:

@@ -72,6 +72,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     return replaced
 
 
+@pytest.mark.outside
 def test_task_may_load_its_data_by_further_processes() -> None:
     with LocalProcesses(1) as processes:  # a real one
         processes.submit(replace(JOB, task=f"{TOYS}:Loading"))

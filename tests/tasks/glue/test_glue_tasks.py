@@ -48,6 +48,7 @@ def whole() -> Fitted:
     return TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0))
 
 
+@pytest.mark.outside
 def test_given_weights_replace_the_pretraining() -> None:
     assert whole().steps == 4 + 2 * 2
     assert "pretraining_loss" in whole().measures

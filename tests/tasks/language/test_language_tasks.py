@@ -19,7 +19,7 @@ from tasks.language.presets import LanguageRecipe
 from tasks.language.published import C4LM
 from tasks.language.rows import IGNORED
 from tasks.language.stdlib_lm import StdlibLM
-from tasks.language.task import LanguageTask, DataReference
+from tasks.language.task import DataReference, LanguageTask
 from tasks.registry import TASKS
 from tasks.run import Run
 from tasks.training.contract import check_task

@@ -219,6 +219,7 @@ def test_command_and_function_ask_for_the_same_wirings(
     assert [(tmp_path / name).read_text() for name in ("typed.html", "called.html")] == ["a page"] * 2
 
 
+@pytest.mark.outside
 def test_report_without_wirings_loads_no_torch(wired: Study, tmp_path: Path) -> None:
     program = (
         "import sys, types; from nas.cli.main import main\n"
