@@ -23,8 +23,8 @@ from botorch.utils.multi_objective.pareto import is_non_dominated
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from nas.samplers import Proposer, SearchState
 from nas.samplers.encoding import Coordinates
+from nas.samplers.proposer import Proposer, SearchState
 from results.stats.gaussian_process import Array, Indices
 
 START, POOL = 8, 500

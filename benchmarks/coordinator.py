@@ -28,7 +28,7 @@ from nas.engine.plan import SearchPlan
 from nas.engine.request import SearchRequest, build_request
 from nas.engine.scheduler import Scheduler
 from nas.evaluation.job import EvaluationJob, blank_row
-from nas.samplers import BudgetSampler
+from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.registry import DEFAULT
 from nas.store.leases import leases_in
 from nas.store.optuna_study import open_storage, open_study
@@ -108,10 +108,10 @@ def ours(url: str, size: int, trials: int, search: SearchRequest) -> float:
     store = Store(url, make=True)
     sampler = BudgetSampler(search.members, search.config.sampler)
     study = resumed(url, search, sampler)
-    with leases_in(store) as claims:
-        scheduler = Scheduler(store, "s", claims, AtOnce(), [])
-        scheduler.run(SearchPlan(study, store, search.config, claims, sampler, size + 1))  # what is read once is read
-        plan = SearchPlan(study, store, search.config, claims, sampler, size + 1 + trials)
+    with leases_in(store) as leases:
+        scheduler = Scheduler(store, "s", leases, AtOnce(), [])
+        scheduler.run(SearchPlan(study, store, search.config, leases, sampler, size + 1))  # what is read once is read
+        plan = SearchPlan(study, store, search.config, leases, sampler, size + 1 + trials)
         began = time.process_time()
         scheduler.run(plan)
         return (time.process_time() - began) / trials * 1000

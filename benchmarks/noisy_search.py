@@ -30,8 +30,9 @@ from benchmarks.form import Figure, main
 from benchmarks.landscapes import LOSSES, Landscape, interacting, landscapes
 from benchmarks.search_efficiency import BUDGETS
 from nas.analysis.simulation import Outcome, simulate
-from nas.samplers import BudgetSampler, SearchState
+from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.encoding import Coordinates
+from nas.samplers.proposer import SearchState
 from nas.samplers.registry import DEFAULT
 from nas.samplers.surrogate import Surrogate
 from results.records import table

@@ -29,7 +29,7 @@ from benchmarks.form import Figure, main
 from benchmarks.landscapes import LOSSES, Landscape, landscapes
 from benchmarks.per_block import LargeLandscape
 from nas.analysis.simulation import Outcome, simulate
-from nas.samplers import BudgetSampler
+from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.registry import DEFAULT
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.axis_names import option_of

@@ -76,7 +76,7 @@ _HOMES = {
 }
 
 
-_lazily = lazily(__name__, _HOMES)
+_lazily, _ = lazily(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:

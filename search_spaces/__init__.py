@@ -71,8 +71,4 @@ _HOMES = {
     "total": "search_spaces.topologies.base",
 }
 
-__getattr__ = lazily(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__getattr__, __dir__ = lazily(__name__, _HOMES)

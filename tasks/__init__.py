@@ -75,8 +75,4 @@ _HOMES = {
     "train": "tasks.training.loop",
 }
 
-__getattr__ = lazily(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -45,7 +45,7 @@ REPORTS = (0.1, 0.25, 0.5)
 
 _DRAWN = 500  # members of a large space, of which those spread by cost are taken
 
-Observations = Mapping[Architecture, Sequence[Row]]
+RowsByArchitecture = Mapping[Architecture, Sequence[Row]]
 """Architecture -> the complete Rows of its seeds, in the order of seeds, which are the same of all."""
 
 
@@ -185,7 +185,7 @@ def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[R
     return Audit(title, tuple(records), tuple(resolutions), tuple(rows))
 
 
-def readings_of(rows: Sequence[Row]) -> Observations:
+def readings_of(rows: Sequence[Row]) -> RowsByArchitecture:
     """Architectures with the complete Rows of the same seeds: of the first seeds so many that most Rows are used.
 
     They are LEAST_SEEDS at least, where there are so many.
@@ -195,7 +195,7 @@ def readings_of(rows: Sequence[Row]) -> Observations:
         if row.status == "complete":
             complete.setdefault(row.architecture, {})[row.seed] = row
     seeds = sorted({row.seed for row in rows})
-    found: Observations = {}
+    found: RowsByArchitecture = {}
     for number in range(len(seeds), min(LEAST_SEEDS, len(seeds)) - 1, -1):
         first = seeds[:number]
         whole = {one: [own[seed] for seed in first] for one, own in complete.items() if own.keys() >= {*first}}
@@ -204,7 +204,7 @@ def readings_of(rows: Sequence[Row]) -> Observations:
     return found
 
 
-def of_metric(name: str, of_audit: Observations, others: Mapping[str, Observations]) -> dict[str, Any]:
+def of_metric(name: str, of_audit: RowsByArchitecture, others: Mapping[str, RowsByArchitecture]) -> dict[str, Any]:
     """All that is said of a metric, as a flat record, each number with its standard error (`_se`) beside it.
 
     `reliability` is that of one seed, `levels` how many of these architectures one seed tells apart. Standard
@@ -251,7 +251,7 @@ def resolutions_of(validation: Array, *test: Array, seconds: float | None) -> li
     return records
 
 
-def _splits(name: str, of_audit: Observations) -> tuple[Array, ...]:
+def _splits(name: str, of_audit: RowsByArchitecture) -> tuple[Array, ...]:
     """A metric on validation and, where every Row has it, on test: [A, S] each."""
     validation = _matrix(of_audit, lambda row: row.metrics[name])
     if all(name in row.test for own in of_audit.values() for row in own):
@@ -259,7 +259,7 @@ def _splits(name: str, of_audit: Observations) -> tuple[Array, ...]:
     return (validation,)
 
 
-def _matrix(of_audit: Observations, value: Callable[[Row], float]) -> Array:
+def _matrix(of_audit: RowsByArchitecture, value: Callable[[Row], float]) -> Array:
     return np.array([[value(row) for row in own] for own in of_audit.values()], dtype=float)
 
 

@@ -12,7 +12,7 @@ from optuna.trial import TrialState
 from nas.budget.bounds import Feasible
 from nas.budget.objectives import COUNTED
 from nas.environment.seeds import next_seed
-from nas.samplers import BudgetSampler, Exhausted
+from nas.samplers.budget_sampler import BudgetSampler, Exhausted
 from nas.store.optuna_study import ERRORS, confirm_from
 from results.records.row import Direction, Row
 from results.stats.tabular_benchmark import TabularBenchmark

@@ -29,7 +29,7 @@ def command(
     """
     own, shown = _parameters(door), _parameters(show)[1:]
 
-    resumes = "; the same command goes on from here" if {"preset", "storage"} <= {one.name for one in own} else ""
+    resume_hint = "; the same command goes on from here" if {"preset", "storage"} <= {one.name for one in own} else ""
 
     def run(context: typer.Context, **given: Any) -> None:
         file = given.pop(SAVE)
@@ -46,7 +46,7 @@ def command(
                 show(found, **{one.name: given[one.name] for one in shown})
         except KeyboardInterrupt as asked:
             number = asked.number if isinstance(asked, Terminated) else SIGINT
-            print(f"nas: ended by {number.name}{resumes}.", file=sys.stderr)
+            print(f"nas: ended by {number.name}{resume_hint}.", file=sys.stderr)
             raise typer.Exit(128 + number) from None
 
     each = {one.name: one for one in own}

@@ -10,10 +10,10 @@ from optuna.trial import FrozenTrial, TrialState
 
 from nas.budget.bounds import parse_budget
 from nas.budget.objectives import PROFILED, measures_for
-from nas.engine.scheduler import WAIT, Later, Plan
+from nas.engine.scheduler import WAIT, Plan, Wait
 from nas.environment.seeds import next_seed
 from nas.evaluation.job import EvaluationJob, task_of
-from nas.samplers import BudgetSampler
+from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.history import params_of
 from nas.samplers.rungs import NONE_HELD, EarlyStopping, Rungs
 from nas.store.leases import Leases
@@ -69,7 +69,7 @@ class SearchPlan(Plan):
         study: optuna.Study,
         store: Store,
         config: SearchConfig,
-        claims: Leases,
+        leases: Leases,
         sampler: BudgetSampler,
         trials: int,
         confirms: int = 0,
@@ -79,7 +79,7 @@ class SearchPlan(Plan):
         traces: Path | None = None,
     ) -> None:
         self.study, self.store, self.config, self.sampler = study, store, config, sampler
-        self.claims, self.trials, self.confirms = claims, trials, confirms
+        self.leases, self.trials, self.confirms = leases, trials, confirms
         self.rungs, self.keep, self.threads, self.traces = rungs, keep, threads, traces
         self._stopping = EarlyStopping(study, rungs, config.objectives)
         self._begun: set[int] = set()  # numbers of the trials that this coordinator has begun or taken over
@@ -89,7 +89,7 @@ class SearchPlan(Plan):
         self.resumes = bool(self._left_by_others())
         self._take_notes()
 
-    def next(self) -> EvaluationJob | Later | None:
+    def next(self) -> EvaluationJob | Wait | None:
         """A trial that another coordinator has left, or a new one while there is room for more."""
         with turn_at(self.study):
             left = self._left_by_others()
@@ -109,7 +109,7 @@ class SearchPlan(Plan):
         """Tell Optuna, and let go of the networks that are no longer wanted."""
         assert job.number is not None
         self._conclude(job.number, row)
-        self.claims.release(self._lease(job.number))
+        self.leases.release(self._lease(job.number))
         self._noted.add(job.number)
         self._take_note(row)
         self._look_again()
@@ -147,7 +147,7 @@ class SearchPlan(Plan):
         if held is None and not self._has_room():
             return None
         trial = new_trial(self.study, held)
-        self.claims.claim(self._lease(trial.number))
+        self.leases.claim(self._lease(trial.number))
         return trial
 
     def _next_held(self) -> FrozenTrial | None:
@@ -184,11 +184,11 @@ class SearchPlan(Plan):
     def _takes_over(self, trial: FrozenTrial) -> bool:
         """Whether a trial that somebody else began is now this coordinator's."""
         lease = self._lease(trial.number)
-        if not self.claims.claim(lease):
+        if not self.leases.claim(lease):
             return False
         if is_under_way(self.study, trial):
             return True
-        self.claims.release(lease)  # it was concluded, and its lease given back, since this turn began
+        self.leases.release(lease)  # it was concluded, and its lease given back, since this turn began
         return False
 
     def _left_by_others(self) -> list[FrozenTrial]:

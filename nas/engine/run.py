@@ -20,7 +20,7 @@ from nas.engine.timings import Timings
 from nas.environment.paths import slug
 from nas.evaluation.job import task_of
 from nas.request.text_checks import LogFormat
-from nas.samplers import BudgetSampler
+from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.proposer import Costs
 from nas.samplers.rungs import Rungs
 from nas.store.leases import leases_in
@@ -156,7 +156,7 @@ def run_search(
         closing(Store(storage, make=True)) as store,
         only_writer(storage, name),
         clear_storage_errors(storage),
-        leases_in(store) as claims,
+        leases_in(store) as leases,
         held_storage(storage) as searches,
     ):
         retry_on_disconnect(_refuse_evaluations)(store, name)
@@ -164,7 +164,7 @@ def run_search(
         study = retry_on_disconnect(open_study)(searches, name, config, sampler)
         traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None
         plan = retry_on_disconnect(SearchPlan)(
-            study, store, config, claims, sampler, trials, evidence.confirming, rungs, keep, resources.threads, traces
+            study, store, config, leases, sampler, trials, evidence.confirming, rungs, keep, resources.threads, traces
         )
         done, logs = retry_on_disconnect(_evaluated)(store, name), _logs_of(store, name, log)
         # Whether a process died of its evaluation is seen from outside, and not by coordinators that die one by one.
@@ -175,7 +175,7 @@ def run_search(
                 pool_of(resources, trials, apart=apart) as pool,
             ):
                 listeners = [shown.add, *logs]
-                Scheduler(store, name, claims, pool, listeners, keep != "none", until, shown.begin, spent).run(plan)
+                Scheduler(store, name, leases, pool, listeners, keep != "none", until, shown.begin, spent).run(plan)
         except OutOfTime:
             if _is_unfinished(plan, trials):
                 return

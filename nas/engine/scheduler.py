@@ -33,13 +33,13 @@ class OutOfTime(Exception):
     """What was wanted was not all done in time; what is stored stays, and the rest can be gone on with."""
 
 
-class Later(Enum):
+class Wait(Enum):
     """What a plan says that has nothing to begin, and may have while other coordinators are at what is left."""
 
-    WAIT = "later"
+    WAIT = "wait"
 
 
-WAIT: Final = Later.WAIT
+WAIT: Final = Wait.WAIT
 
 POLL_S = 2.0
 """Seconds after which it is asked again what other coordinators have left or found."""
@@ -52,7 +52,7 @@ class Plan(ABC):
     """
 
     @abstractmethod
-    def next(self) -> EvaluationJob | Later | None:
+    def next(self) -> EvaluationJob | Wait | None:
         """The next evaluation to begin; None where there is none before another one has ended, or none any more."""
 
     @abstractmethod
@@ -99,7 +99,7 @@ class Scheduler:
 
     store: Store
     study: str
-    claims: Leases
+    leases: Leases
     workers: Workers
     listeners: Sequence[Callable[[Row], None]]
     keep: bool = True
@@ -178,7 +178,7 @@ class Scheduler:
         It is asked what is known once nobody else can find it any more.
         """
         name = identity(job)
-        if not self.claims.claim(_evaluation(name)):
+        if not self.leases.claim(_evaluation(name)):
             return None
         found = self.store.known(name)
         network = self.store.network(name).absolute()  # as all folders that are told to other processes
@@ -209,7 +209,7 @@ class Scheduler:
         if first_process():
             self.store.clear(row)
         plan.ended(job, row)
-        self.claims.release(_evaluation(job.identity))
+        self.leases.release(_evaluation(job.identity))
         return row
 
 
@@ -266,12 +266,12 @@ def _rows_of(
     logs: Sequence[Callable[[Row], None]],
 ) -> list[Row]:
     plan = SequentialPlan(jobs)
-    with clear_errors(store.url), leases_in(store) as claims, pool_of(resources, len(jobs)) as pool:
+    with clear_errors(store.url), leases_in(store) as leases, pool_of(resources, len(jobs)) as pool:
         title, scores = f"{task.name}, preset {jobs[0].preset}", None
         if len(jobs) > 1:  # a single Row is printed by whoever asked for it
             changed = {name for job in jobs for name, _ in {*job.settings} ^ {*jobs[0].settings}}
             measured = task.metrics_for(recipe_of(task, jobs[0].preset, jobs[0].settings))
             scores = [*(f"recipe_{name}" for name in sorted(changed)), measured[0].name]
         with Evaluations(title, scores, (), len(jobs)) as shown:
-            Scheduler(store, study, claims, pool, [shown.add, *logs], on_begin=shown.begin).run(plan)
+            Scheduler(store, study, leases, pool, [shown.add, *logs], on_begin=shown.begin).run(plan)
     return [plan.rows[identity(job)] for job in jobs]

@@ -120,9 +120,8 @@ class Study:
         Raises:
             UserError: An unknown objective.
         """
-        from results.stats.architecture_summary import (
-            standings,  # SciPy's algebra, which takes a quarter of a second to import
-        )
+        # SciPy's algebra takes a quarter of a second to import.
+        from results.stats.architecture_summary import standings
 
         asked = self._asked(objectives)
         if not asked.keys() <= set(self.column_names):  # where all failed, no metric is a column

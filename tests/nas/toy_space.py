@@ -3,7 +3,7 @@
 import optuna
 
 from nas.budget.bounds import Feasible, feasible, parse_budget
-from nas.samplers import BudgetSampler
+from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.registry import SAMPLERS
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate, SearchSpace

@@ -103,7 +103,6 @@ def write_page(contents: Contents, path: Path, *, wirings: bool = False) -> None
     Raises:
         UserError: Nothing to report, a package that is missing, or a file that cannot be written.
     """
-    check_page(path)
     html = page_of(contents, wirings=wirings)
     try:
         atomic_write(path, html.encode("utf-8", "backslashreplace"))

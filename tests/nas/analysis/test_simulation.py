@@ -10,7 +10,7 @@ import pytest
 import nas
 from nas.analysis.simulation import Outcome, outcome_of, replay, simulate
 from nas.budget.bounds import Feasible
-from nas.samplers import BudgetSampler
+from nas.samplers.budget_sampler import BudgetSampler
 from results.records.row import Direction, Row
 from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.spaces.enumerated import enumerated_space

@@ -14,7 +14,7 @@ from nas.budget.bounds import Feasible
 from nas.cli.listing import everything
 from nas.cli.options import ListKind
 from nas.costs.count import Miscount, count, count_macs
-from nas.samplers import BudgetSampler
+from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.registry import SAMPLERS
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.catalog import joint, topology

@@ -11,7 +11,7 @@ from nas.engine.plan import SearchPlan
 from nas.engine.request import SearchRequest, build_request
 from nas.engine.scheduler import WAIT
 from nas.evaluation.job import EvaluationJob, blank_row
-from nas.samplers import BudgetSampler
+from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.rungs import Rungs
 from nas.store.leases import Leases, NoLeases
 from nas.store.optuna_study import confirms_from, open_storage, open_study
@@ -28,10 +28,10 @@ def asked() -> SearchRequest:
     )  # fmt: skip
 
 
-def plan_of(asked: SearchRequest, url: str, claims: Leases, trials: int, **more: Any) -> SearchPlan:
+def plan_of(asked: SearchRequest, url: str, leases: Leases, trials: int, **more: Any) -> SearchPlan:
     sampler = BudgetSampler(asked.members, asked.config.sampler)
     study = open_study(open_storage(url), "s", asked.config, sampler)
-    return SearchPlan(study, Store(url, make=True), asked.config, claims, sampler, trials, **more)
+    return SearchPlan(study, Store(url, make=True), asked.config, leases, sampler, trials, **more)
 
 
 def end(plan: SearchPlan, job: Any, accuracy: float = 0.5) -> Row:
@@ -76,10 +76,10 @@ def test_unfinished_trial_is_taken_over_with_its_candidate(asked: SearchRequest,
 def test_trial_concluded_by_another_coordinator_is_not_begun_again(asked: SearchRequest, tmp_path: Any) -> None:
     plan_of(asked, url_in(tmp_path), NoLeases(), 1).next()
     mine = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
-    mine.claims = claims = Quick(optuna.load_study(study_name="s", storage=open_storage(url_in(tmp_path))))
+    mine.leases = leases = Quick(optuna.load_study(study_name="s", storage=open_storage(url_in(tmp_path))))
     assert mine.next() is WAIT, "it may not be the last word: asked again, there is nothing"
     assert mine.next() is None
-    assert claims.released == ["trial 0 of s"]
+    assert leases.released == ["trial 0 of s"]
 
 
 def test_remains_of_a_stored_row_are_removed_after_a_crash(asked: SearchRequest, tmp_path: Any) -> None:
@@ -146,10 +146,10 @@ def test_beaten_network_is_kept_for_another_study(asked: SearchRequest, tmp_path
 
 def test_claim_is_released_when_a_trial_ends(asked: SearchRequest, tmp_path: Path) -> None:
     plan = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
-    plan.claims = claims = Quick(plan.study)
-    claims.claim = lambda name: True  # type: ignore[method-assign]
+    plan.leases = leases = Quick(plan.study)
+    leases.claim = lambda name: True  # type: ignore[method-assign]
     end(plan, plan.next())
-    assert claims.released == ["trial 0 of s"]
+    assert leases.released == ["trial 0 of s"]
 
 
 def test_extended_study_searches_before_it_confirms(asked: SearchRequest, tmp_path: Path) -> None:

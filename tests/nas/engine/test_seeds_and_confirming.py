@@ -20,9 +20,11 @@ from expect import raises
 from grouped import grouped
 from nas.engine.run import TrialCounts
 from nas.report.study import Study
-from nas.samplers import BudgetSampler, Proposer, SearchState, reevaluation
+from nas.samplers import reevaluation
+from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.history import TrialTable, measured
 from nas.samplers.posterior import Posterior
+from nas.samplers.proposer import Proposer, SearchState
 from nas.samplers.rungs import MOST_RUNGS
 from nas.store.optuna_study import confirm_from
 from nas.store.store import Store

@@ -10,7 +10,7 @@ from optuna.trial import TrialState
 
 from expect import raises
 from nas.budget.bounds import Feasible
-from nas.samplers import BudgetSampler, Exhausted
+from nas.samplers.budget_sampler import BudgetSampler, Exhausted
 from search_spaces.spaces.space import Candidate
 from toy_space import ALL, BAND, BASE, ONCE, QUICK, SPACE, search, study_with, within
 

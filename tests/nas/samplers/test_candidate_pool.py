@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 from expect import raises
 from nas.budget.bounds import parse_budget
 from nas.budget.implicit.budget_dp import BudgetDP
-from nas.samplers import BudgetSampler, Exhausted
+from nas.samplers.budget_sampler import BudgetSampler, Exhausted
 from nas.samplers.candidate_pool import Growing
 from nas.samplers.encoding import Coordinates
 from search_spaces.architecture.architecture import Architecture

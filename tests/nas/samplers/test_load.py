@@ -12,7 +12,7 @@ import pytest
 from expect import raises
 from grouped import grouped
 from nas.budget.bounds import feasible, parse_budget
-from nas.samplers import BudgetSampler
+from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.registry import SAMPLERS
 from search_spaces.spaces.space import Candidate, SearchSpace
 from search_spaces.support.errors import Kind

@@ -11,7 +11,7 @@ from scipy.stats import linregress
 
 from nas.budget.bounds import parse_budget
 from nas.budget.implicit.budget_dp import BudgetDP
-from nas.samplers import BudgetSampler
+from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.encoding import Coordinates
 from nas.samplers.history import History, TrialTable
 from nas.samplers.promotion import PAIRS, as_if_ended, gains_of, predict_end

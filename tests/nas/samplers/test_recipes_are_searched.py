@@ -6,7 +6,7 @@ import optuna
 import pytest
 
 from nas.budget.bounds import Feasible, feasible, parse_budget
-from nas.samplers import BudgetSampler
+from nas.samplers.budget_sampler import BudgetSampler
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate, SearchSpace
 from toy_space import BASE, ONCE, params, study_with

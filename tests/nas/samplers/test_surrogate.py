@@ -8,7 +8,7 @@ import optuna
 import pytest
 
 from nas.budget.bounds import Feasible
-from nas.samplers import BudgetSampler
+from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.hypervolume import Hypervolume
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import SearchSpace

@@ -72,8 +72,8 @@ def test_heartbeat_prolongs_leases_and_the_end_releases_them(store: Store, monke
     monkeypatch.setattr(nas.store.leases, "LEASE_S", 1.0)
     monkeypatch.setattr(nas.store.leases, "BEAT_S", 0.05)
     other = DatabaseLeases(store.engine)
-    with leases_in(store) as claims:
-        assert claims.claim("a")
+    with leases_in(store) as leases:
+        assert leases.claim("a")
         for _ in range(3):
             time.sleep(0.4)  # longer than its time in all
             assert not other.claim("a")
@@ -97,12 +97,12 @@ def test_leases_outlive_a_restart_of_the_server(
 def test_files_and_distributed_processes_have_no_leases(
     store: Store, tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with leases_in(Store(f"sqlite:///{tmp_path}/studies.db", make=True)) as claims:
-        assert isinstance(claims, NoLeases)
-        assert claims.claim("a")
+    with leases_in(Store(f"sqlite:///{tmp_path}/studies.db", make=True)) as leases:
+        assert isinstance(leases, NoLeases)
+        assert leases.claim("a")
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "r")
-    with leases_in(store) as claims:
-        assert isinstance(claims, NoLeases)
+    with leases_in(store) as leases:
+        assert isinstance(leases, NoLeases)
 
 
 def test_turns_are_taken_one_at_a_time(store: Store) -> None:
