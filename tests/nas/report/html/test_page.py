@@ -47,6 +47,11 @@ def html(study: Study) -> str:
     return page_of(study.contents())
 
 
+def test_lines_that_are_no_rows_are_notes_of_the_front(study: Study) -> None:
+    broken = Study(study.name, study.storage, study.rows(), study.config, ["row 7 cannot be read"])
+    assert "row 7 cannot be read" in page_of(broken.contents())
+
+
 @pytest.fixture(scope="module")
 def tags(html: str) -> Tags:
     parsed = Tags()
