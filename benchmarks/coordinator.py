@@ -27,7 +27,7 @@ from benchmarks.form import Figure, main
 from nas.engine.plan import SearchPlan
 from nas.engine.request import SearchRequest, build_request
 from nas.engine.scheduler import Scheduler
-from nas.evaluation.job import EvaluationJob, blank_row
+from nas.evaluation.job import EvaluationJob, resolve
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.registry import DEFAULT
 from nas.store.leases import leases_in
@@ -55,7 +55,7 @@ class AtOnce:
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
         """Give made-up Rows."""
         jobs, self._jobs = self._jobs, []
-        return [(job, made_up(blank_row(job))) for job in jobs]
+        return [(job, made_up(resolve(job).row)) for job in jobs]
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +95,7 @@ def fill(folder: Path, size: int, search: SearchRequest) -> str:
     points = [search.members.space.members[member] for member in members]
     for number, (member, point) in enumerate(zip(members, points, strict=True)):
         job = EvaluationJob(task="digits-vit", architecture=member.architecture, preset="smoke", number=number)
-        row = made_up(blank_row(job))
+        row = made_up(resolve(job).row)
         store.add(row, "s", number)
         values = [row.metrics["accuracy"], float(row.costs.flops or 0)]
         distributions = {name: axes[name] for name in point}
@@ -110,8 +110,8 @@ def ours(url: str, size: int, trials: int, search: SearchRequest) -> float:
     study = resumed(url, search, sampler)
     with leases_in(store) as leases:
         scheduler = Scheduler(store, "s", leases, AtOnce(), [])
-        scheduler.run(SearchPlan(study, store, search.config, leases, sampler, size + 1))  # what is read once is read
-        plan = SearchPlan(study, store, search.config, leases, sampler, size + 1 + trials)
+        scheduler.run(SearchPlan(study, store, search, leases, sampler, size + 1))  # what is read once is read
+        plan = SearchPlan(study, store, search, leases, sampler, size + 1 + trials)
         began = time.process_time()
         scheduler.run(plan)
         return (time.process_time() - began) / trials * 1000

@@ -95,8 +95,9 @@ def line_of(kind: str, message: str, fields: Mapping[str, Any], foreign: Iterabl
     values = {(text, name) for name, value in fields.items() for text in _texts(value) if text in message}
     for text, name in sorted(values, key=lambda one: (-len(one[0]), one)):
         value = text if line == message else _settled(text)
+        end = r"\w>/" if len(text) in _CUTS else r"\w>"  # the beginning of a path is no cut value
         if value in line:
-            line = re.sub(rf"(?<![\w<]){re.escape(value)}(?![\w>])", f"<{name}>", line)
+            line = re.sub(rf"(?<![\w<]){re.escape(value)}(?![{end}])", f"<{name}>", line)
     return f"{kind:{_MARGIN}}{line!r}"
 
 

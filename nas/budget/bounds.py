@@ -78,6 +78,9 @@ class Budget:
         return ",".join(_text(quantity, bound) for quantity, bound in self.bounds.items())
 
 
+UNLIMITED = Budget()
+
+
 @dataclass(frozen=True)
 class Feasible:
     """The candidates of a space that keep a budget, in the space's order.

@@ -8,11 +8,12 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from nas.budget.bounds import parse_budget
+from nas.budget.bounds import UNLIMITED
 from nas.budget.objectives import PROFILED, measures_for
+from nas.engine.request import SearchRequest
 from nas.engine.scheduler import WAIT, Plan, Wait
 from nas.environment.seeds import next_seed
-from nas.evaluation.job import EvaluationJob, task_of
+from nas.evaluation.job import EvaluationJob, task_of, with_identity
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.history import params_of
 from nas.samplers.rungs import NONE_HELD, EarlyStopping, Rungs
@@ -31,7 +32,6 @@ from nas.store.optuna_study import (
     trials_of,
     turn_at,
 )
-from nas.store.search_config import SearchConfig
 from nas.store.store import Store
 from results.records.row import Row
 from results.stats.pareto import not_surely_dominated
@@ -53,6 +53,7 @@ class SearchPlan(Plan):
         study: Optuna's, with its trials.
         store: Where the Rows are.
         config: What the study is about.
+        budget: Its hard limits.
         claims: What this coordinator has taken upon itself.
         sampler: What proposes candidates.
         trials: How many the study is to hold.
@@ -68,7 +69,7 @@ class SearchPlan(Plan):
         self,
         study: optuna.Study,
         store: Store,
-        config: SearchConfig,
+        request: SearchRequest,
         leases: Leases,
         sampler: BudgetSampler,
         trials: int,
@@ -78,10 +79,11 @@ class SearchPlan(Plan):
         threads: int = 1,
         traces: Path | None = None,
     ) -> None:
-        self.study, self.store, self.config, self.sampler = study, store, config, sampler
+        self.study, self.store, self.sampler = study, store, sampler
+        self.config, self.budget = request.config, request.budget
         self.leases, self.trials, self.confirms = leases, trials, confirms
         self.rungs, self.keep, self.threads, self.traces = rungs, keep, threads, traces
-        self._stopping = EarlyStopping(study, rungs, config.objectives)
+        self._stopping = EarlyStopping(study, rungs, self.config.objectives)
         self._begun: set[int] = set()  # numbers of the trials that this coordinator has begun or taken over
         self._networks: set[str] = set()  # identities of the study's Rows whose networks may still be there
         self._front: dict[str, list[list[float]]] = {}  # of complete rows not surely beaten, values and errors
@@ -252,10 +254,10 @@ class SearchPlan(Plan):
         seed = self._seed(trial, point)
         record(self.study, trial, point, axes)
         candidate = self.sampler.candidate(point)
-        config, budget = self.config, parse_budget([self.config.budget])
+        config, profiled = self.config, self.budget.profiled
         first_seed = next_seed(config.seed, (), self._seeds(point))
         resumes = first_of(trial) != trial.number
-        return EvaluationJob(
+        job = EvaluationJob(
             task=config.task,
             architecture=candidate.architecture,
             preset=config.preset,
@@ -266,9 +268,10 @@ class SearchPlan(Plan):
             number=trial.number,
             # What has other seeds already has shown that it matters.
             until=None if seed != first_seed or self._confirms(trial) else self._stopping.until(trial),
-            limits="" if resumes else str(budget),  # it kept them when it began
-            profiled=bool(budget.profiled.bounds) or any(name in PROFILED for name in config.objectives),
+            limits=UNLIMITED if resumes else self.budget,  # it kept them when it began
+            profiled=bool(profiled.bounds) or any(name in PROFILED for name in config.objectives),
             trace=str(self.traces / candidate.key) if self.traces else None,
             measures=measures_for(config.objectives),
             threads=self.threads,
         )
+        return with_identity(job)

@@ -55,11 +55,13 @@ class SearchRequest:
 
     Attributes:
         config: What it is about.
+        budget: The config's, as limits.
         members: The candidates within the budget.
         line: How many they are, in words.
     """
 
     config: SearchConfig
+    budget: Budget
     members: Feasible | BudgetDP
     line: str
 
@@ -117,6 +119,7 @@ def build_request(
             rungs=rungs.record(),
             **_of_data(of, recipe),
         ),
+        budget=bounds,
         members=members,
         line=_line(members, bounds),
     )

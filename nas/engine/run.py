@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import nan
 
-from nas.budget.bounds import Feasible, parse_budget
+from nas.budget.bounds import Feasible
 from nas.budget.implicit.budget_dp import BudgetDP
 from nas.budget.objectives import PROFILED
 from nas.costs.count import cheap_counts
@@ -103,11 +103,11 @@ def seeds_at_most(task: Task, base: Architecture) -> Callable[[Architecture], in
     return None if task.seeds(base) is None else lambda architecture: len(task.seeds(architecture) or ())
 
 
-def check_resources(config: SearchConfig, resources: Resources, *, traced: bool) -> None:
+def check_resources(request: SearchRequest, resources: Resources, *, traced: bool) -> None:
     """Raise UserError where there are no such GPUs, or networks are to be measured while they share one with others."""
     check_gpus(resources)
-    asked = [*config.objectives, *parse_budget([config.budget]).profiled.bounds]
-    measured = [name for name in dict.fromkeys(asked) if name in PROFILED] or ["--profile"] * traced
+    quantities = [*request.config.objectives, *request.budget.profiled.bounds]
+    measured = [name for name in dict.fromkeys(quantities) if name in PROFILED] or ["--profile"] * traced
     if resources.gpus == AUTO and measured:
         message = (
             f"--trial-gpus auto has evaluations share a GPU, and what is measured beside others is no figure: "
@@ -146,7 +146,7 @@ def run_search(
 ) -> None:
     """Search until the study holds so many trials, all candidates were tried, or the time is up. Raises UserError."""
     config, trials, until = asked.config, evidence.trials, None if seconds is None else time.monotonic() + seconds
-    check_resources(config, resources, traced=traced)
+    check_resources(asked, resources, traced=traced)
     name = check_name(study_name or asked.name)
     say(f"study {name}: {asked.line}")
     with spent.on("preparing the data"):
@@ -164,7 +164,7 @@ def run_search(
         study = retry_on_disconnect(open_study)(searches, name, config, sampler)
         traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None
         plan = retry_on_disconnect(SearchPlan)(
-            study, store, config, leases, sampler, trials, evidence.confirming, rungs, keep, resources.threads, traces
+            study, store, asked, leases, sampler, trials, evidence.confirming, rungs, keep, resources.threads, traces
         )
         done, logs = retry_on_disconnect(_evaluated)(store, name), _logs_of(store, name, log)
         # Whether a process died of its evaluation is seen from outside, and not by coordinators that die one by one.

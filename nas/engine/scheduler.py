@@ -13,7 +13,7 @@ from nas.engine.progress import Evaluations
 from nas.engine.timings import Timings
 from nas.environment.paths import EVALUATIONS
 from nas.environment.signals import raise_if_terminated
-from nas.evaluation.job import EvaluationJob, first_process, identity, lacks_network, recipe_of, task_of
+from nas.evaluation.job import EvaluationJob, first_process, lacks_network, recipe_of, task_of, with_identity
 from nas.evaluation.saved_networks import check_place
 from nas.request.text_checks import LogFormat
 from nas.store.database import clear_errors
@@ -177,17 +177,15 @@ class Scheduler:
 
         It is asked what is known once nobody else can find it any more.
         """
-        name = identity(job)
-        if not self.leases.claim(_evaluation(name)):
+        if not self.leases.claim(_evaluation(job.identity)):
             return None
-        found = self.store.known(name)
-        network = self.store.network(name).absolute()  # as all folders that are told to other processes
+        found = self.store.known(job.identity)
+        network = self.store.network(job.identity).absolute()  # as all folders that are told to other processes
         return replace(
             job,
-            identity=name,
             store=self.store.url,
             known=None if found is None else replace(found[1], space=job.space, preset=job.preset),
-            folder=str(self.store.unfinished(name).absolute()),
+            folder=str(self.store.unfinished(job.identity).absolute()),
             network=str(network) if self.keep or network.exists() else None,
         )
 
@@ -235,6 +233,7 @@ def evaluate_all(
     with rows_go_to(storage, study) as (store, name):
         task = task_of(jobs[0].task, jobs[0].data)
         prepare(task)
+        jobs = [with_identity(job) for job in jobs]
         for job in jobs:
             check_place(job)
         return _rows_of(jobs, task, store, name, resources, curve_logs(log, store.folder, name))
@@ -274,4 +273,4 @@ def _rows_of(
             scores = [*(f"recipe_{name}" for name in sorted(changed)), measured[0].name]
         with Evaluations(title, scores, (), len(jobs)) as shown:
             Scheduler(store, study, leases, pool, [shown.add, *logs], on_begin=shown.begin).run(plan)
-    return [plan.rows[identity(job)] for job in jobs]
+    return [plan.rows[job.identity] for job in jobs]

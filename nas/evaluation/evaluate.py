@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from nas.budget.bounds import Budget, parse_budget
+from nas.budget.bounds import Budget
 from nas.budget.objectives import COUNTED, MEASURES
 from nas.costs import count
 from nas.costs.profile.profile import profile
@@ -23,7 +23,7 @@ from nas.environment.debugging import show_traceback
 from nas.environment.device import lent_device
 from nas.evaluation.failures import clean_up, reason_of_failure
 from nas.evaluation.heartbeat import Heartbeat
-from nas.evaluation.job import EvaluationJob, blank_row, first_process, identity, lacks_network, recipe_of, task_of
+from nas.evaluation.job import Evaluation, EvaluationJob, first_process, identity, lacks_network, resolve, task_of
 from nas.evaluation.saved_networks import copy_network, keep_network, load_network
 from nas.store.locks import held
 from nas.store.retry import retry_on_disconnect
@@ -34,7 +34,7 @@ from search_spaces.support.errors import Notice, fields_of, reason_of
 from search_spaces.support.files import read_checked, write_checked
 from search_spaces.support.rank import processes
 from search_spaces.support.threads import threads_on_the_cpu
-from tasks.base import Diverged, Fitted, Task, plain_numbers
+from tasks.base import Diverged, Fitted, plain_numbers
 from tasks.run import CONTINUE, STOP, Decision, Run
 
 KEPT = "row.json"
@@ -50,40 +50,32 @@ def evaluate(job: EvaluationJob) -> Row:
         UserError: What was asked for cannot be done for any architecture (missing data, unknown task).
     """
     began = time.perf_counter()
-    task = task_of(job.task, job.data)
-    task.prepare()
-    row = _evaluated(task, job, began)
-    clean_up(row)  # now that nothing holds the network
-    return _kept(job, row, began)
-
-
-def _evaluated(task: Task, job: EvaluationJob, began: float) -> Row:
-    row = blank_row(job)
+    task_of(job.task, job.data).prepare()
+    evaluation = resolve(job)
+    row: Row = evaluation.row
+    network: nn.Module | None = None
     with threads_on_the_cpu(job.threads):
         try:
-            limits = parse_budget([job.limits])
-            row = replace(row, costs=count.count(task, job.architecture))
-            row = _held_to(limits.counted, row, asdict(row.costs))
-            if row.status != "over-budget" and (job.profiled or limits.profiled.bounds or job.trace):
-                row = _profiled(task, job, limits.profiled, row)
-            if "conditioning" in job.measures:  # refused before hours of training, not after
-                from nas.costs.conditioning import refuse  # which loads SciPy
-
-                with count.meta_device():
-                    refuse(task.build(job.architecture))
+            row = replace(row, costs=count.count(evaluation.task, job.architecture))
+            row = _within(job.limits.counted, row, asdict(row.costs))
+            if row.status != "over-budget" and (job.profiled or job.limits.profiled.bounds or job.trace):
+                row = _profile(evaluation, row)
+            _refuse_measures(evaluation)  # before hours of training, not after
             if row.status != "over-budget":
-                known, network = _known(task, job)
+                known, network = _known(evaluation)
                 if known is None:
-                    row, network = _trained(task, job, row)
-                    row = _kept(job, row, began)  # what is measured now must not cost a finished training
+                    row, network = _train(evaluation, row)
+                    row = _write(job, row, began)  # what is measured now must not cost a finished training
                 else:
                     row = replace(known, space=job.space, preset=job.preset, profile=row.profile or known.profile)
                 if network is not None and row.status == "complete":
-                    row = _observed(task, job, row, network)
+                    row = _observe(evaluation, row, network)
         except (Exception, SystemExit) as error:  # a trial may fail in any way; the search goes on
             show_traceback(error)
             row = replace(row, error=reason_of_failure(error))
-    return row
+    del network
+    clean_up(row)  # now that nothing holds the network
+    return _write(job, row, began)
 
 
 @contextmanager
@@ -104,16 +96,18 @@ def find_row(job: EvaluationJob, folder: str | Path | None) -> Row | None:
     content = read_checked(Path(folder, KEPT))
     with suppress(UnicodeDecodeError, BadRow):
         row = None if content is None else Row.from_json(content.decode())
-        return row if row and row.identity() == identity(job) and row.status == "complete" else None
+        if row and row.identity() == (job.identity or identity(job)) and row.status == "complete":
+            return row
     return None
 
 
-def _known(task: Task, job: EvaluationJob) -> tuple[Row | None, nn.Module | None]:
+def _known(evaluation: Evaluation) -> tuple[Row | None, nn.Module | None]:
     """The Row of the same evaluation, where it was done before, and its network, where that is wanted."""
+    job = evaluation.job
     known = job.known or find_row(job, job.folder)
     if known is None or not lacks_network(job, known):
         return known, None
-    network = load_network(job.network, task)
+    network = load_network(job.network, evaluation.task)
     if network is None:
         message = "the trained network was not kept: it is trained again."
         warnings.warn(Notice("missing-file", message, path=job.network), stacklevel=2)
@@ -136,8 +130,9 @@ def _found_by_another(job: EvaluationJob) -> Row | None:
 _STOPPED = "the training was stopped on its way: nothing is saved, shown or measured of it."
 
 
-def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module | None]:
+def _train(evaluation: Evaluation, row: Row) -> tuple[Row, nn.Module | None]:
     """Train, and keep the network where it is to be kept."""
+    job, task = evaluation.job, evaluation.task
     curve: list[CurvePoint] = []
     stopped: list[int] = []
 
@@ -148,26 +143,26 @@ def _trained(task: Task, job: EvaluationJob, row: Row) -> tuple[Row, nn.Module |
         stopped.append(step)
         return STOP
 
-    told, began = Heartbeat(job.folder if first_process() else None), time.perf_counter()
+    heartbeat, began = Heartbeat(job.folder if first_process() else None), time.perf_counter()
     run = Run(
         architecture=job.architecture,
-        recipe=recipe_of(task, job.preset, job.settings),
+        recipe=evaluation.recipe,
         seed=job.seed,
         device=lent_device(),
         threads=job.threads,
         folder=Path(job.folder) if job.folder else None,
         start=_start(job),
         report=report,
-        advanced=told,
+        advanced=heartbeat,
     )
     try:
         fitted = task.fit(run)
-        _check(task, run.recipe, fitted)
+        _check(evaluation, fitted)
     except (Exception, SystemExit) as error:
         show_traceback(error)
         return replace(row, curve=_finite(curve), error=reason_of_failure(error)), None
     finally:
-        told.forget()
+        heartbeat.forget()
     pruned = stopped[:1] == [fitted.steps]
     row = replace(
         row,
@@ -192,14 +187,23 @@ def _start(job: EvaluationJob) -> Mapping[str, Tensor] | None:
     return None if job.start is None else read_weights(Path(job.start))
 
 
-def _observed(task: Task, job: EvaluationJob, row: Row, network: nn.Module) -> Row:
+def _refuse_measures(evaluation: Evaluation) -> None:
+    """Raise UserError where a measure is for no network of this kind."""
+    if "conditioning" in evaluation.job.measures:
+        from nas.costs.conditioning import refuse  # which loads SciPy
+
+        with count.meta_device():
+            refuse(evaluation.task.build(evaluation.job.architecture))
+
+
+def _observe(evaluation: Evaluation, row: Row, network: nn.Module) -> Row:
     """The Row with what was measured of the trained network; what fails there takes no finished training with it."""
+    job, task = evaluation.job, evaluation.task
     if "conditioning" in job.measures and not set(MEASURES["conditioning"]) <= set(row.measures):
         from nas.costs.conditioning import measure
 
-        recipe = recipe_of(task, job.preset, job.settings)
         with _not_fatal("conditioning could not be measured", "--measure"):
-            row = replace(row, measures={**row.measures, **measure(network, task.inputs(recipe))})
+            row = replace(row, measures={**row.measures, **measure(network, task.inputs(evaluation.recipe))})
     if job.render is not None and first_process():
         with _not_fatal(f"{job.render} could not be rendered", "--render"):
             task.render(network, Path(job.render))
@@ -216,30 +220,32 @@ def _not_fatal(what: str, option: str) -> Iterator[None]:
         warnings.warn(Notice("failed", f"{what}: {reason_of(error)}", **fields), stacklevel=2)
 
 
-def _profiled(task: Task, job: EvaluationJob, limits: Budget, row: Row) -> Row:
-    """The Row with its profile, held to these limits."""
-    recipe = recipe_of(task, job.preset, job.settings)
-    found = profile(task, job.architecture, recipe, None, Path(job.trace) if job.trace else None, job.threads)
+def _profile(evaluation: Evaluation, row: Row) -> Row:
+    """The Row with its profile, held to the job's limits on it."""
+    job, limits = evaluation.job, evaluation.job.limits.profiled
+    trace = Path(job.trace) if job.trace else None
+    measured = profile(evaluation.task, job.architecture, evaluation.recipe, None, trace, job.threads)
     for quantity in limits.bounds:
-        if quantity not in found:
-            raise RuntimeError(f"{quantity} is bounded and was not measured: {found.get('profile_note')}")
-    return _held_to(limits, replace(row, profile=found), found)
+        if quantity not in measured:
+            raise RuntimeError(f"{quantity} is bounded and was not measured: {measured.get('profile_note')}")
+    return _within(limits, replace(row, profile=measured), measured)
 
 
-def _held_to(limits: Budget, row: Row, found: Mapping[str, Any]) -> Row:
-    """The Row, over budget where what was found is not within limits."""
-    has = {quantity: found[quantity] or 0 for quantity in limits.bounds}  # None where what was recorded does not tell
+def _within(limits: Budget, row: Row, amounts: Mapping[str, Any]) -> Row:
+    """The Row, over budget where amounts are not within limits."""
+    has = {quantity: amounts[quantity] or 0 for quantity in limits.bounds}  # None where the record does not tell
     if limits.allows(has):
         return row
-    said = ", ".join(f"{name}={has[name]}" if name in COUNTED else f"{name}={has[name]:.4g}" for name in has)
-    return replace(row, status="over-budget", error=f"{said} is not within {limits}")
+    text = ", ".join(f"{name}={has[name]}" if name in COUNTED else f"{name}={has[name]:.4g}" for name in has)
+    return replace(row, status="over-budget", error=f"{text} is not within {limits}")
 
 
-def _check(task: Task, recipe: Any, fitted: Fitted) -> None:
+def _check(evaluation: Evaluation, fitted: Fitted) -> None:
     """Raise where a metric is missing or not finite, or `fit` gave something else."""
+    task = evaluation.task
     if not isinstance(fitted, Fitted):
         raise TypeError(f"fit of task {task.name!r} must return a Fitted, got {type(fitted).__name__}")
-    for metric in task.metrics_for(recipe):
+    for metric in task.metrics_for(evaluation.recipe):
         if metric.name not in fitted.metrics:
             raise RuntimeError(f"fit of task {task.name!r} gave no {metric.name!r}")
     for name, value in {**fitted.metrics, **{f"test_{name}": value for name, value in fitted.test.items()}}.items():
@@ -256,7 +262,7 @@ def _finite(curve: list[CurvePoint]) -> tuple[CurvePoint, ...]:
     return tuple(point for point in curve if all(map(math.isfinite, point["metrics"].values())))
 
 
-def _kept(job: EvaluationJob, row: Row, began: float) -> Row:
+def _write(job: EvaluationJob, row: Row, began: float) -> Row:
     """The Row with its time; a complete one is kept in the job's folder too, until the store has it."""
     if "wall_s" not in row.provenance:  # a known Row has that of its training
         row = replace(row, provenance={**row.provenance, "wall_s": time.perf_counter() - began})

@@ -2,11 +2,12 @@
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from nas.budget.bounds import UNLIMITED, Budget
 from nas.budget.objectives import MEASURES
 from nas.environment.device import device_name, lent_device
 from nas.environment.provenance import provenance
@@ -39,7 +40,7 @@ class EvaluationJob:
         folder: Where the evaluation keeps what it needs to be continued, and its Row once it has one, or None.
         network: Folder that the trained network is kept in, or is in already, or None.
         until: The training stops at the first report at this step or behind it; None trains to the end.
-        limits: A budget, as text; a network that does not keep it is not trained.
+        limits: A network that does not keep them is not trained.
         profiled: Whether the network is profiled before it is trained; for limits or a trace it is in any case.
         trace: File, without its ending, for a trace of its training steps, or None.
         measures: What is measured of the trained network, by names in nas.budget.objectives.MEASURES.
@@ -47,7 +48,7 @@ class EvaluationJob:
         save: Another folder that the trained network is to be in, or None.
         threads: Of the CPU.
         known: The Row of the same evaluation, where it was done before: then nothing is trained.
-        identity: See `identity`; filled in by the scheduler.
+        identity: What tells the evaluation from all others, see `with_identity`: 16 hex digits, or "" before that.
         store: Where its Row will be, to ask again after another process was waited for.
     """
 
@@ -63,7 +64,7 @@ class EvaluationJob:
     folder: str | None = None
     network: str | None = None
     until: int | None = None
-    limits: str = ""
+    limits: Budget = UNLIMITED
     profiled: bool = False
     trace: str | None = None
     measures: tuple[str, ...] = ()
@@ -127,11 +128,28 @@ def data_fingerprint(reference: str, data: str | None, preset: str, settings: tu
     return task.fingerprint(recipe_of(task, preset, settings))
 
 
-def blank_row(job: EvaluationJob, reason: str = "") -> Row:
-    """The Row of a job of which nothing has been found: failed, for that reason, until something is."""
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A job with what its texts mean in this process: read once, and handed on.
+
+    Attributes:
+        job: What to evaluate.
+        task: What its network learns.
+        recipe: The preset, changed by the job's settings.
+        row: The Row before anything is known: failed, without a reason.
+    """
+
+    job: EvaluationJob
+    task: Task
+    recipe: Any
+    row: Row
+
+
+def resolve(job: EvaluationJob) -> Evaluation:
+    """Load what a job names. Raises UserError for an unknown task, preset or setting, or missing data."""
     task = task_of(job.task, job.data)
     recipe = recipe_of(task, job.preset, job.settings)
-    return Row(
+    row = Row(
         task=task.name,
         task_version=task.version,
         data=data_fingerprint(job.task, job.data, job.preset, job.settings),
@@ -143,14 +161,25 @@ def blank_row(job: EvaluationJob, reason: str = "") -> Row:
         space=job.space,
         directions={metric.name: metric.direction for metric in task.metrics_for(recipe)},
         status="failed",
-        error=reason,
+        error="",
         provenance={**provenance(device_name(lent_device()), job.threads), "code": code_of(job.task)},
     )
+    return Evaluation(job, task, recipe, row)
+
+
+def failed_row(job: EvaluationJob, reason: str) -> Row:
+    """The Row of a job that failed before anything of it was known."""
+    return replace(resolve(job).row, error=reason)
 
 
 def identity(job: EvaluationJob) -> str:
     """What the evaluation's Row will have as its identity: all that its numbers follow from, as 16 hex digits."""
-    return blank_row(job).identity()
+    return resolve(job).row.identity()
+
+
+def with_identity(job: EvaluationJob) -> EvaluationJob:
+    """The job with its identity, as it leaves a plan."""
+    return replace(job, identity=identity(job))
 
 
 def lacks_network(job: EvaluationJob, known: Row) -> bool:

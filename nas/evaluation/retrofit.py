@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 import torch
 from torch import nn
 
-from nas.evaluation.job import EvaluationJob, first_process, fresh_task
+from nas.evaluation.job import EvaluationJob, first_process, fresh_task, with_identity
 from nas.evaluation.resolve import make_folder
 from nas.evaluation.saved_networks import check_place, network_of
 from search_spaces.architecture.architecture import Architecture
@@ -169,7 +169,7 @@ def rewired(origin: Origin, topology: str, job: EvaluationJob) -> EvaluationJob:
     with TemporaryDirectory() as elsewhere:
         save_checkpoint(Path(elsewhere), weights_of(network), begun)
         job = replace(job, architecture=begun.architecture, start=elsewhere)
-        check_place(job)
+        check_place(with_identity(job))
     make_folder(target)
     start = target / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
     save_checkpoint(start, weights_of(network), begun)

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from nas.evaluation.job import EvaluationJob, first_process, identity, recipe_of
+from nas.evaluation.job import EvaluationJob, first_process, recipe_of
 from nas.store.store import Store
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import (
@@ -56,7 +56,7 @@ def copy_network(folder: Path, to: Path) -> None:
 
 
 def check_place(job: EvaluationJob) -> None:
-    """Raise UserError where the folder that the trained network is to be in holds another one."""
+    """Raise UserError where the folder that the network of a job, with its identity, is to be in holds another one."""
     if job.save is None or not has_network(job.save):
         return
     remedy = "Give another folder, or remove that one."
@@ -65,7 +65,7 @@ def check_place(job: EvaluationJob) -> None:
     except UserError:
         message = f"--save {job.save} holds a network that cannot be read. {remedy}"
         raise UserError("bad-file", message, option="--save", path=job.save) from None
-    if kept.settings.get("identity") != identity(job):
+    if kept.settings.get("identity") != job.identity:
         what = f"{kept.task}, {kept.architecture}, seed {kept.settings.get('seed')}"
         message = f"--save {job.save} holds another network ({what}). {remedy}"
         raise UserError("mismatch", message, option="--save", path=job.save, task=kept.task)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nas.evaluation.failures import TIMED_OUT
-from nas.evaluation.job import EvaluationJob, blank_row
+from nas.evaluation.job import EvaluationJob, failed_row
 from results.records.row import Row
 from search_spaces.support.progress import say
 
@@ -45,7 +45,7 @@ class Deaths:
         if self.number < self.most:
             say(f"{self.job.architecture}: {cause}. It goes on from its last checkpoint.")
             return None
-        return blank_row(self.job, f"{cause}, {self.most} times without a new checkpoint in between")
+        return failed_row(self.job, f"{cause}, {self.most} times without a new checkpoint in between")
 
 
 def no_deaths(job: EvaluationJob, most: int = MOST_DEATHS) -> Deaths:
@@ -55,7 +55,7 @@ def no_deaths(job: EvaluationJob, most: int = MOST_DEATHS) -> Deaths:
 
 def timed_out(job: EvaluationJob, seconds: float) -> Row:
     """The failed Row of an evaluation that was ended because its time was up."""
-    return blank_row(job, f"{TIMED_OUT}: it was not done after {seconds:g} s (--trial-timeout)")
+    return failed_row(job, f"{TIMED_OUT}: it was not done after {seconds:g} s (--trial-timeout)")
 
 
 def _checkpoints(job: EvaluationJob) -> frozenset[str]:

@@ -15,7 +15,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.context import get_context
 
 from nas.evaluation.failures import OUT_OF_MEMORY, is_gpu_error, ran_out_of_memory, reason_of_failure
-from nas.evaluation.job import EvaluationJob, blank_row, task_of
+from nas.evaluation.job import EvaluationJob, failed_row, task_of
 from nas.workers.attempts import PROCESS_DIED, Deaths, no_deaths, timed_out
 from nas.workers.distributed import evaluate_together
 from nas.workers.memory import keep_memory_within, kills_for_memory
@@ -179,7 +179,7 @@ def _outcome(future: Future[Row], attempt: _Attempt) -> tuple[Row | None, _Attem
     except UserError:
         raise
     except Exception as error:  # before it came to train: its data did not fit into what it may allocate
-        return blank_row(attempt.job, reason_of_failure(error)), attempt
+        return failed_row(attempt.job, reason_of_failure(error)), attempt
     return attempt.deaths.row(cause), attempt
 
 

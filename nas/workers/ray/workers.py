@@ -27,7 +27,7 @@ from ray.exceptions import (
 
 from nas.environment.debugging import DEBUG
 from nas.evaluation.failures import OUT_OF_MEMORY, reason_of_failure
-from nas.evaluation.job import EvaluationJob, blank_row
+from nas.evaluation.job import EvaluationJob, failed_row
 from nas.workers.attempts import MOST_NODES, NODE_DIED, PROCESS_DIED, Deaths, no_deaths, timed_out
 from nas.workers.ray.cluster import RayCluster
 from nas.workers.ray.task import Assignment, begun, evaluate_assignment, stamp_of
@@ -161,7 +161,7 @@ class RayWorkers:
         except RayTaskError as error:
             if isinstance(error.cause, UserError | ImportError):
                 raise _told(error.cause) from None
-            return blank_row(attempt.job, reason_of_failure(error.cause)), attempt  # before it came to train
+            return failed_row(attempt.job, reason_of_failure(error.cause)), attempt  # before it came to train
         except (NodeDiedError, LocalRayletDiedError, ObjectLostError):
             attempt = replace(attempt, nodes=attempt.nodes.another())
             return attempt.nodes.row(NODE_DIED), attempt

@@ -146,8 +146,9 @@ def test_a_budget_has_the_same_members_without_a_closed_form() -> None:
 
 def test_a_network_over_budget_is_not_trained() -> None:
     has = cheap_counts(Toy(), Toy.base)["params"]
-    job = EvaluationJob(task=f"{TOYS}:Toy", architecture=Toy.base, preset="smoke", limits=f"params<={has - 1}")
-    assert evaluate(replace(job, limits=f"params<={has}")).status == "complete"
+    job = EvaluationJob(task=f"{TOYS}:Toy", architecture=Toy.base, preset="smoke")
+    job = replace(job, limits=parse_budget([f"params<={has - 1}"]))
+    assert evaluate(replace(job, limits=parse_budget([f"params<={has}"]))).status == "complete"
     for profiled in (False, True):
         refused = evaluate(replace(job, profiled=profiled))
         assert (refused.status, refused.steps, refused.profile) == ("over-budget", 0, {})

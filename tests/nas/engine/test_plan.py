@@ -10,7 +10,7 @@ import pytest
 from nas.engine.plan import SearchPlan
 from nas.engine.request import SearchRequest, build_request
 from nas.engine.scheduler import WAIT
-from nas.evaluation.job import EvaluationJob, blank_row
+from nas.evaluation.job import EvaluationJob, resolve
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.rungs import Rungs
 from nas.store.leases import Leases, NoLeases
@@ -31,13 +31,13 @@ def asked() -> SearchRequest:
 def plan_of(asked: SearchRequest, url: str, leases: Leases, trials: int, **more: Any) -> SearchPlan:
     sampler = BudgetSampler(asked.members, asked.config.sampler)
     study = open_study(open_storage(url), "s", asked.config, sampler)
-    return SearchPlan(study, Store(url, make=True), asked.config, leases, sampler, trials, **more)
+    return SearchPlan(study, Store(url, make=True), asked, leases, sampler, trials, **more)
 
 
 def end(plan: SearchPlan, job: Any, accuracy: float = 0.5) -> Row:
     """Have a trial end with a Row whose network is kept."""
     assert isinstance(job, EvaluationJob)
-    row = replace(blank_row(job), status="complete", error=None, metrics={"accuracy": accuracy, "loss": 1.0})
+    row = replace(resolve(job).row, status="complete", error=None, metrics={"accuracy": accuracy, "loss": 1.0})
     row = replace(row, costs=replace(row.costs, flops=7))
     plan.store.network(row.identity()).mkdir(parents=True)
     assert job.number is not None
@@ -86,7 +86,7 @@ def test_remains_of_a_stored_row_are_removed_after_a_crash(asked: SearchRequest,
     plan = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
     job = plan.next()
     assert isinstance(job, EvaluationJob)
-    row = replace(blank_row(job), status="complete", error=None, metrics={"accuracy": 0.5, "loss": 1.0})
+    row = replace(resolve(job).row, status="complete", error=None, metrics={"accuracy": 0.5, "loss": 1.0})
     plan.store.unfinished(row.identity()).mkdir(parents=True)
     plan.store.add(row, "s", job.number)
     again = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
@@ -122,7 +122,7 @@ def test_paused_training_removes_no_network(asked: SearchRequest, tmp_path: Path
     plan = plan_of(asked, f"sqlite:///{tmp_path}/studies.db", NoLeases(), 2)
     job = plan.next()
     assert isinstance(job, EvaluationJob)
-    row = replace(blank_row(job), status="pruned", error=None)
+    row = replace(resolve(job).row, status="pruned", error=None)
     network = plan.store.network(row.identity())
     network.mkdir(parents=True)  # another coordinator has gone on with it to its end
     plan.store.add(row, "s", job.number)
@@ -136,7 +136,7 @@ def test_beaten_network_is_kept_for_another_study(asked: SearchRequest, tmp_path
     for accuracy in (0.3, 0.5):
         job = plan.next()
         assert isinstance(job, EvaluationJob)
-        rows.append(blank_row(job))
+        rows.append(resolve(job).row)
         plan.store.add(rows[-1], "other", None) if accuracy == 0.3 else None
         end(plan, job, accuracy)
     end(plan, plan.next(), 0.9)

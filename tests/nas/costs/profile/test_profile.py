@@ -12,6 +12,7 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from expect import raises
+from nas.budget.bounds import parse_budget
 from nas.costs.profile import energy, timing
 from nas.costs.profile.profile import profile, profile_what_fits
 from nas.costs.profile.steps import generic_step, inference, with_batch
@@ -298,7 +299,7 @@ def job(**changes: object) -> EvaluationJob:
 
 
 def test_network_over_a_limit_is_not_trained() -> None:
-    row = evaluate(job(limits="latency_ms<=0.0001"))
+    row = evaluate(job(limits=parse_budget(["latency_ms<=0.0001"])))
     assert row.status == "over-budget"
     assert row.steps == 0
     assert row.profile["latency_ms"] > 0.0001  # type: ignore[operator]  # a number
@@ -306,7 +307,7 @@ def test_network_over_a_limit_is_not_trained() -> None:
 
 
 def test_network_within_a_limit_is_trained_and_keeps_its_profile() -> None:
-    row = evaluate(job(limits="latency_ms<=10000"))
+    row = evaluate(job(limits=parse_budget(["latency_ms<=10000"])))
     assert row.status == "complete"
     assert row.columns()["latency_ms"] == row.profile["latency_ms"]
 
@@ -332,6 +333,6 @@ def test_unwritable_folder_of_traces_is_a_user_error(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_limit_on_energy_without_a_gpu_fails_the_evaluation() -> None:
-    row = evaluate(job(limits="energy_j<=1"))
+    row = evaluate(job(limits=parse_budget(["energy_j<=1"])))
     assert row.status == "failed"
     assert "energy_j" in str(row.error)
