@@ -63,9 +63,15 @@ def pytest_collection() -> Iterator[None]:
     gc.disable()
     collected = yield
     gc.freeze()
+    gc.callbacks.append(_freeze)  # and what later survives a whole collection: modules that are imported late
     gc.enable()
     threadpool_limits(1, "blas")
     return collected
+
+
+def _freeze(phase: str, collection: dict[str, int]) -> None:
+    if phase == "stop" and collection["generation"] == 2:
+        gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,6 +11,7 @@ and so do other words that differ between two runs or machines: each sentence st
 """
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -48,7 +49,7 @@ _VARYING = (
 )
 _CLASS_OF_ERROR = re.compile(r"^\w+ Error: ")
 """What DuckDB puts before an error's text, and messages leave out."""
-_CUTS = (None, 80, 60, 40)
+_CUTS = (80, 60, 40)
 """At how many characters messages cut long values off."""
 
 
@@ -92,12 +93,13 @@ def line_of(kind: str, message: str, fields: Mapping[str, Any], foreign: Iterabl
     for text in foreign:
         message = message.replace(text, "<reason>")
     line = _settled(message)
-    values = {(text, name) for name, value in fields.items() for text in _texts(value) if text in message}
+    values = {
+        (part, name) for name, value in fields.items() for text in _texts(value) if (part := _part(text, message))
+    }
     for text, name in sorted(values, key=lambda one: (-len(one[0]), one)):
         value = text if line == message else _settled(text)
-        end = r"\w>/" if len(text) in _CUTS else r"\w>"  # the beginning of a path is no cut value
         if value in line:
-            line = re.sub(rf"(?<![\w<]){re.escape(value)}(?![{end}])", f"<{name}>", line)
+            line = re.sub(rf"(?<![\w<]){re.escape(value)}(?![\w>])", f"<{name}>", line)
     return f"{kind:{_MARGIN}}{line!r}"
 
 
@@ -109,14 +111,25 @@ def _settled(text: str) -> str:
 
 
 def _texts(value: Any) -> set[str]:
-    """How a field's value may stand in a message: as it is, quoted, cut off, or its elements with commas."""
+    """How a field's value may stand in a message: as it is, quoted, or its elements with commas."""
     if isinstance(value, tuple | list):
         lists = {join.join(map(form, value)) for join in (", ", " or ") for form in (str, repr)}
         return {text for text in lists if text}.union(*(_texts(one) for one in value))
-    forms = {repr(value)[:cut] for cut in _CUTS}
+    forms = {repr(value)}
     if not isinstance(value, str) or len(value) > 2:  # a letter by itself stands in many words
-        forms |= {str(value)[:cut] for cut in _CUTS}
+        forms.add(str(value))
     return {form for form in forms if form and form not in ("None", "True", "False")}
+
+
+def _part(text: str, message: str) -> str:
+    """What a message has of a text: all, the beginning where it is cut off, or nothing."""
+    if text in message:
+        return text
+    place = message.find(text[: min(_CUTS)])
+    if place < 0:
+        return ""
+    part = os.path.commonprefix((text, message[place:]))  # noqa: RUF071  # character by character, as messages are cut
+    return part if len(part) in _CUTS or message.startswith("...", place + len(part)) else ""
 
 
 def install(config: pytest.Config) -> None:

@@ -54,6 +54,7 @@ def test_a_full_disk_is_reported_in_one_line() -> None:
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.outside
 def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
     for words in (["search", "--help"], ["list", "topologies"], ["results", "--format", "csv"]):
         done = in_own_process("-q", *words, first=partial(exec, WITHOUT_READER, {}))
