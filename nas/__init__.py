@@ -9,6 +9,7 @@ Each function is the command of that name: `nas search --help` says what its par
 before it is needed.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from search_spaces.support.faces import lazily
@@ -80,7 +81,14 @@ _lazily, _ = lazily(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    return _version() if name == "__version__" else _lazily(name)
+    if name == "__version__":
+        return _version()
+    if _HOMES.get(name, __name__) in sys.modules:
+        return _lazily(name)
+    from nas.environment.loading import loading  # with rich, which `import nas` does without
+
+    with loading():
+        return _lazily(name)
 
 
 def _version() -> str:

@@ -37,8 +37,8 @@ run("--help")
 loaded("--help")
 run("-q", "list")
 loaded("list")
-import nas.cli.results
-loaded("nas.cli.results")
+import nas.cli.printers.query
+loaded("nas.cli.printers.query")
 """
 """One process starts one thing after the other, and tells the first that loads what it must not."""
 

@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nas.analysis.audit import Audit, audit_of, check_audit, of_other_presets, spread_by_cost, study_of
+from nas.analysis.compare import jobs_of
+from nas.budget.bounds import parse_budget
+from nas.budget.feasibility import within
+from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
+from nas.evaluation.job import fresh_task
+from nas.evaluation.resolve import settings_of, space_of
 from nas.request.text_checks import check_call, listed
+from nas.store.store import Store
 from nas.workers.resources import resources_of
-from search_spaces.support.progress import LOADING, status_if_slow
-
-if TYPE_CHECKING:
-    from nas.analysis.audit import Audit
 
 
 def audit(
@@ -31,7 +35,7 @@ def audit(
     trial_timeout: str | float | None = None,
     trial_memory: str | float | None = None,
     trial_gpus: float | str | None = None,
-) -> "Audit":
+) -> Audit:
     """Train a few architectures of TASK, spread by cost, with several seeds each: what of the differences is noise.
 
     The rows stay in the store: an audit that is asked for again trains nothing, one with more seeds or architectures
@@ -43,15 +47,6 @@ def audit(
     """
     check_call(task=task, budget=budget, settings=settings, seeds=seeds, threads=threads, storage=storage)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
-    with status_if_slow(LOADING):
-        from nas.analysis.audit import audit_of, check_audit, of_other_presets, spread_by_cost, study_of
-        from nas.analysis.compare import jobs_of
-        from nas.budget.bounds import parse_budget
-        from nas.budget.feasibility import within
-        from nas.engine.scheduler import evaluate_all
-        from nas.evaluation.job import fresh_task
-        from nas.evaluation.resolve import settings_of, space_of
-        from nas.store.store import Store
     check_audit(architectures, seeds)
     of = fresh_task(task, data)
     laid_out = space_of(of, space, arch, preset, listed(axis))

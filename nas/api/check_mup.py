@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nas.analysis.mup_check import CoordinateCheck, checked
+from nas.budget.objectives import names_in
+from nas.evaluation.job import fresh_task, recipe_of
+from nas.evaluation.resolve import architecture_of, settings_of
 from nas.request.text_checks import check_call
-from search_spaces.support.progress import LOADING, status_if_slow
-
-if TYPE_CHECKING:
-    from nas.analysis.mup_check import CoordinateCheck
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import status_if_slow
+from tasks.recipes.recipe import Recipe
+from tasks.training.supervised import SupervisedTask
 
 
 def check_mup(
@@ -21,7 +25,7 @@ def check_mup(
     preset: str = "proxy",
     settings: str | Mapping[str, Any] = "",
     data: str | Path | None = None,
-) -> "CoordinateCheck":
+) -> CoordinateCheck:
     """Train networks of several widths for five steps, and measure how far that moves what their layers make.
 
     Heads keep their size and become more as width grows, and hidden features with them; the narrowest is muP's base,
@@ -33,14 +37,6 @@ def check_mup(
             is not trained on examples.
     """
     check_call(task=task, topology=topology, settings=settings, seeds=seeds)
-    with status_if_slow(LOADING):
-        from nas.analysis.mup_check import checked
-        from nas.budget.objectives import names_in
-        from nas.evaluation.job import fresh_task, recipe_of
-        from nas.evaluation.resolve import architecture_of, settings_of
-        from search_spaces.support.errors import UserError
-        from tasks.recipes.recipe import Recipe
-        from tasks.training.supervised import SupervisedTask
 
     of = fresh_task(task, data)
     recipe = recipe_of(of, preset, settings_of(of, preset, settings))
@@ -60,7 +56,6 @@ def check_mup(
 
 
 def _width(text: str | int) -> int:
-    from search_spaces.support.errors import UserError
 
     if not str(text).strip().isdigit():
         message = f"--widths are whole numbers like 64,128,256, got {text!r}."

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nas.analysis.compare import Comparison, candidates, costs_of, jobs_of, side_by_side
+from nas.analysis.tune import names_to_tune, recipes_to_try, tuned
+from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
-from nas.request.text_checks import check_call, listed
+from nas.evaluation.job import fresh_task, recipe_of
+from nas.evaluation.resolve import settings_of
+from nas.request.text_checks import LogFormat, check_call, listed
 from nas.workers.resources import resources_of
-from search_spaces.support.progress import LOADING, status_if_slow
-
-if TYPE_CHECKING:
-    from nas.analysis.compare import Comparison
-    from nas.request.text_checks import LogFormat
 
 
 def compare(
@@ -31,11 +31,11 @@ def compare(
     study: str | None = None,
     storage: str = DEFAULT_STORE,
     profile: bool = False,
-    log: "LogFormat | None" = None,
+    log: LogFormat | None = None,
     trial_timeout: str | float | None = None,
     trial_memory: str | float | None = None,
     trial_gpus: float | str | None = None,
-) -> "Comparison":
+) -> Comparison:
     """Set architectures side by side: what they cost and, with seeds, what they reach.
 
     Raises UserError where what was asked for cannot be.
@@ -43,12 +43,6 @@ def compare(
     check_call(task=task, topologies=topology, match=match, settings=settings, seeds=seeds, tune_trials=tune_trials,
                 threads=threads, storage=storage, log=log)  # fmt: skip
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
-    with status_if_slow(LOADING):
-        from nas.analysis.compare import Comparison, candidates, costs_of, jobs_of, side_by_side
-        from nas.analysis.tune import names_to_tune, recipes_to_try, tuned
-        from nas.engine.scheduler import evaluate_all
-        from nas.evaluation.job import fresh_task, recipe_of
-        from nas.evaluation.resolve import settings_of
     of = fresh_task(task, data)
     changes = settings_of(of, preset, settings)
     recipe = recipe_of(of, preset, changes)

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any, Literal
 
+from nas.costs.breakdown import as_a_whole, by_layer, by_operator
+from nas.evaluation.job import fresh_task
+from nas.evaluation.resolve import architecture_of
 from nas.request.text_checks import check_call
-from search_spaces.support.progress import LOADING, status_if_slow
 
 
 def cost(
@@ -22,10 +24,6 @@ def cost(
         UserError: The architecture cannot be built.
     """
     check_call(task=task, topology=topology, by=by)
-    with status_if_slow(LOADING):
-        from nas.costs.breakdown import as_a_whole, by_layer, by_operator
-        from nas.evaluation.job import fresh_task
-        from nas.evaluation.resolve import architecture_of
 
     of = fresh_task(task, data)
     architecture = architecture_of(of, preset, arch, topology)

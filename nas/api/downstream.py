@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from nas.analysis.lm_eval_tasks import decoder_of, evaluated, row_of, with_columns
+from nas.budget.objectives import names_in
 from nas.environment.paths import DEFAULT_STORE
+from nas.evaluation.job import text_of
+from nas.evaluation.retrofit import origin_of
 from nas.request.text_checks import check_call
-from search_spaces.support.progress import LOADING, status_if_slow
-
-if TYPE_CHECKING:
-    from results.records.row import Row
+from nas.store.store import Store
+from results.records.row import Row
 
 
 def downstream(
@@ -21,7 +22,7 @@ def downstream(
     task: str | None = None,
     data: str | Path | None = None,
     storage: str = DEFAULT_STORE,
-) -> "Row":
+) -> Row:
     """Evaluate the decoder of CHECKPOINT on lm-eval's tasks (extra `downstream`): columns that its Row then has.
 
     Tasks are those that score given texts: lambada_openai, hellaswag, piqa, arc_easy, arc_challenge, winogrande,
@@ -31,12 +32,6 @@ def downstream(
         UserError: No decoder, a Row that is not in the store, an unknown task, or data that cannot be had.
     """
     check_call(examples=examples, storage=storage)
-    with status_if_slow(LOADING):
-        from nas.analysis.lm_eval_tasks import decoder_of, evaluated, row_of, with_columns
-        from nas.budget.objectives import names_in
-        from nas.evaluation.job import text_of
-        from nas.evaluation.retrofit import origin_of
-        from nas.store.store import Store
 
     origin = origin_of(Path(checkpoint), task, None, text_of(data))
     study, row = row_of(origin, Store(storage))

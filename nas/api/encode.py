@@ -1,15 +1,12 @@
 """`nas.encode`: images to the latents that imagenet-dit learns from."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from search_spaces.support.progress import LOADING, status_if_slow
-
-if TYPE_CHECKING:
-    from tasks.diffusion.encoding import LatentSummary
+from tasks.diffusion import encoding
+from tasks.diffusion.encoding import LatentSummary
 
 
-def encode(images: str | Path, folder: str | Path, *, vae: str, size: int = 256) -> "LatentSummary":
+def encode(images: str | Path, folder: str | Path, *, vae: str, size: int = 256) -> LatentSummary:
     """Write the training images of IMAGES as an autoencoder's latents into FOLDER, for imagenet-dit.
 
     IMAGES is what imagenet-vit takes as --data. Each picture is cropped as for DiT, and encoded with its mirror image.
@@ -18,7 +15,5 @@ def encode(images: str | Path, folder: str | Path, *, vae: str, size: int = 256)
     Raises:
         UserError: No images, no such autoencoder, a size it does not take, or a folder with other latents.
     """
-    with status_if_slow(LOADING):
-        from tasks.diffusion import encoding
 
     return encoding.encode(Path(images), Path(folder), vae, size)

@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nas.costs.profile.profile import trace_of
+from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
-from nas.request.text_checks import check_call
+from nas.evaluation.job import EvaluationJob, fresh_task, text_of
+from nas.evaluation.resolve import Settings, architecture_of, check_measures, check_until, make_folder, settings_of
+from nas.evaluation.retrofit import data_of, started_from
+from nas.request.text_checks import LogFormat, check_call
+from nas.workers.resources import Resources
+from results.records.row import Row
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.support.files import check_writable
 from search_spaces.support.progress import LOADING, status_if_slow
-
-if TYPE_CHECKING:
-    from nas.evaluation.resolve import Settings
-    from nas.request.text_checks import LogFormat
-    from results.records.row import Row
-    from search_spaces.architecture.architecture import Architecture
-    from tasks.base import Task
+from tasks.base import Task
 
 
 def evaluate(
@@ -34,8 +37,8 @@ def evaluate(
     render: str | Path | None = None,
     profile: bool = False,
     measure: str | Sequence[str] = (),
-    log: "LogFormat | None" = None,
-) -> "Row":
+    log: LogFormat | None = None,
+) -> Row:
     """Train one architecture and return its Row; what the store knows is not trained again.
 
     `start` is the folder of a trained network of this task, or of one that it follows, to begin with its weights and to
@@ -45,11 +48,6 @@ def evaluate(
     """
     check_call(task=task, topology=topology, settings=settings, seed=seed, threads=threads, until=until,
                 storage=storage, log=log)  # fmt: skip
-    with status_if_slow(LOADING):
-        from nas.engine.scheduler import evaluate_all
-        from nas.evaluation.job import EvaluationJob, fresh_task, text_of
-        from nas.evaluation.resolve import settings_of
-        from nas.workers.resources import Resources
     data = _data(task, data, start)
     of = fresh_task(task, data)
     changes = settings_of(of, preset, settings)
@@ -72,23 +70,19 @@ def _data(task: str, data: str | Path | None, start: str | Path | None) -> str |
     """What was asked for, or what the network was trained on whose weights a training begins with."""
     if data is not None or start is None:
         return data
-    from nas.evaluation.retrofit import data_of
-
     return data_of(Path(start), task)
 
 
 def _architecture(
-    of: "Task",
+    of: Task,
     preset: str,
     arch: str,
     topology: str | None,
     start: str | Path | None,
     save: str | Path | None,
-    changes: "Settings",
-) -> "Architecture":
+    changes: Settings,
+) -> Architecture:
     """What was asked for, or that of the network whose weights a training begins with."""
-    from nas.evaluation.resolve import architecture_of
-    from nas.evaluation.retrofit import started_from
 
     if start is None:
         return architecture_of(of, preset, arch, topology)
@@ -97,8 +91,8 @@ def _architecture(
 
 
 def _beside(
-    of: "Task",
-    architecture: "Architecture",
+    of: Task,
+    architecture: Architecture,
     until: int | None,
     profile: bool,
     measure: str | Sequence[str],
@@ -106,10 +100,6 @@ def _beside(
     save: str | Path | None,
 ) -> dict[str, Any]:
     """How far a job is to train, and what it is to give beside its metrics. Raises UserError where it cannot."""
-    from nas.costs.profile.profile import trace_of
-    from nas.evaluation.job import text_of
-    from nas.evaluation.resolve import check_measures, check_until, make_folder
-    from search_spaces.support.files import check_writable
 
     check_until(of, until)
     with status_if_slow(LOADING):

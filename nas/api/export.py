@@ -1,13 +1,16 @@
 """`nas.export`: a trained network of a study as a file that other tools read."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from nas.api.load import load
 from nas.environment.paths import DEFAULT_STORE
-from search_spaces.support.progress import LOADING, status_if_slow
-
-if TYPE_CHECKING:
-    from nas.exporters.export import ExportReport
+from nas.evaluation.job import fresh_task
+from nas.evaluation.retrofit import known_reference
+from nas.evaluation.saved_networks import network_folder
+from nas.exporters.export import ExportReport, export_folder
+from nas.store.store import Store
+from search_spaces.architecture.checkpoint import read_record
+from search_spaces.support.progress import status_if_slow
 
 
 def export(
@@ -18,7 +21,7 @@ def export(
     task: str | None = None,
     data: str | Path | None = None,
     storage: str = DEFAULT_STORE,
-) -> "ExportReport":
+) -> ExportReport:
     """Write the trained network of architecture KEY in STUDY to a .safetensors, .pt2 or .onnx file, and check it.
 
     KEY is an architecture's, or a row's identity where several seeds were trained; its beginning will do. A task in
@@ -27,14 +30,6 @@ def export(
     Raises:
         UserError: No such row, a network that was not kept, or an export that cannot be made exact.
     """
-    with status_if_slow(LOADING):
-        from nas.api.load import load
-        from nas.evaluation.job import fresh_task
-        from nas.evaluation.retrofit import known_reference
-        from nas.evaluation.saved_networks import network_folder
-        from nas.exporters.export import export_folder
-        from nas.store.store import Store
-        from search_spaces.architecture.checkpoint import read_record
 
     loaded = load(study, storage=storage)
     folder = network_folder(Store(storage), loaded.name, loaded.rows(), key)

@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from nas.engine.row_import import Imported, import_into, rows_in
 from nas.environment.paths import DEFAULT_STORE
-
-if TYPE_CHECKING:
-    from nas.engine.row_import import Imported
+from nas.store.database import check_url
+from nas.store.study_names import check_name
 
 
 def import_rows(
     files: str | Path | Sequence[str | Path], *, study: str | None = None, storage: str = DEFAULT_STORE
-) -> "Imported":
+) -> Imported:
     """Take the rows of FILES (JSON Lines) into a store: all of them, or none where a line is no row.
 
     They are asked for like any others, and what they say was trained is not trained again. Nothing in them is run.
@@ -21,9 +20,6 @@ def import_rows(
     Raises:
         UserError: A file cannot be read or a line holds no row, there is none, or the study is a search's.
     """
-    from nas.engine.row_import import import_into, rows_in
-    from nas.store.database import check_url
-    from nas.store.study_names import check_name
 
     check_url(storage)
     paths = [Path(one) for one in ([files] if isinstance(files, str | Path) else files)]

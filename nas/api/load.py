@@ -3,17 +3,16 @@
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nas.environment.paths import DEFAULT_STORE
-
-if TYPE_CHECKING:
-    from nas.report.study import Study
+from nas.report.study import Study
+from results.records import sources
+from search_spaces.support.errors import Notice, UserError
 
 
 def load(
     study: str | None = None, *, storage: str = DEFAULT_STORE, source: str | Path | Sequence[str | Path] = ()
-) -> "Study":
+) -> Study:
     """Open the Rows of a study, of several with commas, or of `all`; without a name those of the newest search
     that has any.
 
@@ -24,7 +23,6 @@ def load(
     Raises:
         UserError: There is no such study or file.
     """
-    from search_spaces.support.errors import Notice
 
     result = _study(study, storage, source)
     for line in result.bad:
@@ -32,10 +30,7 @@ def load(
     return result
 
 
-def _study(study: str | None, storage: str, source: str | Path | Sequence[str | Path]) -> "Study":
-    from nas.report.study import Study
-    from results.records import sources
-    from search_spaces.support.errors import UserError
+def _study(study: str | None, storage: str, source: str | Path | Sequence[str | Path]) -> Study:
 
     named = [source] if isinstance(source, str | Path) else list(source)
     if named and study is None and storage != DEFAULT_STORE:
@@ -53,8 +48,7 @@ def _study(study: str | None, storage: str, source: str | Path | Sequence[str | 
     return Study(name, storage, both.rows, stored.config, both.bad, stored.confirming, both.flat)
 
 
-def _stored(study: str | None, storage: str) -> "Study":
-    from nas.report.study import Study
+def _stored(study: str | None, storage: str) -> Study:
     from nas.store.store import Store
     from nas.store.study_names import named, no_study
 

@@ -1,13 +1,11 @@
 """`nas.load_table`: a table of recorded Rows, to ask it what a training came to."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from results.stats.tabular_benchmark import TabularBenchmark
+from results.stats.tabular_benchmark import TabularBenchmark, read_table
 
 
-def load_table(name: str | Path) -> "TabularBenchmark":
+def load_table(name: str | Path) -> TabularBenchmark:
     """Open a table by its name, or a file of Rows (FILE.jsonl, FILE.jsonl.gz), as a tabular benchmark.
 
     Loads no torch.
@@ -15,6 +13,5 @@ def load_table(name: str | Path) -> "TabularBenchmark":
     Raises:
         UserError: There is no such table or file, a line of it is no Row, or its Rows are of different recipes.
     """
-    from results.stats.tabular_benchmark import read_table
 
     return read_table(name)

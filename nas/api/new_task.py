@@ -1,19 +1,16 @@
 """`nas.new_task`: a task to start from, as one file."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from nas.scaffold.new_file import NewFile
+from nas.scaffold.new_file import NewFile, class_of, quoted, start
 
 
-def new_task(name: str, *, output: str | Path | None = None) -> "NewFile":
+def new_task(name: str, *, output: str | Path | None = None) -> NewFile:
     """Write a task called NAME to start from, as one file: complete, and commented. No file is overwritten.
 
     Raises:
         UserError: A name that cannot be or that is taken, or a file that is there or cannot be written.
     """
-    from nas.scaffold.new_file import NewFile, class_of, quoted, start
 
     file = start("task", name, output)
     of = f"{quoted(file)}:{class_of(name)}"

@@ -1,19 +1,16 @@
 """`nas.new_topology`: a topology to start from, as one file."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from nas.scaffold.new_file import NewFile
+from nas.scaffold.new_file import NewFile, quoted, start
 
 
-def new_topology(name: str, *, output: str | Path | None = None) -> "NewFile":
+def new_topology(name: str, *, output: str | Path | None = None) -> NewFile:
     """Write a topology called NAME to start from, as one file: complete, and commented. No file is overwritten.
 
     Raises:
         UserError: A name that cannot be or that is taken, or a file that is there or cannot be written.
     """
-    from nas.scaffold.new_file import NewFile, quoted, start
 
     file = start("topology", name, output)
     folder = quoted(file.parent)

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from nas.costs.breakdown import as_a_whole
+from nas.costs.profile.profile import profile_what_fits, trace_of
+from nas.evaluation.job import fresh_task, recipe_of
+from nas.evaluation.resolve import architecture_of, settings_of
 from nas.request.text_checks import check_call
-from search_spaces.support.progress import LOADING, status_if_slow
 
 
 def profile(
@@ -28,11 +31,6 @@ def profile(
         UserError: The architecture cannot be built, or there is no memory for a single example.
     """
     check_call(task=task, topology=topology, settings=settings, batch=batch, threads=threads)
-    with status_if_slow(LOADING):
-        from nas.costs.breakdown import as_a_whole
-        from nas.costs.profile.profile import profile_what_fits, trace_of
-        from nas.evaluation.job import fresh_task, recipe_of
-        from nas.evaluation.resolve import architecture_of, settings_of
 
     of = fresh_task(task, data)
     architecture = architecture_of(of, preset, arch, topology)

@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nas.engine.scheduler import evaluate_all, rows_go_to
 from nas.environment.paths import DEFAULT_STORE, folder_of_retrofit
+from nas.evaluation.job import EvaluationJob, text_of
+from nas.evaluation.resolve import settings_of
+from nas.evaluation.retrofit import origin_of, rewired
 from nas.request.text_checks import check_call, pairs_of
-from search_spaces.support.progress import LOADING, status_if_slow
-
-if TYPE_CHECKING:
-    from results.records.row import Row
+from nas.workers.resources import Resources
+from results.records.row import Row
 
 
 def retrofit(
@@ -25,7 +27,7 @@ def retrofit(
     study: str | None = None,
     storage: str = DEFAULT_STORE,
     save: str | Path | None = None,
-) -> "Row":
+) -> Row:
     """Give the residual network of CHECKPOINT another topology, at first computing the same, and train it further.
 
     Preset, its settings and data are those that the network was trained with, where they are not given. A task in a
@@ -36,12 +38,6 @@ def retrofit(
         UserError: What was asked for cannot be. A training that failed is a Row with its reason.
     """
     check_call(topology=topology, settings=settings, seed=seed, threads=threads, storage=storage)
-    with status_if_slow(LOADING):
-        from nas.engine.scheduler import evaluate_all, rows_go_to
-        from nas.evaluation.job import EvaluationJob, text_of
-        from nas.evaluation.resolve import settings_of
-        from nas.evaluation.retrofit import origin_of, rewired
-        from nas.workers.resources import Resources
 
     origin = origin_of(Path(checkpoint), task, preset, text_of(data))
     job = EvaluationJob(

@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from nas.analysis.warnings import rungs_for
 from nas.api.load import load
+from nas.engine.request import build_request
+from nas.engine.run import TrialCounts, run_search
 from nas.engine.timings import Timings
+from nas.environment.loading import take_loading_seconds
 from nas.environment.paths import DEFAULT_STORE
-from nas.request.text_checks import check_call
+from nas.report.study import Study
+from nas.request.text_checks import LogFormat, check_call
+from nas.samplers.rungs import Rungs
+from nas.store.retry import retry_on_disconnect
 from nas.workers.resources import resources_of, seconds_of
-from search_spaces.support.progress import LOADING, status_if_slow
-
-if TYPE_CHECKING:
-    from nas.report.study import Study
-    from nas.request.text_checks import LogFormat
 
 
 def search(
@@ -41,13 +43,13 @@ def search(
     storage: str = DEFAULT_STORE,
     keep: Literal["front", "all", "none"] = "front",
     profile: bool = False,
-    log: "LogFormat | None" = None,
+    log: LogFormat | None = None,
     timeout: str | float | None = None,
     trial_timeout: str | float | None = None,
     trial_memory: str | float | None = None,
     trial_gpus: float | str | None = None,
     timings: bool = False,
-) -> "Study":
+) -> Study:
     """Search TASK for the Pareto front of its objectives inside a budget; the same command continues a search.
 
     Raises UserError where that cannot be, or the search had to end: what is finished then is stored.
@@ -55,13 +57,7 @@ def search(
     check_call(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
                 threads=threads, keep=keep, storage=storage, log=log)  # fmt: skip
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
-    spent = Timings(said=timings)
-    with status_if_slow(LOADING), spent.on("loading"):
-        from nas.analysis.warnings import rungs_for
-        from nas.engine.request import build_request
-        from nas.engine.run import TrialCounts, run_search
-        from nas.samplers.rungs import Rungs
-        from nas.store.retry import retry_on_disconnect
+    spent = Timings(printed=timings, loading=take_loading_seconds())
     evidence, seconds = TrialCounts(trials, seeds, confirm), seconds_of("timeout", timeout)
     ask = spent.on("counting candidates")(build_request)
     asked = ask(task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed,

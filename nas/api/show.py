@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nas.evaluation.job import fresh_task, text_of
+from nas.evaluation.resolve import architecture_of, settings_of
+from nas.evaluation.retrofit import origin_of
+from nas.report.wiring.measurement import at_start, trained
+from nas.report.wiring.wiring_report import WiringReport
 from nas.request.text_checks import check_call, pairs_of
-from search_spaces.support.progress import LOADING, status_if_slow
-
-if TYPE_CHECKING:
-    from nas.report.wiring.wiring_report import WiringReport
+from search_spaces.support.progress import status_if_slow
 
 
 def show(
@@ -21,7 +23,7 @@ def show(
     settings: str | Mapping[str, Any] = "",
     seed: int = 0,
     data: str | Path | None = None,
-) -> "WiringReport":
+) -> WiringReport:
     """Measure how strongly each layer of a network, and its head, reads the output of every layer before it.
 
     The network is as it is drawn, or as it was trained: that of a checkpoint, by its own preset, settings and data
@@ -33,11 +35,6 @@ def show(
             no layers wired by a topology.
     """
     check_call(task=task, topology=topology, settings=settings, seed=seed)
-    with status_if_slow(LOADING):
-        from nas.evaluation.job import fresh_task, text_of
-        from nas.evaluation.resolve import architecture_of, settings_of
-        from nas.evaluation.retrofit import origin_of
-        from nas.report.wiring.measurement import at_start, trained
 
     if checkpoint is None:
         of, preset = fresh_task(task, data), preset or "proxy"

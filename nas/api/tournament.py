@@ -1,15 +1,20 @@
 """`nas.tournament`: samplers on a recorded table, by what they find in so many trainings."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from nas.analysis.replay import ReplayTask
+from nas.analysis.tournament import Tournament, play, summed_up, trials_for
+from nas.budget.bounds import Feasible, parse_budget
+from nas.budget.feasibility import within
+from nas.budget.objectives import names_in, resolve
+from nas.evaluation.job import fresh_task
 from nas.request.text_checks import check_call, listed
-from search_spaces.support.progress import LOADING, status_if_slow
-
-if TYPE_CHECKING:
-    from nas.analysis.tournament import Tournament
-    from results.records.row import Direction
-    from results.stats.tabular_benchmark import TabularBenchmark
+from nas.samplers.load import proposer
+from nas.samplers.registry import SAMPLERS
+from results.records.row import Direction
+from results.stats.tabular_benchmark import TabularBenchmark
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import Progress
 
 
 def tournament(
@@ -20,7 +25,7 @@ def tournament(
     trials: int | None = None,
     objectives: str | Sequence[str] | None = None,
     budget: str | Sequence[str] = (),
-) -> "Tournament":
+) -> Tournament:
     """Let samplers search TABLE, replay:NAME or replay:FILE.jsonl, again and again: nothing is trained.
 
     Each has a search with each of the seeds 0, 1, 2 ... What a search has found is told by the hypervolume of its
@@ -30,16 +35,6 @@ def tournament(
         UserError: What was asked for cannot be: no table, an unknown sampler, nothing within the budget.
     """
     check_call(seeds=seeds, trials=trials)
-    with status_if_slow(LOADING):
-        from nas.analysis.replay import ReplayTask
-        from nas.analysis.tournament import play, summed_up, trials_for
-        from nas.budget.bounds import Feasible, parse_budget
-        from nas.budget.feasibility import within
-        from nas.budget.objectives import names_in, resolve
-        from nas.evaluation.job import fresh_task
-        from nas.samplers.registry import SAMPLERS
-        from search_spaces.support.errors import UserError
-        from search_spaces.support.progress import Progress
     names = SAMPLERS.names() if samplers is None else names_in(samplers)
     _check(names, seeds)
     of = fresh_task(table, None)
@@ -61,8 +56,6 @@ def tournament(
 
 
 def _check(samplers: Sequence[str], seeds: int) -> None:
-    from nas.samplers.load import proposer
-    from search_spaces.support.errors import UserError
 
     if not samplers or not seeds:
         got = f"--samplers {','.join(samplers)} --seeds {seeds}"
@@ -77,7 +70,7 @@ def _check(samplers: Sequence[str], seeds: int) -> None:
         proposer(name)  # which raises where there is no such sampler
 
 
-def _title(name: str, recorded: "TabularBenchmark", ways: "Mapping[str, Direction]", seeds: int) -> str:
+def _title(name: str, recorded: TabularBenchmark, ways: Mapping[str, Direction], seeds: int) -> str:
     there = f"{len(recorded.architectures)} architectures, {len(recorded)} trainings"
     objectives = ", ".join(f"{way} {metric}" for metric, way in ways.items())
     return f"{name}: {there} ({objectives}), {seeds} search{'' if seeds == 1 else 'es'} each"

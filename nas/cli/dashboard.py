@@ -2,35 +2,28 @@
 
 import errno
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import optuna
+from optuna.storages import InMemoryStorage
 
 from nas.environment.paths import DEFAULT_STORE
-
-if TYPE_CHECKING:
-    from optuna.storages import InMemoryStorage
-
-    from results.records.row import Row
-
+from nas.store.optuna_study import clear_storage_errors, held_storage
+from nas.store.store import Store
+from results.records.columns import COUNTS
+from results.records.row import Row
+from search_spaces.support.errors import Kind, UserError
 
 _MOST_PORT = 65535
 
 
-def copied(*, storage: str = DEFAULT_STORE) -> "InMemoryStorage":
-    """Look at the searches of a store in Optuna's dashboard, in a browser here, until Ctrl-C (extra `dashboard`).
-
-    It is a copy of them as they are now, with names for what was searched for, and with costs and test metrics beside
-    each trial: nothing that is clicked there changes or deletes anything in the store.
+def copy_searches(storage: str = DEFAULT_STORE) -> InMemoryStorage:
+    """A copy of the searches of a store as they are now, with names, costs and test metrics for Optuna's dashboard.
 
     Raises:
         UserError: There is no search in the store.
     """
-    import optuna
-
-    from nas.store.optuna_study import clear_storage_errors, held_storage
-    from nas.store.store import Store
-    from search_spaces.support.errors import UserError
-
-    store, copy = Store(storage), optuna.storages.InMemoryStorage()
+    store, copy = Store(storage), InMemoryStorage()
     searches = store.searches()
     if not searches:
         message = f"there is no search in {store.place}. Make one with `nas search`, or give --storage."
@@ -48,10 +41,8 @@ def copied(*, storage: str = DEFAULT_STORE) -> "InMemoryStorage":
     return copy
 
 
-def _attributes(row: "Row") -> dict[str, Any]:
+def _attributes(row: Row) -> dict[str, Any]:
     """What of a Row is shown beside its trial."""
-    from results.records.columns import COUNTS
-
     tested = {f"test_{name}": value for name, value in row.test.items()}
     counted = {name: getattr(row.costs, name) for name in COUNTS}
     told = {"key": row.architecture.key, "wiring": row.architecture.topology, "error": row.error}
@@ -59,10 +50,8 @@ def _attributes(row: "Row") -> dict[str, Any]:
     return {name: value for name, value in every.items() if value is not None}
 
 
-def serve(copy: "InMemoryStorage", port: int = 8080) -> None:
+def serve(copy: InMemoryStorage, port: int = 8080) -> None:
     """Serve a copy on this machine alone, until Ctrl-C."""
-    from search_spaces.support.errors import Kind, UserError
-
     if not 1 <= port <= _MOST_PORT:
         message = f"--port must be from 1 to {_MOST_PORT}, got {port}."
         raise UserError("out-of-range", message, option="--port", value=port, least=1, most=_MOST_PORT)

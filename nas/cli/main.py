@@ -1,4 +1,4 @@
-"""The `nas` command: each is a door and what prints what that returns. Quick to start: naming a door loads no torch."""
+"""The `nas` command line: words to a command, and its errors to lines and exit statuses. Starts without torch."""
 
 import errno
 import os
@@ -10,25 +10,10 @@ import typer
 from typer.main import get_command
 
 import nas
-from nas.api.audit import audit
-from nas.api.check_mup import check_mup
-from nas.api.compare import compare
-from nas.api.cost import cost
-from nas.api.downstream import downstream
-from nas.api.encode import encode
-from nas.api.evaluate import evaluate
-from nas.api.export import export
-from nas.api.import_rows import import_rows
-from nas.api.load import load
-from nas.api.new_task import new_task
-from nas.api.new_topology import new_topology
-from nas.api.profile import profile
-from nas.api.retrofit import retrofit
-from nas.api.search import search
-from nas.api.show import show as show_wiring
-from nas.api.tournament import tournament
-from nas.cli import dashboard, effects, file_printers, listing, printers, reproduce, results
-from nas.cli.command import command
+from nas.cli.command import app
+
+# isort: off  # in the order of `nas --help`
+from nas.cli.commands import catalog, experiments, files, networks, rows  # noqa: F401
 from nas.cli.config_file import command_of, expanded
 from nas.cli.option_values import check_option_values
 from nas.environment.debugging import DEBUG, show_traceback
@@ -37,14 +22,7 @@ from search_spaces.support.errors import Kind, UserError, nearest, place_of, pri
 from search_spaces.support.progress import QUIET, VERBOSE
 from search_spaces.support.quiet_timer import SILENCE
 
-app = typer.Typer(
-    name="nas",
-    help="Search network architectures under hard budgets, and query what was found.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-)
-
+# isort: on
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
 """What typer raises for words that it cannot take; it has no public name."""
@@ -195,34 +173,3 @@ def _for_all_commands(
     for name, asked in ((DEBUG, debug), (QUIET, quiet), (VERBOSE, verbose)):
         if asked:
             os.environ[name] = "1"
-
-
-def _add(
-    name: str, door: Callable[..., Any], show: Callable[..., None], /, *, check: Any = None, **called: str
-) -> None:
-    app.command(name=name)(command(door, show, check, **called))
-
-
-_add("search", search, printers.front, check=printers.check)
-_add("evaluate", evaluate, printers.row, check=printers.check)
-_add("audit", audit, printers.audit, check=printers.check)
-_add("retrofit", retrofit, printers.retrofitted, check=printers.check, task="own_task")
-_add("compare", compare, printers.comparison, check=printers.check, arch="archs", topology="topologies")
-_add("tournament", tournament, printers.drawn, check=printers.check, output="columns_file")
-_add("cost", cost, printers.costs, check=printers.check)
-_add("profile", profile, printers.profile, check=printers.check)
-_add("check-mup", check_mup, printers.drawn, check=printers.check, output="columns_file")
-_add("show", show_wiring, printers.wiring, check=printers.check, checkpoint="own_checkpoint", plot="drawing")
-_add("export", export, file_printers.export, study="from_study", task="own_task")
-_add("downstream", downstream, printers.row, check=printers.check, task="own_task")
-_add("encode", encode, file_printers.encoded)
-_add("import", import_rows, file_printers.imported)
-_add("new-task", new_task, file_printers.new_file, output="new_file")
-_add("new-topology", new_topology, file_printers.new_file, output="new_file")
-_add("results", load, results.query_rows, check=printers.check, by="groups")
-_add("front", load, printers.front_where, check=printers.check)
-_add("effects", load, effects.show, check=printers.check, axis="axis_of", output="columns_file")
-_add("report", load, printers.report, check=printers.check, study="from_study")
-_add("dashboard", dashboard.copied, dashboard.serve)
-_add("list", listing.everything, listing.show)
-_add("reproduce", reproduce.compared, reproduce.show)

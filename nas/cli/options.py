@@ -1,17 +1,17 @@
-"""The options of the `nas` command: what each is called on the command line and what it means, written once.
+"""The options of the `nas` command: flag, type and help of each, written once.
 
-A door's parameter of that name is the option; its default stands in the door.
+A command annotates its parameters with them: `trials: options.Trials = 24`.
 """
 
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 from nas.cli import completion
 from nas.report.format import Format
+from nas.request.text_checks import LogFormat
 
 
 class ListKind(StrEnum):
@@ -37,197 +37,326 @@ class Printed(StrEnum):
     FIGURES = "figures"
 
 
-def _argument(name: str, what: str, kind: Any = str, **more: Any) -> Any:
-    return Annotated[kind, typer.Argument(metavar=name, help=what, **more)]
+# Arguments
 
+Task = Annotated[
+    str,
+    Argument(
+        metavar="TASK",
+        help="A task by name (`nas list tasks`), FILE.py:CLASS, or replay:TABLE.",
+        autocompletion=completion.tasks,
+    ),
+]
+Checkpoint = Annotated[
+    Path, Argument(metavar="CHECKPOINT", help="Folder of a trained network (`nas evaluate --save`).")
+]
+Table = Annotated[
+    str, Argument(metavar="TABLE", help="A table of recorded trainings: replay:NAME or replay:FILE.jsonl.")
+]
+StudyArgument = Annotated[str, Argument(metavar="STUDY", help="Name of a study (`nas list studies`).")]
+OptionalStudyArgument = Annotated[
+    str | None, Argument(metavar="STUDY", help="Name of a study (`nas list studies`). Default: the newest search.")
+]
+Key = Annotated[
+    str, Argument(metavar="KEY", help="Key of an architecture or identity of a row, or the beginning of either.")
+]
+NewName = Annotated[str, Argument(metavar="NAME", help="Name of the new file: small letters, digits and dashes.")]
+Files = Annotated[list[Path], Argument(metavar="FILE...", help="Files of rows, as `--format jsonl` writes them.")]
+Images = Annotated[
+    Path, Argument(metavar="IMAGES", help="Folder with train/, or anything else that imagenet-vit takes as --data.")
+]
+LatentFolder = Annotated[
+    Path, Argument(metavar="FOLDER", help="Folder for the latents, which imagenet-dit takes as --data.")
+]
+AxisColumn = Annotated[
+    str, Argument(metavar="AXIS", help="Column in which architectures differ: topology, depth, recipe_lr ...")
+]
+Kind = Annotated[ListKind | None, Argument(metavar="KIND", help="What to list. Default: everything installed.")]
+ListedName = Annotated[
+    str | None,
+    Argument(metavar="NAME", help="Show every preset of this task, or every option of this topology."),
+]
+What = Annotated[Printed, Argument(metavar="WHAT", help="What to compare.")]
 
-def _option(flags: str, what: str, kind: Any = str, metavar: str | None = None, **more: Any) -> Any:
-    return Annotated[kind, typer.Option(*flags.split(), metavar=metavar, help=what, **more)]
+# What is built and trained
 
-
-_TEXT, _TEXTS, _FILE, _NUMBER = str | None, list[str], Path | None, int | None
-
-OPTIONS: Mapping[str, Any] = {
-    "task": _argument(
-        "TASK", "A task by name (`nas list tasks`), FILE.py:CLASS, or replay:TABLE.", autocompletion=completion.tasks
-    ),
-    "checkpoint": _argument("CHECKPOINT", "Folder of a trained network (`nas evaluate --save`).", Path),
-    "own_checkpoint": _option(
-        "--checkpoint",
-        "Folder of a trained network (`nas evaluate --save`). Default: one that is drawn and not trained.",
-        _FILE,
-        "FOLDER",
-    ),
-    "key": _argument("KEY", "An architecture's key, or a row's identity; the beginning will do."),
-    "from_study": _argument("STUDY", "Name of a study (`nas list studies`)."),
-    "name": _argument("NAME", "What it is to be called: small letters, digits and dashes."),
-    "what": _argument("WHAT", "What is compared.", Printed),
-    "files": _argument("FILE...", "Rows as `--format jsonl` writes them.", list[Path]),
-    "tasks": _option("--tasks", "lm-eval's tasks: lambada_openai,hellaswag,wikitext (`lm-eval ls tasks`).", str, "A,B"),
-    "include": _option("--include", "Folder of task files of your own, in lm-eval's form.", _FILE, "FOLDER"),
-    "examples": _option("--examples", "Of each task, the first ones. Default: all.", _NUMBER),
-    "images": _argument("IMAGES", "A folder with train/ in it, or what else imagenet-vit takes as --data.", Path),
-    "folder": _argument("FOLDER", "Where to write latents: --data of imagenet-dit.", Path),
-    "vae": _option("--vae", "The autoencoder: a folder that diffusers wrote, or its name in the hub.", str, "FOLDER"),
-    "size": _option("--size", "Side of the pictures, in pixels.", int),
-    "kind": _argument("KIND", "What to list; everything installed without it.", ListKind | None),
-    "of": _argument("NAME", "Of presets a task, of topologies a topology: what can be set there.", _TEXT),
-    "own_task": _option("--task", "The task, where it is in a file of yours: FILE.py:CLASS.", _TEXT, "TASK"),
-    "study": _option(
-        "--study",
-        "Name of the study; to ask: also `all`, or A,B. Default: the newest search with rows, or one of its own.",
-        _TEXT,
-        "NAME",
-    ),
-    "storage": _option("--storage", "Database of the studies: sqlite:///FILE, postgresql://...", str, "URL"),
-    "source": _option(
-        "--from",
-        "Ask a file (.jsonl, .csv, .json, .parquet) or a table that ships (`tables`: all); with --study both together.",
-        _TEXTS,
-        "FILE",
-    ),
-    "seed": _option("--seed", "Seed of the search and of every training run.", int),
-    "workers": _option(
-        "--workers",
-        "Evaluations at once, above 1 in own processes; or a Ray cluster: ray, ray://HOST:PORT. Default: one for each "
-        "GPU, or each core without one.",
-        _TEXT,
-        "N|ray",
-        envvar="NAS_WORKERS",
-    ),
-    "threads": _option("--threads", "Threads of the CPU that each training, or each measurement, has.", int),
-    "preset": _option("--preset", "How thoroughly to train: smoke, proxy, paper ... (`nas list presets`).", _TEXT),
-    "settings": _option("--set", "Changes to the preset's recipe: lr=1e-3,weight_decay=0.", str, "FIELD=VALUE,..."),
-    "data": _option("--data", "Folder or name of the data, where a task needs one.", _TEXT, "PATH"),
-    "table": _argument("TABLE", "A table of recorded trainings: replay:NAME, or replay:FILE.jsonl of yours."),
-    "samplers": _option(
-        "--samplers",
-        "What is compared (`nas list samplers`). Default: all installed.",
-        _TEXT,
-        "A,B",
-        autocompletion=completion.samplers,
-    ),
-    "sampler": _option(
-        "--sampler",
-        "What proposes architectures (`nas list samplers`), or MODULE:CLASS of Optuna's.",
-        autocompletion=completion.samplers,
-    ),
-    "space": _option(
+Space = Annotated[
+    str,
+    Option(
         "--space",
-        "A search space by name (`nas list spaces`), or timm:MODEL. Default: joint, or a task's own.",
+        help="Search space by name (`nas list spaces`), or timm:MODEL. Default: the task's own, or joint.",
         autocompletion=completion.spaces,
     ),
-    "axis": _option(
-        "--axis", "Another axis of the space, or other values: recipe.lr=1e-3,3e-3.", _TEXTS, "NAME=VALUE,..."
-    ),
-    "arch": _option("--arch", "Changes to the task's base architecture: depth=7,heads=16.", str, "FIELD=VALUE,..."),
-    "archs": _option("--arch", "Changes to the task's base architecture: depth=7,heads=16.", _TEXTS, "FIELD=VALUE,..."),
-    "topology": _option(
+]
+Axis = Annotated[
+    list[str],
+    Option("--axis", metavar="NAME=VALUE,...", help="Add an axis or change its values: recipe.lr=1e-3,3e-3."),
+]
+Arch = Annotated[
+    str,
+    Option("--arch", metavar="FIELD=VALUE,...", help="Change the task's base architecture: depth=7,heads=16."),
+]
+Archs = Annotated[
+    list[str],
+    Option("--arch", metavar="FIELD=VALUE,...", help="Change the task's base architecture: depth=7,heads=16."),
+]
+Topology = Annotated[
+    str | None,
+    Option(
         "--topology",
-        'Topology, with its options: "dca(k=2)" (`nas list topologies`).',
-        _TEXT,
+        help='Topology with its options: "dca(k=2)" (`nas list topologies`).',
         autocompletion=completion.topologies,
     ),
-    "topologies": _option(
+]
+RequiredTopology = Annotated[
+    str,
+    Option(
         "--topology",
-        'Topologies that each architecture is wired by: resnet,"dca(k=2)"; or all.',
-        _TEXT,
-        "A,B",
+        help='Topology with its options: "dca(k=2)" (`nas list topologies`).',
         autocompletion=completion.topologies,
     ),
-    "widths": _option(
-        "--widths", "Of the networks. Default: the architecture's, twice, 4 and 8 times it.", _TEXT, "A,B"
+]
+Topologies = Annotated[
+    str | None,
+    Option(
+        "--topology",
+        metavar="A,B",
+        help='Build each architecture with these topologies: resnet,"dca(k=2)"; or all.',
+        autocompletion=completion.topologies,
     ),
-    "match": _option(
-        "--match", "Change `hidden` of the others until they cost what the first does.", _TEXT, "params|flops"
-    ),
-    "curves": _option("--curves", "Write validation metrics on the way there.", _FILE, "FILE.csv"),
-    "tune": _option(
-        "--tune",
-        "First give each architecture its own of these, by trainings with another seed: lr,weight_decay.",
-        _TEXTS,
-        "FIELD,...",
-    ),
-    "tune_trials": _option("--tune-trials", "How many trainings that takes for each. Default: 8.", _NUMBER),
-    "architectures": _option("--architectures", "How many, spread over the space by their FLOPs.", int),
-    "seeds": _option(
-        "--seeds",
-        "Seeds that each is trained with; in a search at least, in `compare` 0 counts. Of a tournament: its searches.",
-        int,
-    ),
-    "confirm": _option(
-        "--confirm", "Share of the trials that, at the end, train what may be on the front with fresh seeds.", float
-    ),
-    "rungs": _option("--rungs", "At how many steps trainings are held; those that may be on the front go on.", int),
-    "grace": _option("--grace", "Share of a training before the first of --rungs.", float),
-    "factor": _option("--factor", "How much further each of --rungs lies than the one before it.", float),
-    "until": _option(
-        "--until", "Stop at the first report at this step or behind it; without it, go on.", _NUMBER, "STEP", min=1
-    ),
-    "start": _option(
+]
+Match = Annotated[
+    str | None,
+    Option("--match", metavar="params|flops", help="Change `hidden` of the others to match the cost of the first."),
+]
+Widths = Annotated[
+    str | None,
+    Option("--widths", metavar="A,B", help="Widths to train. Default: 1, 2, 4 and 8 times the architecture's."),
+]
+Preset = Annotated[
+    str, Option("--preset", help="How thoroughly to train: smoke, proxy, paper ... (`nas list presets`).")
+]
+OptionalPreset = Annotated[
+    str | None, Option("--preset", help="How thoroughly to train: smoke, proxy, paper ... (`nas list presets`).")
+]
+Settings = Annotated[
+    str, Option("--set", metavar="FIELD=VALUE,...", help="Change the preset's recipe: lr=1e-3,weight_decay=0.")
+]
+Data = Annotated[
+    str | None, Option("--data", metavar="PATH", help="Folder or name of the data, where a task needs one.")
+]
+TaskOption = Annotated[
+    str | None, Option("--task", metavar="TASK", help="The task, if it is in a file of yours: FILE.py:CLASS.")
+]
+Start = Annotated[
+    Path | None,
+    Option(
         "--start",
-        "Begin with the weights of this trained network, whose architecture it then has (`nas evaluate --save`).",
-        _FILE,
-        "FOLDER",
+        metavar="FOLDER",
+        help="Start from this trained network: its weights and its architecture (`nas evaluate --save`).",
     ),
-    "save": _option("--save", "Keep the trained network there as well.", _FILE, "FOLDER"),
-    "keep": _option("--keep", "Which trained networks stay: the front's, all or none.", str, "front|all|none"),
-    "log": _option("--log", "Write the curve of each training as well, beside the store.", _TEXT, "tensorboard"),
-    "to": _option("--to", "The file: .safetensors, .pt2 or .onnx.", Path, "FILE"),
-    "render": _option(
-        "--render",
-        "Show there what the trained network does: FILE.gif or FILE.mp4, FILE.png of one that draws.",
-        _FILE,
-        "FILE",
+]
+CheckpointOption = Annotated[
+    Path | None,
+    Option(
+        "--checkpoint",
+        metavar="FOLDER",
+        help="Folder of a trained network (`nas evaluate --save`). Default: a network at initialisation.",
     ),
-    "measure": _option("--measure", "Measure this of the trained network as well: conditioning.", _TEXTS, "NAME"),
-    "budget": _option("--budget", 'Bounds that every network keeps: "params<=100k", "20M<=params<=24M".', _TEXTS),
-    "objectives": _option("--objectives", "What to search for. Default: the task's metric, flops.", _TEXT, "A,B"),
-    "trials": _option("--trials", "Trainings a study is to hold in all, or each search of a tournament has.", _NUMBER),
-    "timeout": _option("--timeout", "End after that time; the same command goes on: 90s, 30m, 2h.", _TEXT, "TIME"),
-    "trial_timeout": _option("--trial-timeout", "Fail an evaluation that takes longer: 90s, 30m, 2h.", _TEXT, "TIME"),
-    "trial_memory": _option(
+]
+Until = Annotated[
+    int | None,
+    Option("--until", metavar="STEP", min=1, help="Stop at the first report from this step on; run again to resume."),
+]
+Batch = Annotated[int | None, Option("--batch", help="Examples in a training step. Default: the preset's.")]
+
+# The search
+
+Budget = Annotated[
+    list[str], Option("--budget", help='Bounds that every network keeps: "params<=100k", "20M<=params<=24M".')
+]
+Objectives = Annotated[
+    str | None, Option("--objectives", metavar="A,B", help="What to optimise. Default: the task's metric, flops.")
+]
+Sampler = Annotated[
+    str,
+    Option(
+        "--sampler",
+        help="Sampler that proposes architectures (`nas list samplers`), or MODULE:CLASS of Optuna's.",
+        autocompletion=completion.samplers,
+    ),
+]
+Samplers = Annotated[
+    str | None,
+    Option(
+        "--samplers",
+        metavar="A,B",
+        help="Samplers to compare (`nas list samplers`). Default: all installed.",
+        autocompletion=completion.samplers,
+    ),
+]
+Trials = Annotated[int, Option("--trials", help="Total number of trials.")]
+TrialsPerSearch = Annotated[int | None, Option("--trials", help="Number of trials of each search.")]
+Architectures = Annotated[
+    int, Option("--architectures", help="Number of architectures, spread over the space by FLOPs.")
+]
+Seed = Annotated[int, Option("--seed", help="Seed of the search and of every training.")]
+Seeds = Annotated[int, Option("--seeds", help="Seeds per architecture.")]
+LeastSeeds = Annotated[int, Option("--seeds", help="Minimum number of seeds per architecture.")]
+OptionalSeeds = Annotated[int, Option("--seeds", help="Seeds per architecture; 0 only counts costs.")]
+SearchSeeds = Annotated[int, Option("--seeds", help="Number of searches of each sampler, each with its own seed.")]
+Confirm = Annotated[
+    float, Option("--confirm", help="Fraction of trials used to re-evaluate front candidates with new seeds.")
+]
+Rungs = Annotated[int, Option("--rungs", help="Number of early-stopping rungs.")]
+Grace = Annotated[float, Option("--grace", help="Fraction of a training before the first rung.")]
+Factor = Annotated[float, Option("--factor", help="Ratio between the steps of one rung and of the one before.")]
+Tune = Annotated[
+    list[str],
+    Option("--tune", metavar="FIELD,...", help="First tune these for each architecture, on another seed: lr."),
+]
+TuneTrials = Annotated[int | None, Option("--tune-trials", help="Tuning trials per architecture. Default: 8.")]
+Timeout = Annotated[
+    str | None, Option("--timeout", metavar="TIME", help="Stop after this time; run again to resume: 90s, 30m, 2h.")
+]
+Timings = Annotated[bool, Option("--timings", help="Print at the end where the time of the search went.")]
+
+# The machine
+
+Workers = Annotated[
+    str | None,
+    Option(
+        "--workers",
+        metavar="N|ray",
+        help="Parallel evaluations, or a Ray cluster: ray, ray://HOST:PORT. Default: one for each GPU, or CPU core.",
+        envvar="NAS_WORKERS",
+    ),
+]
+Threads = Annotated[int, Option("--threads", help="CPU threads of each training or measurement.")]
+TrialTimeout = Annotated[
+    str | None,
+    Option("--trial-timeout", metavar="TIME", help="Fail an evaluation that takes longer: 90s, 30m, 2h."),
+]
+TrialMemory = Annotated[
+    str | None,
+    Option(
         "--trial-memory",
-        "Memory that an evaluation may take beyond what its process and its task begin with: 4G, 4GiB.",
-        _TEXT,
-        "BYTES",
+        metavar="BYTES",
+        help="Memory of an evaluation, beyond what its process and task start with: 4G, 4GiB.",
     ),
-    "trial_gpus": _option(
-        "--trial-gpus",
-        "GPUs that an evaluation has: 0.5 is half of one, 2 train together, auto shares each by its load.",
-        _TEXT,
-        "N",
+]
+TrialGPUs = Annotated[
+    str | None,
+    Option("--trial-gpus", metavar="N", help="GPUs of an evaluation: 2, 0.5 of one, or auto to share each by load."),
+]
+
+# What is measured and kept
+
+Profile = Annotated[bool, Option("--profile", help="First measure time, memory and energy, and trace training steps.")]
+Measure = Annotated[
+    list[str], Option("--measure", metavar="NAME", help="Also measure this of the trained network: conditioning.")
+]
+Save = Annotated[Path | None, Option("--save", metavar="FOLDER", help="Also save the trained network here.")]
+Keep = Annotated[
+    Literal["front", "all", "none"],
+    Option("--keep", metavar="front|all|none", parser=str, help="Which trained networks to save."),
+]
+Log = Annotated[
+    LogFormat | None,
+    Option("--log", metavar="tensorboard", parser=str, help="Also write TensorBoard curves of each training."),
+]
+Render = Annotated[
+    Path | None,
+    Option(
+        "--render",
+        metavar="FILE",
+        help="Film or draw what the trained network does: FILE.gif, FILE.mp4 or FILE.png.",
     ),
-    "where": _option("--where", 'Condition on columns: "flops < 50M and depth > 2".', _TEXT, "SQL"),
-    "pareto": _option("--pareto", "Keep the rows that nothing beats in these columns.", _TEXT, "A,B"),
-    "columns": _option("--columns", "Columns to print, or `all`.", _TEXT, "A,B"),
-    "order_by": _option("--order-by", "Columns to order by, each as NAME, or -NAME from the greatest.", _TEXT, "A,B"),
-    "limit": _option("--limit", "How many rows to print, or with --best of each task.", _NUMBER, min=1),
-    "format": _option("--format", "How to print.", Format),
-    "output": _option("--output -o", "Write there, and print nothing.", _FILE, "FILE.csv|.json|.jsonl|.parquet"),
-    "columns_file": _option("--output -o", "Write there, and print nothing.", _FILE, "FILE.csv|.json|.parquet"),
-    "new_file": _option("--output -o", "Where to write it. Default: a file of that name, here.", _FILE, "FILE.py"),
-    "page": _option("--output -o", "Where to write the report.", _FILE, "FILE.html"),
-    "wirings": _option("--wirings", "Show as well how the front's networks are wired, of those that are kept.", bool),
-    "paper": _option("--paper", "Only this paper: ancre, dca, leaner or rmt.", _TEXT, "NAME"),
-    "timings": _option("--timings", "Say at the end what the search spent its time on.", bool),
-    "profile": _option("--profile", "First measure time, memory and energy, and keep a trace of training steps.", bool),
-    "batch": _option("--batch", "Examples of a training step. Default: as the preset has.", _NUMBER),
-    "knee": _option("--knee", "Of --pareto, the row that gives up least of all columns together.", bool),
-    "best": _option("--best", "Architectures, the best in this first, with the chance that none is better.", _TEXT),
-    "groups": _option(
-        "--by", "Means over rows that agree in these columns; with --best, each one's best.", _TEXT, "A,B"
+]
+CostBy = Annotated[
+    Literal["layer", "operator"] | None,
+    Option("--by", metavar="layer|operator", parser=str, help="Break costs down by layer or operator."),
+]
+To = Annotated[Path, Option("--to", metavar="FILE", help="The file: .safetensors, .pt2 or .onnx.")]
+VAE = Annotated[str, Option("--vae", metavar="FOLDER", help="The autoencoder: a diffusers folder, or its hub name.")]
+Size = Annotated[int, Option("--size", help="Side of the images, in pixels.")]
+LMTasks = Annotated[
+    str,
+    Option("--tasks", metavar="A,B", help="Tasks of lm-eval: lambada_openai,hellaswag,wikitext (`lm-eval ls tasks`)."),
+]
+Include = Annotated[Path | None, Option("--include", metavar="FOLDER", help="Folder of your own lm-eval task files.")]
+Examples = Annotated[int | None, Option("--examples", help="Number of examples per task. Default: all.")]
+
+# Rows and what is asked of them
+
+Study = Annotated[
+    str | None,
+    Option("--study", metavar="NAME", help="Name of the study to add to. Default: one for this command or search."),
+]
+StudiesOption = Annotated[
+    str | None,
+    Option("--study", metavar="NAME", help="Study to read, several as A,B, or `all`. Default: the newest search."),
+]
+Storage = Annotated[
+    str, Option("--storage", metavar="URL", help="Database of the studies: sqlite:///FILE, postgresql://...")
+]
+Source = Annotated[
+    list[str],
+    Option(
+        "--from",
+        metavar="FILE",
+        help="Read a file (.jsonl, .csv, .json, .parquet) or a shipped table (`tables`: all), with --study both.",
     ),
-    "axis_of": _argument("AXIS", "A column that tells architectures apart: topology, depth, recipe_lr ..."),
-    "metric": _option("--metric", "The column that was measured. Default: the task's first metric.", _TEXT, "NAME"),
-    "at": _option("--at", "The cost (flops, params) at which architectures are equal, not their shape.", _TEXT, "COST"),
-    "sql": _option("--sql", 'Ask in SQL: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".', _TEXT),
-    "by": _option("--by", "Instead of the sums, counts of each layer, or of each operator.", _TEXT, "layer|operator"),
-    "port": _option("--port", "Where the dashboard listens, on this machine alone.", int),
-    "drawing": _option("--output -o", "Draw it there, and print no tables.", _FILE, "FILE.png|.svg|.pdf"),
-    "save_config": _option(
-        "--save-config", "Write what was typed there as well, for the same command with @FILE.", _FILE, "FILE.toml"
-    ),
-    "plot": _option("--plot", "Where to draw it.", _FILE, "FILE.png"),
-}
-"""Parameter of a door, or of what prints what it returns -> the option."""
+]
+Where = Annotated[
+    str | None, Option("--where", metavar="SQL", help='Condition on columns: "flops < 50M and depth > 2".')
+]
+Pareto = Annotated[str | None, Option("--pareto", metavar="A,B", help="Print only the Pareto front of these columns.")]
+Knee = Annotated[bool, Option("--knee", help="With --pareto: print only the knee point.")]
+Best = Annotated[
+    str | None,
+    Option("--best", help="Rank architectures by this column, with the probability that each is the best."),
+]
+GroupBy = Annotated[str | None, Option("--by", metavar="A,B", help="Group by these columns.")]
+SQL = Annotated[
+    str | None,
+    Option("--sql", help='Query with SQL: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".'),
+]
+Columns = Annotated[str | None, Option("--columns", metavar="A,B", help="Columns to print, or `all`.")]
+OrderBy = Annotated[
+    str | None, Option("--order-by", metavar="A,B", help="Columns to order by: NAME, or -NAME for descending.")
+]
+Limit = Annotated[int | None, Option("--limit", min=1, help="Number of rows to print; with --best, of each task.")]
+Metric = Annotated[
+    str | None, Option("--metric", metavar="NAME", help="Column to compare. Default: the task's first metric.")
+]
+At = Annotated[
+    str | None, Option("--at", metavar="COST", help="Compare at equal cost (flops or params), not equal shape.")
+]
+Paper = Annotated[str | None, Option("--paper", metavar="NAME", help="Only this paper: ancre, dca, leaner or rmt.")]
+
+# What is printed and drawn
+
+PrintFormat = Annotated[Format, Option("--format", help="Output format.")]
+Output = Annotated[
+    Path | None,
+    Option("--output", "-o", metavar="FILE.csv|.json|.jsonl|.parquet", help="Write to this file instead of printing."),
+]
+ColumnsOutput = Annotated[
+    Path | None,
+    Option("--output", "-o", metavar="FILE.csv|.json|.parquet", help="Write to this file instead of printing."),
+]
+NewFileOutput = Annotated[
+    Path | None, Option("--output", "-o", metavar="FILE.py", help="Where to write. Default: NAME.py in this folder.")
+]
+PageOutput = Annotated[Path | None, Option("--output", "-o", metavar="FILE.html", help="Where to write the report.")]
+DrawingOutput = Annotated[
+    Path | None,
+    Option("--output", "-o", metavar="FILE.png|.svg|.pdf", help="Draw to this file instead of printing tables."),
+]
+Curves = Annotated[
+    Path | None, Option("--curves", metavar="FILE.csv", help="Write validation metrics over training to this file.")
+]
+Plot = Annotated[Path | None, Option("--plot", metavar="FILE.png", help="Draw to this file.")]
+Wirings = Annotated[bool, Option("--wirings", help="Also show how the saved networks of the front are connected.")]
+Port = Annotated[int, Option("--port", help="Port of the dashboard, on this machine alone.")]

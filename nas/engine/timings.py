@@ -14,12 +14,12 @@ from search_spaces.support.progress import warn
 class Timings:
     """Seconds of the clock since its making, by what they were spent on, and what evaluations did meanwhile.
 
-    As a context it says them at its end, if they are to be `said`.
+    As a context it prints them at its end, if they are to be `printed`. `loading` are seconds before its making.
     """
 
-    def __init__(self, *, said: bool = False) -> None:
-        self._said, self._began = said, time.perf_counter()
-        self._spent: dict[str, float] = {}
+    def __init__(self, *, printed: bool = False, loading: float | None = None) -> None:
+        self._printed, self._began = printed, time.perf_counter() - (loading or 0.0)
+        self._spent: dict[str, float] = {} if loading is None else {"loading": loading}
         self._waited, self._evaluating, self._training = 0.0, 0.0, 0.0  # seconds of all workers together
 
     @contextmanager
@@ -45,7 +45,7 @@ class Timings:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._said:
+        if self._printed:
             warn("\n".join(self.lines()))
 
     def lines(self) -> list[str]:

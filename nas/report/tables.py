@@ -81,16 +81,6 @@ def say_path(*files: Path | None) -> None:
         say(screen(stderr=True), f"{file} is written")
 
 
-def write_rows(rows: "Sequence[Row]", format: Format, output: Path | None) -> None:
-    """Write Rows to a file or to standard output: whole as JSON Lines, and as a flat table in any other format."""
-    from results.records import export, jsonl, table
-
-    if format is Format.JSONL:
-        jsonl.write(rows, output)
-    else:
-        export.write(table.from_rows(rows), format.value, output)
-
-
 def readable(row: "Row") -> dict[str, Any]:
     """A Row's columns as somebody reads them: its recipe and its versions a line each."""
     columns = row.columns()

@@ -12,7 +12,7 @@ import pytest
 import nas
 from expect import raises
 from grouped import grouped
-from nas.cli.listing import everything
+from nas.cli.lists import read_lists
 from nas.cli.options import ListKind
 from nas.environment.seeds import next_seed
 from nas.report.study import Study
@@ -182,7 +182,7 @@ def test_invalid_recorded_recipe_and_unknown_table_are_refused(replayed: Replaye
         replayed([replace(trained(LITTLE, 0), recipe={"a b": 1})])
     with raises("unknown-name", value="stdlib-topologies", nearest="stdlib-lm-topologies"):
         nas.search("replay:stdlib-topologies")
-    assert "replay:NAME" in dict(everything(ListKind.TASKS)[ListKind.TASKS])
+    assert "replay:NAME" in dict(read_lists(ListKind.TASKS)[ListKind.TASKS])
 
 
 def test_other_table_content_is_another_evaluation(tmp_path: Path) -> None:

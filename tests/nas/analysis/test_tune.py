@@ -127,7 +127,7 @@ def test_comparison_tunes_first_with_a_seed_of_its_own(tmp_path: Any, capsys: py
     assert {"over_first", "low", "high", "than_first"} <= set(compared.records[1])
     assert len(compared.rows()) == 10
     assert "recipe_penalty 0.1 " in capsys.readouterr().err
-    printers.comparison(compared)
+    printers.print_comparison(compared)
     printed = capsys.readouterr().out
     assert compared.records[1]["than_first"] in printed
     assert "over" in printed

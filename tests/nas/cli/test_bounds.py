@@ -8,7 +8,7 @@ import nas
 from expect import raises
 from grouped import grouped
 from nas.cli import printers
-from nas.cli.results import query_rows
+from nas.cli.printers.query import print_query
 from nas.engine.request import build_request
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.spec import Spec
@@ -43,14 +43,14 @@ def test_the_largest_seed_is_written_and_read(search: Search, asked: dict[str, A
 
 
 def test_a_huge_limit_is_all_rows(search: Search, capsys: pytest.CaptureFixture[str]) -> None:
-    query_rows(search(trials=2, space="depth-heads"), limit=HUGE)
+    print_query(search(trials=2, space="depth-heads"), limit=HUGE)
     assert "2 of 2" in capsys.readouterr().out
 
 
 def test_a_study_whose_trials_all_failed_gives_the_first_reason(search: Search) -> None:
     study = search(task=f"{TOYS}:Stumbling", arch="depth=1", space="head-dim", budget="", trials=2)
     assert study.front() == []
-    for ask in (lambda: printers.front(study), lambda: query_rows(study, pareto="accuracy")):
+    for ask in (lambda: printers.print_front(study), lambda: print_query(study, pareto="accuracy")):
         with raises("missing-rows", study="s", needs="complete") as refused:
             ask()
         assert "RuntimeError: a layer broke" in str(refused.value)

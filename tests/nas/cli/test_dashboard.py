@@ -12,13 +12,13 @@ import pytest
 
 import nas
 from expect import raises
-from nas.cli.dashboard import copied, serve
+from nas.cli.dashboard import copy_searches, serve
 from toy_searches import Search
 
 
 def test_copy_of_the_searches_is_shown(search: Search, asked: dict[str, Any]) -> None:
     rows = search(trials=4).rows()
-    copy = copied(storage=asked["storage"])
+    copy = copy_searches(storage=asked["storage"])
     study = optuna.load_study(study_name="s", storage=copy)
     assert study.metric_names == ["accuracy", "flops"]
     assert [trial.values for trial in study.trials] == [[row.metrics["accuracy"], row.costs.flops] for row in rows]
@@ -34,9 +34,9 @@ def test_copy_of_the_searches_is_shown(search: Search, asked: dict[str, Any]) ->
 
 def test_deleting_in_the_copy_leaves_the_store(search: Search, asked: dict[str, Any]) -> None:
     search(trials=1, space="depth-heads")
-    copy = copied(storage=asked["storage"])
+    copy = copy_searches(storage=asked["storage"])
     optuna.delete_study(study_name="s", storage=copy)
-    assert len(optuna.load_study(study_name="s", storage=copied(storage=asked["storage"])).trials) == 1
+    assert len(optuna.load_study(study_name="s", storage=copy_searches(storage=asked["storage"])).trials) == 1
 
 
 def test_wrong_stores_and_ports_are_refused(
@@ -45,7 +45,7 @@ def test_wrong_stores_and_ports_are_refused(
     other, empty = f"sqlite:///{tmp_path}/other/studies.db", optuna.storages.InMemoryStorage()
     nas.evaluate(asked["task"], preset="smoke", storage=other)
     with raises("missing-rows", option="--storage"):
-        copied(storage=other)
+        copy_searches(storage=other)
     with socket.socket() as taken:
         taken.bind(("localhost", 0))
         taken.listen()

@@ -68,6 +68,14 @@ FLAGS = {
 }  # fmt: skip
 
 
+OF_THE_COMMAND = {"seeds", "study", "trials"}
+"""Options that mean something else in other commands, with a help text for each."""
+
+
+OF_THE_COMMAND = {"seeds", "study", "trials"}
+"""Options that mean something else in other commands, with a help text for each."""
+
+
 def test_each_command_has_the_frozen_flags() -> None:
     group = get_command(app)
     context = typer.Context(group)
@@ -79,7 +87,7 @@ def test_each_command_has_the_frozen_flags() -> None:
         for option in options:
             helps.setdefault((option.name, option.metavar), set()).add(option.help)
         assert "--save-config" in {flag for option in options for flag in option.opts}
-        assert "Raises" not in command.help  # which is of Python's door
+        assert "Raises" not in command.help  # which is for callers in Python
     assert found == FLAGS
     assert all(len(texts) == 1 for texts in helps.values()), helps
 

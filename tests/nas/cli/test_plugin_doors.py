@@ -11,7 +11,7 @@ import pytest
 from expect import check, raises, warns
 from grouped import grouped
 from nas.budget.bounds import Feasible
-from nas.cli.listing import everything
+from nas.cli.lists import read_lists
 from nas.cli.options import ListKind
 from nas.costs.count import Miscount, count, count_macs
 from nas.samplers.budget_sampler import BudgetSampler
@@ -191,8 +191,8 @@ def test_wrong_samplers_are_refused() -> None:
 
 
 def test_lists_import_nothing_and_name_what_is_broken() -> None:
-    listed = dict(everything(ListKind.TASKS)[ListKind.TASKS])
+    listed = dict(read_lists(ListKind.TASKS)[ListKind.TASKS])
     assert listed["waves"]
-    presets = dict(everything(ListKind.PRESETS)[ListKind.PRESETS])
+    presets = dict(read_lists(ListKind.PRESETS)[ListKind.PRESETS])
     assert "stripes.broken:Broken" in presets["broken-stripes"]
     assert "waves smoke" in presets

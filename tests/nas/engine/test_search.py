@@ -13,7 +13,7 @@ from sqlalchemy.exc import DisconnectionError
 import nas
 import nas.api.load
 from expect import raises
-from nas.cli.printers import front
+from nas.cli.printers import print_front
 from nas.report.study import Study
 from nas.store.optuna_study import open_storage
 from nas.store.store import CONFIG
@@ -184,6 +184,6 @@ def test_front_names_the_store_to_ask(
     full_study: Study, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Study, "plot", lambda *arguments: None)
-    front(full_study)
+    print_front(full_study)
     said = " ".join(capsys.readouterr().out.split())
     assert f"nas results --study s --storage {full_study.storage}" in said

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import typer
+from typer.main import get_command
 
-from nas.cli.command import command as command_of
+from nas.cli.command import Command
 from own_process import in_own_process
 
 
@@ -33,20 +34,17 @@ def test_a_signal_ends_a_command_and_those_that_train_can_resume(capsys: pytest.
     def train(preset: str, storage: str) -> None:
         signal.raise_signal(number)
 
-    def check(**options: str) -> None:
-        signal.raise_signal(number)
-
-    def ended(door: Any, *checks: Any) -> tuple[int, str]:
-        with pytest.raises(typer.Exit) as end:
-            command_of(door, lambda result: None, *checks)(
-                None, study="s", storage="x", preset="smoke", save_config=None
-            )
+    def ended(function: Any, *words: str) -> tuple[int, str]:
+        app = typer.Typer()
+        app.command("run", cls=Command)(function)
+        command = get_command(app)
+        with command.make_context("run", list(words)) as context, pytest.raises(typer.Exit) as end:
+            command.invoke(context)
         return end.value.exit_code, capsys.readouterr().err
 
     for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-        asking, trained = ended(ask), ended(train)
+        asking, trained = ended(ask, "s", "x"), ended(train, "smoke", "x")
         assert (asking[0], trained[0]) == (status, status)
-        assert ended(train, check) == trained
         assert all(len(line.splitlines()) == 1 and number.name in line for _, line in (asking, trained))
         assert trained[1].startswith(asking[1].rstrip(".\n"))
         assert len(trained[1]) > len(asking[1])  # that the same command resumes

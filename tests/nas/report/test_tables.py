@@ -133,7 +133,7 @@ def test_front_of_two_tasks_is_refused(capsys: pytest.CaptureFixture[str]) -> No
     costs = Costs(params=10, macs=5, flops=10)
     rows = [a_row(task=task, seed=seed, costs=costs) for task in ("sight", "speech") for seed in (0, 1)]
     study = Study("both", "", rows)
-    for draw in (lambda: printers.front(study), study.plot):
+    for draw in (lambda: printers.print_front(study), study.plot):
         with raises("mismatch", option="task", choices=("sight", "speech")):
             draw()
     assert capsys.readouterr().out == ""  # and not after a table of both
@@ -143,5 +143,5 @@ def test_front_of_two_tasks_is_refused(capsys: pytest.CaptureFixture[str]) -> No
 def test_front_of_no_rows_is_refused() -> None:
     empty = Study("s", "", [a_row()]).where("depth > 99")
     with raises("missing-rows", study="s") as caught:
-        printers.front(empty)
+        printers.print_front(empty)
     assert "needs" not in caught.value.fields  # rows there are would need metrics

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import nas
-from nas.cli.results import query_rows
+from nas.cli.printers.query import print_query
 from nas.report.format import Format
 from nas.report.study import Study
 from nas.store.store import Store
@@ -28,7 +28,7 @@ def ask(study: Study, capsys: pytest.CaptureFixture[str]) -> Ask:
     """What a question to the study prints as JSON."""
 
     def of(asked: Study = study, **question: Any) -> list[dict[str, Any]]:
-        query_rows(asked, **question, format=Format.JSON)
+        print_query(asked, **question, format=Format.JSON)
         found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
         return found
 

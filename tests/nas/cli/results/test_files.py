@@ -12,7 +12,7 @@ import pytest
 import nas
 from expect import raises, warns
 from grouped import grouped
-from nas.cli.results import query_rows
+from nas.cli.printers.query import print_query
 from nas.report.format import Format
 from nas.report.study import Study
 from result_rows import Ask, rows
@@ -30,16 +30,16 @@ def test_files_are_asked_together_with_a_study(study: Study, ask: Ask, tmp_path:
     assert {row["n"] for row in ask(both, by="key")} == {4}
     assert len(both.rows()) == 15
     with raises("unsupported", option="--format", value="jsonl"):
-        query_rows(both, format=Format.JSONL)
+        print_query(both, format=Format.JSONL)
     with raises("missing-value", option="column", value="accuracy", choices=("max accuracy", "min accuracy")):
-        query_rows(nas.load(source=files[1]), best="accuracy")
+        print_query(nas.load(source=files[1]), best="accuracy")
     assert ask(nas.load(source=files[1]), best="max accuracy")[0]["depth"] == 3
 
 
 def test_file_of_any_columns_is_asked(tmp_path: Path, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "theirs.csv").write_text("model,score\na,1\nb,2\n")
     theirs = nas.load(source=tmp_path / "theirs.csv")
-    query_rows(theirs)
+    print_query(theirs)
     assert re.findall(r"\d+", capsys.readouterr().out.splitlines()[0]) == ["2", "2"]
     assert ask(theirs, pareto="max score") == [{"model": "b", "score": 2}]
     assert ask(theirs, by="model", limit=1) == [{"model": "a", "n": 1, "score": 1, "score_se": None}]
@@ -67,11 +67,11 @@ def test_answer_from_some_columns_of_parquet_equals_that_from_all(
     with grouped() as case:
         for question in QUESTIONS:
             with case(str(question)):
-                query_rows(theirs, **question)
+                print_query(theirs, **question)
                 projected = capfd.readouterr()
                 with monkeypatch.context() as patch:
-                    patch.setattr("nas.cli.results._asked", lambda study, *_: study.column_names)
-                    query_rows(theirs, **question)
+                    patch.setattr("nas.cli.printers.query._asked", lambda study, *_: study.column_names)
+                    print_query(theirs, **question)
                 assert capfd.readouterr() == projected
 
 
@@ -82,8 +82,8 @@ def test_columns_not_asked_for_are_not_read(tmp_path: Path, monkeypatch: pytest.
     read: list[str] = []
     select = ParquetTable.select
     monkeypatch.setattr(ParquetTable, "select", lambda of, names: [read.extend(names), select(of, names)][1])
-    query_rows(theirs, pareto="max score", columns="model")
-    query_rows(theirs, where="score > 1", order_by="score", columns="model")
+    print_query(theirs, pareto="max score", columns="model")
+    print_query(theirs, where="score > 1", order_by="score", columns="model")
     assert {*read} == {"model", "score"}
     assert theirs.select(["other"])["other"].to_pylist() == [None, 3]
     assert theirs.select([]).num_rows == 2
@@ -101,12 +101,12 @@ def test_measured_columns_of_a_file_have_means(study: Study, tmp_path: Path, ask
 
 
 def test_rows_are_written_as_json_lines(study: Study, tmp_path: Path) -> None:
-    query_rows(study, where="depth = 3", format=Format.JSONL, output=tmp_path / "rows.jsonl")
+    print_query(study, where="depth = 3", format=Format.JSONL, output=tmp_path / "rows.jsonl")
     assert jsonl.read(tmp_path / "rows.jsonl")[0] == [row for row in study.rows() if row.architecture.depth == 3]
 
 
 def test_csv_has_the_columns_asked_for(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    query_rows(study, best="accuracy", columns="topology,chance", format=Format.CSV)
+    print_query(study, best="accuracy", columns="topology,chance", format=Format.CSV)
     assert next(iter(csv.DictReader(io.StringIO(capsys.readouterr().out)))) == {"topology": "resnet", "chance": "1"}
 
 
@@ -124,8 +124,8 @@ def test_written_answer_is_shown_with_its_metric(
 ) -> None:
     for best in ("accuracy", None):
         file = tmp_path / f"{best}.parquet"
-        query_rows(study, best=best, by="topology", format=Format.PARQUET, output=file)
-        query_rows(nas.load(source=file))
+        print_query(study, best=best, by="topology", format=Format.PARQUET, output=file)
+        print_query(nas.load(source=file))
         out = capsys.readouterr().out
         (error,) = {one["accuracy_se"] for one in nas.load(source=file).table.to_pylist()[:1]}
         assert "accuracy" in out, best
@@ -152,5 +152,5 @@ def test_only_the_shown_columns_of_a_wide_file_are_read(tmp_path: Path, monkeypa
     read: list[str] = []
     select = ParquetTable.select
     monkeypatch.setattr(ParquetTable, "select", lambda of, names: [read.extend(names), select(of, names)][1])
-    query_rows(nas.load(source=tmp_path / "theirs.parquet"))
+    print_query(nas.load(source=tmp_path / "theirs.parquet"))
     assert {*read} == {"topology", *(f"found_{number}" for number in range(6))}

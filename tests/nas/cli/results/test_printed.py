@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import nas
-from nas.cli.results import query_rows
+from nas.cli.printers.query import print_query
 from nas.report import tables
 from nas.report.format import Format
 from nas.report.study import Study
@@ -31,16 +31,16 @@ def only_line(out: str) -> list[int]:
 def test_terminal_shows_one_table_per_task(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     other = [replace(row, task="other", metrics={"loss": 1.0}, directions={"loss": "min"}) for row in rows()[:2]]
     both = Study("both", "", [*rows(), *other])
-    query_rows(both, by="topology")
+    print_query(both, by="topology")
     assert headings(capsys.readouterr().out) == {"any": [2, 10], "other": [1, 2]}
-    query_rows(both, best="accuracy")
+    print_query(both, best="accuracy")
     out = capsys.readouterr().out
     assert "chance" in out
     assert "0.755±0.0" in out
     assert "other" not in out
-    query_rows(both, where="task = 'other'")
+    print_query(both, where="task = 'other'")
     assert "loss" in capsys.readouterr().out  # whose first row's task has accuracy
-    query_rows(study, where="depth = 1")
+    print_query(study, where="depth = 1")
     out, err = capsys.readouterr()
     assert re.findall(r"\d+", out.splitlines()[0]) == ["4", "10"]
     assert re.findall(r"--\w+", err) == ["--best", "--by"]
@@ -48,18 +48,18 @@ def test_terminal_shows_one_table_per_task(study: Study, capsys: pytest.CaptureF
 
 def test_means_over_several_recipes_name_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
     recipes = [replace(row, recipe={"epochs": 20 + row.seed, "lr": 0.1}) for row in rows()]
-    query_rows(Study("both", "", recipes), by="topology")
+    print_query(Study("both", "", recipes), by="topology")
     err = capsys.readouterr().err
     assert "epochs (20, 21)" in err
     assert "seed" not in err
-    query_rows(Study("both", "", recipes), by="topology,recipe_epochs")
-    query_rows(Study("both", "", recipes), best="accuracy", by="topology")
+    print_query(Study("both", "", recipes), by="topology,recipe_epochs")
+    print_query(Study("both", "", recipes), best="accuracy", by="topology")
     assert "epochs" not in capsys.readouterr().err
 
 
 def test_columns_without_values_are_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     other = [replace(row, task="other", metrics={"loss": 1.0}, directions={"loss": "min"}) for row in rows()[:2]]
-    query_rows(Study("both", "", [*rows(), *other]), by="topology")
+    print_query(Study("both", "", [*rows(), *other]), by="topology")
     _, out = capsys.readouterr().out.split("other: ")
     assert "loss" in out
     assert "accuracy" not in out
@@ -71,24 +71,24 @@ def test_terminal_shows_the_ten_best_per_task(capsys: pytest.CaptureFixture[str]
     both = Study("both", "", [*many, *(replace(row, task="other") for row in many[:3])])
 
     def shown(**question: Any) -> dict[str, int]:
-        query_rows(both, best="accuracy", **question)
+        print_query(both, best="accuracy", **question)
         return {task: numbers[0] for task, numbers in headings(capsys.readouterr().out).items()}
 
-    query_rows(both, best="accuracy")
+    print_query(both, best="accuracy")
     assert headings(capsys.readouterr().out) == {"any": [10, 12, 12], "other": [3, 3]}
     assert shown(limit=11)["any"] == 11
     assert shown(limit=2) == {"any": 2, "other": 2}
     assert shown(columns="key,accuracy")["other"] == 3
     assert shown(order_by="-params")["any"] == 12
     assert shown(by="hidden")["any"] == 12
-    query_rows(both, best="accuracy", format=Format.CSV, output=tmp_path / "best.csv")
+    print_query(both, best="accuracy", format=Format.CSV, output=tmp_path / "best.csv")
     assert len((tmp_path / "best.csv").read_text().splitlines()) == 16
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{tmp_path}/best.csv" in line
 
 
 def test_study_without_rows_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    query_rows(Study("none", "", []))
+    print_query(Study("none", "", []))
     assert only_line(capsys.readouterr().out) == [0, 0]
 
 
@@ -97,7 +97,7 @@ def test_condition_that_no_row_meets_prints_one_line(study: Study, capsys: pytes
         {"where": "1=0"}, {"where": "1=0", "by": "topology"}, {"best": "accuracy", "where": "depth > 9"}
     ]  # fmt: skip
     for question in questions:
-        query_rows(study, **question)
+        print_query(study, **question)
         assert only_line(capsys.readouterr().out) == [0, 10], question
 
 
@@ -106,14 +106,14 @@ def test_metrics_of_a_file_of_columns_are_shown(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     export.write(table.from_rows(rows(speeds={"weight": 2.5})), "csv", tmp_path / "theirs.csv")
-    query_rows(nas.load(source=tmp_path / "theirs.csv"))
+    print_query(nas.load(source=tmp_path / "theirs.csv"))
     out = capsys.readouterr().out
     assert "accuracy" in out
     assert "weight" not in out
 
 
 def test_answer_to_sql_keeps_its_order(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
-    query_rows(study, sql="SELECT 'b' AS task, 2 AS n, 'x' AS preset UNION ALL SELECT 'a', 1, 'x' ORDER BY task DESC")
+    print_query(study, sql="SELECT 'b' AS task, 2 AS n, 'x' AS preset UNION ALL SELECT 'a', 1, 'x' ORDER BY task DESC")
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert (lines[0][0], lines[1]) == ("2", ["task", "n", "preset"])
     assert lines[3:] == [["b", "2", "x"], ["a", "1", "x"]]
@@ -123,7 +123,7 @@ def test_narrow_terminal_drops_the_last_columns_asked_for(
     study: Study, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    query_rows(study, columns="key,seed,accuracy,identity", limit=1)
+    print_query(study, columns="key,seed,accuracy,identity", limit=1)
     out = capsys.readouterr().out
     assert out.splitlines()[1].split() == ["key", "seed", "accuracy"]
     assert "identity" in out.splitlines()[-1]
@@ -131,16 +131,16 @@ def test_narrow_terminal_drops_the_last_columns_asked_for(
 
 def test_task_column_is_shown_for_several_tasks_only(capsys: pytest.CaptureFixture[str]) -> None:
     of_two = [*rows(), *rows(task="other")]
-    query_rows(Study("both", "", of_two), limit=1)
+    print_query(Study("both", "", of_two), limit=1)
     assert capsys.readouterr().out.splitlines()[2].split()[0] == "task"
-    query_rows(Study("one", "", rows()), limit=1)
+    print_query(Study("one", "", rows()), limit=1)
     assert "task" not in capsys.readouterr().out
 
 
 def test_settings_that_differ_are_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     tuned = [*rows(recipe={"lr": 0.1, "batch": 8}), *rows(recipe={"lr": 0.2, "batch": 8})]
-    query_rows(Study("tuned", "", tuned), best="accuracy")
+    print_query(Study("tuned", "", tuned), best="accuracy")
     out = capsys.readouterr().out
     assert "recipe" in out
     assert {line.split()[4] for line in out.splitlines()[4:]} == {"0.1", "0.2"}
@@ -148,9 +148,9 @@ def test_settings_that_differ_are_shown(capsys: pytest.CaptureFixture[str], monk
 
 def test_column_with_one_value_is_shown_only_where_asked(capsys: pytest.CaptureFixture[str]) -> None:
     both = Study("both", "", [*rows(data="a" * 64), *rows(task="other", data="b" * 64)])
-    query_rows(both, by="depth")
+    print_query(both, by="depth")
     assert "data" not in capsys.readouterr().out
-    query_rows(both, by="data")
+    print_query(both, by="data")
     assert "data" in capsys.readouterr().out
 
 
@@ -164,27 +164,27 @@ def test_chance_has_two_digits() -> None:
 
 
 def test_all_columns_are_printed_one_per_line(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
-    query_rows(study, columns="all", limit=2, order_by="-accuracy")
+    print_query(study, columns="all", limit=2, order_by="-accuracy")
     lines = capsys.readouterr().out.splitlines()
     first, second = (next(i for i, line in enumerate(lines) if line.startswith(f"{n} of 2 ")) for n in (1, 2))
     named = {line.split()[0]: line.split()[1] for line in lines[first + 1 : second]}
     assert named["topology"] == "resnet"
     assert named["accuracy"].startswith("0.76")
     assert {"identity", "width", "hidden"} <= named.keys()
-    query_rows(study, columns="all", limit=2, format=Format.MARKDOWN)
+    print_query(study, columns="all", limit=2, format=Format.MARKDOWN)
     assert capsys.readouterr().out.count(" identity |") == 1
 
 
 def test_column_asked_for_is_shown_though_it_has_one_value(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
-    query_rows(study, best="accuracy", columns="preset,topology,accuracy")
+    print_query(study, best="accuracy", columns="preset,topology,accuracy")
     assert capsys.readouterr().out.splitlines()[1].split() == ["preset", "topology", "accuracy"]
-    query_rows(study, best="accuracy", columns="preset")
+    print_query(study, best="accuracy", columns="preset")
     assert capsys.readouterr().out.splitlines()[1].split() == ["preset"]
 
 
 def test_terminal_shows_ten_whole_rows(capsys: pytest.CaptureFixture[str]) -> None:
     of_many = [one for seed in range(3) for one in rows(recipe={"lr": 0.1 + seed})]
-    query_rows(Study("many", "", of_many), columns="all")
+    print_query(Study("many", "", of_many), columns="all")
     out = capsys.readouterr().out
     assert "10 of 30 " in out
     assert "11 of 30 " not in out

@@ -8,7 +8,7 @@ import pytest
 import nas
 from expect import raises
 from grouped import grouped
-from nas.cli.results import query_rows
+from nas.cli.printers.query import print_query
 from nas.report.format import Format
 from nas.report.study import Study
 from result_rows import Ask
@@ -92,7 +92,7 @@ def test_impossible_questions_are_refused(study: Study) -> None:
     with grouped() as case:
         for question, kind, fields in MISTAKES:
             with case(str(question)), raises(kind, **fields):
-                query_rows(study, **question)
+                print_query(study, **question)
 
 
 def test_huge_numbers_nan_and_columns_of_files_are_answered(ask: Ask, tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_reading_holds_unless_it_misses_or_matches_unforeseen() -> None:
 
 def test_command_prints_every_reading(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     some = [next(reading for reading in readings("rmt") if reading.label == one) for one in LABELS[:3]]
-    monkeypatch.setattr("nas.cli.reproduce.readings", lambda paper: some)
+    monkeypatch.setattr("nas.cli.papers.reproduce.readings", lambda paper: some)
     done = command("reproduce", "params", "--paper", "rmt", "--format", "csv")
     assert done.returncode == 0
     lines = list(csv.DictReader(io.StringIO(done.stdout)))
@@ -128,7 +128,7 @@ def test_command_rounds_as_a_reading_does_and_counts_the_labels(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     down = next(reading for reading in readings("leaner") if reading.rounding == "down")
-    monkeypatch.setattr("nas.cli.reproduce.readings", lambda paper: (down,))
+    monkeypatch.setattr("nas.cli.papers.reproduce.readings", lambda paper: (down,))
     done = command("reproduce", "params", "--paper", "leaner")
     assert done.returncode == 0
     assert "BROKEN" not in done.stdout
@@ -139,8 +139,8 @@ def test_command_rounds_as_a_reading_does_and_counts_the_labels(
 def test_command_fails_where_a_stated_row_no_longer_matches(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     (first, *_) = (reading for reading in readings("rmt") if reading.label == "stated")
     wrong = replace(first, architecture="depth=23")
-    monkeypatch.setattr("nas.cli.reproduce.readings", lambda paper: (wrong,))
-    monkeypatch.setattr("nas.cli.reproduce.unread", lambda paper: ["table 10 Highway transformer (OpenWebText)"])
+    monkeypatch.setattr("nas.cli.papers.reproduce.readings", lambda paper: (wrong,))
+    monkeypatch.setattr("nas.cli.papers.reproduce.unread", lambda paper: ["table 10 Highway transformer (OpenWebText)"])
     done = command("reproduce", "params", "--paper", "rmt")
     assert done.returncode == 1
     assert "BROKEN" in done.stdout

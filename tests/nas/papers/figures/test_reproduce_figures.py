@@ -11,7 +11,7 @@ from command_line import Command
 from expect import raises
 from grouped import grouped
 from nas.cli.options import Printed
-from nas.cli.reproduce import compared
+from nas.cli.papers.reproduce import compare_with_papers
 from nas.papers.figures import Curve, Panel, low_rank, shortcut_layouts
 from search_spaces.support.errors import Kind
 
@@ -57,4 +57,4 @@ def test_impossible_options_are_refused() -> None:
     with grouped() as case:
         for arguments, kind, fields in MISTAKES:
             with case(str(arguments)), raises(kind, **fields):
-                compared(**{"what": Printed.FIGURES, **arguments})
+                compare_with_papers(**{"what": Printed.FIGURES, **arguments})

@@ -2,16 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from nas.cli.results_query import Question
+import pyarrow as pa
+from pyarrow import compute
+
+from nas.budget.bounds import parse_budget
+from nas.budget.objectives import names_in
+from nas.cli.printers.question import Question
+from nas.report import tables
 from nas.report.format import Format
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from nas.report.study import Study
-    from results.records.row import Row
+from nas.report.record_files import write_rows
+from nas.report.study import Study
+from results.query.mixtures import mixed, mixtures, mixtures_within
+from results.query.query import order_in, query
+from results.records import export
+from results.records.columns import COMPARABLE, is_reserved
+from results.records.row import Row
+from results.records.table import check_columns
+from search_spaces.support.errors import UserError
 
 MOST_BEST = 10
 """Lines of --best, and of --columns all, that a terminal shows of each task, without --limit, --order-by and --by."""
@@ -19,8 +27,8 @@ MOST_MEASURED = 6
 """Columns of what files of columns have measured that a terminal shows: of Parquet files no others are read."""
 
 
-def query_rows(
-    study: "Study",
+def print_query(
+    study: Study,
     where: str | None = None,
     budget: Sequence[str] = (),
     pareto: str | None = None,
@@ -34,16 +42,7 @@ def query_rows(
     format: Format = Format.TABLE,
     output: Path | None = None,
 ) -> None:
-    """Query the Rows of a study, of several with commas, of `all`, or of files; without a name the newest search's.
-
-    What meets --where and --budget is asked: its front (--pareto) or the knee of that, its best architectures (--best),
-    means of its groups (--by), or the best of each group (both). --sql is a SELECT of one's own.
-    """
-    from nas.budget.objectives import names_in
-    from nas.report import tables
-    from results.query.query import query
-    from results.records import export
-
+    """Answer a question about the Rows of a study: print it, or write it to a file."""
     _check_columns(columns, format)
     question = Question(pareto, knee, best, names_in(by or ""), sql)
     for_terminal, condition = tables.for_a_terminal(format, output), _conditions(study, where, budget)
@@ -54,7 +53,7 @@ def query_rows(
     found = _in_order(question, question.asked_of(study, every), orders or question.order(study), limit)
     _say_mixtures(question, found, every)
     if format is Format.JSONL:
-        tables.write_rows(_rows_of(study, found), format, output)
+        write_rows(_rows_of(study, found), format, output)
     elif not for_terminal:
         export.write(query(found, columns=named), format.value, output)
     elif not len(found):
@@ -68,22 +67,15 @@ def query_rows(
     tables.say_path(output)
 
 
-def _say_mixtures(question: Question, found: "pa.Table", every: "pa.Table") -> None:
+def _say_mixtures(question: Question, found: pa.Table, every: pa.Table) -> None:
     """Say what an answer of rows, or of means over rows, should not have been made of together."""
-    from nas.report import tables
-    from results.query.mixtures import mixtures, mixtures_within
-
     of_means = mixtures_within(every, question.by) if question.is_of_means else []
     for line in mixtures(found) if question.is_of_rows else of_means:
         tables.say(tables.screen(stderr=True), f"note: {line}")
 
 
-def _in_order(question: Question, answer: "pa.Table", orders: Sequence[str], limit: int | None) -> "pa.Table":
+def _in_order(question: Question, answer: pa.Table, orders: Sequence[str], limit: int | None) -> pa.Table:
     """The lines of an answer, at most so many; of architectures that are ranked, so many of each task."""
-    import pyarrow as pa
-
-    from results.query.query import query
-
     if not (question.is_ranked and limit and "task" in answer.column_names):
         return query(answer, order_by=orders, limit=limit)
     tasks = answer["task"].unique().to_pylist()
@@ -91,8 +83,6 @@ def _in_order(question: Question, answer: "pa.Table", orders: Sequence[str], lim
 
 
 def _check_columns(columns: str | None, format: Format) -> None:
-    from search_spaces.support.errors import UserError
-
     if columns is not None and format is Format.JSONL:
         message = "--format jsonl is of whole rows and takes no --columns. Take csv, json or parquet."
         raise UserError("conflict", message, option="--columns", value=columns, excludes="--format")
@@ -105,18 +95,15 @@ def _nothing(question: Question, every: int, of: int) -> str:
 
 
 def _print_answer(
-    study: "Study",
+    study: Study,
     question: Question,
-    found: "pa.Table",
+    found: pa.Table,
     chosen: Sequence[str] | None,
     format: Format,
     most: int,
-    every: "pa.Table",
+    every: pa.Table,
 ) -> None:
     """Print the lines found, with the columns that were chosen or those that tell them apart; of a task so many."""
-    from nas.report import tables
-    from results.query.query import query
-
     dropped = tables.DROPPED if chosen is None and question.sql is None else ()  # of what was asked for, the last go
     if question.is_of_rows:
         telling = [*_telling(study, found, (), every), *_differing(found)] if chosen is None else chosen
@@ -139,13 +126,9 @@ def _print_answer(
 
 
 def _asked(
-    study: "Study", question: Question, condition: str | None, orders: Sequence[str], named: Sequence[str]
+    study: Study, question: Question, condition: str | None, orders: Sequence[str], named: Sequence[str]
 ) -> list[str]:
     """The columns that have to be read to answer and to show it. Raises UserError where there is no such column."""
-    from results.query.mixtures import mixed
-    from results.query.query import order_in
-    from results.records.table import check_columns
-
     known = study.column_names
     asked = {*question.reads(study), *named}
     if condition is not None:
@@ -161,16 +144,12 @@ def _asked(
     return [name for name in known if name in asked]
 
 
-def _print(found: "pa.Table", title: str, format: Format, dropped: Sequence[str]) -> None:
-    from nas.report import tables
-
+def _print(found: pa.Table, title: str, format: Format, dropped: Sequence[str]) -> None:
     tables.print_records(tables.screen(), found.to_pylist(), found.column_names, title, format, dropped)
 
 
-def _print_each(found: "pa.Table", of: int) -> None:
+def _print_each(found: pa.Table, of: int) -> None:
     """Print lines of so many columns that no terminal has room for: each by itself, a column that it has a line."""
-    from nas.report import tables
-
     console = tables.screen()
     for number, record in enumerate(found.to_pylist(), 1):
         tables.say(console, f"{number} of {of} lines")
@@ -179,10 +158,8 @@ def _print_each(found: "pa.Table", of: int) -> None:
         tables.say(console, f"{of - len(found)} more: --limit {of} prints all, --format csv as a table")
 
 
-def _by_task(found: "pa.Table", asked: Sequence[str]) -> "Iterator[tuple[str | None, pa.Table]]":
+def _by_task(found: pa.Table, asked: Sequence[str]) -> Iterator[tuple[str | None, pa.Table]]:
     """The lines of each task, with the columns that it has and that were asked for or differ."""
-    from results.records.columns import COMPARABLE
-
     tasks = found["task"].unique().to_pylist() if "task" in found.column_names else [None]
     for task in tasks:
         own = found if "task" not in found.column_names else _of_task(found, task).drop_columns("task")
@@ -191,16 +168,12 @@ def _by_task(found: "pa.Table", asked: Sequence[str]) -> "Iterator[tuple[str | N
         yield task, own.select([name for name in own.column_names if {name, name.removesuffix("_se")} & there])
 
 
-def _of_task(found: "pa.Table", task: str | None) -> "pa.Table":
-    from pyarrow import compute
-
+def _of_task(found: pa.Table, task: str | None) -> pa.Table:
     return found.filter(compute.is_null(found["task"]) if task is None else compute.equal(found["task"], task))
 
 
-def _conditions(study: "Study", where: str | None, budget: Sequence[str]) -> str | None:
+def _conditions(study: Study, where: str | None, budget: Sequence[str]) -> str | None:
     """The condition that rows are to meet: what was typed, and the bounds. Raises UserError where it is none alone."""
-    from nas.budget.bounds import parse_budget
-
     if where is not None and budget:
         from results.query.condition import columns_in
 
@@ -213,10 +186,8 @@ def _conditions(study: "Study", where: str | None, budget: Sequence[str]) -> str
     return " and ".join([*([f"({where})"] if where is not None else []), *bounds]) or None
 
 
-def _rows_of(study: "Study", found: "pa.Table") -> "list[Row]":
+def _rows_of(study: Study, found: pa.Table) -> list[Row]:
     """The whole Rows of a table's lines. Raises UserError where a line is of none."""
-    from search_spaces.support.errors import UserError
-
     rows = {row.identity(): row for row in study.rows()}
     wanted = [*map(str, found["identity"].to_pylist() if "identity" in found.column_names else [""])]
     if not rows.keys() >= {*wanted}:
@@ -225,13 +196,13 @@ def _rows_of(study: "Study", found: "pa.Table") -> "list[Row]":
     return [rows[identity] for identity in wanted]
 
 
-def _differing(found: "pa.Table") -> list[str]:
+def _differing(found: pa.Table) -> list[str]:
     """What else rows may differ in."""
     several = [name for name in ("seed", "status") if name in found.column_names and len(found[name].unique()) > 1]
     return [*several, *(["error"] if "error" in found.column_names and any(found["error"].to_pylist()) else [])]
 
 
-def _telling(study: "Study", found: "pa.Table", asked: Sequence[str], of: "pa.Table") -> list[str]:
+def _telling(study: Study, found: pa.Table, asked: Sequence[str], of: pa.Table) -> list[str]:
     """The columns that a terminal shows: what tells them from the others of a table, what was asked for, and shapes."""
     differing = [name for name in ("task", "preset") if name in found.column_names and len(of[name].unique()) > 1]
     recipe = [name for name in found.column_names if name.startswith("recipe_") and len(found[name].unique()) > 1]
@@ -239,10 +210,8 @@ def _telling(study: "Study", found: "pa.Table", asked: Sequence[str], of: "pa.Ta
     return [name for name in telling if name in found.column_names and found[name].null_count < len(found)]
 
 
-def _telling_columns(study: "Study") -> list[str]:
+def _telling_columns(study: Study) -> list[str]:
     """The columns that tell Rows apart, and what files of columns alone have measured, with its errors."""
-    from results.records.columns import is_reserved
-
     measured = [name for name in study.extra_columns() if not is_reserved(name.removeprefix("test_"))]
     shown = [column for name in measured[:MOST_MEASURED] for column in (name, f"{name}_se")]
     return [*study.telling_columns(), *shown]

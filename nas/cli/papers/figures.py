@@ -3,27 +3,24 @@
 from pathlib import Path
 from typing import Any
 
-from search_spaces.support.errors import UserError
+from rich import box
+from rich.markup import escape
+from rich.table import Table
 
-PAPERS = ("ancre", "dca")
-"""Whose figures of linear networks are trained here."""
+from nas.cli.papers.claims import one_thread
+from nas.papers.figures import low_rank, shortcut_layouts
+from nas.papers.figures.drawing import drawn
+from nas.report.plots import check_picture, save_figure
+from nas.report.tables import screen
+from search_spaces.support.progress import status_if_slow
 
 
 def records(paper: str | None, plot: Path | None) -> list[dict[str, Any]]:
     """A record a point of every curve, drawn as well where a picture is asked for.
 
     Raises:
-        UserError: A paper without such a figure, or a picture that cannot be written.
+        UserError: A picture that cannot be written.
     """
-    if paper not in (None, *PAPERS):
-        message = f"`nas reproduce figures` has nothing of --paper {paper}. Choose from: {', '.join(PAPERS)}."
-        raise UserError("unsupported", message, option="--paper", value=paper, choices=PAPERS, what="figures")
-    from nas.cli.claims import one_thread
-    from nas.papers.figures import low_rank, shortcut_layouts
-    from nas.papers.figures.drawing import drawn
-    from nas.report.plots import check_picture, save_figure
-    from search_spaces.support.progress import status_if_slow
-
     check_picture(plot)
     panels = []
     with one_thread():
@@ -38,12 +35,6 @@ def records(paper: str | None, plot: Path | None) -> list[dict[str, Any]]:
 
 def print_table(records: list[dict[str, Any]]) -> None:
     """Print where each curve ends."""
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
-    from nas.report import tables
-
     ends: dict[tuple[str, ...], dict[str, Any]] = {}
     for record in records:
         ends[record["paper"], record["figure"], record["network"]] = record  # the last of a curve
@@ -53,6 +44,6 @@ def print_table(records: list[dict[str, Any]]) -> None:
     for name, record in ends.items():
         at = f"{record['steps']} steps" if "steps" in record else f"{record['layers']} layers"
         shown.add_row(*map(escape, (*name, at, f"{record['log10_loss']:.2f}±{record['log10_loss_se']:.2f}")))
-    console = tables.screen()
+    console = screen()
     console.print(shown)
     console.print("every point: --format csv; a picture: --plot FILE.png", highlight=False)

@@ -1,19 +1,20 @@
 """`nas reproduce flops | tokens | memory | time`: cost columns of papers beside what is counted here."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
 
 from nas.papers.configs import LABELS, holds
+from nas.papers.configs.costs import COSTS, Cost
+from nas.report.tables import screen
 from search_spaces.support.errors import UserError
-
-if TYPE_CHECKING:
-    from nas.papers.configs.costs import Cost
 
 
 def records(what: str, paper: str | None) -> list[dict[str, Any]]:
     """A record a line, of one paper or of all. Raises UserError for a paper that has no line there."""
-    from nas.papers.configs.costs import COSTS
-
     every = [asdict(cost) | {"matches": _matches(cost)} for cost in COSTS[what]()]
     found = [record for record in every if paper in (None, record["paper"])]
     if not found:
@@ -23,7 +24,7 @@ def records(what: str, paper: str | None) -> list[dict[str, Any]]:
     return found
 
 
-def _matches(cost: "Cost") -> str | None:
+def _matches(cost: Cost) -> str | None:
     """Whether it is what is printed; None where that was measured and something else is counted here."""
     if cost.label == "beside":
         return None
@@ -32,12 +33,6 @@ def _matches(cost: "Cost") -> str | None:
 
 def print_table(records: list[dict[str, Any]]) -> None:
     """Print a line a cost, and how many there are of each label."""
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
-    from nas.report import tables
-
     shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
     for heading in ("paper", "table", "model", "printed", "here", "unit", "label", "reading"):
         shown.add_column(heading, overflow="fold", no_wrap=heading in ("printed", "here"))
@@ -46,7 +41,7 @@ def print_table(records: list[dict[str, Any]]) -> None:
         printed, here = f"{record['printed']:.5g}", f"{record['here']:.5g}"
         cells = (record["paper"], record["table"], record["model"], printed, here, record["unit"], label)
         shown.add_row(*map(escape, cells), escape(record["reading"]))
-    console = tables.screen()
+    console = screen()
     console.print(shown)
     for label in LABELS:
         if number := sum(record["label"] == label for record in records):

@@ -1,63 +1,50 @@
 """`nas effects`: what each value of an axis is worth, a table a task, and whether tasks agree. Loads no torch."""
 
+from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nas.report import plots, tables
 from nas.report.format import Format
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from nas.report.study import Study
-    from results.stats.effects import Effects
+from nas.report.record_files import write_records
+from nas.report.study import Study
+from results.query.mixtures import few
+from results.stats.effects import Effects, agreement
 
 
-def show(
-    study: "Study",
+def print_effects(
+    study: Study,
     axis: str,
     metric: str | None = None,
     at: str | None = None,
-    where: str | None = None,
     format: Format = Format.TABLE,
     output: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """What each value of AXIS is worth with all else equal, over resnet or the first of them, by all rows of a study.
-
-    Architectures of one shape are held against each other, or with --at those of one cost. Intervals hold 95 % for all
-    values together. Of several tasks it says as well whether they put the values in one order (Kendall's tau).
-    """
-    from nas.report import plots, tables
-    from results.records import export, table
-
-    found = (study if where is None else study.where(where)).effects(axis, metric, at=at)
+    """Print the effect of each value of an axis, a table for each task, and draw it where a file is named."""
+    effects = study.effects(axis, metric, at=at)
     if tables.for_a_terminal(format, output):
-        _print(found, format)
+        _print(effects, format)
     else:
         lines = [
             {"task": name, "metric": one.metric, "axis": one.axis} | line | {"value": str(line["value"])}
-            for name, one in found.items()
+            for name, one in effects.items()
             for line in one.records()
         ]
-        export.write(table.from_records(lines), format.value, output)
+        write_records(lines, format, output)
     if plot is not None:
-        plots.save_figure(plots.draw_effects(found), plot)
+        plots.save_figure(plots.draw_effects(effects), plot)
     tables.say_path(output, plot)
 
 
-def agreements(found: "Mapping[str, Effects]") -> list[dict[str, Any]]:
+def agreements(found: Mapping[str, Effects]) -> list[dict[str, Any]]:
     """A line for each two tasks that have three values in common."""
-    from results.stats.effects import agreement
-
     pairs = ((one, other, agreement(found[one], found[other])) for one, other in combinations(found, 2))
     return [{"task": one, "and": other} | tau for one, other, tau in pairs if tau is not None]
 
 
-def _print(found: "Mapping[str, Effects]", format: Format) -> None:
-    from nas.report import tables
-    from results.query.mixtures import few
-
+def _print(found: Mapping[str, Effects], format: Format) -> None:
     console = tables.screen()
     for name, one in found.items():
         named = {"value": one.axis, "mean": one.metric}

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
 
-    from nas.report.study import Study
+from nas.budget.objectives import COSTS, names_in
+from nas.report.study import Study
+from results.stats import pareto as fronts
+from results.stats.pareto import TOGETHER
+from search_spaces.support.errors import UserError
+from search_spaces.support.progress import status_if_slow
 
 GROUPED = ("seeds", "expected", "chance")
 """Columns that architectures have in place of rows."""
@@ -35,8 +38,6 @@ class Question:
     sql: str | None
 
     def __post_init__(self) -> None:
-        from search_spaces.support.errors import UserError
-
         if self.knee and self.pareto is None:
             message = "--knee is of a front. Give --pareto accuracy,flops."
             raise UserError("missing-value", message, option="--pareto", needed_by="--knee")
@@ -75,33 +76,27 @@ class Question:
         wanted = self.best or self.pareto
         return "of these nothing is an answer" if wanted is None else f"of these no complete one has {wanted}"
 
-    def order(self, study: "Study") -> list[str]:
+    def order(self, study: Study) -> list[str]:
         """What its answer is ordered by where nobody says it: a front by its cost, or else its first objective."""
-        from nas.budget.objectives import COSTS, names_in
-
         asked = [*study.directions_of(names_in(self.pareto or ""))]
         return [name for name in asked if name in COSTS][:1] or asked[:1]
 
-    def reads(self, study: "Study") -> list[str]:
+    def reads(self, study: Study) -> list[str]:
         """The columns that it is about, whether the study has them or not."""
-        from nas.budget.objectives import names_in
-        from results.stats.pareto import TOGETHER
-
         named = [*study.directions_of(names_in(self.pareto or "")), *self.by]
         if self.sql is not None or self.best is not None or not {*named} <= {*study.column_names}:
             return study.column_names  # as SELECT * does, and what tells architectures from each other
         return [*named, *(self._measured(study) if self.by else ()), *TOGETHER]
 
-    def _measured(self, study: "Study") -> list[str]:
+    def _measured(self, study: Study) -> list[str]:
         """The columns of which groups have means."""
         metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
         return [*metrics, *study.extra_columns(), "params", "flops"]
 
-    def asked_of(self, study: "Study", every: "pa.Table") -> "pa.Table":
+    def asked_of(self, study: Study, every: pa.Table) -> pa.Table:
         """Its answer by some rows of a study. Raises UserError where there is none."""
         if self.sql is not None:
             from results.query import sql
-            from search_spaces.support.progress import status_if_slow
 
             with status_if_slow("asking in SQL ..."):
                 return sql.answer(every, self.sql)
@@ -115,11 +110,7 @@ class Question:
         return grouping.means(every, self.by, self._measured(study))
 
 
-def _front(study: "Study", every: "pa.Table", pareto: str, *, knee: bool) -> "pa.Table":
-    from nas.budget.objectives import names_in
-    from results.stats import pareto as fronts
-    from search_spaces.support.errors import UserError
-
+def _front(study: Study, every: pa.Table, pareto: str, *, knee: bool) -> pa.Table:
     objectives = study.directions_of(names_in(pareto))
     if not objectives:
         message = f"--pareto needs at least one column, got {pareto!r}."

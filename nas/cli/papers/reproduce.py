@@ -5,12 +5,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nas.cli import claims, figures, paper_costs
+import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
 from nas.cli.options import Printed
+from nas.cli.papers import claims, costs, figures
+from nas.cli.papers.checks import check_request
 from nas.environment.paths import DEFAULT_STORE
 from nas.papers.configs import LABELS, Reading, holds, is_printed, readings, row_of, unread
+from nas.papers.configs.networks import params
 from nas.report.format import Format
-from search_spaces.support.errors import UserError
+from nas.report.record_files import write_records
+from nas.report.tables import print_records, screen
+from results.records import published
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +37,7 @@ class PaperComparison:
     records: Sequence[dict[str, Any]]
 
 
-def compared(
+def compare_with_papers(
     what: Printed,
     paper: str | None = None,
     preset: str | None = None,
@@ -37,46 +46,24 @@ def compared(
     storage: str = DEFAULT_STORE,
     plot: Path | None = None,
 ) -> PaperComparison:
-    """Compare what papers print with what comes out here; exit status 1 where a count is not what its label says.
-
-    `params` counts networks; `flops`, `tokens`, `memory` and `time` are the other cost columns. `claims` measures what
-    takes no training or, with a preset, what it trains. `figures` trains the linear networks of ANCRe's figure 2 and
-    DeepCrossAttention's figure 1, in a minute or two, and `plot` draws them.
+    """Count, measure or train what papers print, of one paper or of all, and draw it where a file is named.
 
     Raises:
-        UserError: An unknown paper, one without such a column, a preset where nothing is trained, or a picture of what
-            has none.
+        UserError: A request that cannot be, such as an unknown paper or one without such a column.
     """
-    from results.records import published
-
-    papers = published.papers()
-    if paper is not None:
-        published.lines_of(paper)  # which tells an unknown one
-        papers = [paper]
-    if plot is not None and what is not Printed.FIGURES:
-        message = f"only figures are drawn, got --plot {plot} for {what}. Leave it out."
-        raise UserError("conflict", message, option="--plot", path=str(plot), what=what.value)
+    check_request(what, paper, preset, study, plot)
+    papers = published.papers() if paper is None else [paper]
     if what is Printed.CLAIMS:
-        if preset is None and study is not None:
-            message = f"--study is of what is trained, got {study!r}. Say by which --preset, or leave it out."
-            raise UserError("missing-value", message, option="--preset", needed_by="--study", study=study)
         return PaperComparison(what, papers, claims.records(paper, preset, storage, study, workers))
-    if preset is not None:
-        message = f"only claims are trained, got --preset {preset} for {what}. Leave it out."
-        raise UserError("conflict", message, option="--preset", value=preset, what=what.value)
     if what is Printed.FIGURES:
         return PaperComparison(what, papers, figures.records(paper, plot))
     if what is not Printed.PARAMS:
-        return PaperComparison(what, papers, paper_costs.records(what.value, paper))
+        return PaperComparison(what, papers, costs.records(what.value, paper))
     return PaperComparison(what, papers, [record for name in papers for record in _records(name)])
 
 
-def show(comparison: PaperComparison, format: Format = Format.TABLE) -> None:
+def print_comparison(comparison: PaperComparison, format: Format = Format.TABLE) -> None:
     """Print what was printed and what came out, a line a reading or a claim."""
-    import typer
-
-    from nas.report import tables
-    from results.records import export, table
 
     records = list(comparison.records)
     if format is Format.TABLE and comparison.what is Printed.CLAIMS:
@@ -84,20 +71,19 @@ def show(comparison: PaperComparison, format: Format = Format.TABLE) -> None:
     elif format is Format.TABLE and comparison.what is Printed.FIGURES:
         figures.print_table(records)
     elif format is Format.TABLE and comparison.what is not Printed.PARAMS:
-        paper_costs.print_table(records)
+        costs.print_table(records)
     elif format is Format.TABLE:
         _print(records, comparison.papers)
     elif format is Format.MARKDOWN and records:
-        tables.print_records(tables.screen(), records, list(records[0]), f"{len(records)} lines", format)
+        print_records(screen(), records, list(records[0]), f"{len(records)} lines", format)
     else:
-        export.write(table.from_records(records), format.value)
+        write_records(records, format)
     labelled = [record for record in records if "label" in record]
     if not all(holds(record["label"], record["matches"] == "yes") for record in labelled):
         raise typer.Exit(1)
 
 
 def _records(paper: str) -> Iterator[dict[str, Any]]:
-    from results.records import published
 
     printed = {row_of(line): line["params_millions"] for line in published.lines_of(paper)}
     for reading in readings(paper):
@@ -105,7 +91,6 @@ def _records(paper: str) -> Iterator[dict[str, Any]]:
 
 
 def _record(paper: str, reading: Reading, printed: str) -> dict[str, Any]:
-    from nas.papers.configs.networks import params
 
     counted = params(reading)
     return {
@@ -128,13 +113,8 @@ def _record(paper: str, reading: Reading, printed: str) -> dict[str, Any]:
 
 
 def _print(records: Sequence[dict[str, Any]], papers: Sequence[str]) -> None:
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
 
-    from nas.report import tables
-
-    console = tables.screen()
+    console = screen()
     shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
     for heading in ("paper", "table", "model", "data", "printed", "counted", "label", "reading"):
         numbers = heading in ("table", "printed", "counted")

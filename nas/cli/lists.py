@@ -4,27 +4,34 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
+from rich.markup import escape
+from rich.table import Table
+
 from nas.cli.options import ListKind
 from nas.environment.paths import DEFAULT_STORE
+from nas.report.tables import screen
+from nas.samplers.registry import SAMPLERS
+from search_spaces.spaces.catalog import SPACES
+from search_spaces.support.errors import UserError, printable
 from search_spaces.support.progress import LOADING, status_if_slow
+from search_spaces.support.spec import Spec, format_scalar
+from search_spaces.topologies.registry import TOPOLOGIES, load
+from tasks.recipes.settings import values_of
+from tasks.registry import TASK_FAMILIES, TASKS
 
 Lines = Iterator[tuple[str, str]]
 
 
-def everything(
+def read_lists(
     kind: ListKind | None = None, of: str | None = None, storage: str = DEFAULT_STORE
 ) -> dict[ListKind, list[tuple[str, str]]]:
-    """List tasks, spaces, topologies, presets, samplers and studies, with a line each.
+    """Names of one kind, or of all that is installed, each with a line about it.
 
-    `nas list presets TASK` says every value of its presets, `nas list topologies TOPOLOGY` each of its options.
+    `of` is a task whose presets, or a topology whose options are listed in full.
 
     Raises:
         UserError: An unknown task or topology, one beside what has none, or a store that cannot be used.
     """
-    from nas.samplers.registry import SAMPLERS
-    from search_spaces.spaces.catalog import SPACES
-    from search_spaces.support.errors import UserError
-    from search_spaces.topologies.registry import TOPOLOGIES
 
     if of is not None and kind not in (ListKind.PRESETS, ListKind.TOPOLOGIES):
         asked = f"`nas list presets {of}` or `nas list topologies {of}`"
@@ -45,27 +52,19 @@ def everything(
         return {one: list(listed[one]()) for one in wanted}
 
 
-def show(listed: dict[ListKind, list[tuple[str, str]]]) -> None:
-    """Print them."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from nas.report import tables
-    from search_spaces.support.errors import printable
-
-    for kind, lines in listed.items():
+def print_lists(lists: dict[ListKind, list[tuple[str, str]]]) -> None:
+    """Print a table for each kind."""
+    for kind, lines in lists.items():
         table = Table(title=kind.value, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
         for name, line in lines:
             table.add_row(*(escape(printable(text)) for text in (name, line)))
-        tables.screen().print(table)
+        screen().print(table)
 
 
 def _registered(registry: Any) -> Lines:
     """What each says of itself. One that had to be imported for that and cannot be is named with its reason."""
-    from search_spaces.support.errors import UserError
-
     for name in registry.names():
         try:
             yield name, registry.description(name)
@@ -74,7 +73,6 @@ def _registered(registry: Any) -> Lines:
 
 
 def _tasks() -> Lines:
-    from tasks.registry import TASK_FAMILIES, TASKS
 
     yield from _registered(TASKS)
     for name, line in _registered(TASK_FAMILIES):
@@ -83,9 +81,7 @@ def _tasks() -> Lines:
 
 def _presets() -> Lines:
     """Every task is imported, and one that cannot be is named with its reason."""
-    from search_spaces.support.errors import UserError
     from tasks.load import task_class
-    from tasks.registry import TASKS
 
     for name in TASKS.names():
         try:
@@ -98,7 +94,6 @@ def _presets() -> Lines:
 def _sheet(task: str) -> Lines:
     """Every value of every preset of a task: what `--set` can change."""
     from tasks.load import task_class
-    from tasks.recipes.settings import values_of
 
     for preset, recipe in task_class(task).presets.items():
         for name, value in values_of(recipe).items():
@@ -107,9 +102,7 @@ def _sheet(task: str) -> Lines:
 
 def _options(topology: str) -> Lines:
     """What a topology is, and each of its options: its value, what it means, and which values are searched."""
-    from search_spaces.support.spec import Spec, format_scalar
     from search_spaces.topologies.meanings import meanings
-    from search_spaces.topologies.registry import TOPOLOGIES, load
 
     kind, options = load(topology)
     yield topology, TOPOLOGIES.description(Spec.parse(topology).name)

@@ -2,8 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from math import isfinite
 from typing import Any
+
+import torch
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from nas.papers.claims.experiments import trained, untrained
+from nas.report.tables import screen
+from nas.workers.resources import resources_of
+from search_spaces.support.progress import say
 
 
 def records(
@@ -14,9 +25,6 @@ def records(
     Raises:
         UserError: An unknown preset, or a store or rows that cannot be used.
     """
-    from nas.papers.claims.experiments import trained, untrained
-    from nas.workers.resources import resources_of
-    from search_spaces.support.progress import say
 
     experiments = untrained() if preset is None else trained(preset, storage, study, resources_of(workers, 1))
     found = []
@@ -31,8 +39,6 @@ def records(
 @contextmanager
 def one_thread() -> Iterator[None]:
     """What is measured is small: a second thread costs more than it does."""
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -62,15 +68,7 @@ def _record(paper: str, setting: str, finding: Any) -> dict[str, Any]:
 
 def print_table(records: list[dict[str, Any]]) -> None:
     """Print a line a claim, those of one experiment together, and how many came out how."""
-    from itertools import groupby
-
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
-    from nas.report import tables
-
-    console = tables.screen()
+    console = screen()
     for (paper, setting), together in groupby(records, lambda record: (record["paper"], record["setting"])):
         shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
         for heading in ("source", "claim", "claimed", "mean", "interval", "verdict"):

@@ -1,0 +1,88 @@
+"""Commands that turn checkpoints, images and rows into something else, or write a file to start from."""
+
+import nas
+from nas.cli import options, printers
+from nas.cli.command import command
+from nas.environment.paths import DEFAULT_STORE
+from nas.report.format import Format, format_for
+from nas.request.text_checks import check_call
+
+
+@command("export")
+def export(
+    study: options.StudyArgument,
+    key: options.Key,
+    to: options.To,
+    task: options.TaskOption = None,
+    data: options.Data = None,
+    storage: options.Storage = DEFAULT_STORE,
+) -> None:
+    """Export the trained network of architecture KEY in STUDY to .safetensors, .pt2 or .onnx, and check it.
+
+    Where an architecture was trained with several seeds, KEY is a row's identity. Name a task that is in a file of
+    yours: a study runs no code.
+    """
+    printers.print_export(nas.export(study, key, to, task=task, data=data, storage=storage))
+
+
+@command("downstream")
+def downstream(
+    checkpoint: options.Checkpoint,
+    tasks: options.LMTasks,
+    include: options.Include = None,
+    examples: options.Examples = None,
+    task: options.TaskOption = None,
+    data: options.Data = None,
+    storage: options.Storage = DEFAULT_STORE,
+    format: options.PrintFormat = Format.TABLE,
+    output: options.Output = None,
+) -> None:
+    """Evaluate a trained decoder on tasks of lm-eval (extra `downstream`), and add the scores to its row.
+
+    Tasks must score given texts: lambada_openai, hellaswag, piqa, arc_easy, arc_challenge, winogrande, wikitext ...
+    Their data come from the hub, or from files that a task in --include names.
+    """
+    format = format_for(output, format)
+    printers.check_output(format, output)
+    check_call(examples=examples, storage=storage)
+    row = nas.downstream(
+        checkpoint, tasks=tasks, include=include, examples=examples, task=task, data=data, storage=storage
+    )
+    printers.print_row(row, format, output)
+
+
+@command("encode")
+def encode(
+    images: options.Images,
+    folder: options.LatentFolder,
+    vae: options.VAE,
+    size: options.Size = 256,
+) -> None:
+    """Encode the training images of IMAGES as latents in FOLDER, for imagenet-dit.
+
+    Each image is cropped as for DiT, and encoded together with its mirror image. FOLDER also gets the autoencoder and
+    reference images for the metrics. Existing latents are reused.
+    """
+    printers.print_latents(nas.encode(images, folder, vae=vae, size=size))
+
+
+@command("import")
+def import_rows(files: options.Files, study: options.Study = None, storage: options.Storage = DEFAULT_STORE) -> None:
+    """Import rows from JSON Lines into a store: all of them or, if a line is no row, none.
+
+    Imported rows are queried like any others, and their trainings are not repeated. Importing a file twice adds
+    nothing.
+    """
+    printers.print_import(nas.import_rows(files, study=study, storage=storage))
+
+
+@command("new-task")
+def new_task(name: options.NewName, output: options.NewFileOutput = None) -> None:
+    """Write a commented task to start from, as one runnable file. No file is overwritten."""
+    printers.print_new_file(nas.new_task(name, output=output))
+
+
+@command("new-topology")
+def new_topology(name: options.NewName, output: options.NewFileOutput = None) -> None:
+    """Write a commented topology to start from, as one runnable file. No file is overwritten."""
+    printers.print_new_file(nas.new_topology(name, output=output))

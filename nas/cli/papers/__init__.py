@@ -1,0 +1,1 @@
+"""`nas reproduce`: what papers print beside what is measured here."""

@@ -1,0 +1,35 @@
+"""Whether a result can be printed as the options say: checked before the work, not after it."""
+
+from pathlib import Path
+
+from nas.report.format import Format
+from nas.report.plots import check_picture
+from nas.report.tables import for_a_terminal
+from search_spaces.support.errors import UserError
+from search_spaces.support.files import check_writable
+
+
+def check_output(
+    format: Format = Format.TABLE,
+    output: Path | None = None,
+    *,
+    plot: Path | None = None,
+    page: Path | None = None,
+    curves: Path | None = None,
+    has_rows: bool = True,
+) -> None:
+    """Raise UserError where a format or a file cannot be written. JSON Lines and curves need rows."""
+    check_picture(plot)
+    for_a_terminal(format, output)
+    if format is Format.JSONL and not has_rows:
+        message = "JSON Lines are of rows, and there are none. Give --format csv, json or parquet."
+        raise UserError("unsupported", message, option="--format", value=format.value)
+    for file in (plot, page, output, curves):
+        if file is not None and not file.parent.is_dir():
+            message = f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another."
+            raise UserError("unwritable", message, path=str(file), folder=str(file.parent))
+        if file is not None:
+            check_writable(file)
+    if curves is not None and not has_rows:
+        message = "--curves needs trained networks. Give --seeds."
+        raise UserError("missing-value", message, option="--seeds", value=0, needed_by="--curves")

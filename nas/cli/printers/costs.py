@@ -1,0 +1,44 @@
+"""What one network costs."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nas.costs.profile.trace import operators
+from nas.report import tables
+from nas.report.format import Format
+
+
+def print_costs(records: Sequence[dict[str, Any]], format: Format = Format.TABLE) -> None:
+    """Print one record of counts, or one for each layer or operator."""
+    if not tables.for_a_terminal(format):
+        _write(records, format)
+    elif "key" in records[0]:
+        tables.print_record(tables.screen(), records[0])
+    else:
+        sums = (f"{sum(record[name] for record in records):,} {name}" for name in ("params", "macs", "flops"))
+        tables.print_records(tables.screen(), records, list(records[0]), ", ".join(sums), format)
+
+
+def print_profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
+    """Print what was measured, and the slowest operators of the trace."""
+    if not tables.for_a_terminal(format):
+        _write([record], format)
+        return
+    console = tables.screen()
+    tables.print_record(console, record)
+    if "trace" not in record:
+        return  # the record's note says why
+    trace = Path(str(record["trace"]))
+    try:
+        slowest = operators(trace, tables.MOST_OPERATORS)
+    except ValueError:
+        return  # the record's note says so
+    tables.print_records(console, slowest, list(slowest[0]), f"the {len(slowest)} slowest operators of 3 steps")
+    tables.say(console, f"{trace} opens in https://ui.perfetto.dev, or: tensorboard --logdir {trace.parent}")
+
+
+def _write(records: Sequence[Mapping[str, Any]], format: Format) -> None:
+    from nas.report.record_files import write_records  # with pyarrow, which takes as long as the rest of `nas cost`
+
+    write_records(records, format)

@@ -1,0 +1,117 @@
+"""Rows, comparisons and audits; a file gets every row, a terminal a summary."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nas.environment.paths import folder_of_retrofit
+from nas.evaluation.job import first_process
+from nas.evaluation.saved_networks import before_training, has_network
+from nas.report import tables
+from nas.report.format import Format
+from nas.report.record_files import write_records, write_rows
+from results.records import export, table
+from results.records.row import Row
+from search_spaces.support.errors import UserError
+
+if TYPE_CHECKING:
+    from nas.analysis.audit import Audit
+    from nas.analysis.compare import Comparison
+    from nas.analysis.mup_check import CoordinateCheck
+    from nas.analysis.tournament import Tournament
+
+
+def print_row(row: Row, format: Format = Format.TABLE, output: Path | None = None) -> None:
+    """Print a Row; a failed evaluation is printed too, and then is a UserError."""
+    for_terminal = tables.for_a_terminal(format, output)
+    if not first_process():
+        return
+    if line := before_training(row):
+        tables.say(tables.screen(stderr=True), line)
+    if for_terminal:
+        tables.print_record(tables.screen(), tables.readable(row))
+    else:
+        _write_stored([row], format, output)
+    if row.status == "failed":
+        raise UserError("failed", f"the evaluation failed: {row.error}", identity=row.identity())
+
+
+def print_retrofit(
+    row: Row,
+    checkpoint: Path,
+    topology: str,
+    save: Path | None = None,
+    format: Format = Format.TABLE,
+    output: Path | None = None,
+) -> None:
+    """Print a Row as `print_row` does, and where the network is saved."""
+    print_row(row, format, output)
+    folder = folder_of_retrofit(checkpoint, topology, save)
+    if first_process() and has_network(folder):
+        tables.say(tables.screen(stderr=True), f"kept in {folder}")
+
+
+def print_comparison(
+    comparison: "Comparison", format: Format = Format.TABLE, output: Path | None = None, curves: Path | None = None
+) -> None:
+    """Print a comparison: a file gets every Row, a terminal the means."""
+    for_terminal = tables.for_a_terminal(format, output)
+    if curves is not None:
+        export.write(table.curves(comparison.trained), "csv", curves)
+    if not for_terminal and comparison.trained:
+        _write_stored(comparison.trained, format, output)
+    elif not for_terminal:
+        write_records(comparison.records, format, output)
+    else:
+        baselines = comparison.baselines or {}
+        tables.print_comparison(tables.screen(), comparison.title, comparison.records, baselines, format)
+    failures = [row for row in comparison.trained if row.status == "failed"]
+    if failures:
+        number = len(comparison.trained)
+        message = f"{len(failures)} of {number} evaluations failed, the first with: {failures[0].error}"
+        raise UserError("failed", message, failures=len(failures), evaluations=number)
+
+
+def print_audit(audit: "Audit", format: Format = Format.TABLE, output: Path | None = None) -> None:
+    """Print an audit: a file gets every Row, a terminal what they say."""
+    if not tables.for_a_terminal(format, output):
+        _write_stored(audit.trained, format, output)
+        return
+    console, names = tables.screen(), list(audit.records[0])
+    orders = [name for name in names if name.startswith("tau_")]
+    spreads = [name for name in names if name not in orders]
+    tables.print_records(console, audit.records, spreads, audit.title, format)
+    how = "Kendall's tau of the architectures' orders"
+    tables.print_records(console, audit.records, ["metric", *orders], how, format)
+    best = audit.records[0]["metric"]
+    title = f"seeds that tell so many of them apart by {best}, and seconds an architecture then takes"
+    tables.print_records(console, audit.resolutions, list(audit.resolutions[0]), title, format)
+
+
+def print_with_plot(
+    result: "Tournament | CoordinateCheck",
+    format: Format = Format.TABLE,
+    output: Path | None = None,
+    plot: Path | None = None,
+) -> None:
+    """Print the records of a result, and draw it where a file is named."""
+    if tables.for_a_terminal(format, output):
+        tables.print_records(tables.screen(), result.records, list(result.records[0]), result.title, format)
+    else:
+        write_records(result.records, format, output)
+    if plot is not None:
+        result.plot(plot)
+    tables.say_path(output, plot)
+
+
+def _write_stored(rows: Sequence[Row], format: Format, output: Path | None) -> None:
+    """Write Rows that a store has. Raises UserError where that cannot be, and says that they are not lost."""
+    try:
+        write_rows(rows, format, output)
+    except UserError as error:
+        which = f"--where \"identity = '{rows[0].identity()}'\" " if len(rows) == 1 else ""
+        failed = next((f" The evaluation failed: {row.error}" for row in rows if row.status == "failed"), "")
+        stored = (
+            f"What was found is in the store: `nas results --study all {which}-o FILE` writes it, with its --storage."
+        )
+        raise UserError(error.kind, f"{error} {stored}{failed}", **error.fields) from error

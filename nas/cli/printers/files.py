@@ -1,0 +1,38 @@
+"""What was written into files or a store."""
+
+from typing import TYPE_CHECKING
+
+from nas.report.tables import say, screen
+
+if TYPE_CHECKING:
+    from nas.engine.row_import import Imported
+    from nas.exporters.export import ExportReport
+    from nas.scaffold.new_file import NewFile
+    from tasks.diffusion.encoding import LatentSummary
+
+
+def print_import(report: "Imported") -> None:
+    """Print how many rows are new."""
+    known = f"; {report.known} it had" if report.known else ""
+    rows = "row is" if report.new == 1 else "rows are"
+    say(screen(), f"{report.new} {rows} new in study {report.study}{known}")
+
+
+def print_latents(summary: "LatentSummary") -> None:
+    """Print what was encoded, and what to run next."""
+    console, shape = screen(), " x ".join(map(str, summary.shape))
+    say(console, f"latents of {summary.pictures} pictures of {summary.classes} classes, {shape}. Next:")
+    say(console, f"    nas evaluate imagenet-dit --data {summary.folder}")
+
+
+def print_export(report: "ExportReport") -> None:
+    """Print where a network was written, and how near it came."""
+    say(screen(), str(report))
+
+
+def print_new_file(new: "NewFile") -> None:
+    """Print where a file to start from was written, and what to run next."""
+    console, widest = screen(), max(len(command) for command, _ in new.commands)
+    say(console, f"{new.file} written, complete as it is. Next:")
+    for command, why in new.commands:
+        say(console, f"    {command:{widest}}  # {why}")

@@ -1,0 +1,42 @@
+"""The front of a study, and its report."""
+
+from pathlib import Path
+
+from nas.environment.paths import RUNS, slug
+from nas.report import tables
+from nas.report.study import Study
+from search_spaces.support.progress import status_if_slow
+
+
+def print_front(study: Study, plot: Path | None = None) -> None:
+    """Print the front of a study beside its baselines, and draw it."""
+    objectives, summaries = study.objectives, study.standings()
+    if not summaries:
+        raise study.nothing_complete()
+    tables.check_alike(summaries, "front")
+    console, records = tables.screen(), tables.front_records(summaries)
+    columns = [*study.telling_columns(), *tables.STANDING]
+    tables.print_records(console, records, columns, study.title(objectives, summaries))
+    for line in [*tables.front_notes(summaries), *_failures(study)]:
+        tables.say(console, line)
+    for line in tables.baseline_lines(study.config.baselines if study.config else {}):
+        tables.say(console, line)
+    path = plot or RUNS / f"{slug(study.name)}-front.png"
+    study.plot(path)
+    more = f"; ask more with: {tables.ask_again(study.name, study.storage)}" if study.config else ""
+    tables.say(console, f"front drawn in {path}{more}")
+
+
+def _failures(study: Study) -> list[str]:
+    """How many of a search's trainings failed: as they were trained, nobody may have looked."""
+    failed = [row.error for row in study.rows() if row.status == "failed"]
+    again = f"; another --study than {study.name} tries them again" if study.config else ""
+    return [f"{len(failed)} of {len(study)} evaluations failed, the first with: {failed[0]}{again}"] if failed else []
+
+
+def print_report(study: Study, page: Path | None = None, *, wirings: bool = False) -> None:
+    """Write the report of a study, and print where."""
+    path = page or RUNS / f"{slug(study.name)}.html"
+    with status_if_slow(f"writing {path} ..."):
+        study.report(path, wirings=wirings)
+    tables.say(tables.screen(), f"report written to {path}; it opens in any browser")

@@ -1,0 +1,32 @@
+"""How the layers of a network are connected."""
+
+from pathlib import Path
+
+from nas.report import tables
+from nas.report.format import Format
+from nas.report.record_files import write_records
+from nas.report.wiring.stack_wiring import coefficient_records, depth_records, matrix_records
+from nas.report.wiring.wiring_report import WiringReport
+
+
+def print_wiring(report: WiringReport, format: Format = Format.TABLE, plot: Path | None = None) -> None:
+    """Print how layers mix earlier outputs, and sizes over depth; or draw both where a file is named."""
+    if plot is not None:
+        report.plot(plot)
+    if not tables.for_a_terminal(format):
+        write_records(report.records, format)
+        return
+    console = tables.screen()
+    tables.say(console, f"{report.title}{f'; drawn in {plot}' if plot is not None else ''}")
+    for stack in report.stacks if plot is None else ():
+        of = f"{stack.name}: " if stack.name else ""
+        rows, depths = matrix_records(stack), depth_records(stack)
+        title = f"{of}{stack.quantity} of each source, by its number below, in what a layer reads"
+        tables.print_records(console, rows, list(rows[-1]), title, format)
+        names = ("number", "layer", "read", "made", "gradient")
+        columns = [name for name in names if any(name in record for record in depths)]
+        title = f"{of}root mean square of what is read and made, norm of the loss's gradient by what is made"
+        tables.print_records(console, depths, columns, title, format)
+        for name, weights in stack.coefficients.items():
+            rows = coefficient_records(weights)
+            tables.print_records(console, rows, list(rows[0]), f"{of}{name}, of the topology's own weights", format)
