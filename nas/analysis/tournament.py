@@ -13,7 +13,6 @@ import numpy as np
 
 from nas.analysis.simulation import outcome_of, replay
 from nas.budget.bounds import Feasible
-from nas.report import plots
 from results.records import table
 from results.records.row import Direction, Row
 from results.stats.architecture_summary import standings
@@ -69,6 +68,8 @@ class Tournament:
         Raises:
             UserError: The file cannot be written.
         """
+        from nas.report import plots  # with Matplotlib, which takes half a second
+
         figure = plots.draw_tournament(self.records, self.title)
         if path is not None:
             plots.save_figure(figure, Path(path))

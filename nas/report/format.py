@@ -1,9 +1,11 @@
-"""The forms that results are printed in."""
+"""The formats that results are printed and drawn in."""
 
 from enum import StrEnum
 from pathlib import Path
 
 from search_spaces.support.errors import UserError
+
+_PICTURES = (".png", ".pdf", ".svg")
 
 
 class Format(StrEnum):
@@ -30,3 +32,17 @@ def format_for(output: Path | None, format: Format) -> Format:
         message = f"--format {format.value} and --output {output} are two forms. Leave --format out."
         raise UserError("conflict", message, option="--format", value=format.value, path=str(output))
     return Format(ending)
+
+
+def check_picture(path: Path | None) -> None:
+    """Raise UserError where a picture cannot be of that kind: before a search and not after it."""
+    if path is not None and path.suffix.lower() not in _PICTURES:
+        message = f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}."
+        raise UserError("unsupported", message, path=str(path), choices=_PICTURES)
+
+
+def check_page(path: Path) -> None:
+    """Raise UserError where a report cannot be of that kind."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        message = f"a report must end in .html, got {str(path)!r}."
+        raise UserError("unsupported", message, option="--output", path=str(path), choices=(".html", ".htm"))

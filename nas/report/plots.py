@@ -3,76 +3,33 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator
 
 from nas.budget.objectives import COSTS
+from nas.report.axes import across_and_up, front_line, is_wide, topology_of
 from nas.report.colours import Look, looks
+from nas.report.format import check_picture
 from results.records.row import Direction
+from results.stats.architecture_summary import ArchitectureSummary
+from results.stats.effects import Effects, plain_names
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import replacing
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from results.stats.architecture_summary import ArchitectureSummary
-    from results.stats.effects import Effects
-
-_PICTURES = (".png", ".pdf", ".svg")
-
-
-def check_picture(path: Path | None) -> None:
-    """Raise UserError where a picture cannot be of that kind: before a search and not after it."""
-    if path is not None and path.suffix.lower() not in _PICTURES:
-        message = f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}."
-        raise UserError("unsupported", message, path=str(path), choices=_PICTURES)
-
-
-def across_and_up(objectives: Mapping[str, Direction]) -> tuple[str, str]:
-    """The objectives of the x axis, which is the first cost or else the second of them, and of the y axis."""
-    x_name = next((name for name in objectives if name in COSTS), [*objectives, *objectives][1])
-    return x_name, next((name for name in objectives if name != x_name), x_name)
-
-
-def topology_of(one: "ArchitectureSummary") -> str:
-    """How an architecture is wired; of a line in a file that does not say, a dash, as tables show it."""
-    return str(one.record.get("topology") or "-")
-
-
-def front_line(
-    found: "Sequence[ArchitectureSummary]", objectives: Mapping[str, Direction]
-) -> list[tuple[float, float, float]]:
-    """The corners of the front through what is expected: where a step begins, its height and that one's error.
-
-    A step goes from its corner towards what is worse across: what costs more than a corner, and less than the next, is
-    no better. Of other than two objectives it is no line.
-    """
-    if len(objectives) != 2:
-        return []
-    x_name, y_name = across_and_up(objectives)
-    more = objectives[x_name] == "max"
-    best = sorted((one for one in found if one.stands), key=lambda one: one.expected[x_name], reverse=more)
-    corners = [(one.expected[x_name], one.expected[y_name], one.record.get(f"{y_name}_se") or 0.0) for one in best]
-    ends = [one.expected[x_name] for one in found]
-    return [*corners, (min(ends) if more else max(ends), *corners[-1][1:])]
-
-
-def is_wide(values: Sequence[float]) -> bool:
-    """Whether an axis through these is to be logarithmic."""
-    return bool(values) and min(values) > 0 and max(values) / min(values) > 5
-
 
 def draw_front(
-    found: "Sequence[ArchitectureSummary]",
+    found: Sequence[ArchitectureSummary],
     objectives: Mapping[str, Direction],
     title: str,
     baselines: Mapping[str, Mapping[str, float]],
-) -> "Figure":
+) -> Figure:
     """Draw every architecture, coloured by topology, the front through what is expected, and simple methods as lines.
 
     Error bars and the band about the front are standard errors of means; what has no fresh seeds is hollow.
     """
-    from matplotlib.figure import Figure  # half a second that only a picture needs
 
     x_name, y_name = across_and_up(objectives)
     figure = Figure(figsize=(8, 5), layout="constrained")
@@ -98,7 +55,7 @@ def _as_it_is(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _draw_line(axes: "Axes", corners: Sequence[tuple[float, float, float]]) -> None:
+def _draw_line(axes: Axes, corners: Sequence[tuple[float, float, float]]) -> None:
     """The front as a step and a band about it."""
     if not corners:
         return
@@ -109,7 +66,7 @@ def _draw_line(axes: "Axes", corners: Sequence[tuple[float, float, float]]) -> N
     band.set_label("± standard error")
 
 
-def _draw_points(axes: "Axes", found: "Sequence[ArchitectureSummary]", x_name: str, y_name: str) -> None:
+def _draw_points(axes: Axes, found: Sequence[ArchitectureSummary], x_name: str, y_name: str) -> None:
     """Each topology with a colour and a marker of its own, what is confirmed filled."""
     single = any(one.confirmed for one in found)
     if single and not all(one.confirmed for one in found):
@@ -131,8 +88,7 @@ def _draw_points(axes: "Axes", found: "Sequence[ArchitectureSummary]", x_name: s
             )
 
 
-def _label(axes: "Axes", span: Sequence[float], x_name: str, y_name: str) -> None:
-    from matplotlib.ticker import EngFormatter, LogLocator
+def _label(axes: Axes, span: Sequence[float], x_name: str, y_name: str) -> None:
 
     if is_wide(span):
         axes.set_xscale("log")
@@ -145,10 +101,8 @@ def _label(axes: "Axes", span: Sequence[float], x_name: str, y_name: str) -> Non
     axes.grid(alpha=0.25)
 
 
-def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> "Figure":
+def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
     """Draw each sampler's median hypervolume against trainings, with a band between its quartiles."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
@@ -176,9 +130,8 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> "Figure
     return figure
 
 
-def draw_effects(found: "Mapping[str, Effects]") -> "Figure":
+def draw_effects(found: Mapping[str, Effects]) -> Figure:
     """Draw what each value of an axis is worth and its interval: a panel a task, the values in one order."""
-    from matplotlib.figure import Figure
 
     lines = dict(zip(found, _named_records([*found.values()]), strict=True))
     order = _in_one_order([*lines.values()])
@@ -204,9 +157,8 @@ def draw_effects(found: "Mapping[str, Effects]") -> "Figure":
     return figure
 
 
-def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int], title: str) -> "Figure":
+def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int], title: str) -> Figure:
     """Draw how far steps move each part against width, a panel a parametrisation."""
-    from matplotlib.figure import Figure
 
     kinds = list(dict.fromkeys(record["parametrization"] for record in records))
     figure = Figure(figsize=(8, 4), layout="constrained")
@@ -226,9 +178,8 @@ def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int]
     return figure
 
 
-def _named_records(found: Sequence["Effects"]) -> list[list[dict[str, Any]]]:
+def _named_records(found: Sequence[Effects]) -> list[list[dict[str, Any]]]:
     """The lines of each task with their `name`: "mhc(...)" of a topology that each has once, with other options."""
-    from results.stats.effects import plain_names
 
     names = [dict(zip(one.values, plain_names(one.values), strict=True)) for one in found]
     values: dict[Any, set[Any]] = {}
@@ -261,7 +212,7 @@ def _in_one_order(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int
     return {value: height for height, value in enumerate(order)}
 
 
-def save_figure(figure: "Figure", path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     """Write a picture. Raises UserError where that cannot be."""
     check_picture(path)
     try:

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, final
 from nas.budget.objectives import COSTS, names_in, resolve
 from nas.environment.passwords import without_passwords
 from nas.report import tables
+from nas.report.format import check_page
 from nas.store.search_config import SearchConfig
+from results.query.mixtures import mixed, mixtures
 from results.records import table
+from results.records.columns import COMPARABLE
 from results.records.row import Direction, Row
 from search_spaces.support.errors import Notice, UserError, fields_of, unknown
 
@@ -20,10 +23,23 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-    from nas.report.html.page import Contents
+    from nas.report.html.contents import Contents
     from results.records.parquet import ParquetTable
     from results.stats.architecture_summary import ArchitectureSummary
     from results.stats.effects import Effects
+
+
+def check_alike(summaries: "Sequence[ArchitectureSummary]", what: str) -> None:
+    """Raise UserError where architectures cannot be held against each other, as `what` is to do."""
+    for column in COMPARABLE:
+        values = sorted({one.record.get(column) for one in summaries}, key=str)
+        if len(values) > 1:
+            which = ", ".join(map(str, values))
+            message = (
+                f"a {what} is of one {column}, and what has its objectives is of {len(values)} ({which}): "
+                f'keep one with --where "{table.condition_of(column, values[-1])}".'
+            )
+            raise UserError("mismatch", message, option=column, choices=tuple(values))
 
 
 @final
@@ -247,7 +263,7 @@ class Study:
         asked, found = self._asked(objectives), self.standings(objectives)
         if not found:
             raise self.nothing_complete()
-        tables.check_alike(found, "picture")
+        check_alike(found, "picture")
         baselines = self.config.baselines if self.config else {}
         figure = plots.draw_front(found, asked, self.title(asked, found), baselines)
         if path is not None:
@@ -263,15 +279,20 @@ class Study:
             UserError: An unknown objective, nothing to show, a package that is missing (extra `report`), or a file that
                 cannot be written.
         """
-        from nas.report.html.page import check_page, write_page  # loads a template's and a chart's packages
-
         check_page(Path(path))
-        write_page(self.contents(objectives), Path(path), wirings=wirings)
+        contents = self.contents(objectives)
+        check_alike(contents.architectures, "report")
+        try:
+            from nas.report.html.page import write_page
+        except ImportError as error:
+            needed = 'pip install ".[report]"'
+            message = f"a report needs more packages ({error.name}): {needed}"
+            raise UserError("needs-extra", message, extra="report", module=error.name) from error
+        write_page(contents, Path(path), wirings=wirings)
 
     def contents(self, objectives: str | Sequence[str] | None = None) -> "Contents":
         """What a report of it is made of. Raises UserError where no Row is complete, or an objective is unknown."""
-        from nas.report.html.page import Contents
-        from results.query.mixtures import mixed, mixtures
+        from nas.report.html.contents import Contents  # with SciPy's statistics
 
         asked, found = self._asked(objectives), self.standings(objectives)
         if not found:

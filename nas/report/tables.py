@@ -120,22 +120,6 @@ def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str
     return list(dict.fromkeys(("key", *SHAPE_COLUMNS, "params", "flops", *objectives, *shown)))
 
 
-def check_alike(found: "Sequence[ArchitectureSummary]", what: str) -> None:
-    """Raise UserError where architectures cannot be held against each other, as `what` is to do."""
-    from results.records.columns import COMPARABLE
-    from results.records.table import condition_of  # with pyarrow, which lists do without
-
-    for column in COMPARABLE:
-        values = sorted({one.record.get(column) for one in found}, key=str)
-        if len(values) > 1:
-            which = ", ".join(map(str, values))
-            message = (
-                f"a {what} is of one {column}, and what has its objectives is of {len(values)} ({which}): "
-                f'keep one with --where "{condition_of(column, values[-1])}".'
-            )
-            raise UserError("mismatch", message, option=column, choices=tuple(values))
-
-
 def front_records(found: "Sequence[ArchitectureSummary]") -> list[dict[str, Any]]:
     """The architectures on a front and those that may be, a record each."""
     return [*map(standing_record, contenders(found))]

@@ -10,7 +10,8 @@ from rich.table import Table
 from nas.cli.papers.claims import one_thread
 from nas.papers.figures import low_rank, shortcut_layouts
 from nas.papers.figures.drawing import drawn
-from nas.report.plots import check_picture, save_figure
+from nas.report.format import check_picture
+from nas.report.plots import save_figure
 from nas.report.tables import screen
 from search_spaces.support.progress import status_if_slow
 

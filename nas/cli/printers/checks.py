@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from nas.report.format import Format
-from nas.report.plots import check_picture
+from nas.report.format import Format, check_picture
 from nas.report.tables import for_a_terminal
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import check_writable

@@ -5,7 +5,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from nas.report import plots, tables
+from nas.report import tables
 from nas.report.format import Format
 from nas.report.record_files import write_records
 from nas.report.study import Study
@@ -34,6 +34,8 @@ def print_effects(
         ]
         write_records(lines, format, output)
     if plot is not None:
+        from nas.report import plots  # with Matplotlib, which takes half a second
+
         plots.save_figure(plots.draw_effects(effects), plot)
     tables.say_path(output, plot)
 

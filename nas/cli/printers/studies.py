@@ -4,7 +4,7 @@ from pathlib import Path
 
 from nas.environment.paths import RUNS, slug
 from nas.report import tables
-from nas.report.study import Study
+from nas.report.study import Study, check_alike
 from search_spaces.support.progress import status_if_slow
 
 
@@ -13,7 +13,7 @@ def print_front(study: Study, plot: Path | None = None) -> None:
     objectives, summaries = study.objectives, study.standings()
     if not summaries:
         raise study.nothing_complete()
-    tables.check_alike(summaries, "front")
+    check_alike(summaries, "front")
     console, records = tables.screen(), tables.front_records(summaries)
     columns = [*study.telling_columns(), *tables.STANDING]
     tables.print_records(console, records, columns, study.title(objectives, summaries))

@@ -11,9 +11,9 @@ import altair as alt
 
 from nas.budget.objectives import COSTS
 from nas.report import tables
+from nas.report.axes import across_and_up, front_line, is_wide
 from nas.report.colours import Look
 from nas.report.html import summaries
-from nas.report.plots import across_and_up, front_line, is_wide
 from results.records.row import Direction
 from results.stats.architecture_summary import ArchitectureSummary
 

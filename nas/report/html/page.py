@@ -12,23 +12,23 @@ from hashlib import sha256
 from heapq import nsmallest
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any
+
+import vl_convert
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
 
 from nas.budget.objectives import COSTS
 from nas.environment.passwords import without_passwords
 from nas.report import tables
+from nas.report.axes import across_and_up, topology_of
 from nas.report.colours import Look, looks
-from nas.report.html import summaries
-from nas.report.plots import across_and_up, topology_of
-from results.records.row import Direction, Row
-from results.stats.architecture_summary import ArchitectureSummary
+from nas.report.html import charts, summaries
+from nas.report.html.contents import Contents
+from nas.report.html.wiring_charts import heat_map, over_depth, own_weights
 from search_spaces.support.errors import Notice, UserError, fields_of, printable
 from search_spaces.support.files import atomic_write
-
-if TYPE_CHECKING:
-    from jinja2 import Template
-
-    from nas.store.search_config import SearchConfig
+from search_spaces.support.progress import LOADING, status_if_slow
 
 MOST_CURVES = 200
 """Trainings whose curves are drawn; of more, those of the architectures that may be on the front."""
@@ -62,46 +62,11 @@ class Cell:
     value: Any
 
 
-def check_page(path: Path) -> None:
-    """Raise UserError where a report cannot be of that kind."""
-    if path.suffix.lower() not in (".html", ".htm"):
-        message = f"a report must end in .html, got {str(path)!r}."
-        raise UserError("unsupported", message, option="--output", path=str(path), choices=(".html", ".htm"))
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
-    """What a report is made of.
-
-    Attributes:
-        name: What the study is called.
-        storage: Where it is.
-        title: What its front is, in a line.
-        config: What was searched for; None where no search made the rows.
-        objectives: What architectures are held against each other in.
-        rows: Every Row.
-        architectures: How each stands, at least one.
-        columns: The columns that tell rows apart.
-        notes: What should be known of the rows, a line each.
-    """
-
-    name: str
-    storage: str
-    title: str
-    config: "SearchConfig | None"
-    objectives: Mapping[str, Direction]
-    rows: Sequence[Row]
-    architectures: Sequence[ArchitectureSummary]
-    columns: Sequence[str]
-    notes: Sequence[str]
-
-
 def write_page(contents: Contents, path: Path, *, wirings: bool = False) -> None:
     """Write a study's report into a file, with the wirings of its best networks where they are asked for.
 
     Raises:
-        UserError: Nothing to report, a package that is missing, or a file that cannot be written.
+        UserError: The file cannot be written.
     """
     html = page_of(contents, wirings=wirings)
     try:
@@ -112,29 +77,13 @@ def write_page(contents: Contents, path: Path, *, wirings: bool = False) -> None
 
 
 def page_of(contents: Contents, *, wirings: bool = False) -> str:
-    """The page of a study.
-
-    Without `wirings` it loads no torch. Where none of these can be shown, a Notice says why.
-
-    Raises:
-        UserError: A package that is missing.
-    """
+    """The page of a study. Without `wirings` it loads no torch; if none of these can be shown, a Notice says why."""
     found = contents.architectures
-    tables.check_alike(found, "report")
-    try:
-        from markupsafe import Markup
-
-        from nas.report.html import charts  # noqa: F401  # loads altair
-
-        page, vega = _template(), _vega()
-    except ImportError as error:
-        needed = 'pip install ".[report]"'
-        message = f"a report needs more packages ({error.name}): {needed}"
-        raise UserError("needs-extra", message, extra="report", module=error.name) from error
+    vega = _vega()
     scripts = [vega, (_HERE / "page.js").read_text()]
     shown = sorted({*map(topology_of, found)})
     drawn = looks([*shown, *(row.architecture.topology for row in contents.rows)])
-    return page.render(
+    return _template().render(
         name=contents.name,
         trainings=len(contents.rows),
         title=contents.title,
@@ -156,15 +105,11 @@ def page_of(contents: Contents, *, wirings: bool = False) -> str:
 @cache
 def _vega() -> str:
     """Vega and vegaEmbed as one script, made once a process: that takes a second."""
-    import vl_convert
-
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
 
-def _template() -> "Template":
+def _template() -> Template:
     """What the page is filled into: whatever is no markup already is escaped, and can be printed."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     pages = Environment(
         autoescape=True,
         loader=FileSystemLoader(_HERE),
@@ -177,8 +122,6 @@ def _template() -> "Template":
 
 
 def _sections(contents: Contents, drawn: Mapping[str, Look]) -> Iterator[Section]:
-    from nas.report.html import charts
-
     rows, found, objectives = contents.rows, contents.architectures, contents.objectives
     across, up = across_and_up(objectives)
     known = contents.config.baselines if contents.config else {}
@@ -214,8 +157,8 @@ def _sections(contents: Contents, drawn: Mapping[str, Look]) -> Iterator[Section
 
 def _wirings(contents: Contents, drawn: Mapping[str, Look]) -> Section:
     """How the best networks are wired: a part for each of their stacks."""
-    from nas.report.html.wiring_charts import heat_map, over_depth, own_weights
-    from nas.report.html.wirings import wirings_of
+    with status_if_slow(LOADING):
+        from nas.report.html.wirings import wirings_of
 
     measured = wirings_of(contents.storage, contents.rows, contents.architectures, contents.objectives)
     if not measured.shown:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nas.report.plots import across_and_up, topology_of
+from nas.report.axes import across_and_up, topology_of
 from results.records import table
 from results.records.columns import SHAPE
 from results.records.published import lines_of

@@ -1,6 +1,6 @@
 """How the best networks of a study are wired, as `nas show` measures it: of those that the store keeps.
 
-Nothing here draws. Torch is loaded once there is a store to look for networks in.
+Nothing here draws.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,21 +9,24 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nas.evaluation.job import fresh_task
+from nas.evaluation.resolve import settings_of
+from nas.evaluation.retrofit import is_installed, origin_of
+from nas.evaluation.saved_networks import has_network
 from nas.report import tables
+from nas.report.axes import topology_of
 from nas.report.html import summaries
-from nas.report.plots import topology_of
+from nas.report.wiring.influence import Array
+from nas.report.wiring.measurement import trained
+from nas.report.wiring.stack_wiring import StackWiring, coefficient_records, depth_records, pair_records
+from nas.report.wiring.wiring_report import WiringReport
 from nas.store.store import Store
 from results.records.row import Direction, Row
 from results.stats.architecture_summary import ArchitectureSummary
 from search_spaces.support.errors import UserError
-from search_spaces.support.progress import LOADING, Progress, status_if_slow
-
-if TYPE_CHECKING:
-    from nas.report.wiring.influence import Array
-    from nas.report.wiring.stack_wiring import StackWiring
-    from nas.report.wiring.wiring_report import WiringReport
+from search_spaces.support.progress import Progress
 
 Record = Mapping[str, Any]
 
@@ -105,9 +108,6 @@ def _kept(storage: str, rows: Sequence[Row], contenders: Sequence[ArchitectureSu
     """A network of each contender that has one: that of its first Row whose network is kept."""
     if not _is_stored(storage):
         return []
-    with status_if_slow(LOADING):
-        from nas.evaluation.saved_networks import has_network
-
     by_identity, kept = {row.identity(): row for row in rows}, []
     with closing(Store(storage)) as store:
         for one in contenders:
@@ -128,8 +128,6 @@ def _why_not_kept(storage: str) -> str:
 
 def _measured(chosen: Sequence[_Kept]) -> tuple[list[NetworkWiring], dict[str, tuple[UserError, list[str]]]]:
     """The wirings of networks; and each reason why some cannot be measured, with its error and their names."""
-    from nas.evaluation.job import fresh_task
-
     shown, failures = list[NetworkWiring](), dict[str, tuple[UserError, list[str]]]()
     load = cache(fresh_task)  # they are of one task: its data is read once
     with Progress("networks measured", len(chosen)) as progress:
@@ -142,12 +140,8 @@ def _measured(chosen: Sequence[_Kept]) -> tuple[list[NetworkWiring], dict[str, t
     return shown, failures
 
 
-def _look_at(kept: _Kept, load: Any) -> "WiringReport":
+def _look_at(kept: _Kept, load: Any) -> WiringReport:
     """What `nas.show` gives of a checkpoint. Raises UserError where it cannot be shown, or would run a file of code."""
-    from nas.evaluation.resolve import settings_of
-    from nas.evaluation.retrofit import is_installed, origin_of
-    from nas.report.wiring.measurement import trained
-
     if not is_installed(kept.row.task):
         any_of = f"{kept.folder.parent}/..."  # one reason for all of them
         message = f"a report runs no file of code; `nas show FILE.py:CLASS --checkpoint {any_of}` shows each"
@@ -157,7 +151,7 @@ def _look_at(kept: _Kept, load: Any) -> "WiringReport":
     return trained(origin.task, origin.folder, origin.preset, settings, "", 0)
 
 
-def _wirings(kept: _Kept, shown: "WiringReport") -> Iterator[NetworkWiring]:
+def _wirings(kept: _Kept, shown: WiringReport) -> Iterator[NetworkWiring]:
     for stack in shown.stacks:
         of = f", {stack.name}" if stack.name else ""
         whole = "" if stack.influence.fixed else "; weights that depend on the input are differentiated too"
@@ -171,9 +165,7 @@ def _wirings(kept: _Kept, shown: "WiringReport") -> Iterator[NetworkWiring]:
         )
 
 
-def _pairs(stack: "StackWiring") -> list[Record]:
-    from nas.report.wiring.stack_wiring import pair_records
-
+def _pairs(stack: StackWiring) -> list[Record]:
     records = pair_records(stack)
     readers = accumulate(record["source"] == 0 for record in records)  # each begins with the network's input
     return [
@@ -188,18 +180,14 @@ def _pairs(stack: "StackWiring") -> list[Record]:
     ]
 
 
-def _depths(stack: "StackWiring") -> list[Record]:
-    from nas.report.wiring.stack_wiring import depth_records
-
+def _depths(stack: StackWiring) -> list[Record]:
     return [
         {name: _short(value) if isinstance(value, float) else value for name, value in record.items()}
         for record in depth_records(stack)
     ]
 
 
-def _coefficients(found: "Array") -> list[Record]:
-    from nas.report.wiring.stack_wiring import coefficient_records
-
+def _coefficients(found: Array) -> list[Record]:
     return [
         {"row": record["row"], "column": column, "weight": _short(weight)}
         for record in coefficient_records(found)

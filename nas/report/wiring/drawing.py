@@ -5,19 +5,20 @@ Shapes: R = readers, S = sources; see `nas.report.wiring.influence`.
 
 from collections.abc import Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Arc
+from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from nas.report.colours import looks
 from nas.report.wiring.influence import Array
 from nas.report.wiring.stack_wiring import HEAD, StackWiring, coefficient_records
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
-    from matplotlib.image import AxesImage
 
 NAMED = 17
 """So many sources have their names at the axes; of more, numbers."""
@@ -35,10 +36,8 @@ _SMALL = 7
 """Points of letters at the axes."""
 
 
-def draw(title: str, topology: str, stacks: Sequence[StackWiring]) -> "Figure":
+def draw(title: str, topology: str, stacks: Sequence[StackWiring]) -> Figure:
     """Draw each stack: its matrix, the shares of what is read, these as arcs, and sizes over depth."""
-    from matplotlib.figure import Figure  # half a second that only a picture needs
-
     heights = [_height(stack) + _OWN * _lines(stack) for stack in stacks]
     figure = Figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
     figure.suptitle(_as_it_is(fill(title, 130)), fontsize=9, x=0.01, ha="left")
@@ -60,7 +59,7 @@ def _lines(stack: StackWiring) -> int:
     return -(-len(stack.coefficients) // _ABREAST)
 
 
-def _draw_stack(part: "SubFigure", stack: StackWiring, colour: str) -> None:
+def _draw_stack(part: SubFigure, stack: StackWiring, colour: str) -> None:
     if stack.name:
         part.suptitle(stack.name, fontsize=9, x=0.01, ha="left")
     usual, lines = _height(stack), _lines(stack)
@@ -88,13 +87,11 @@ def _draw_stack(part: "SubFigure", stack: StackWiring, colour: str) -> None:
             _draw_coefficients(axes, name, found)
 
 
-def _draw_matrix(axes: "Axes", stack: StackWiring, matrix: Array, title: str, *, rooted: bool = False) -> None:
+def _draw_matrix(axes: Axes, stack: StackWiring, matrix: Array, title: str, *, rooted: bool = False) -> None:
     """A matrix [R, S] with readers downwards and sources across; what comes later than a reader is grey.
 
     `rooted` colours by the square root: small shares are many.
     """
-    from matplotlib.colors import PowerNorm
-
     reachable = np.arange(len(stack.sources)) < np.array(stack.influence.layers)[:, None]
     most, signed = float(np.abs(matrix).max()) or 1.0, matrix.min() < 0
     norm = PowerNorm(0.5 if rooted else 1.0, -most if signed else 0.0, most)
@@ -111,7 +108,7 @@ def _draw_matrix(axes: "Axes", stack: StackWiring, matrix: Array, title: str, *,
         _write_numbers(axes, matrix, reachable, image)
 
 
-def _draw_coefficients(axes: "Axes", name: str, found: Array) -> None:
+def _draw_coefficients(axes: Axes, name: str, found: Array) -> None:
     """The topology's own weights, a row each; of matrices all rows of one beside another, with a line between."""
     wide = found.reshape(len(found), -1)
     most = float(np.nanmax(np.abs(wide), initial=0.0)) or 1.0
@@ -137,10 +134,8 @@ def _draw_coefficients(axes: "Axes", name: str, found: Array) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _name(axes: "Axes", stack: StackWiring) -> None:
+def _name(axes: Axes, stack: StackWiring) -> None:
     """Names at both axes of a matrix, or the numbers of layers where there are many."""
-    from matplotlib.ticker import MaxNLocator
-
     if len(stack.sources) <= NAMED:
         axes.set_xticks(range(len(stack.sources)), stack.sources, rotation=45, ha="right", rotation_mode="anchor")
         axes.set_yticks(range(len(stack.readers)), stack.readers)
@@ -160,7 +155,7 @@ def _first_rows(stack: StackWiring) -> list[int]:
     return [row for row, layer in enumerate(layers) if row == 0 or layers[row - 1] != layer]
 
 
-def _write_numbers(axes: "Axes", matrix: Array, reachable: npt.NDArray[np.bool_], image: "AxesImage") -> None:
+def _write_numbers(axes: Axes, matrix: Array, reachable: npt.NDArray[np.bool_], image: AxesImage) -> None:
     """A number in each entry, dark on light and light on dark."""
     for row, column in np.argwhere(reachable):
         red, green, blue, _ = image.to_rgba(matrix[row, column])
@@ -176,10 +171,8 @@ def _in_short(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}".replace("0.", ".", 1)
 
 
-def _draw_arcs(axes: "Axes", stack: StackWiring, colour: str) -> None:
+def _draw_arcs(axes: Axes, stack: StackWiring, colour: str) -> None:
     """Layers in a row, and an arc from each source to each layer that reads it, as thick as its share; ports' mean."""
-    from matplotlib.patches import Arc
-
     layers, shares = np.array(stack.influence.layers), stack.influence.shares
     last = len(stack.sources)
     for t in range(1, last + 1):
@@ -198,7 +191,7 @@ def _draw_arcs(axes: "Axes", stack: StackWiring, colour: str) -> None:
     axes.set_title("who reads whom: thick as the share", fontsize=8, loc="left")
 
 
-def _draw_sizes(axes: "Axes", stack: StackWiring, colour: str) -> None:
+def _draw_sizes(axes: Axes, stack: StackWiring, colour: str) -> None:
     found, size = stack.influence, _marker_size(stack)
     read = found.read_by_layer
     axes.plot(range(1, len(read) + 1), read, "o-", color=colour, markersize=size, linewidth=1.2, label="what it reads")
@@ -211,7 +204,7 @@ def _draw_sizes(axes: "Axes", stack: StackWiring, colour: str) -> None:
     axes.set_title("root mean square over depth, of each layer", fontsize=8, loc="left")
 
 
-def _draw_gradients(axes: "Axes", stack: StackWiring, colour: str) -> None:
+def _draw_gradients(axes: Axes, stack: StackWiring, colour: str) -> None:
     gradient = stack.influence.gradient
     axes.set_title("norm of the loss's gradient by what is made", fontsize=8, loc="left")
     if gradient is None:
@@ -226,10 +219,8 @@ def _marker_size(stack: StackWiring) -> float:
     return 3 if len(stack.sources) < 3 * NAMED else 1.5
 
 
-def _over_depth(axes: "Axes", values: Sequence[float], last: int) -> None:
+def _over_depth(axes: Axes, values: Sequence[float], last: int) -> None:
     """Layers across, and a logarithmic axis unless something is nothing."""
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
-
     if min(values) > 0:
         axes.set_yscale("log")
         wide = max(values) / min(values) > 50

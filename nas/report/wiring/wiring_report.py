@@ -7,8 +7,6 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from nas.report import plots
-from nas.report.wiring.drawing import draw
 from nas.report.wiring.stack_wiring import StackWiring, coefficient_records, depth_records, matrix_records, pair_records
 from results.records import table
 
@@ -51,9 +49,12 @@ class WiringReport:
         Raises:
             UserError: The file cannot be written.
         """
+        from nas.report.plots import save_figure
+        from nas.report.wiring.drawing import draw  # with Matplotlib, which takes half a second
+
         figure = draw(self.title, self.topology, self.stacks)
         if path is not None:
-            plots.save_figure(figure, Path(path))
+            save_figure(figure, Path(path))
         return figure
 
     def _repr_html_(self) -> str:

@@ -152,7 +152,7 @@ def test_server_that_is_away_at_the_end_is_waited_for(search: Search, monkeypatc
 
 
 def test_impossible_storage_is_refused_before_counting(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.engine.request.build_request", lambda *words, **more: pytest.fail("it was counted"))
+    monkeypatch.setattr("nas.api.search.build_request", lambda *words, **more: pytest.fail("it was counted"))
     with raises("bad-syntax", option="--storage", value="foo"):
         search(storage="foo")
     with raises("unsupported", option="--storage", value="mysql"):

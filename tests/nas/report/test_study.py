@@ -10,8 +10,9 @@ from matplotlib.colors import to_hex
 import nas
 from expect import raises, warns
 from grouped import grouped
+from nas.report.axes import front_line
 from nas.report.colours import looks
-from nas.report.plots import front_line, save_figure
+from nas.report.plots import save_figure
 from nas.report.study import Study
 from nas.store.store import Store
 from results.records import jsonl, table

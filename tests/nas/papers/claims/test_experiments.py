@@ -93,7 +93,7 @@ def test_rows_are_paired_by_seed_and_signed_by_direction() -> None:
 
 
 def test_command_prints_a_line_a_claim(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
-    monkeypatch.setattr("nas.papers.claims.experiments.untrained", lambda: iter(QUICK))
+    monkeypatch.setattr("nas.cli.papers.claims.untrained", lambda: iter(QUICK))
     printed = list(
         csv.DictReader(io.StringIO(command("reproduce", "claims", "--paper", "rmt", "--format", "csv").stdout))
     )

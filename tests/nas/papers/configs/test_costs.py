@@ -13,7 +13,6 @@ from nas.papers.configs import holds
 from nas.papers.configs.costs import COSTS, Cost
 from results.records.published import lines_of
 
-
 COUNTS = dict(COSTS)
 """What counts the costs, also while tests have others in its place."""
 

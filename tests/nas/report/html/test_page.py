@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 import nas
 from expect import raises
 from nas.cli.main import app
+from nas.report.axes import topology_of
 from nas.report.colours import looks
 from nas.report.html import page
 from nas.report.html.charts import axis
 from nas.report.html.page import page_of
-from nas.report.plots import topology_of
 from nas.report.study import Study
 from nas.report.tables import cell
 from results.records import export, jsonl
@@ -148,6 +148,7 @@ def test_reports_that_cannot_be_written_are_refused(
     (tmp_path / "file").write_text("")
     with raises("unwritable", option="--output", path=str(tmp_path / "file" / "report.html")):
         Study("s", "sqlite:///s.db", study.rows()[:2]).report(tmp_path / "file" / "report.html")
+    monkeypatch.delitem(sys.modules, "nas.report.html.page")
     monkeypatch.setitem(sys.modules, "markupsafe", None)
     with raises("needs-extra", extra="report", module="markupsafe"):
         study.report(tmp_path / "report.html")

@@ -16,7 +16,8 @@ from expect import raises, warns
 from nas.cli.main import app
 from nas.evaluation.retrofit import origin_of
 from nas.report.html import wirings
-from nas.report.html.page import Contents, page_of
+from nas.report.html.contents import Contents
+from nas.report.html.page import page_of
 from nas.report.html.wirings import Wirings, wirings_of
 from nas.report.study import Study
 from nas.report.wiring.stack_wiring import coefficient_records
@@ -100,7 +101,7 @@ def test_data_is_read_once(wired: Study, monkeypatch: pytest.MonkeyPatch) -> Non
         asked.append(of)
         return fresh(*of)
 
-    monkeypatch.setattr(nas.evaluation.job, "fresh_task", noting)
+    monkeypatch.setattr(wirings, "fresh_task", noting)
     assert len(found_in(wired).shown) == 3
     assert asked == [("digits-vit", None)]
 

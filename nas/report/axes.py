@@ -1,0 +1,44 @@
+"""What a plot or a chart of architectures has on its axes. Draws nothing."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from nas.budget.objectives import COSTS
+from results.records.row import Direction
+
+if TYPE_CHECKING:
+    from results.stats.architecture_summary import ArchitectureSummary
+
+
+def across_and_up(objectives: Mapping[str, Direction]) -> tuple[str, str]:
+    """The objectives of the x axis, which is the first cost or else the second of them, and of the y axis."""
+    x_name = next((name for name in objectives if name in COSTS), [*objectives, *objectives][1])
+    return x_name, next((name for name in objectives if name != x_name), x_name)
+
+
+def topology_of(one: "ArchitectureSummary") -> str:
+    """How an architecture is wired; of a line in a file that does not say, a dash, as tables show it."""
+    return str(one.record.get("topology") or "-")
+
+
+def front_line(
+    found: "Sequence[ArchitectureSummary]", objectives: Mapping[str, Direction]
+) -> list[tuple[float, float, float]]:
+    """The corners of the front through what is expected: where a step begins, its height and that one's error.
+
+    A step goes from its corner towards what is worse across: what costs more than a corner, and less than the next, is
+    no better. Of other than two objectives it is no line.
+    """
+    if len(objectives) != 2:
+        return []
+    x_name, y_name = across_and_up(objectives)
+    more = objectives[x_name] == "max"
+    best = sorted((one for one in found if one.stands), key=lambda one: one.expected[x_name], reverse=more)
+    corners = [(one.expected[x_name], one.expected[y_name], one.record.get(f"{y_name}_se") or 0.0) for one in best]
+    ends = [one.expected[x_name] for one in found]
+    return [*corners, (min(ends) if more else max(ends), *corners[-1][1:])]
+
+
+def is_wide(values: Sequence[float]) -> bool:
+    """Whether an axis through these is to be logarithmic."""
+    return bool(values) and min(values) > 0 and max(values) / min(values) > 5
