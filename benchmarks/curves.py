@@ -4,7 +4,7 @@ They are every member of a space, trained once with seed 0 (two cores of an AMD 
 
     nas search digit-ranks-vit --set reports=20 --space depth-heads --axis depth=1,2,3,4,6 --axis heads=1,2,4,8 \
         --axis "topology=resnet,grn-v3,dca(k=2),ancre(temperature=0.01),hyper(streams=2)" --trials 100 \
-        --sampler random --confirm 0 --keep none --study curves --storage sqlite:///curves.db
+        --sampler random --reeval-fraction 0 --save-models none --study curves --storage sqlite:///curves.db
     python -m benchmarks.curves sqlite:///curves.db curves benchmarks/data/digit-ranks-vit.csv.gz
 
 As a table that can be searched and played on (`nas tournament replay:digit-ranks-curves.jsonl`):

@@ -24,9 +24,9 @@ from results.stats.pareto import front, hypervolume
 
 SAMPLERS = ("surrogate", "nsga2", "random")
 RUNGS: Mapping[str, Mapping[str, Any]] = {
-    "": {"rungs": 1, "grace": 0.05},
-    "at a tenth": {"rungs": 1, "grace": 0.1},
-    "at a tenth and at three": {"rungs": 2, "grace": 0.1},
+    "": {"rungs": 1, "min_fraction": 0.05},
+    "at a tenth": {"rungs": 1, "min_fraction": 0.1},
+    "at a tenth and at three": {"rungs": 2, "min_fraction": 0.1},
 }
 """What is measured, beside which others are."""
 
@@ -37,7 +37,7 @@ TRIALS, FEWER = 96, 64
 def found(folder: Path, asked: Mapping[str, Any], rungs: Mapping[str, Any]) -> Study:
     """A search in a store of its own."""
     storage = f"sqlite:///{folder}/{'-'.join(map(str, rungs.values()))}.db"
-    return nas.search(**asked, **rungs, confirm=0.0, keep="none", workers=1, storage=storage, study="s")
+    return nas.search(**asked, **rungs, reeval_fraction=0.0, save_models="none", workers=1, storage=storage, study="s")
 
 
 def steps(study: Study) -> int:

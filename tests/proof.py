@@ -75,7 +75,7 @@ def searches() -> Iterator[tuple[str, Any]]:
 
 def early_stopping() -> Iterator[tuple[str, Any]]:
     """A search whose trainings may end early."""
-    study = nas.search("digits-vit", budget=BUDGET, trials=14, rungs=1, grace=0.3, preset="smoke",
+    study = nas.search("digits-vit", budget=BUDGET, trials=14, rungs=1, min_fraction=0.3, preset="smoke",
                        settings="epochs=6", workers=1, storage=store("rungs"))  # fmt: skip
     yield "search with rungs", [values_of(row) for row in study.rows()]
 
@@ -103,7 +103,7 @@ def resume() -> Iterator[tuple[str, Any]]:
     study = nas.search("digits-vit", budget=BUDGET, trials=14, **SEARCH, storage=store("killed"))
     yield "search after a kill", [values_of(row) for row in study.rows()]
     changes: dict[str, Any] = {"preset": "smoke", "settings": "epochs=6,reports=3", "storage": store("stopped")}
-    nas.evaluate("digits-vit", **changes, until=1)
+    nas.evaluate("digits-vit", **changes, max_steps=1)
     yield "training after a stop", values_of(nas.evaluate("digits-vit", **changes))
 
 

@@ -46,12 +46,12 @@ def too_early(audit: Audit, objectives: Iterable[str], rungs: Rungs) -> str | No
         reported = [share for share in REPORTS if f"tau_at_{share:.0%}" in record]
         if record["metric"] not in objectives or not reported:
             continue
-        share = max((share for share in reported if share <= rungs.grace), default=reported[0])
+        share = max((share for share in reported if share <= rungs.min_fraction), default=reported[0])
         early, seeds = record[f"tau_at_{share:.0%}"], record["tau_seeds"]
         if early <= PREDICTS * max(seeds, 0.0):
             return (
                 f"by its audit, {record['metric']} after {share:.0%} of a training does not tell how it ends (Kendall's"
-                f" tau {early:.2f}, between seeds {seeds:.2f}): no training is held at a rung. A longer --grace may do."
+                f" tau {early:.2f}, between seeds {seeds:.2f}): no training is held at a rung. Raise --min-fraction."
             )
     return None
 

@@ -8,7 +8,7 @@ from nas.costs.profile.profile import trace_of
 from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
 from nas.evaluation.job import EvaluationJob, fresh_task, text_of
-from nas.evaluation.resolve import Settings, architecture_of, check_measures, check_until, make_folder, settings_of
+from nas.evaluation.resolve import Settings, architecture_of, check_max_steps, check_measures, make_folder, settings_of
 from nas.evaluation.retrofit import data_of, started_from
 from nas.request.text_checks import LogFormat, check_call
 from nas.workers.resources import Resources
@@ -32,7 +32,7 @@ def evaluate(
     start: str | Path | None = None,
     study: str | None = None,
     storage: str = DEFAULT_STORE,
-    until: int | None = None,
+    max_steps: int | None = None,
     save: str | Path | None = None,
     render: str | Path | None = None,
     profile: bool = False,
@@ -46,7 +46,7 @@ def evaluate(
 
     Raises UserError where what was asked for cannot be. A training that failed is a Row with its reason.
     """
-    check_call(task=task, topology=topology, settings=settings, seed=seed, threads=threads, until=until,
+    check_call(task=task, topology=topology, settings=settings, seed=seed, threads=threads, max_steps=max_steps,
                 storage=storage, log=log)  # fmt: skip
     data = _data(task, data, start)
     of = fresh_task(task, data)
@@ -61,7 +61,7 @@ def evaluate(
         data=text_of(data),
         start=text_of(start),
         threads=threads,
-        **_beside(of, architecture, until, profile, measure, render, save),
+        **_beside(of, architecture, max_steps, profile, measure, render, save),
     )
     return evaluate_all([job], storage, study, Resources(workers=1, threads=threads), log)[0]
 
@@ -93,7 +93,7 @@ def _architecture(
 def _beside(
     of: Task,
     architecture: Architecture,
-    until: int | None,
+    max_steps: int | None,
     profile: bool,
     measure: str | Sequence[str],
     render: str | Path | None,
@@ -101,14 +101,14 @@ def _beside(
 ) -> dict[str, Any]:
     """How far a job is to train, and what it is to give beside its metrics. Raises UserError where it cannot."""
 
-    check_until(of, until)
+    check_max_steps(of, max_steps)
     with status_if_slow(LOADING):
         if render is not None:
             of.render(None, Path(render))
             check_writable(Path(render))
         measures = check_measures(measure, of, architecture)
     return {
-        "until": until,
+        "max_steps": max_steps,
         "profiled": profile,
         "trace": str(trace_of(of.name, architecture)) if profile else None,
         "measures": measures,

@@ -28,10 +28,10 @@ def search(
     objectives: str | Sequence[str] | None = None,
     trials: int = 24,
     seeds: int = 1,
-    confirm: float = 0.25,
+    reeval_fraction: float = 0.25,
     rungs: int = 0,
-    grace: float = 0.05,
-    factor: float = 3.0,
+    min_fraction: float = 0.05,
+    reduction_factor: float = 3.0,
     preset: str = "proxy",
     settings: str | Mapping[str, Any] = "",
     seed: int = 0,
@@ -41,7 +41,7 @@ def search(
     data: str | Path | None = None,
     study: str | None = None,
     storage: str = DEFAULT_STORE,
-    keep: Literal["front", "all", "none"] = "front",
+    save_models: Literal["front", "all", "none"] = "front",
     profile: bool = False,
     log: LogFormat | None = None,
     timeout: str | float | None = None,
@@ -55,13 +55,13 @@ def search(
     Raises UserError where that cannot be, or the search had to end: what is finished then is stored.
     """
     check_call(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
-                threads=threads, keep=keep, storage=storage, log=log)  # fmt: skip
+                threads=threads, save_models=save_models, storage=storage, log=log)  # fmt: skip
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     spent = Timings(printed=timings, loading=take_loading_seconds())
-    evidence, seconds = TrialCounts(trials, seeds, confirm), seconds_of("timeout", timeout)
+    evidence, seconds = TrialCounts(trials, seeds, reeval_fraction), seconds_of("timeout", timeout)
     ask = spent.on("counting candidates")(build_request)
     asked = ask(task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed,
-                sampler=sampler, data=data, rungs=Rungs(rungs, grace, factor))  # fmt: skip
-    run_search(asked, study, storage, evidence, resources, spent, rungs_for=rungs_for, seconds=seconds, keep=keep,
-              traced=profile, log=log)  # fmt: skip
+                sampler=sampler, data=data, rungs=Rungs(rungs, min_fraction, reduction_factor))  # fmt: skip
+    run_search(asked, study, storage, evidence, resources, spent, rungs_for=rungs_for, seconds=seconds,
+              save_models=save_models, traced=profile, log=log)  # fmt: skip
     return retry_on_disconnect(load)(study or asked.name, storage=storage)

@@ -164,9 +164,11 @@ CheckpointOption = Annotated[
         help="Folder of a trained network (`nas evaluate --save`). Default: a network at initialisation.",
     ),
 ]
-Until = Annotated[
+MaxSteps = Annotated[
     int | None,
-    Option("--until", metavar="STEP", min=1, help="Stop at the first report from this step on; run again to resume."),
+    Option(
+        "--max-steps", metavar="STEP", min=1, help="Stop at the first report from this step on; run again to resume."
+    ),
 ]
 Batch = Annotated[int | None, Option("--batch", help="Examples in a training step. Default: the preset's.")]
 
@@ -205,12 +207,14 @@ Seeds = Annotated[int, Option("--seeds", help="Seeds per architecture.")]
 LeastSeeds = Annotated[int, Option("--seeds", help="Minimum number of seeds per architecture.")]
 OptionalSeeds = Annotated[int, Option("--seeds", help="Seeds per architecture; 0 only counts costs.")]
 SearchSeeds = Annotated[int, Option("--seeds", help="Number of searches of each sampler, each with its own seed.")]
-Confirm = Annotated[
-    float, Option("--confirm", help="Fraction of trials used to re-evaluate front candidates with new seeds.")
+ReevalFraction = Annotated[
+    float, Option("--reeval-fraction", help="Fraction of trials used to re-evaluate front candidates with new seeds.")
 ]
 Rungs = Annotated[int, Option("--rungs", help="Number of early-stopping rungs.")]
-Grace = Annotated[float, Option("--grace", help="Fraction of a training before the first rung.")]
-Factor = Annotated[float, Option("--factor", help="Ratio between the steps of one rung and of the one before.")]
+MinFraction = Annotated[float, Option("--min-fraction", help="Fraction of a training before the first rung.")]
+ReductionFactor = Annotated[
+    float, Option("--reduction-factor", help="Ratio between the steps of one rung and of the one before.")
+]
 Tune = Annotated[
     list[str],
     Option("--tune", metavar="FIELD,...", help="First tune these for each architecture, on another seed: lr."),
@@ -257,9 +261,9 @@ Measure = Annotated[
     list[str], Option("--measure", metavar="NAME", help="Also measure this of the trained network: conditioning.")
 ]
 Save = Annotated[Path | None, Option("--save", metavar="FOLDER", help="Also save the trained network here.")]
-Keep = Annotated[
+SaveModels = Annotated[
     Literal["front", "all", "none"],
-    Option("--keep", metavar="front|all|none", parser=str, help="Which trained networks to save."),
+    Option("--save-models", metavar="front|all|none", parser=str, help="Which trained networks to save."),
 ]
 Log = Annotated[
     LogFormat | None,

@@ -37,7 +37,7 @@ from results.records.row import Row
 from results.stats.pareto import not_surely_dominated
 from search_spaces.spaces.space import Point
 
-Keep = Literal["front", "all", "none"]
+SaveModels = Literal["front", "all", "none"]
 """Which trained networks a search keeps."""
 
 
@@ -59,7 +59,7 @@ class SearchPlan(Plan):
         trials: How many the study is to hold.
         confirms: How many of these, at its end, train what may be on the front with fresh seeds.
         rungs: Where its trainings are held.
-        keep: Which trained networks stay.
+        save_models: Which trained networks stay.
         threads: Of the CPU, for each evaluation.
         traces: Where each network's trace is kept, or None where none is made.
         resumes: Whether another process has left trials under way.
@@ -75,14 +75,14 @@ class SearchPlan(Plan):
         trials: int,
         confirms: int = 0,
         rungs: Rungs = NONE_HELD,
-        keep: Keep = "front",
+        save_models: SaveModels = "front",
         threads: int = 1,
         traces: Path | None = None,
     ) -> None:
         self.study, self.store, self.sampler = study, store, sampler
         self.config, self.budget = request.config, request.budget
         self.leases, self.trials, self.confirms = leases, trials, confirms
-        self.rungs, self.keep, self.threads, self.traces = rungs, keep, threads, traces
+        self.rungs, self.save_models, self.threads, self.traces = rungs, save_models, threads, traces
         self._stopping = EarlyStopping(study, rungs, self.config.objectives)
         self._begun: set[int] = set()  # numbers of the trials that this coordinator has begun or taken over
         self._networks: set[str] = set()  # identities of the study's Rows whose networks may still be there
@@ -118,7 +118,7 @@ class SearchPlan(Plan):
 
     def _look_again(self) -> None:
         """See what others have found, and remove the networks that are not of the front any more."""
-        if self.keep != "front":
+        if self.save_models != "front":
             return
         self._take_notes()
         known = np.array(list(self._front.values())).reshape(-1, 2, len(self.config.objectives))
@@ -267,7 +267,7 @@ class SearchPlan(Plan):
             space=config.space,
             number=trial.number,
             # What has other seeds already has shown that it matters.
-            until=None if seed != first_seed or self._confirms(trial) else self._stopping.until(trial),
+            max_steps=None if seed != first_seed or self._confirms(trial) else self._stopping.max_steps(trial),
             limits=UNLIMITED if resumes else self.budget,  # it kept them when it began
             profiled=bool(profiled.bounds) or any(name in PROFILED for name in config.objectives),
             trace=str(self.traces / candidate.key) if self.traces else None,

@@ -35,7 +35,7 @@ class Evaluations:
         self._progress.begin(
             job.identity,
             f"{_shortly(job.architecture)} seed={job.seed}",
-            partial(read_heartbeat, job.folder, job.until),
+            partial(read_heartbeat, job.folder, job.max_steps),
             new,
         )
 

@@ -12,7 +12,7 @@ from nas.budget.implicit.budget_dp import BudgetDP
 from nas.budget.objectives import PROFILED
 from nas.costs.count import cheap_counts
 from nas.engine.curve_log import curve_logs
-from nas.engine.plan import Keep, SearchPlan
+from nas.engine.plan import SaveModels, SearchPlan
 from nas.engine.progress import Evaluations
 from nas.engine.request import SearchRequest
 from nas.engine.scheduler import OutOfTime, Scheduler, prepare
@@ -51,7 +51,7 @@ class TrialCounts:
     Attributes:
         trials: In all.
         seeds: Of each candidate, at least.
-        confirm: The share of the trials that, at the end, trains what may be on the front with fresh seeds.
+        reeval_fraction: The share of the trials that, at the end, trains what may be on the front with fresh seeds.
 
     Raises:
         UserError: There are not so many trials, or it is no share.
@@ -59,16 +59,18 @@ class TrialCounts:
 
     trials: int
     seeds: int
-    confirm: float
+    reeval_fraction: float
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= self.trials:
             message = f"--seeds must be from 1 to --trials ({self.trials}) in a search, got {self.seeds}."
             raise UserError("out-of-range", message, option="--seeds", value=self.seeds, least=1, most=self.trials)
-        kind = kind_of_number(self.confirm)
-        if kind == "wrong-type" or not 0 <= self.confirm < 1:
-            message = f"--confirm must be a share of the trials, from 0 to below 1, got {self.confirm!r:.40}."
-            raise UserError(kind, message, option="--confirm", value=self.confirm, least=0, below=1)
+        kind = kind_of_number(self.reeval_fraction)
+        if kind == "wrong-type" or not 0 <= self.reeval_fraction < 1:
+            message = (
+                f"--reeval-fraction must be a share of the trials, from 0 to below 1, got {self.reeval_fraction!r:.40}."
+            )
+            raise UserError(kind, message, option="--reeval-fraction", value=self.reeval_fraction, least=0, below=1)
 
     def check_recorded(self, task: Task, members: Feasible | BudgetDP) -> None:
         """Raise UserError where a task with recorded seeds has too few of a member."""
@@ -82,7 +84,7 @@ class TrialCounts:
     @property
     def confirming(self) -> int:
         """How many trials confirm."""
-        return int(self.confirm * self.trials + 1e-9)  # 0.29 of 100 is 29
+        return int(self.reeval_fraction * self.trials + 1e-9)  # 0.29 of 100 is 29
 
 
 def costs_known(task: Task, objectives: Collection[str], base: Architecture) -> Costs | None:
@@ -140,7 +142,7 @@ def run_search(
     *,
     rungs_for: Callable[[SearchConfig, Store], Rungs],
     seconds: float | None,
-    keep: Keep,
+    save_models: SaveModels,
     traced: bool,
     log: LogFormat | None,
 ) -> None:
@@ -164,7 +166,17 @@ def run_search(
         study = retry_on_disconnect(open_study)(searches, name, config, sampler)
         traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None
         plan = retry_on_disconnect(SearchPlan)(
-            study, store, asked, leases, sampler, trials, evidence.confirming, rungs, keep, resources.threads, traces
+            study,
+            store,
+            asked,
+            leases,
+            sampler,
+            trials,
+            evidence.confirming,
+            rungs,
+            save_models,
+            resources.threads,
+            traces,
         )
         done, logs = retry_on_disconnect(_evaluated)(store, name), _logs_of(store, name, log)
         # Whether a process died of its evaluation is seen from outside, and not by coordinators that die one by one.
@@ -175,7 +187,9 @@ def run_search(
                 pool_of(resources, trials, apart=apart) as pool,
             ):
                 listeners = [shown.add, *logs]
-                Scheduler(store, name, leases, pool, listeners, keep != "none", until, shown.begin, spent).run(plan)
+                Scheduler(store, name, leases, pool, listeners, save_models != "none", until, shown.begin, spent).run(
+                    plan
+                )
         except OutOfTime:
             if _is_unfinished(plan, trials):
                 return

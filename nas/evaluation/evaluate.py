@@ -138,7 +138,7 @@ def _train(evaluation: Evaluation, row: Row) -> tuple[Row, nn.Module | None]:
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
         curve.append({"step": int(step), "metrics": plain_numbers(metrics, "what is reported")})
-        if job.until is None or step < job.until:
+        if job.max_steps is None or step < job.max_steps:
             return CONTINUE
         stopped.append(step)
         return STOP

@@ -53,12 +53,12 @@ def has_recent_heartbeat(folder: str | None, within_s: float = 10 * EVERY_S) -> 
         return False
 
 
-def read_heartbeat(folder: str | None, until: int | None = None) -> tuple[int, int] | None:
-    """The step that a training has taken and how many it will, at most `until`; None where it says nothing."""
+def read_heartbeat(folder: str | None, max_steps: int | None = None) -> tuple[int, int] | None:
+    """The step that a training has taken and how many it will, at most `max_steps`; None where it says nothing."""
     if folder is None:
         return None
     try:
         step, steps = map(int, Path(folder, FILE).read_text().split())
     except (OSError, ValueError):  # it is written anew at this moment, for one
         return None
-    return step, steps if until is None else min(steps, until)
+    return step, steps if max_steps is None else min(steps, max_steps)

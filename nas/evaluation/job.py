@@ -39,7 +39,7 @@ class EvaluationJob:
         number: Of the trial in its search, or None.
         folder: Where the evaluation keeps what it needs to be continued, and its Row once it has one, or None.
         network: Folder that the trained network is kept in, or is in already, or None.
-        until: The training stops at the first report at this step or behind it; None trains to the end.
+        max_steps: The training stops at the first report at this step or behind it; None trains to the end.
         limits: A network that does not keep them is not trained.
         profiled: Whether the network is profiled before it is trained; for limits or a trace it is in any case.
         trace: File, without its ending, for a trace of its training steps, or None.
@@ -63,7 +63,7 @@ class EvaluationJob:
     number: int | None = None
     folder: str | None = None
     network: str | None = None
-    until: int | None = None
+    max_steps: int | None = None
     limits: Budget = UNLIMITED
     profiled: bool = False
     trace: str | None = None

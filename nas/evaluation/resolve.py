@@ -107,11 +107,11 @@ def settings_of(task: Task, preset: str, settings: str | Mapping[str, Any]) -> S
     return tuple((name, _hashable(values[name])) for name in sorted(asked))
 
 
-def check_until(task: Task, until: int | None) -> None:
+def check_max_steps(task: Task, max_steps: int | None) -> None:
     """Raise UserError where a training is to be stopped at a report, and there is none before its end."""
-    if until is not None and not task.reports_on_the_way:
-        message = f"--until stops a training at a report, and {task.name} has none on the way. Leave it out."
-        raise UserError("unsupported", message, option="--until", value=until, task=task.name)
+    if max_steps is not None and not task.reports_on_the_way:
+        message = f"--max-steps stops a training at a report, and {task.name} has none on the way. Leave it out."
+        raise UserError("unsupported", message, option="--max-steps", value=max_steps, task=task.name)
 
 
 def _hashable(value: Any) -> Any:

@@ -149,7 +149,9 @@ def front_notes(found: "Sequence[ArchitectureSummary]") -> list[str]:
     if not all(one.stands for one in shown):
         notes.append("at front: the chance to be there, in brackets where that is not expected")
     if not all(one.confirmed for one in shown if one.stands):
-        notes.append("means of seeds that chose an architecture are too good, those of fresh ones (--confirm) far less")
+        notes.append(
+            "means of seeds that chose an architecture are too good, those of fresh ones (--reeval-fraction) far less"
+        )
     if all(len(one.identities) == 1 for one in found):
         notes.append("± is of the examples alone: no architecture has two seeds (--seeds 2)")
     return notes

@@ -21,13 +21,18 @@ ALL_TOPOLOGIES = "all"
 MATCHED = ("params", "flops")
 """What architectures can be made equal in."""
 
-LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "until": 1, "batch": 1, "examples": 1}
+LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "max_steps": 1, "batch": 1, "examples": 1}
 """The least that a parameter of a door may be."""
 
 MOST = {"trials": 10**6, "seeds": 10**4, "tune_trials": 10**4, "threads": 10**4, "batch": 10**6}
 """The most; of any other it is MOST_INTEGER, which a Row can hold."""
 
-WORDS = {"keep": ("front", "all", "none"), "by": ("layer", "operator"), "log": get_args(LogFormat), "match": MATCHED}
+WORDS = {
+    "save_models": ("front", "all", "none"),
+    "by": ("layer", "operator"),
+    "log": get_args(LogFormat),
+    "match": MATCHED,
+}
 """The words that a parameter of a door may be."""
 
 

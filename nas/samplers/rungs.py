@@ -34,33 +34,36 @@ class Rungs:
 
     Attributes:
         number: How many rungs there are; with none, nothing is held.
-        grace: The share of a training before the first.
-        factor: How much further each lies than the one before it.
+        min_fraction: The share of a training before the first.
+        reduction_factor: How much further each lies than the one before it.
 
     Raises:
         UserError: There cannot be such rungs.
     """
 
     number: int = 0
-    grace: float = 0.05
-    factor: float = 3.0
+    min_fraction: float = 0.05
+    reduction_factor: float = 3.0
 
     def __post_init__(self) -> None:
         kind = kind_of_number(self.number, whole=True)
         if kind == "wrong-type" or not 0 <= self.number <= MOST_RUNGS:
             message = f"--rungs must be a whole number from 0 to {MOST_RUNGS}, got {self.number!r:.40}."
             raise UserError(kind, message, option="--rungs", value=self.number, least=0, most=MOST_RUNGS)
-        kind = kind_of_number(self.grace)
-        if kind == "wrong-type" or not 0 < self.grace < 1:
-            message = f"--grace must be a share of a training, above 0 and below 1, got {self.grace!r:.40}."
-            raise UserError(kind, message, option="--grace", value=self.grace, above=0, below=1)
-        kind = kind_of_number(self.factor)
-        if kind == "wrong-type" or not 1 < self.factor <= 1000:
-            message = f"--factor must be above 1 and at most 1000, got {self.factor!r:.40}."
-            raise UserError(kind, message, option="--factor", value=self.factor, above=1, most=1000)
+        kind = kind_of_number(self.min_fraction)
+        if kind == "wrong-type" or not 0 < self.min_fraction < 1:
+            message = (
+                f"--min-fraction must be a share of a training, above 0 and below 1, got {self.min_fraction!r:.40}."
+            )
+            raise UserError(kind, message, option="--min-fraction", value=self.min_fraction, above=0, below=1)
+        kind = kind_of_number(self.reduction_factor)
+        if kind == "wrong-type" or not 1 < self.reduction_factor <= 1000:
+            message = f"--reduction-factor must be above 1 and at most 1000, got {self.reduction_factor!r:.40}."
+            raise UserError(kind, message, option="--reduction-factor", value=self.reduction_factor, above=1, most=1000)
         if self.number and self._shares()[-1] >= 1:
             last = f"the last of --rungs {self.number} would lie at {self._shares()[-1]:.3g} of a training"
-            message = f"{last}, by --grace {self.grace} and --factor {self.factor}: it must lie before the end."
+            how = f"by --min-fraction {self.min_fraction} and --reduction-factor {self.reduction_factor}"
+            message = f"{last}, {how}: it must lie before the end."
             raise UserError("infeasible", message, option="--rungs", value=self.number, share=self._shares()[-1])
 
     def record(self) -> dict[str, float]:
@@ -72,7 +75,7 @@ class Rungs:
         return [ceil(length * share - 1e-9) for share in self._shares()]  # 100 * 0.1 * 3 is 30
 
     def _shares(self) -> list[float]:
-        return [self.grace * self.factor**rung for rung in range(self.number)]
+        return [self.min_fraction * self.reduction_factor**rung for rung in range(self.number)]
 
 
 NONE_HELD = Rungs()
@@ -114,7 +117,7 @@ class EarlyStopping:
     def __init__(self, study: optuna.Study, rungs: Rungs, objectives: Mapping[str, Direction]) -> None:
         self._study, self._rungs, self._objectives = study, rungs, objectives
 
-    def until(self, trial: FrozenTrial) -> int | None:
+    def max_steps(self, trial: FrozenTrial) -> int | None:
         """The step at which a trial's training is held next; None where it goes to its end."""
         if not (steps := self._steps()):
             return None

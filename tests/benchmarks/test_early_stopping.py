@@ -72,7 +72,7 @@ def test_early_stopping_takes_fewer_steps(tmp_path: Path) -> None:
     few = [row for row in curves.recorded() if row.architecture.depth < 6 and row.architecture.topology in FEW]
     jsonl.write(few, tmp_path / "few.jsonl")
     search = {"task": f"replay:{tmp_path}/few.jsonl", "objectives": "accuracy,flops", "sampler": "random", "trials": 9}
-    figures = compared(search, {"held": {"rungs": 1, "grace": 0.1}})
+    figures = compared(search, {"held": {"rungs": 1, "min_fraction": 0.1}})
     steps, hypervolume = figures["held"]
     assert 1.0 < steps < 10.0
     assert 0.9 < hypervolume < 1.1

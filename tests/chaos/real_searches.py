@@ -127,13 +127,13 @@ class Place:
         """Begin `nas search` of the task, with these options beside the usual ones."""
         usual = {
             "--trials": "4",
-            "--confirm": "0",
+            "--reeval-fraction": "0",
             "--workers": "1",
             "--study": "s",
             "--preset": "smoke",
             "--sampler": "random",
         }
-        usual |= {"--storage": self.storage, "--keep": "none", "--budget": "params<=3k"}
+        usual |= {"--storage": self.storage, "--save-models": "none", "--budget": "params<=3k"}
         usual |= dict(zip(options[::2], options[1::2], strict=True))
         words = ["search", TASK, *(word for pair in usual.items() for word in pair)]
         variables = {"ENDURED_LOG": str(self.folder / "log"), "ENDURED_STEP_S": str(step_s)}

@@ -48,7 +48,9 @@ def test_first_task_example_is_the_tested_moons_task() -> None:
 def test_own_sampler_example_searches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cheapest.py").write_text(examples("own-sampler.md")[0])
     monkeypatch.syspath_prepend(str(tmp_path))
-    study = nas.search(f"{TOYS}:Toy", sampler="cheapest:Cheapest", trials=3, preset="smoke", workers=1, confirm=0)
+    study = nas.search(
+        f"{TOYS}:Toy", sampler="cheapest:Cheapest", trials=3, preset="smoke", workers=1, reeval_fraction=0
+    )
     first, second, third = (row.costs.flops for row in study.rows())
     assert second <= third < first  # the base is always tried first
 

@@ -72,7 +72,7 @@ def begin(
     """
     folder.mkdir(parents=True, exist_ok=True)
     asked: dict[str, Any] = {
-        "space": "depth-heads", "trials": 8, "confirm": 0, "objectives": "accuracy,flops", "preset": "smoke",
+        "space": "depth-heads", "trials": 8, "reeval_fraction": 0, "objectives": "accuracy,flops", "preset": "smoke",
         "sampler": "random", "workers": 1, "study": study, "storage": url, **options,
     }  # fmt: skip
     words = ["nas", "search", f"{TOYS}:Counted", *(f"--{name}={value}" for name, value in asked.items())]

@@ -24,7 +24,7 @@ def a_search(folder: Path) -> dict[str, Any]:
         "budget": "params<=3k",
         "objectives": "accuracy,flops",
         "trials": 8,
-        "confirm": 0,
+        "reeval_fraction": 0,
         "preset": "smoke",
         "sampler": "random",
         "workers": 1,

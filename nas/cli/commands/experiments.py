@@ -19,10 +19,10 @@ def search(
     objectives: options.Objectives = None,
     trials: options.Trials = 24,
     seeds: options.LeastSeeds = 1,
-    confirm: options.Confirm = 0.25,
+    reeval_fraction: options.ReevalFraction = 0.25,
     rungs: options.Rungs = 0,
-    grace: options.Grace = 0.05,
-    factor: options.Factor = 3.0,
+    min_fraction: options.MinFraction = 0.05,
+    reduction_factor: options.ReductionFactor = 3.0,
     preset: options.Preset = "proxy",
     settings: options.Settings = "",
     seed: options.Seed = 0,
@@ -32,7 +32,7 @@ def search(
     data: options.Data = None,
     study: options.Study = None,
     storage: options.Storage = DEFAULT_STORE,
-    keep: options.Keep = "front",
+    save_models: options.SaveModels = "front",
     profile: options.Profile = False,
     log: options.Log = None,
     timeout: options.Timeout = None,
@@ -45,7 +45,7 @@ def search(
     """Search TASK for the Pareto front of its objectives inside a budget; run again to resume."""
     printers.check_output(plot=plot)
     check_call(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
-               threads=threads, keep=keep, storage=storage, log=log)  # fmt: skip
+               threads=threads, save_models=save_models, storage=storage, log=log)  # fmt: skip
     resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     result = nas.search(
         task,
@@ -56,10 +56,10 @@ def search(
         objectives=objectives,
         trials=trials,
         seeds=seeds,
-        confirm=confirm,
+        reeval_fraction=reeval_fraction,
         rungs=rungs,
-        grace=grace,
-        factor=factor,
+        min_fraction=min_fraction,
+        reduction_factor=reduction_factor,
         preset=preset,
         settings=settings,
         seed=seed,
@@ -69,7 +69,7 @@ def search(
         data=data,
         study=study,
         storage=storage,
-        keep=keep,
+        save_models=save_models,
         profile=profile,
         log=log,
         timeout=timeout,
@@ -94,7 +94,7 @@ def evaluate(
     start: options.Start = None,
     study: options.Study = None,
     storage: options.Storage = DEFAULT_STORE,
-    until: options.Until = None,
+    max_steps: options.MaxSteps = None,
     save: options.Save = None,
     render: options.Render = None,
     profile: options.Profile = False,
@@ -106,7 +106,7 @@ def evaluate(
     """Train one architecture and print its row; nothing that is stored is trained again."""
     format = format_for(output, format)
     printers.check_output(format, output)
-    check_call(task=task, topology=topology, settings=settings, seed=seed, threads=threads, until=until,
+    check_call(task=task, topology=topology, settings=settings, seed=seed, threads=threads, max_steps=max_steps,
                storage=storage, log=log)  # fmt: skip
     row = nas.evaluate(
         task,
@@ -120,7 +120,7 @@ def evaluate(
         start=start,
         study=study,
         storage=storage,
-        until=until,
+        max_steps=max_steps,
         save=save,
         render=render,
         profile=profile,

@@ -123,7 +123,7 @@ def _is_stored(storage: str) -> bool:
 def _why_not_kept(storage: str) -> str:
     if not _is_stored(storage):
         return "rows of files have no networks; a study of a store may"
-    return "no network is kept; `nas search --keep all` keeps every one, and `nas evaluate` its own"
+    return "no network is kept; `nas search --save-models all` keeps every one, and `nas evaluate` its own"
 
 
 def _measured(chosen: Sequence[_Kept]) -> tuple[list[NetworkWiring], dict[str, tuple[UserError, list[str]]]]:

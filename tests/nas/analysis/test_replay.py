@@ -74,7 +74,7 @@ def test_search_ends_when_all_recorded_seeds_are_used(replayed: Replayed, capsys
 
 
 def test_search_without_spare_seeds_confirms_nothing_and_goes_on(replayed: Replayed) -> None:
-    study = replayed(plain(seeds=(5,)), trials=8, confirm=0.5)
+    study = replayed(plain(seeds=(5,)), trials=8, reeval_fraction=0.5)
     assert len({row.architecture for row in study.rows()}) == 8
     assert {row.seed for row in study.rows()} == {5}
     assert not study.confirming
@@ -82,7 +82,7 @@ def test_search_without_spare_seeds_confirms_nothing_and_goes_on(replayed: Repla
 
 def test_only_architectures_with_spare_seeds_are_confirmed(replayed: Replayed) -> None:
     rows = [row for row in plain() if row.seed == 0 or row.architecture.depth == 8]
-    study = replayed(rows, trials=16, confirm=0.25)
+    study = replayed(rows, trials=16, reeval_fraction=0.25)
     fresh = [row for row in study.rows() if row.identity() in study.confirming]
     assert len(fresh) == 4
     assert {row.architecture.depth for row in fresh} == {8}
@@ -93,7 +93,7 @@ def test_trials_that_search_for_lack_of_seeds_do_not_confirm(replayed: Replayed)
     every = plain()
     first = first_of({row.architecture for row in every})
     rows = [row for row in every if row.seed == 0 or (row.seed == 1 and row.architecture == first)]
-    study = replayed(rows, trials=8, confirm=0.5)
+    study = replayed(rows, trials=8, reeval_fraction=0.5)
     assert len({row.architecture for row in study.rows()}) == 7
     assert {row.identity() for row in study.rows() if row.seed == 0}.isdisjoint(study.confirming)
 
@@ -116,7 +116,7 @@ def test_recorded_failures_and_paused_trainings_fail_again(replayed: Replayed) -
         for row in plain()
     ]
     kept = [replace(row, costs=TABLE.costs(row.architecture)) if row.seed else row for row in lost]
-    study = replayed(kept, confirm=0)
+    study = replayed(kept, reeval_fraction=0)
     assert {(row.architecture.depth, row.status) for row in study.rows()} == {
         (1, "complete"), (2, "complete"), (4, "failed"), (8, "failed")}  # fmt: skip
     reasons = {row.architecture.depth: str(row.error) for row in study.rows()}
@@ -127,7 +127,7 @@ def test_recorded_failures_and_paused_trainings_fail_again(replayed: Replayed) -
 
 
 def test_replayed_trainings_stop_at_a_rung_and_resume(replayed: Replayed) -> None:
-    held = replayed(trials=18, objectives="accuracy,flops", confirm=0, rungs=1, grace=0.2, seed=7).rows()
+    held = replayed(trials=18, objectives="accuracy,flops", reeval_fraction=0, rungs=1, min_fraction=0.2, seed=7).rows()
     stopped = [row for row in held if row.status == "pruned"]
     assert stopped
     for row in stopped:
@@ -139,9 +139,9 @@ def test_replayed_trainings_stop_at_a_rung_and_resume(replayed: Replayed) -> Non
     assert sum(row.steps for row in held) < 0.8 * 18 * 100
 
 
-def test_until_stops_a_replayed_training(tmp_path: Path) -> None:
+def test_max_steps_stop_a_replayed_training(tmp_path: Path) -> None:
     asked = {"arch": "depth=8,topology=dca(k=2)", "seed": 2, "storage": f"sqlite:///{tmp_path}/s.db"}
-    early = nas.evaluate(written(tmp_path), until=35, **asked)  # type: ignore[arg-type]
+    early = nas.evaluate(written(tmp_path), max_steps=35, **asked)  # type: ignore[arg-type]
     whole = nas.evaluate(written(tmp_path), **asked)  # type: ignore[arg-type]
     assert (early.status, early.steps) == ("pruned", 40)
     assert of(whole) == of(TABLE.evaluate(whole.architecture, 2))
@@ -151,7 +151,7 @@ def test_until_stops_a_replayed_training(tmp_path: Path) -> None:
 
 
 def test_budget_bounds_recorded_costs(replayed: Replayed) -> None:
-    study = replayed(plain(), budget="flops<=1000", trials=50, confirm=0)
+    study = replayed(plain(), budget="flops<=1000", trials=50, reeval_fraction=0)
     inside = {row.architecture for row in plain() if (row.costs.flops or 0) <= 1000}
     assert {row.architecture for row in study.rows()} == inside
     assert 0 < len(inside) < 12

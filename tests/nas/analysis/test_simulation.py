@@ -35,7 +35,13 @@ def test_replay_in_memory_equals_search_with_a_store(tmp_path: Path, sampler: st
         else row
         for row in recorded(noise=0.1)
     ]
-    arguments: dict[str, Any] = {"trials": 12, "confirm": 0, "seed": 4, "sampler": sampler, "objectives": [*WAYS]}
+    arguments: dict[str, Any] = {
+        "trials": 12,
+        "reeval_fraction": 0,
+        "seed": 4,
+        "sampler": sampler,
+        "objectives": [*WAYS],
+    }
     study = nas.search(written(tmp_path, rows), storage=f"sqlite:///{tmp_path}/s.db", workers=1, **arguments)
     replay = replayed(a_table(*rows), sampler, 4, 12)
     assert [(row.architecture, row.seed) for row in replay] == [(row.architecture, row.seed) for row in study.rows()]

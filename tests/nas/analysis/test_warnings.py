@@ -24,7 +24,7 @@ def test_early_reports_that_do_not_predict_the_end_are_told() -> None:
     assert too_early(an_audit(**{"tau_at_25%": 0.1}), ["flops"], rungs) is None
     said = too_early(an_audit(**{"tau_at_25%": 0.1}), ["accuracy", "flops"], rungs)
     assert said is not None
-    assert all(token in said for token in ("accuracy", "25%", "0.10", "0.80", "--grace"))
+    assert all(token in said for token in ("accuracy", "25%", "0.10", "0.80", "--min-fraction"))
     assert too_early(an_audit(**{"tau_at_10%": 0.1}), ["accuracy"], Rungs(1, 0.02, 3)) is not None
 
 
@@ -42,10 +42,10 @@ def test_no_trial_is_stopped_early_if_early_reports_do_not_predict(
     search: Search, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     audit = an_audit(reliability=0.9, reliability_se=0.05, **{"tau_at_10%": 0.1})
-    of = {"task": f"{TOYS}:Learning", "rungs": 2, "grace": 0.1, "trials": 12, "space": "depth-heads"}
+    of = {"task": f"{TOYS}:Learning", "rungs": 2, "min_fraction": 0.1, "trials": 12, "space": "depth-heads"}
     assert "pruned" in {row.status for row in search(**of, study="unaudited").rows()}
     monkeypatch.setattr("nas.analysis.warnings.audit_for", lambda config, store: audit)
     study = search(**of, study="audited")
     assert {row.status for row in study.rows()} == {"complete"}
-    (caution,) = [line for line in capsys.readouterr().err.splitlines() if "--grace" in line]
+    (caution,) = [line for line in capsys.readouterr().err.splitlines() if "--min-fraction" in line]
     assert "accuracy" in caution

@@ -29,8 +29,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_options_of_a_file_become_words_of_the_command(file: Path) -> None:
-    text = 'trials = 3\ntask = "toys"\nbudget = ["params<=1k", "flops<=2k"]\nprofile = true\nconfirm = 0.5\n'
-    said = ["--trials=3", "--budget=params<=1k", "--budget=flops<=2k", "--profile", "--confirm=0.5"]
+    text = 'trials = 3\ntask = "toys"\nbudget = ["params<=1k", "flops<=2k"]\nprofile = true\nreeval-fraction = 0.5\n'
+    said = ["--trials=3", "--budget=params<=1k", "--budget=flops<=2k", "--profile", "--reeval-fraction=0.5"]
     assert words(file, text) == ["search", "toys", *said]
     assert words(file, "profile = false") == ["search"]
 
@@ -76,12 +76,23 @@ def test_typed_options_are_written_and_read_again(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nas.report.study.Study.plot", lambda *arguments: None)  # a picture takes longer than a search
-    typed = ["--trials", "2", "--budget", "params<=1M", "--preset", "smoke", "--confirm", "0", "--study", "mine"]
+    typed = [
+        "--trials",
+        "2",
+        "--budget",
+        "params<=1M",
+        "--preset",
+        "smoke",
+        "--reeval-fraction",
+        "0",
+        "--study",
+        "mine",
+    ]
     typed += ["--space", "depth-heads"]
     first = command("search", TOY, *typed, "--save-config", "run.toml")
     assert first.returncode == 0
     written = tomllib.loads((tmp_path / "run.toml").read_text())
-    said = {"trials": 2, "budget": ["params<=1M"], "preset": "smoke", "confirm": 0.0, "study": "mine"}
+    said = {"trials": 2, "budget": ["params<=1M"], "preset": "smoke", "reeval-fraction": 0.0, "study": "mine"}
     said["space"] = "depth-heads"
     assert written == {"task": TOY, **said}
     again = command("search", "@run.toml")

@@ -209,7 +209,18 @@ def test_version_and_help(command: Command) -> None:
 
 
 def test_quiet_prints_only_results_and_errors(command: Command) -> None:
-    words = ("--preset", "smoke", "--space", "depth-heads", "--sampler", "random", "--trials", "2", "--confirm", "0")
+    words = (
+        "--preset",
+        "smoke",
+        "--space",
+        "depth-heads",
+        "--sampler",
+        "random",
+        "--trials",
+        "2",
+        "--reeval-fraction",
+        "0",
+    )
     loud = command("search", TOY, *words).stderr
     assert all(token in loud for token in ("2/2", "study"))
     done = command("--quiet", "search", TOY, *words, "--seed", "1")

@@ -10,10 +10,10 @@ from nas.cli.main import app
 
 FLAGS = {
     "search": {
-        "--arch", "--axis", "--budget", "--confirm", "--data", "--factor", "--grace", "--keep", "--log", "--objectives",
-        "--plot", "--preset", "--profile", "--rungs", "--sampler", "--seed", "--seeds", "--set", "--space", "--storage",
-        "--study", "--threads", "--timeout", "--timings", "--trial-gpus", "--trial-memory", "--trial-timeout",
-        "--trials", "--workers",
+        "--arch", "--axis", "--budget", "--data", "--log", "--min-fraction", "--objectives", "--plot", "--preset",
+        "--profile", "--reduction-factor", "--reeval-fraction", "--rungs", "--sampler", "--save-models", "--seed",
+        "--seeds", "--set", "--space", "--storage", "--study", "--threads", "--timeout", "--timings", "--trial-gpus",
+        "--trial-memory", "--trial-timeout", "--trials", "--workers",
     },
     "audit": {
         "--arch", "--architectures", "--axis", "--budget", "--data", "--format", "-o", "--output", "--preset",
@@ -21,8 +21,8 @@ FLAGS = {
         "--workers",
     },
     "evaluate": {
-        "--arch", "--data", "--format", "--log", "--measure", "-o", "--output", "--preset", "--profile", "--render",
-        "--save", "--seed", "--set", "--start", "--storage", "--study", "--threads", "--topology", "--until",
+        "--arch", "--data", "--format", "--log", "--max-steps", "--measure", "-o", "--output", "--preset", "--profile",
+        "--render", "--save", "--seed", "--set", "--start", "--storage", "--study", "--threads", "--topology",
     },
     "retrofit": {
         "--data", "--format", "-o", "--output", "--preset", "--save", "--seed", "--set", "--storage", "--study",

@@ -94,7 +94,7 @@ def test_an_unwritable_folder_is_reported_once(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_search_logs_each_training_once_with_earlier_ones(tmp_path: Path, workers: int) -> None:
-    held = {"rungs": 2, "grace": 0.1, "factor": 3.0, "seeds": 2, "space": "depth-heads"}
+    held = {"rungs": 2, "min_fraction": 0.1, "reduction_factor": 3.0, "seeds": 2, "space": "depth-heads"}
     arguments = a_search(tmp_path) | {"task": f"{TOYS}:Learning", **held}
     began = nas.search(**arguments)
     folder = tmp_path / "store" / "tensorboard"

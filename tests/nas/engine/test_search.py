@@ -115,9 +115,9 @@ def networks_in(folder: Path) -> set[str]:
 
 
 def test_all_networks_or_none_are_kept(search: Search, tmp_path: Path, elsewhere: Callable[[str], str]) -> None:
-    every = search(task=f"{TOYS}:Showing", trials=3, keep="all").rows()
+    every = search(task=f"{TOYS}:Showing", trials=3, save_models="all").rows()
     assert networks_in(tmp_path / "store") == {row.identity() for row in every}
-    search(task=f"{TOYS}:Showing", trials=1, keep="none", storage=elsewhere("none"))
+    search(task=f"{TOYS}:Showing", trials=1, save_models="none", storage=elsewhere("none"))
     assert networks_in(tmp_path / "none") == set()
 
 

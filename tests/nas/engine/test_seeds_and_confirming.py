@@ -68,7 +68,7 @@ def seeds_of(rows: list[Row]) -> Counter[Architecture]:
 def confirmed(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """Twelve trials of which three confirm, in a store that nothing more is written to."""
     arguments = {**a_search(tmp_path_factory.mktemp("confirmed")), **WITH_HYPER}
-    return nas.search(**{**arguments, "trials": 12, "confirm": 0.25})
+    return nas.search(**{**arguments, "trials": 12, "reeval_fraction": 0.25})
 
 
 @pytest.fixture
@@ -112,11 +112,16 @@ def test_resumed_training_does_not_confirm(confirmed: Study, storage: str) -> No
     assert Store(storage).confirming("s") == confirmed.confirming
 
 
-@pytest.mark.parametrize(("trials", "confirm"), [(13, 0.25), (14, 0.25), (15, 0.25), (20, 0.25), (13, 0.5)])
+@pytest.mark.parametrize(("trials", "reeval_fraction"), [(13, 0.25), (14, 0.25), (15, 0.25), (20, 0.25), (13, 0.5)])
 def test_extended_study_has_the_trials_asked_for_and_confirms_anew(
-    search: Search, confirmed: Study, storage: str, capsys: pytest.CaptureFixture[str], trials: int, confirm: float
+    search: Search,
+    confirmed: Study,
+    storage: str,
+    capsys: pytest.CaptureFixture[str],
+    trials: int,
+    reeval_fraction: float,
 ) -> None:
-    study = search(**WITH_HYPER, trials=trials, confirm=confirm, storage=storage)
+    study = search(**WITH_HYPER, trials=trials, reeval_fraction=reeval_fraction, storage=storage)
     rows = study.rows()
     seeds_of(rows)
     assert len(study) == trials
@@ -125,15 +130,15 @@ def test_extended_study_has_the_trials_asked_for_and_confirms_anew(
     if trials == 20:
         assert study.confirming == {row.identity() for row in rows[15:]}
         assert (
-            search(**WITH_HYPER, trials=20, confirm=0.25, storage=storage).rows() == rows
+            search(**WITH_HYPER, trials=20, reeval_fraction=0.25, storage=storage).rows() == rows
         )  # there is nothing more to do
-    if (trials, confirm) == (13, 0.25):  # one more trial takes nothing from what was confirmed
+    if (trials, reeval_fraction) == (13, 0.25):  # one more trial takes nothing from what was confirmed
         assert confirmed.confirming < study.confirming
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_resumed_confirming_equals_uninterrupted_confirming(search: Search, interrupted: Interrupted) -> None:
-    arguments: dict[str, Any] = {"trials": 8, "confirm": 0.5, "sampler": "surrogate"}
+    arguments: dict[str, Any] = {"trials": 8, "reeval_fraction": 0.5, "sampler": "surrogate"}
     whole = search(**arguments)
     for until in (3, 6):
         interrupted(lambda until=until: search(**arguments, study=f"to {until}"), until)
@@ -145,10 +150,10 @@ def test_resumed_confirming_equals_uninterrupted_confirming(search: Search, inte
 
 
 def test_confirming_uses_all_trials_left_when_all_are_tried(search: Search) -> None:
-    study = search(**SMALL, trials=8, confirm=0.25)
+    study = search(**SMALL, trials=8, reeval_fraction=0.25)
     seeds = seeds_of(study.rows())
     assert (len(seeds), sum(seeds.values()), len(study.confirming)) == (4, 8, 4)
-    again = search(**SMALL, trials=10, confirm=0.25)
+    again = search(**SMALL, trials=10, reeval_fraction=0.25)
     assert (len(again), len(again.confirming)) == (10, 6)
 
 
@@ -175,8 +180,8 @@ def test_seed_recorded_without_its_candidate_is_given_again(search: Search, monk
 
     monkeypatch.setattr(nas.engine.plan, "record", dies)
     with pytest.raises(KeyboardInterrupt):
-        search(trials=8, confirm=0.25)
-    study = search(trials=8, confirm=0)
+        search(trials=8, reeval_fraction=0.25)
+    study = search(trials=8, reeval_fraction=0)
     assert len(seeds_of(study.rows())) >= 6
     assert len(study) == 8
 
@@ -187,10 +192,10 @@ def test_impossible_seeds_and_shares_are_refused(search: Search) -> None:
             with case(f"seeds {seeds}"), raises("out-of-range", option="--seeds", value=seeds, least=1, most=8):
                 search(seeds=seeds)
         for share, kind in ((1, "out-of-range"), (-0.1, "out-of-range"), ("much", "wrong-type")):
-            with case(f"confirm {share}"), raises(kind, option="--confirm", value=share):  # type: ignore[arg-type]
-                search(confirm=share)
-        with case("confirm nan"), raises("out-of-range", option="--confirm", least=0, below=1):
-            search(confirm=math.nan)
+            with case(f"confirm {share}"), raises(kind, option="--reeval-fraction", value=share):  # type: ignore[arg-type]
+                search(reeval_fraction=share)
+        with case("confirm nan"), raises("out-of-range", option="--reeval-fraction", least=0, below=1):
+            search(reeval_fraction=math.nan)
 
 
 def test_largest_seed_is_followed_by_the_smallest(search: Search) -> None:

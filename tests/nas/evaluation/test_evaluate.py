@@ -113,10 +113,10 @@ def test_a_failed_evaluation_is_retried(ask: Callable[..., Row]) -> None:
 
 
 def test_a_stopped_training_is_pruned_and_resumes(ask: Callable[..., Row]) -> None:
-    half = ask("Stepping", until=2)
+    half = ask("Stepping", max_steps=2)
     assert (half.status, half.steps, half.test) == ("pruned", 2, {})
     assert half.metrics == half.curve[-1]["metrics"]
-    more = ask("Stepping", until=3)
+    more = ask("Stepping", max_steps=3)
     assert (more.status, more.steps) == ("pruned", 3)
     whole = ask("Stepping")
     assert (whole.status, whole.steps) == ("complete", 5)
@@ -127,8 +127,8 @@ def test_a_stopped_training_is_pruned_and_resumes(ask: Callable[..., Row]) -> No
 
 
 def test_a_task_that_ignores_the_stop_is_complete(ask: Callable[..., Row]) -> None:
-    assert ask("Toy", until=1).status == "pruned"
-    assert ask("Heedless", until=1).status == "complete"
+    assert ask("Toy", max_steps=1).status == "pruned"
+    assert ask("Heedless", max_steps=1).status == "complete"
 
 
 def test_the_kept_network_is_rendered_and_saved_without_training(
@@ -150,8 +150,8 @@ def test_mistakes_are_refused_before_training(
     folder.mkdir()
     with raises("unwritable", path=str(folder)):
         ask("Showing", arch="depth=3", render=folder)
-    with raises("unsupported", option="--until", task="stdlib-glue"):
-        nas.evaluate("stdlib-glue", preset="smoke", until=3)
+    with raises("unsupported", option="--max-steps", task="stdlib-glue"):
+        nas.evaluate("stdlib-glue", preset="smoke", max_steps=3)
 
 
 def test_a_network_that_was_not_kept_is_trained_again(ask: Callable[..., Row], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def test_progress_is_read_until_the_training_ends(tmp_path: Path, monkeypatch: p
     assert read_heartbeat(str(tmp_path / "e")) is None
     told(3, 10)
     assert read_heartbeat(str(tmp_path / "e")) == (3, 10)
-    assert read_heartbeat(str(tmp_path / "e"), until=5) == (3, 5)
+    assert read_heartbeat(str(tmp_path / "e"), max_steps=5) == (3, 5)
     told.forget()
     assert read_heartbeat(str(tmp_path / "e")) is None
 

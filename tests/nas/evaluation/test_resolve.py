@@ -44,7 +44,7 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"workers": 0}, "out-of-range", {"option": "--workers", "value": 0, "least": 1}),
     ({"seed": -1}, "out-of-range", {"option": "--seed", "value": -1, "least": 0}),
     ({"threads": 0}, "out-of-range", {"option": "--threads", "value": 0}),
-    ({"keep": "frnot"}, "unknown-name", {"option": "--keep", "value": "frnot", "nearest": "front"}),
+    ({"save_models": "frnot"}, "unknown-name", {"option": "--save-models", "value": "frnot", "nearest": "front"}),
     ({"trials": 1.5}, "wrong-type", {"option": "--trials", "value": 1.5}),
 ]
 

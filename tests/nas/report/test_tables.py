@@ -37,8 +37,8 @@ def flags_in(notes: list[str]) -> list[list[str]]:
 def test_notes_say_whether_a_front_is_confirmed_and_how_many_groups_it_has() -> None:
     groups, *others = front_notes([standing(0.9, stands=True, chose=2, level=2)])
     assert re.findall(r"\d", groups) == ["2"]
-    assert flags_in(others) == [["--confirm"]]
-    assert flags_in(front_notes([standing(0.9, stands=True)])) == [["--confirm"], ["--seeds"]]
+    assert flags_in(others) == [["--reeval-fraction"]]
+    assert flags_in(front_notes([standing(0.9, stands=True)])) == [["--reeval-fraction"], ["--seeds"]]
     assert front_notes([standing(0.9, stands=True, fresh=1, level=2)]) == [groups]
 
 

@@ -11,7 +11,7 @@ from optuna.trial import TrialState, create_trial
 
 from expect import raises
 from grouped import grouped
-from nas.evaluation.resolve import check_until
+from nas.evaluation.resolve import check_max_steps
 from nas.report.study import Study
 from nas.samplers.rungs import EarlyStopping, Rungs, check_reported, check_reports
 from nas.store.optuna_study import first_of, note_length
@@ -28,7 +28,13 @@ pytestmark = pytest.mark.usefixtures("quiet")
 
 
 WAYS: Any = {"accuracy": "max", "flops": "min"}
-HELD: dict[str, Any] = {"task": f"{TOYS}:Learning", "rungs": 2, "grace": 0.1, "factor": 3.0, "trials": 24}
+HELD: dict[str, Any] = {
+    "task": f"{TOYS}:Learning",
+    "rungs": 2,
+    "min_fraction": 0.1,
+    "reduction_factor": 3.0,
+    "trials": 24,
+}
 """Held after 10 and after 30 of 100 steps."""
 
 
@@ -45,12 +51,12 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"rungs": -1}, "out-of-range", {"option": "--rungs", "value": -1, "most": 5}),
     ({"rungs": 6}, "out-of-range", {"option": "--rungs", "value": 6}),
     ({"rungs": 1.0}, "wrong-type", {"option": "--rungs", "value": 1.0}),
-    ({"grace": 0.0}, "out-of-range", {"option": "--grace", "value": 0.0, "above": 0}),
-    ({"grace": 1}, "out-of-range", {"option": "--grace", "value": 1, "below": 1}),
-    ({"grace": "half"}, "wrong-type", {"option": "--grace", "value": "half"}),
-    ({"factor": 1.0}, "out-of-range", {"option": "--factor", "value": 1.0, "above": 1}),
-    ({"factor": float("nan")}, "out-of-range", {"option": "--factor"}),
-    ({"rungs": 3, "grace": 0.2, "factor": 3.0}, "infeasible", {"option": "--rungs", "value": 3}),
+    ({"min_fraction": 0.0}, "out-of-range", {"option": "--min-fraction", "value": 0.0, "above": 0}),
+    ({"min_fraction": 1}, "out-of-range", {"option": "--min-fraction", "value": 1, "below": 1}),
+    ({"min_fraction": "half"}, "wrong-type", {"option": "--min-fraction", "value": "half"}),
+    ({"reduction_factor": 1.0}, "out-of-range", {"option": "--reduction-factor", "value": 1.0, "above": 1}),
+    ({"reduction_factor": float("nan")}, "out-of-range", {"option": "--reduction-factor"}),
+    ({"rungs": 3, "min_fraction": 0.2, "reduction_factor": 3.0}, "infeasible", {"option": "--rungs", "value": 3}),
     (
         {"objectives": "accuracy,condition_number", "rungs": 1},
         "conflict",
@@ -84,10 +90,10 @@ def test_a_task_without_reports_is_not_stopped_early() -> None:
     with raises("unsupported", option="--rungs", task="stdlib-glue"):
         check_reports(glue, glue.presets["smoke"], Rungs(1))
     check_reports(glue, glue.presets["smoke"], Rungs())
-    with raises("unsupported", option="--until", value=3, task="stdlib-glue"):
-        check_until(glue, 3)
-    check_until(glue, None)
-    check_until(DigitsViT(), 3)
+    with raises("unsupported", option="--max-steps", value=3, task="stdlib-glue"):
+        check_max_steps(glue, 3)
+    check_max_steps(glue, None)
+    check_max_steps(DigitsViT(), 3)
 
 
 def test_reported_metrics_and_costs_may_be_objectives() -> None:
@@ -136,7 +142,7 @@ def test_early_stopping_saves_steps_and_finds_the_same_front(
     check_resumed(held, optuna.load_study(study_name="s", storage=arguments["storage"]).trials)
     with raises("mismatch", study="s", option="rungs") as refused:
         search(**{**arguments, "rungs": 0})
-    assert "number=2,grace=0.1,factor=3.0" in str(refused.value)
+    assert "number=2,min_fraction=0.1,reduction_factor=3.0" in str(refused.value)
 
 
 def check_resumed(study: Study, trials: list[optuna.trial.FrozenTrial]) -> None:
@@ -154,7 +160,7 @@ def check_resumed(study: Study, trials: list[optuna.trial.FrozenTrial]) -> None:
 def test_an_interrupted_search_stops_the_same_trials(
     search: Search, elsewhere: Callable[[str], str], interrupted: Interrupted
 ) -> None:
-    arguments = {**HELD, "trials": 8, "space": "depth-heads", "confirm": 0.25, "sampler": "surrogate"}
+    arguments = {**HELD, "trials": 8, "space": "depth-heads", "reeval_fraction": 0.25, "sampler": "surrogate"}
 
     def trials_of(study: Study) -> list[tuple[Any, ...]]:
         return [(row.architecture, row.seed, row.status) for row in study.rows()]
@@ -171,7 +177,7 @@ def test_an_interrupted_search_stops_the_same_trials(
 def test_confirming_trials_and_further_seeds_are_not_stopped_early(
     search: Search, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    study = search(**{**HELD, "trials": 12, "confirm": 0.25, "seeds": 2})
+    study = search(**{**HELD, "trials": 12, "reeval_fraction": 0.25, "seeds": 2})
     rows = study.rows()
     confirming = [row for row in rows if row.identity() in study.confirming]
     others = [row for row in rows if row.identity() not in study.confirming]
@@ -221,17 +227,17 @@ def test_a_trial_is_stopped_at_the_next_rung() -> None:
     study = a_study(steps=None)
     stopping = EarlyStopping(study, Rungs(2, 0.1, 3), WAYS)
     a_trial(study, TrialState.RUNNING)
-    assert stopping.until(study.trials[0]) is None
+    assert stopping.max_steps(study.trials[0]) is None
     curve: Any = [{"step": step, "metrics": {"accuracy": step / 1000, "accuracy_se": 0.1}} for step in (15, 30, 45, 90)]
     row = a_row(directions={"accuracy": "max"}, curve=tuple(curve), steps=100, metrics={"accuracy": 0.1})
     assert stopping.reports(row) == []  # it has no FLOPs
     row = replace(row, costs=Costs(flops=7))
     assert stopping.reports(row) == [[0.015, 7.0], [0.03, 7.0]]
-    assert stopping.until(study.trials[0]) == 10
+    assert stopping.max_steps(study.trials[0]) == 10
     a_trial(study, TrialState.PRUNED, 0.5)
     a_trial(study, TrialState.RUNNING, continues=1)
     study._thread_local.cached_all_trials = None  # as a turn begins
-    assert stopping.until(study.trials[2]) == 30
+    assert stopping.max_steps(study.trials[2]) == 30
     a_trial(study, TrialState.PRUNED, 0.5, 0.6, continues=1)
     study._thread_local.cached_all_trials = None
-    assert stopping.until(study.trials[2]) is None
+    assert stopping.max_steps(study.trials[2]) is None

@@ -148,7 +148,7 @@ def test_lost_and_damaged_networks_are_named(copied: Study) -> None:
     assert damaged == f"dca(k=2) {shown_key(copied, 'dca(k=2)')}: {refused.value}"
     assert [(error.kind, error.fields) for error in found.errors] == [("bad-file", refused.value.fields)]
     assert lost.startswith(f"ancre {shown_key(copied, 'ancre')}: ")
-    assert "`nas search --keep all`" in lost
+    assert "`nas search --save-models all`" in lost
 
 
 def test_record_of_a_checkpoint_runs_no_code(copied: Study, tmp_path: Path) -> None:
