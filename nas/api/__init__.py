@@ -1,5 +1,5 @@
-"""What can be done, a function each: `nas.search` in Python and `nas search` on the command line are the same.
+"""The functions of the package, one a module: `nas.search` in Python and `nas search` on the command line are the same.
 
-A function's parameters are the command's options; `nas.cli.options` has what each means. The imports stand inside the
-functions, so that neither `import nas` nor `nas --help` loads torch.
+The parameters of a function are the options of its command; `nas.cli.options` has their help. Modules here import what
+they need at their top: `nas` loads them when a function is first used.
 """

@@ -36,14 +36,13 @@ def audit(
     trial_memory: str | float | None = None,
     trial_gpus: float | str | None = None,
 ) -> Audit:
-    """Train a few architectures of TASK, spread by cost, with several seeds each: what of the differences is noise.
+    """Estimate the noise of a task's metrics: train a few architectures, spread by cost, with several seeds each.
 
-    The rows stay in the store: an audit that is asked for again trains nothing, one with more seeds or architectures
-    what is missing, and a search of the same task says what it knows from it. Audits of other presets of the task in
-    the store are held against this one.
+    The rows stay in the store. Another call with more seeds or architectures trains only what is missing, and a search
+    of the same task warns by what the audit found. Audits of other presets in the store are compared with this one.
 
     Raises:
-        UserError: What was asked for cannot be, or too few trainings were completed.
+        UserError: A request that cannot be met, or too few completed trainings.
     """
     check_call(task=task, budget=budget, settings=settings, seeds=seeds, threads=threads, storage=storage)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)

@@ -26,15 +26,14 @@ def check_mup(
     settings: str | Mapping[str, Any] = "",
     data: str | Path | None = None,
 ) -> CoordinateCheck:
-    """Train networks of several widths for five steps, and measure how far that moves what their layers make.
+    """Check muP: measure how far five training steps move the outputs of layers, at several widths.
 
-    Heads keep their size and become more as width grows, and hidden features with them; the narrowest is muP's base,
-    and of the task's own width unless `widths` are given. In the standard parametrisation steps move a network the
-    farther, the wider it is; in muP, where it is right for the topology, as far at every width: a slope near 0.
+    Width grows by the number of heads, and hidden features with it; the narrowest network is muP's base. It has the
+    task's own width unless `widths` are given. In the standard parametrisation wider networks move farther. With a
+    correct muP the slope over width is near 0.
 
     Raises:
-        UserError: Widths that cannot be, networks that cannot be built, an optimiser that muP is not of, or a task that
-            is not trained on examples.
+        UserError: Widths or networks that cannot be, an optimiser without muP, or a task without examples.
     """
     check_call(task=task, topology=topology, settings=settings, seeds=seeds)
 

@@ -36,9 +36,10 @@ def compare(
     trial_memory: str | float | None = None,
     trial_gpus: float | str | None = None,
 ) -> Comparison:
-    """Set architectures side by side: what they cost and, with seeds, what they reach.
+    """Compare the costs of architectures and, with seeds, their trained metrics.
 
-    Raises UserError where what was asked for cannot be.
+    Raises:
+        UserError: A request that cannot be met.
     """
     check_call(task=task, topologies=topology, match=match, settings=settings, seeds=seeds, tune_trials=tune_trials,
                 threads=threads, storage=storage, log=log)  # fmt: skip

@@ -18,7 +18,7 @@ def cost(
     data: str | Path | None = None,
     by: Literal["layer", "operator"] | None = None,
 ) -> list[dict[str, Any]]:
-    """Count the parameters, MACs and FLOPs of one architecture: one record, or one for each layer or operator.
+    """Count the parameters, MACs and FLOPs of an architecture: one record, or one for each layer or operator.
 
     Raises:
         UserError: The architecture cannot be built.

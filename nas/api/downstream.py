@@ -23,13 +23,13 @@ def downstream(
     data: str | Path | None = None,
     storage: str = DEFAULT_STORE,
 ) -> Row:
-    """Evaluate the decoder of CHECKPOINT on lm-eval's tasks (extra `downstream`): columns that its Row then has.
+    """Evaluate the decoder of CHECKPOINT on tasks of lm-eval (extra `downstream`), and add the scores to its Row.
 
-    Tasks are those that score given texts: lambada_openai, hellaswag, piqa, arc_easy, arc_challenge, winogrande,
-    wikitext ... Their data come from the hub, or from files that a task of yours in --include names.
+    Tasks must score given texts: lambada_openai, hellaswag, piqa, arc_easy, arc_challenge, winogrande, wikitext ...
+    Their data come from the hub, or from files that a task in `include` names.
 
     Raises:
-        UserError: No decoder, a Row that is not in the store, an unknown task, or data that cannot be had.
+        UserError: No decoder, a Row that is not in the store, an unknown task, or missing data.
     """
     check_call(examples=examples, storage=storage)
 

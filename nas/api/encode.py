@@ -7,10 +7,10 @@ from tasks.diffusion.encoding import LatentSummary
 
 
 def encode(images: str | Path, folder: str | Path, *, vae: str, size: int = 256) -> LatentSummary:
-    """Write the training images of IMAGES as an autoencoder's latents into FOLDER, for imagenet-dit.
+    """Encode the training images of IMAGES as latents in FOLDER, for imagenet-dit.
 
-    IMAGES is what imagenet-vit takes as --data. Each picture is cropped as for DiT, and encoded with its mirror image.
-    FOLDER has the autoencoder and pictures to hold drawn ones against as well. What is there is not made again.
+    IMAGES is what imagenet-vit takes as `data`. Each image is cropped as for DiT, and encoded together with its mirror
+    image. FOLDER also gets the autoencoder and reference images for the metrics. Existing latents are reused.
 
     Raises:
         UserError: No images, no such autoencoder, a size it does not take, or a folder with other latents.

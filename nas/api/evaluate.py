@@ -39,12 +39,14 @@ def evaluate(
     measure: str | Sequence[str] = (),
     log: LogFormat | None = None,
 ) -> Row:
-    """Train one architecture and return its Row; what the store knows is not trained again.
+    """Train one architecture and return its Row; nothing that is stored is trained again.
 
-    `start` is the folder of a trained network of this task, or of one that it follows, to begin with its weights and to
-    have its architecture; `data` is then by default what a network of this task was trained on.
+    `start` is the folder of a trained network of this task, or of one that it follows. Training then starts from its
+    weights and its architecture, and `data` defaults to the data of that network. A failed training is a Row with the
+    reason.
 
-    Raises UserError where what was asked for cannot be. A training that failed is a Row with its reason.
+    Raises:
+        UserError: A request that cannot be met.
     """
     check_call(task=task, topology=topology, settings=settings, seed=seed, threads=threads, max_steps=max_steps,
                 storage=storage, log=log)  # fmt: skip

@@ -22,13 +22,13 @@ def export(
     data: str | Path | None = None,
     storage: str = DEFAULT_STORE,
 ) -> ExportReport:
-    """Write the trained network of architecture KEY in STUDY to a .safetensors, .pt2 or .onnx file, and check it.
+    """Export the trained network of architecture KEY in STUDY to a .safetensors, .pt2 or .onnx file, and check it.
 
-    KEY is an architecture's, or a row's identity where several seeds were trained; its beginning will do. A task in
-    a file of yours has to be named: what a study says of itself runs no code.
+    KEY is an architecture's key or, where several seeds were trained, a row's identity; the beginning is enough. Name a
+    task that is in a file of yours: a study runs no code.
 
     Raises:
-        UserError: No such row, a network that was not kept, or an export that cannot be made exact.
+        UserError: No such row, a network that was not saved, or an export that cannot be exact.
     """
 
     loaded = load(study, storage=storage)

@@ -12,13 +12,13 @@ from nas.store.study_names import check_name
 def import_rows(
     files: str | Path | Sequence[str | Path], *, study: str | None = None, storage: str = DEFAULT_STORE
 ) -> Imported:
-    """Take the rows of FILES (JSON Lines) into a store: all of them, or none where a line is no row.
+    """Import the rows of FILES (JSON Lines) into a store: all of them or, if a line is no row, none.
 
-    They are asked for like any others, and what they say was trained is not trained again. Nothing in them is run.
-    Rows that the study has are left as they are, so that a file may be imported twice.
+    Imported rows are queried like any others, and their trainings are not repeated. Nothing in them is run. Importing a
+    file twice adds nothing.
 
     Raises:
-        UserError: A file cannot be read or a line holds no row, there is none, or the study is a search's.
+        UserError: A file that cannot be read, a line that is no row, no row at all, or the study of a search.
     """
 
     check_url(storage)

@@ -13,12 +13,11 @@ from search_spaces.support.errors import Notice, UserError
 def load(
     study: str | None = None, *, storage: str = DEFAULT_STORE, source: str | Path | Sequence[str | Path] = ()
 ) -> Study:
-    """Open the Rows of a study, of several with commas, or of `all`; without a name those of the newest search
-    that has any.
+    """Open the Rows of a study, of several with commas, or of `all`; by default those of the newest search.
 
-    `source` is a file of Rows (JSON Lines) or of columns (CSV, JSON, Parquet), or a table that ships (`tables`: all of
-    them), or several: in place of a storage or, where a study is named, together with it. Loads no torch. A Notice
-    names each line that is no Row; it is not in the Study.
+    `source` is a file of Rows (JSON Lines) or of columns (CSV, JSON, Parquet), a shipped table (`tables`: all), or
+    several. It replaces the storage or, where a study is named, adds to it. Loads no torch. A Notice names each line
+    that is no Row; the Study leaves it out.
 
     Raises:
         UserError: There is no such study or file.

@@ -6,12 +6,12 @@ from results.stats.tabular_benchmark import TabularBenchmark, read_table
 
 
 def load_table(name: str | Path) -> TabularBenchmark:
-    """Open a table by its name, or a file of Rows (FILE.jsonl, FILE.jsonl.gz), as a tabular benchmark.
+    """Open a shipped table by name, or a file of Rows (FILE.jsonl, FILE.jsonl.gz), as a tabular benchmark.
 
     Loads no torch.
 
     Raises:
-        UserError: There is no such table or file, a line of it is no Row, or its Rows are of different recipes.
+        UserError: No such table or file, a line that is no Row, or Rows of different recipes.
     """
 
     return read_table(name)

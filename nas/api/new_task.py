@@ -6,10 +6,10 @@ from nas.scaffold.new_file import NewFile, class_of, quoted, start
 
 
 def new_task(name: str, *, output: str | Path | None = None) -> NewFile:
-    """Write a task called NAME to start from, as one file: complete, and commented. No file is overwritten.
+    """Write a commented task called NAME to start from, as one runnable file. No file is overwritten.
 
     Raises:
-        UserError: A name that cannot be or that is taken, or a file that is there or cannot be written.
+        UserError: A name that is taken or cannot be, or a file that exists or cannot be written.
     """
 
     file = start("task", name, output)

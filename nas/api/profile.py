@@ -22,10 +22,9 @@ def profile(
     threads: int = 1,
     data: str | Path | None = None,
 ) -> dict[str, Any]:
-    """Measure time, memory and energy of one architecture on this device, and trace where the time goes.
+    """Measure time, memory and energy of an architecture on this device, and trace its operators.
 
-    The record has its counts as well; `trace` is the file of the trace, which `nas.costs.profile.trace.operators`
-    reads.
+    The record also has the counts. `trace` is the file of the trace, which `nas.costs.profile.trace.operators` reads.
 
     Raises:
         UserError: The architecture cannot be built, or there is no memory for a single example.

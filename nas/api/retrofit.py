@@ -28,14 +28,13 @@ def retrofit(
     storage: str = DEFAULT_STORE,
     save: str | Path | None = None,
 ) -> Row:
-    """Give the residual network of CHECKPOINT another topology, at first computing the same, and train it further.
+    """Replace the topology of a trained residual network, with equal outputs at first, and train it further.
 
-    Preset, its settings and data are those that the network was trained with, where they are not given. A task in a
-    file of yours has to be named: what a checkpoint says of itself runs no code. What comes of it is kept in `save`, or
-    beside the checkpoint, in a folder of its name and the topology's.
+    Preset, settings and data default to those of the checkpoint. Name a task that is in a file of yours: a checkpoint
+    runs no code. The result is saved in `save`, or beside the checkpoint, in a folder of its name and the topology's.
 
     Raises:
-        UserError: What was asked for cannot be. A training that failed is a Row with its reason.
+        UserError: A request that cannot be met. A failed training is a Row with the reason.
     """
     check_call(topology=topology, settings=settings, seed=seed, threads=threads, storage=storage)
 

@@ -50,9 +50,10 @@ def search(
     trial_gpus: float | str | None = None,
     timings: bool = False,
 ) -> Study:
-    """Search TASK for the Pareto front of its objectives inside a budget; the same command continues a search.
+    """Search TASK for the Pareto front of its objectives inside a budget; the same call resumes a search.
 
-    Raises UserError where that cannot be, or the search had to end: what is finished then is stored.
+    Raises:
+        UserError: A request that cannot be met, or a search that had to stop; finished evaluations are stored.
     """
     check_call(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
                 threads=threads, save_models=save_models, storage=storage, log=log)  # fmt: skip

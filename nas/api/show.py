@@ -24,15 +24,15 @@ def show(
     seed: int = 0,
     data: str | Path | None = None,
 ) -> WiringReport:
-    """Measure how strongly each layer of a network, and its head, reads the output of every layer before it.
+    """Measure how strongly each layer of a network, and its head, reads the output of every earlier layer.
 
-    The network is as it is drawn, or as it was trained: that of a checkpoint, by its own preset, settings and data
-    where they are not given. It reads a batch of the task's data. Beside that: how large what each layer reads and
-    makes is, and the gradient of the loss by it.
+    The network is at initialisation or, with `checkpoint`, trained: preset, settings and data then default to those of
+    the checkpoint. The measurement takes one batch of the task's data, and includes the sizes of activations and of
+    the gradients of the loss.
 
     Raises:
-        UserError: An unknown preset or topology, a checkpoint of another task or architecture, or a network that has
-            no layers wired by a topology.
+        UserError: An unknown preset or topology, a checkpoint of another task or architecture, or a network without
+            layers that a topology connects.
     """
     check_call(task=task, topology=topology, settings=settings, seed=seed)
 

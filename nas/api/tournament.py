@@ -26,13 +26,13 @@ def tournament(
     objectives: str | Sequence[str] | None = None,
     budget: str | Sequence[str] = (),
 ) -> Tournament:
-    """Let samplers search TABLE, replay:NAME or replay:FILE.jsonl, again and again: nothing is trained.
+    """Compare samplers on TABLE, replay:NAME or replay:FILE.jsonl; nothing is trained.
 
-    Each has a search with each of the seeds 0, 1, 2 ... What a search has found is told by the hypervolume of its
-    front, by test, as a share of the whole table's, after 10, 25, 50, 75 and 100 % of its trainings.
+    Each sampler searches once with each of the seeds 0, 1, 2 ... The score of a search is the hypervolume of its front
+    on test, as a fraction of the whole table's, after 10, 25, 50, 75 and 100 % of its trials.
 
     Raises:
-        UserError: What was asked for cannot be: no table, an unknown sampler, nothing within the budget.
+        UserError: No such table, an unknown sampler, or nothing within the budget.
     """
     check_call(seeds=seeds, trials=trials)
     names = SAMPLERS.names() if samplers is None else names_in(samplers)

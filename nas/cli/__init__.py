@@ -1,1 +1,1 @@
-"""What the commands print: of what a door returned, or of what is installed. The imports stand inside the functions."""
+"""The `nas` command: options, commands, and what prints their results."""

@@ -11,9 +11,6 @@ from typer.main import get_command
 
 import nas
 from nas.cli.command import app
-
-# isort: off  # in the order of `nas --help`
-from nas.cli.commands import catalog, experiments, files, networks, rows  # noqa: F401
 from nas.cli.config_file import command_of, expanded
 from nas.cli.option_values import check_option_values
 from nas.environment.debugging import DEBUG, show_traceback
@@ -22,6 +19,9 @@ from search_spaces.support.errors import Kind, UserError, nearest, place_of, pri
 from search_spaces.support.progress import QUIET, VERBOSE
 from search_spaces.support.quiet_timer import SILENCE
 
+# The order of `nas --help`.
+# isort: off
+from nas.cli.commands import experiments, networks, files, rows, catalog  # noqa: F401
 # isort: on
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
@@ -165,9 +165,9 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def _for_all_commands(
-    debug: bool = typer.Option(False, "--debug", help="Show the traceback of what is told in a line."),
-    quiet: bool = typer.Option(False, "-q", "--quiet", help="Say nothing of progress: only results and errors."),
-    verbose: bool = typer.Option(False, "-v", "--verbose", help="Say more: each evaluation as it begins and ends."),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+    quiet: bool = typer.Option(False, "-q", "--quiet", help="Print only results and errors."),
+    verbose: bool = typer.Option(False, "-v", "--verbose", help="Also print when each evaluation starts and ends."),
     version: bool = typer.Option(False, "--version", help="Print the version.", callback=_print_version, is_eager=True),
 ) -> None:
     for name, asked in ((DEBUG, debug), (QUIET, quiet), (VERBOSE, verbose)):

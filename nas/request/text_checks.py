@@ -22,7 +22,7 @@ MATCHED = ("params", "flops")
 """What architectures can be made equal in."""
 
 LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "max_steps": 1, "batch": 1, "examples": 1}
-"""The least that a parameter of a door may be."""
+"""Minimum of each parameter."""
 
 MOST = {"trials": 10**6, "seeds": 10**4, "tune_trials": 10**4, "threads": 10**4, "batch": 10**6}
 """The most; of any other it is MOST_INTEGER, which a Row can hold."""
@@ -33,7 +33,7 @@ WORDS = {
     "log": get_args(LogFormat),
     "match": MATCHED,
 }
-"""The words that a parameter of a door may be."""
+"""The words that a parameter may be."""
 
 
 def pairs_of(settings: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -127,4 +127,4 @@ _READ: Mapping[str, Callable[[Any], object]] = {
     "sampler": check_sampler,
     "storage": _check_url,
 }
-"""What reads a parameter of a door, and raises UserError where it cannot be."""
+"""What checks the text of a parameter; raises UserError."""

@@ -68,6 +68,15 @@ FLAGS = {
 }  # fmt: skip
 
 
+ORDER = [
+    *("search", "evaluate", "audit", "retrofit", "compare", "tournament"),
+    *("cost", "profile", "check-mup", "show"),
+    *("export", "downstream", "encode", "import", "new-task", "new-topology"),
+    *("results", "front", "effects", "report", "dashboard"),
+    *("list", "reproduce"),
+]
+"""Of the commands in `nas --help`."""
+
 OF_THE_COMMAND = {"seeds", "study", "trials"}
 """Options that mean something else in other commands, with a help text for each."""
 
@@ -86,6 +95,7 @@ def test_each_command_has_the_frozen_flags() -> None:
         assert "--save-config" in {flag for option in options for flag in option.opts}
         assert "Raises" not in command.help  # which is for callers in Python
     assert found == FLAGS
+    assert [*found] == ORDER
     assert all(len(texts) == 1 for texts in helps.values()), helps
 
 
