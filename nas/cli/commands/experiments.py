@@ -6,7 +6,7 @@ from nas.cli.command import command
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.format import Format, format_for
 from nas.request.text_checks import check_call
-from nas.workers.resources import resources_of
+from nas.workers.resources import resources_of, seconds_of
 
 
 @command("search")
@@ -47,6 +47,7 @@ def search(
     check_call(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
                threads=threads, save_models=save_models, storage=storage, log=log)  # fmt: skip
     resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
+    seconds_of("timeout", timeout)
     result = nas.search(
         task,
         space=space,
