@@ -15,5 +15,4 @@ def encode(images: str | Path, folder: str | Path, *, vae: str, size: int = 256)
     Raises:
         UserError: No images, no such autoencoder, a size it does not take, or a folder with other latents.
     """
-
     return encoding.encode(Path(images), Path(folder), vae, size)

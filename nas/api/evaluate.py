@@ -85,7 +85,6 @@ def _architecture(
     changes: Settings,
 ) -> Architecture:
     """What was asked for, or that of the network whose weights a training begins with."""
-
     if start is None:
         return architecture_of(of, preset, arch, topology)
     unused = {f"--set {name}": str(value) for name, value in changes if name in of.unused_with_start}
@@ -102,7 +101,6 @@ def _beside(
     save: str | Path | None,
 ) -> dict[str, Any]:
     """How far a job is to train, and what it is to give beside its metrics. Raises UserError where it cannot."""
-
     check_max_steps(of, max_steps)
     with status_if_slow(LOADING):
         if render is not None:

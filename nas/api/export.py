@@ -30,7 +30,6 @@ def export(
     Raises:
         UserError: No such row, a network that was not saved, or an export that cannot be exact.
     """
-
     loaded = load(study, storage=storage)
     folder = network_folder(Store(storage), loaded.name, loaded.rows(), key)
     record = read_record(folder)

@@ -22,7 +22,6 @@ def load(
     Raises:
         UserError: There is no such study or file.
     """
-
     result = _study(study, storage, source)
     for line in result.bad:
         warnings.warn(Notice("skipped", f"passed over, {line}", study=result.name, row=line), stacklevel=2)

@@ -13,5 +13,4 @@ def load_table(name: str | Path) -> TabularBenchmark:
     Raises:
         UserError: No such table or file, a line that is no Row, or Rows of different recipes.
     """
-
     return read_table(name)

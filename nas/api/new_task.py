@@ -11,7 +11,6 @@ def new_task(name: str, *, output: str | Path | None = None) -> NewFile:
     Raises:
         UserError: A name that is taken or cannot be, or a file that exists or cannot be written.
     """
-
     file = start("task", name, output)
     of = f"{quoted(file)}:{class_of(name)}"
     return NewFile(

@@ -11,7 +11,6 @@ def new_topology(name: str, *, output: str | Path | None = None) -> NewFile:
     Raises:
         UserError: A name that is taken or cannot be, or a file that exists or cannot be written.
     """
-
     file = start("topology", name, output)
     folder = quoted(file.parent)
     return NewFile(

@@ -58,14 +58,10 @@ class Command(TyperCommand):
 
     def _refuse_blank(self, ctx: Any) -> None:
         """Raise UserError for an argument without text, or of commas alone. nas.cli.option_values does for options."""
-        for one in self.params:
-            if one.param_type_name != "argument":
-                continue
+        for one in (each for each in self.params if each.param_type_name == "argument"):
             value = ctx.params[one.name]
             texts = value if isinstance(value, list | tuple) else [value]
-            if value != one.default and any(
-                isinstance(text, str | Path) and not str(text).strip(" ,") for text in texts
-            ):
+            if value != one.default and not all(str(text).strip(" ,") for text in texts):
                 name = str(one.name).upper()
                 raise UserError("missing-value", f"{name} was given nothing. Say what, or leave it out.", option=name)
 

@@ -32,7 +32,6 @@ def read_lists(
     Raises:
         UserError: An unknown task or topology, one beside what has none, or a store that cannot be used.
     """
-
     if of is not None and kind not in (ListKind.PRESETS, ListKind.TOPOLOGIES):
         asked = f"`nas list presets {of}` or `nas list topologies {of}`"
         message = f"NAME is of presets a task and of topologies a topology, got {of!r} alone. Ask {asked}."

@@ -30,7 +30,6 @@ def draw_front(
 
     Error bars and the band about the front are standard errors of means; what has no fresh seeds is hollow.
     """
-
     x_name, y_name = across_and_up(objectives)
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
@@ -103,7 +102,6 @@ def _label(axes: Axes, span: Sequence[float], x_name: str, y_name: str) -> None:
 
 def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
     """Draw each sampler's median hypervolume against trainings, with a band between its quartiles."""
-
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     for number, sampler in enumerate(dict.fromkeys(record["sampler"] for record in records)):
@@ -132,7 +130,6 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
 
 def draw_effects(found: Mapping[str, Effects]) -> Figure:
     """Draw what each value of an axis is worth and its interval: a panel a task, the values in one order."""
-
     lines = dict(zip(found, _named_records([*found.values()]), strict=True))
     order = _in_one_order([*lines.values()])
     drawn = _looks_by_name([line for own in lines.values() for line in own])
@@ -159,7 +156,6 @@ def draw_effects(found: Mapping[str, Effects]) -> Figure:
 
 def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int], title: str) -> Figure:
     """Draw how far steps move each part against width, a panel a parametrisation."""
-
     kinds = list(dict.fromkeys(record["parametrization"] for record in records))
     figure = Figure(figsize=(8, 4), layout="constrained")
     for axes, kind in zip(figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0], kinds, strict=True):
@@ -180,7 +176,6 @@ def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int]
 
 def _named_records(found: Sequence[Effects]) -> list[list[dict[str, Any]]]:
     """The lines of each task with their `name`: "mhc(...)" of a topology that each has once, with other options."""
-
     names = [dict(zip(one.values, plain_names(one.values), strict=True)) for one in found]
     values: dict[Any, set[Any]] = {}
     for own in names:

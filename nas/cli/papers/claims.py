@@ -25,7 +25,6 @@ def records(
     Raises:
         UserError: An unknown preset, or a store or rows that cannot be used.
     """
-
     experiments = untrained() if preset is None else trained(preset, storage, study, resources_of(workers, 1))
     found = []
     with one_thread():

@@ -64,7 +64,6 @@ def compare_with_papers(
 
 def print_comparison(comparison: PaperComparison, format: Format = Format.TABLE) -> None:
     """Print what was printed and what came out, a line a reading or a claim."""
-
     records = list(comparison.records)
     if format is Format.TABLE and comparison.what is Printed.CLAIMS:
         claims.print_table(records)
