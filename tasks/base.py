@@ -45,13 +45,13 @@ class Fitted:
         steps: Optimiser steps taken.
         metrics: On validation: every metric of the task, `<metric>_se` where there is a standard error, nothing else.
         test: The same on the test split; empty where the training was stopped on the way.
-        measures: What else was learnt of data or network (skipped_documents, env_steps), which is no metric.
+        extra_metrics: What else was learnt of data or network (skipped_documents, env_steps), which is no metric.
         speeds: What the training did in a second; they differ each time, and two Fitted may be equal.
         network: The trained network, with the parameters of `Task.build`'s; None where the task does not give it.
         network_steps: Those of the steps that the network has behind it; None where it is all of them.
 
-    Numbers may be tensors or NumPy's of one element: they become plain ones. Of `measures` and `speeds`, what is no
-    number is left out with a Notice: what is told beside the metrics takes no training with it.
+    Numbers may be tensors or NumPy's of one element: they become plain ones. Of `extra_metrics` and `speeds`, what is
+    no number is left out with a Notice: what is told beside the metrics takes no training with it.
 
     Raises:
         TypeError, ValueError: A field is not of its kind; names it and its value.
@@ -60,7 +60,7 @@ class Fitted:
     steps: int
     metrics: Mapping[str, float]
     test: Mapping[str, float] = field(default_factory=dict)
-    measures: Mapping[str, float] = field(default_factory=dict)
+    extra_metrics: Mapping[str, float] = field(default_factory=dict)
     speeds: Mapping[str, float] = field(default_factory=dict, compare=False)
     network: nn.Module | None = field(default=None, compare=False, repr=False)
     network_steps: int | None = None
@@ -74,7 +74,7 @@ class Fitted:
         object.__setattr__(self, "steps", int(self.steps))
         for name in ("metrics", "test"):
             object.__setattr__(self, name, plain_numbers(getattr(self, name), f"Fitted.{name}"))
-        for name in ("measures", "speeds"):
+        for name in ("extra_metrics", "speeds"):
             object.__setattr__(self, name, plain_numbers(getattr(self, name), f"Fitted.{name}", left_out=True))
 
 

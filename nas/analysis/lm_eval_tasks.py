@@ -130,8 +130,8 @@ def columns(results: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
 
 def with_columns(row: Row, found: Mapping[str, float]) -> Row:
     """The Row with these measures; an error of a number that has none any more is not left beside it."""
-    known = {name: value for name, value in row.measures.items() if name.removesuffix("_se") not in found}
-    return replace(row, measures={**known, **found})
+    known = {name: value for name, value in row.extra_metrics.items() if name.removesuffix("_se") not in found}
+    return replace(row, extra_metrics={**known, **found})
 
 
 def _lm_eval(names: Sequence[str], include: Path | None) -> tuple[Any, Any]:

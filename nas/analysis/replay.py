@@ -76,7 +76,8 @@ class ReplayTask(Task):
                 return Fitted(steps=point["step"], metrics=point["metrics"])
         if row.status != "complete":
             raise RecordedFailure(row.error or f"it was recorded until step {row.steps} ({row.status})")
-        return Fitted(steps=row.steps, metrics=row.metrics, test=row.test, measures=row.measures, speeds=row.speeds)
+        parts = {name: getattr(row, name) for name in ("metrics", "test", "extra_metrics", "speeds")}
+        return Fitted(steps=row.steps, **parts)
 
     def build(self, architecture: Architecture) -> nn.Module:
         """Not possible. Raises UserError."""

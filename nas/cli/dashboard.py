@@ -46,7 +46,7 @@ def _attributes(row: Row) -> dict[str, Any]:
     tested = {f"test_{name}": value for name, value in row.test.items()}
     counted = {name: getattr(row.costs, name) for name in COUNTS}
     told = {"key": row.architecture.key, "wiring": row.architecture.topology, "error": row.error}
-    every = {**told, **row.metrics, **tested, **counted, **row.measures}
+    every = {**told, **row.metrics, **tested, **counted, **row.extra_metrics}
     return {name: value for name, value in every.items() if value is not None}
 
 

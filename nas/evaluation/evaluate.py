@@ -171,7 +171,7 @@ def _train(evaluation: Evaluation, row: Row) -> tuple[Row, nn.Module | None]:
         steps=fitted.steps,
         metrics=fitted.metrics,
         test=fitted.test,
-        measures=_known_numbers(fitted.measures),
+        extra_metrics=_known_numbers(fitted.extra_metrics),
         speeds=_known_numbers(fitted.speeds),
         curve=_finite(curve),
         provenance={**row.provenance, "fit_s": time.perf_counter() - began},
@@ -199,11 +199,11 @@ def _refuse_measures(evaluation: Evaluation) -> None:
 def _observe(evaluation: Evaluation, row: Row, network: nn.Module) -> Row:
     """The Row with what was measured of the trained network; what fails there takes no finished training with it."""
     job, task = evaluation.job, evaluation.task
-    if "conditioning" in job.measures and not set(MEASURES["conditioning"]) <= set(row.measures):
+    if "conditioning" in job.measures and not set(MEASURES["conditioning"]) <= set(row.extra_metrics):
         from nas.costs.conditioning import measure
 
         with _not_fatal("conditioning could not be measured", "--measure"):
-            row = replace(row, measures={**row.measures, **measure(network, task.inputs(evaluation.recipe))})
+            row = replace(row, extra_metrics={**row.extra_metrics, **measure(network, task.inputs(evaluation.recipe))})
     if job.render is not None and first_process():
         with _not_fatal(f"{job.render} could not be rendered", "--render"):
             task.render(network, Path(job.render))

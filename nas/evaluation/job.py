@@ -184,7 +184,7 @@ def with_identity(job: EvaluationJob) -> EvaluationJob:
 
 def lacks_network(job: EvaluationJob, known: Row) -> bool:
     """Whether a Row leaves something of a job open that only the trained network can tell or show."""
-    missing = any(not set(MEASURES[measure]) <= set(known.measures) for measure in job.measures)
+    missing = any(not set(MEASURES[measure]) <= set(known.extra_metrics) for measure in job.measures)
     return missing or job.render is not None or job.save is not None
 
 

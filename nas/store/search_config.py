@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from results.records.row import Direction
+from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Scalar
 
 
@@ -56,6 +57,9 @@ class SearchConfig:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "SearchConfig":
-        """What `record` gave; fields that another version has are passed over."""
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in record.items() if name in known})
+        """What `record` gave. Raises UserError where it has other fields."""
+        known = [field.name for field in fields(cls)]
+        if sorted(record) != sorted(known):
+            message = f"the record of a search must have the fields {', '.join(known)}. Give another --study."
+            raise UserError("mismatch", message, option="--study", expected=tuple(known))
+        return cls(**record)

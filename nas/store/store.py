@@ -31,7 +31,7 @@ from nas.store.locks import making_schema
 from nas.store.retry import retry_on_disconnect
 from nas.store.search_config import SearchConfig
 from results.records.duplicates import each_once
-from results.records.row import BadRow, Row, identity_in
+from results.records.row import BadRow, Row
 from search_spaces.support.errors import UserError
 
 CONFIG = "settings"  # the attribute of Optuna's study that has a SearchConfig
@@ -47,7 +47,7 @@ _ROWS = sql.Table(
     sql.Column("identity", sql.String(16), index=True, nullable=False),
     sql.Column("status", sql.String(16), nullable=False),
     sql.Column("row", sql.Text, nullable=False),
-    sql.Index("nas_rows_once", "study", "number", unique=True),  # SQLite stores made before have none
+    sql.Index("nas_rows_once", "study", "number", unique=True),
 )
 
 
@@ -188,10 +188,8 @@ class Store:
     def studies(self) -> list[str]:
         """The names of all studies that hold Rows, in the order of their newest ones."""
         with clear_errors(self.url), self.engine.connect() as connection:
-            old = [name for name, _ in connection.execute(_OLD_COUNTS)] if self._has("trial_user_attributes") else []
             wanted = sql.select(_ROWS.c.study).group_by(_ROWS.c.study).order_by(sql.func.max(_ROWS.c.id))
-            new = [name for (name,) in connection.execute(wanted)] if self._has("nas_rows") else []
-        return [name for name in old if name not in new] + new
+            return [name for (name,) in connection.execute(wanted)] if self._has("nas_rows") else []
 
     def searches(self) -> dict[str, SearchConfig]:
         """What every search is about, by the name of its study, the newest last."""
@@ -212,10 +210,10 @@ class Store:
             number = next((json.loads(text) for (text,) in connection.execute(_ATTRIBUTE, values)), None)
             if number is None:
                 return frozenset()
-            rows = sql.select(_ROWS.c.number, _ROWS.c.row, _ROWS.c.identity).where(_ROWS.c.study == study)
+            rows = sql.select(_ROWS.c.number, _ROWS.c.identity).where(_ROWS.c.study == study)
             sides: tuple[set[str], set[str]] = (set(), set())
-            for place, text, identity in connection.execute(rows.where(_ROWS.c.number.is_not(None))):
-                sides[place >= number].add(identity_in(text, identity))
+            for place, identity in connection.execute(rows.where(_ROWS.c.number.is_not(None))):
+                sides[place >= number].add(identity)
             # A training that was held and goes on beside those that confirm is none of them.
             return frozenset(sides[True] - sides[False])
 
@@ -224,12 +222,9 @@ class Store:
         """What people call it: the file, or the URL without its password."""
         return printable_url(self.url)
 
-    def _texts(self, study: str) -> Iterator[tuple[str, str, str | None]]:
-        """What rows were written as, each with where it is and, if it was written with it, its identity."""
+    def _texts(self, study: str) -> Iterator[tuple[str, str, str]]:
+        """What rows were written as, each with where it is and its identity."""
         with clear_errors(self.url), self.engine.connect() as connection:
-            if self._has("trial_user_attributes"):
-                for number, text in connection.execute(_OLD_ROWS, {"study": study}):
-                    yield f"study {study!r}, trial {number}", _unwrapped(text), None
             if self._has("nas_rows"):
                 wanted = sql.select(_ROWS.c.id, _ROWS.c.row, _ROWS.c.identity).where(_ROWS.c.study == study)
                 wanted = wanted.order_by(_ROWS.c.number, _ROWS.c.id)  # of a search in the order of its trials
@@ -239,8 +234,6 @@ class Store:
     def _make(self) -> None:
         with clear_errors(self.url), making_schema(self.url):
             _TABLES.create_all(self.engine)
-            for index in _ROWS.indexes if self.shared else ():  # of a table that was there it makes none
-                index.create(self.engine, checkfirst=True)
 
     def _has(self, table: str) -> bool:
         return sql.inspect(self.engine).has_table(table)
@@ -280,19 +273,3 @@ _ATTRIBUTE = sql.text(
     "SELECT value_json FROM study_user_attributes JOIN studies USING (study_id) "
     "WHERE key = :key AND study_name = :study"
 )
-
-# Rows of version 1 were attributes of Optuna's trials.
-_OLD_ROWS = sql.text(
-    "SELECT trials.number, value_json FROM trial_user_attributes JOIN trials USING (trial_id) JOIN studies "
-    "USING (study_id) WHERE key = 'row' AND study_name = :study ORDER BY trials.number"
-)
-_OLD_COUNTS = sql.text(
-    "SELECT study_name, COUNT(*) FROM trial_user_attributes JOIN trials USING (trial_id) JOIN studies "
-    "USING (study_id) WHERE key = 'row' GROUP BY study_name ORDER BY MAX(trial_id)"
-)
-
-
-def _unwrapped(text: str) -> str:
-    with suppress(ValueError):
-        return str(json.loads(text))
-    return text

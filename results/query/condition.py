@@ -12,6 +12,7 @@ network and settings locked, and with bounds on its length, nesting, memory and 
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from results.query.sandbox import SECONDS, kind_of, reason_of, rows_in_memory, time_limit
 from results.records.human_numbers import SIZES
-from search_spaces.architecture.block_segments import recorded
+from search_spaces.architecture.block_segments import tidy
 from search_spaces.support.errors import Kind, Notice, UserError, nearest, unknown
 
 MAX_LENGTH, MAX_NESTING = 4000, 20
@@ -141,7 +142,10 @@ def _not_there(condition: str, table: pa.Table) -> list[Notice]:
 
 def _nearest(column: str, text: str, there: Sequence[str]) -> str | None:
     """Of what there is the wiring that the text means, "hyper" where it is "hyper(streams=4)", or else the nearest."""
-    meant = recorded(text) if column == "topology" else text
+    meant = text
+    if column == "topology":
+        with suppress(UserError):
+            meant = tidy(text)
     return meant if meant in there else nearest(text, there)
 
 

@@ -44,7 +44,7 @@ COMPARABLE = ("task", "task_version", "data", "preset", "start")
 CURVE = ("task", "preset", "seed", "identity", "key", "topology", "step", "seconds")
 """The columns that every point of a curve has, in order."""
 
-PREFIXES = ("test_", "speed_", "recipe_", "version_", "metric_", "measure_", "profile_")
+PREFIXES = ("test_", "speed_", "recipe_", "version_", "metric_", "extra_metric_", "profile_")
 """How columns begin whose names are made up elsewhere; no metric may begin so."""
 
 RESERVED = frozenset({*FIXED, *PROFILE, *CURVE, "uncounted"})
@@ -53,10 +53,6 @@ RESERVED = frozenset({*FIXED, *PROFILE, *CURVE, "uncounted"})
 _encoded = json.JSONEncoder().encode  # json.dumps, less a part of what it does before
 
 _METRIC = re.compile("[A-Za-z][A-Za-z0-9_]*")
-
-
-UNSET = (None, "", "[]")
-"""What a column of a recipe holds where a setting is empty, or came later: identities know no difference."""
 
 
 def is_reserved(name: str) -> bool:
@@ -139,7 +135,7 @@ def names_of(
     directions: tuple[str, ...],
     metrics: tuple[str, ...],
     test: tuple[str, ...],
-    measures: tuple[str, ...],
+    extra_metrics: tuple[str, ...],
     speeds: tuple[str, ...],
     profile: tuple[str, ...],
     recipe: tuple[str, ...],
@@ -150,7 +146,7 @@ def names_of(
     columns = [*FIRST, "identity", "key", *SHAPE, *COUNTS, *LAST, *PROVENANCE]
     columns += places(columns, "metric_", metrics)
     columns += places(columns, "test_", test, always=True)
-    columns += places(columns, "measure_", measures, taken=own)
+    columns += places(columns, "extra_metric_", extra_metrics, taken=own)
     columns += places(columns, "speed_", speeds, always=True)
     columns += places(columns, "profile_", profile, own=PROFILE, taken=own)
     columns += places(columns, "recipe_", recipe, always=True)

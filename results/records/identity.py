@@ -3,33 +3,10 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from results.records.strict_json import JSON, MOST_LEVELS, plain
 from search_spaces.architecture.architecture import Architecture
-
-LATER: Mapping[str, JSON] = {
-    "optimizer": "adamw",
-    "parametrization": "standard",
-    "ema": 0.0,
-    "hours": 0.0,
-    "batch_ramp": 0.0,
-    "recompute_mixing": False,
-    "window": 0,
-}
-"""Settings that came later -> what they were before, without a name."""
-
-_OF_STEPS = frozenset({"lr", "weight_decay", "betas", "schedule", "clip"})
-_OF_ROLLS = frozenset({"lr", "rounds", "updates", "unroll", "capacity"})
-"""Settings of the recipes that these belong to, and of those that `window` belongs to."""
-
-
-def settings(recipe: Mapping[str, JSON]) -> dict[str, JSON]:
-    """A recipe with what came later where it was recorded before: one and the same recipe has the same settings."""
-    lacking = [name for name in LATER if name not in recipe]
-    fitting = [name for name in lacking if recipe.keys() >= (_OF_ROLLS if name == "window" else _OF_STEPS)]
-    return {**recipe, **{name: LATER[name] for name in fitting}}
 
 
 def identity_of(
@@ -45,22 +22,17 @@ def identity_of(
 ) -> str:
     """What is trained and how, as 16 hex digits, on every machine: equal things have equal digits, others others.
 
-    The order of the recipe's settings says nothing; 1 and 1.0 are one number. A field of the architecture that has its
-    default is left out, and a setting of the recipe that is an empty list or text, "adamw" as the optimizer,
-    "standard" as the parametrization, 0 as ema, hours, batch_ramp or window or false as recompute_mixing: a new one
-    leaves the identities that there are.
+    The order of the recipe's settings says nothing; 1 and 1.0 are one number.
 
     Raises:
         TypeError, UserError: The recipe holds what is not of JSON.
     """
-    shape = {one.name: getattr(architecture, one.name) for one in fields(architecture)}
-    shape = {one.name: shape[one.name] for one in fields(architecture) if shape[one.name] != one.default}
     said = {
         "task": task,
         "task_version": task_version,
         "data": data,
-        "architecture": shape,
-        "recipe": {name: value for name, value in recipe.items() if value not in ([], (), "", LATER.get(name, ""))},
+        "architecture": architecture.record(),
+        "recipe": recipe,
         "seed": seed,
         "start": start,
     }

@@ -1,7 +1,6 @@
 """What one evaluation found: a record that outlives the code that made it, lossless as a line of JSON."""
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cached_property
@@ -15,7 +14,6 @@ from results.records.columns import RESERVED as RESERVED
 from results.records.columns import is_reserved as is_reserved
 from results.records.costs import Costs as Costs
 from results.records.identity import identity_of as identity_of
-from results.records.identity import settings
 from results.records.strict_json import (
     INTEGER,
     JSON,
@@ -37,12 +35,10 @@ from results.records.strict_json import (
     shaped,
 )
 from results.records.strict_json import BadRow as BadRow
-from results.records.upgrade import ROW_VERSION, upgraded
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.block_segments import recorded
-from search_spaces.support.errors import UserError
+from search_spaces.support.errors import UserError, value_of
 
-_OPTIONS = re.compile(r'"topology": "([^"]*\([^"]*)"')
+ROW_VERSION = 1
 
 Direction = Literal["max", "min"]
 Status = Literal["complete", "pruned", "over-budget", "failed"]
@@ -82,7 +78,7 @@ class Row:
         directions: The task's metrics -> whether more or less of it is better.
         metrics: Metric -> value on the validation split; `<metric>_se` is its standard error.
         test: The same on the test split, which is reported and never searched on.
-        measures: What else was measured of the data or the trained network.
+        extra_metrics: What else was measured of the data or the trained network.
         speeds: What training did in a second; another run of the same has others.
         costs: What the architecture costs by counting.
         profile: What it costs on a device, by column; empty where it was not measured.
@@ -111,7 +107,7 @@ class Row:
     directions: Mapping[str, Direction] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     test: Mapping[str, float] = field(default_factory=dict)
-    measures: Mapping[str, float] = field(default_factory=dict)
+    extra_metrics: Mapping[str, float] = field(default_factory=dict)
     speeds: Mapping[str, float] = field(default_factory=dict)
     costs: Costs = field(default_factory=Costs)
     profile: Mapping[str, float | int | str] = field(default_factory=dict)
@@ -124,24 +120,18 @@ class Row:
             object.__setattr__(self, name, plain(getattr(self, name), name, infinite=True))
 
     def identity(self) -> str:
-        """What was trained and how, as 16 hex digits: see `identity_of`.
-
-        Of a Row that was upgraded the whole recipe is not known; the preset stands for it, and the identity is no
-        other's.
-        """
+        """What was trained and how, as 16 hex digits: see `identity_of`."""
         return self._identity
 
     @cached_property
     def _identity(self) -> str:
-        recipe, code = self.recipe, self.provenance.get("code")
-        if self.provenance.get("recipe_known") is False:
-            recipe = {**recipe, "preset": self.preset, "recipe_known": False}
+        code = self.provenance.get("code")
         return identity_of(
             task=self.task,
             task_version=self.task_version,
             data=self.data,
             architecture=self.architecture,
-            recipe=recipe,
+            recipe=self.recipe,
             seed=self.seed,
             start=self.start,
             code=None if code is None else str(code),
@@ -161,19 +151,17 @@ class Row:
 
     @classmethod
     def from_json(cls, text: str, identity: str | None = None) -> "Row":
-        """Read what `to_json` wrote, now or in an earlier version; whether it may be is not asked.
+        """Read what `to_json` wrote; whether it may be is not asked.
 
-        A store knows the identity of what it holds, which takes as long to make as all the rest; that of a wiring that
-        stands there under a longer text is made anew.
+        A store knows the identity of what it holds, which takes as long to make as all the rest.
 
         Raises:
-            BadRow: It cannot be a Row: it is no JSON, a field is missing, unknown or not of its type, or it was written
-                by a newer version.
+            BadRow: It cannot be a Row: it is no JSON, a field is missing, unknown or not of its type, or it is of
+                another version.
         """
-        record = _checked(upgraded(parse(text)))
+        record = _checked(_of_this_version(parse(text)))
         try:
-            said = record["architecture"]
-            record["architecture"] = Architecture.from_record(said)
+            record["architecture"] = Architecture.from_record(record["architecture"])
             costs = record.get("costs", {})
             record["costs"] = Costs(**costs | {"uncounted": tuple(costs.get("uncounted", ()))})
             record["curve"] = tuple(record.get("curve", ()))
@@ -184,8 +172,7 @@ class Row:
             raise BadRow(error.kind, str(error), **error.fields) from None
         row = object.__new__(cls)  # what was parsed is plain already
         row.__dict__.update({name: make() for name, make in _EMPTY.items() if name not in record}, **record)
-        same = row.architecture.topology == said.get("topology", row.architecture.topology)
-        if identity is not None and same and row.provenance.get("recipe_known") is not False:
+        if identity is not None:
             row.__dict__["_identity"] = identity
         return row
 
@@ -217,18 +204,18 @@ class Row:
     def columns(self) -> dict[str, Any]:
         """The row of a flat table: one scalar a column, and no column for two things.
 
-        Identity, architecture, costs and provenance have names of their own. Metrics, profile and measures stand under
-        theirs where these are free, and else as `metric_<name>`, `profile_<name>` and `measure_<name>`. The others
-        always have a prefix: `test_`, `speed_`, `recipe_`, and `version_` of a package.
+        Identity, architecture, costs and provenance have names of their own. Metrics, profile and extra metrics
+        stand under theirs where these are free, and else as `metric_<name>`, `profile_<name>` and
+        `extra_metric_<name>`. The others always have a prefix: `test_`, `speed_`, `recipe_`, and `version_`.
         """
         versions = self.provenance.get("versions")
         groups: list[Mapping[str, Any]] = [
             self.metrics,
             self.test,
-            self.measures,
+            self.extra_metrics,
             self.speeds,
             self.profile,
-            settings(self.recipe),
+            self.recipe,
         ]
         if isinstance(versions, Mapping):
             groups.append(versions)
@@ -246,15 +233,15 @@ class Row:
         return dict(zip(names_of(tuple(self.directions), *map(tuple, groups)), values, strict=True))
 
 
-def identity_in(text: str, written: str) -> str:
-    """The identity that a Row has as it is read, of one that was written with that identity: mostly the same."""
-    said = _OPTIONS.search(text)
-    if said is None or recorded(said[1]) == said[1]:  # which is much faster than to read all
-        return written
-    try:
-        return Row.from_json(text, written).identity()
-    except BadRow:  # whoever reads the Row is told of it
-        return written
+def _of_this_version(record: Any) -> Any:
+    """A parsed record. Raises BadRow where it says another version than ROW_VERSION."""
+    if not isinstance(record, dict):
+        raise BadRow("wrong-type", f"it must be an object, got {type(record).__name__}", **value_of(record))
+    got = record.get("row_version", ROW_VERSION)
+    if got != ROW_VERSION:
+        message = f"'row_version' must be {ROW_VERSION}, got {got!r:.60}"
+        raise BadRow("mismatch", message, option="row_version", **value_of(got), expected=ROW_VERSION)
+    return record
 
 
 def _checked(record: object) -> dict[str, Any]:
@@ -270,7 +257,7 @@ _KINDS: Mapping[str, JSONKind] = {
     **dict.fromkeys(("task", "preset", "status"), TEXT),
     **dict.fromkeys(("task_version", "seed", "steps", "row_version"), INTEGER),
     **dict.fromkeys(("data", "start", "error", "space"), MAYBE_TEXT),
-    **dict.fromkeys(("metrics", "test", "measures", "speeds"), NUMBERS),
+    **dict.fromkeys(("metrics", "test", "extra_metrics", "speeds"), NUMBERS),
     **dict.fromkeys(("architecture", "recipe", "costs", "provenance"), OBJECT),
     "directions": TEXTS,
     "profile": SCALARS,
@@ -284,6 +271,7 @@ _EMPTY: Mapping[str, Callable[[], Any]] = {
 """What a field has that was not recorded; those with a plain default have it by the class."""
 
 _NEEDED = [one.name for one in fields(Row) if one.default is MISSING and one.default_factory is MISSING]
+_NEEDED.append("row_version")
 _COSTS: Mapping[str, JSONKind] = {**dict.fromkeys(COUNTS, MAYBE_INTEGER), "counter": MAYBE_TEXT, "uncounted": NAMES}
 _PROVENANCE: Mapping[str, JSONKind] = {
     **dict.fromkeys(PROVENANCE, MAYBE_TEXT),

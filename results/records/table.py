@@ -65,7 +65,7 @@ def _sound(rows: Iterable[Row], records: Callable[[Row], Sequence[Mapping[str, A
 
 def _check_numbers(row: Row) -> None:
     """Raise where what is measured is no number: a column of text would hide the numbers of all other rows."""
-    for group in (row.metrics, row.test, row.measures, row.speeds, *(point["metrics"] for point in row.curve)):
+    for group in (row.metrics, row.test, row.extra_metrics, row.speeds, *(point["metrics"] for point in row.curve)):
         if _NUMBERS.issuperset(map(type, group.values())):
             continue
         for name, value in group.items():

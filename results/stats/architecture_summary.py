@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from results.records.columns import COMPARABLE, COUNTS, PROFILE, PROVENANCE, SHAPE, UNSET
+from results.records.columns import COMPARABLE, COUNTS, PROFILE, PROVENANCE, SHAPE
 from results.records.row import Direction
 from results.stats.features import Record, places_of
 from results.stats.gaussian_process import Array, Features, GaussianProcess, Indices, Observations, Scales
@@ -36,7 +36,7 @@ _DEVIATIONS = NormalDist().inv_cdf(APART)
 _COUNTED = frozenset({*COUNTS, *PROFILE})
 """Columns whose noise, if they have any, is not that of training."""
 
-_PASSED_OVER = ("speed_", "version_", "measure_", "profile_")
+_PASSED_OVER = ("speed_", "version_", "extra_metric_", "profile_")
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def _standings(
 def _candidate(line: Record) -> tuple[Any, ...]:
     """What makes rows of one architecture and recipe alike; a line that does not say its architecture has its own."""
     key = line.get("key") or (tuple(line[name] for name in SHAPE) if {*SHAPE} <= line.keys() else id(line))
-    return key, *((name, line[name]) for name in _settings(tuple(line)) if line[name] not in UNSET)
+    return key, *((name, line[name]) for name in _settings(tuple(line)) if line[name] is not None)
 
 
 @lru_cache

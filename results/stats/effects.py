@@ -17,7 +17,7 @@ from typing import Any, final
 
 import numpy as np
 
-from results.records.columns import COMPARABLE, FIXED, SHAPE, UNSET
+from results.records.columns import COMPARABLE, FIXED, SHAPE
 from results.records.row import Direction
 from results.stats.features import Record
 from results.stats.gaussian_process import Array
@@ -253,7 +253,7 @@ def _others(lines: Sequence[Record], axis: str) -> list[str]:
 
 
 def _place(line: Record, names: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(None if line.get(name) in UNSET else line.get(name) for name in names)
+    return tuple(line.get(name) for name in names)
 
 
 def _averaged(lines: Sequence[Record], metric: str, names: Sequence[str]) -> list[Record]:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, final
 
 from results.records import jsonl
-from results.records.columns import COMPARABLE, UNSET, cell
+from results.records.columns import COMPARABLE
 from results.records.duplicates import each_once
-from results.records.identity import settings
 from results.records.row import Costs, Direction, Row
 from results.records.sources import shipped
 from results.records.strict_json import JSON
@@ -161,5 +160,4 @@ def _circumstances(row: Row) -> dict[str, JSON]:
     """All that a Row is of, but for its architecture and its seed."""
     alike: dict[str, Any] = {column: getattr(row, column) for column in COMPARABLE}
     alike["code"] = row.provenance.get("code")
-    recipe = {field: value for field, value in settings(row.recipe).items() if cell(value) not in UNSET}
-    return alike | {f"recipe_{field}": value for field, value in recipe.items()}
+    return alike | {f"recipe_{field}": value for field, value in row.recipe.items()}

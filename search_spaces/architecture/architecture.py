@@ -3,10 +3,10 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from search_spaces.architecture.block_segments import canonical, check_divides, is_one_run, recorded, runs_of
+from search_spaces.architecture.block_segments import canonical, check_divides, is_one_run, runs_of
 from search_spaces.support.errors import Kind, UserError, value_of
 
 _LEAST = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
@@ -14,7 +14,7 @@ _MOST = {"depth": 10**4}
 _WIDEST = 2**24  # of any other: a thousand times what was ever trained
 _KINDS = {int: "an integer", str: "text"}
 _TEXTS = ("topology", "model", "blocks")
-_LEFT_OUT = ("model", "blocks")  # where they are empty: keys are older than they
+_LEFT_OUT = ("model", "blocks")  # of a text, where they are empty
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 BY_BLOCK = ("heads", "head_dim", "hidden")
@@ -102,14 +102,12 @@ class Architecture:
 
     @classmethod
     def from_record(cls, values: Mapping[str, object]) -> "Architecture":
-        """What was once recorded, unjudged: whether it may be was asked when it was made, by the rules of that day.
-
-        Options that have their default are left out: once they were recorded.
+        """What `record` gave, unjudged: whether it may be was asked when it was made.
 
         Raises:
             UserError: A field is missing, unknown or not of its type.
         """
-        known = {field.name: field for field in fields(cls)}
+        known = [field.name for field in fields(cls)]
         for name, value in values.items():
             if name not in known:
                 message = f"an architecture has no field {name!r:.60}"
@@ -119,17 +117,15 @@ class Architecture:
                 message = f"{name!r} of an architecture must be {_KINDS[kind]}, got {value!r:.60}"
                 raise UserError("wrong-type", message, option=name, **value_of(value), needs=kind.__name__)
         architecture = object.__new__(cls)
-        for name, field in known.items():
-            if name not in values and field.default is MISSING:
+        for name in known:
+            if name not in values:
                 raise UserError("missing-value", f"an architecture needs {name!r}", option=name)
-            object.__setattr__(architecture, name, values.get(name, field.default))
-        object.__setattr__(architecture, "topology", recorded(architecture.topology))
+            object.__setattr__(architecture, name, values[name])
         return architecture
 
     def record(self) -> dict[str, int | str]:
-        """Its fields as JSON, which `from_record` reads: without what blocks differ in where they do not."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if name != "blocks" or value}
+        """Its fields as JSON, which `from_record` reads."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def key(self) -> str:
@@ -185,9 +181,8 @@ class Architecture:
         return self.changed({**changes, "depth": depth, "topology": topology})
 
     def _said(self) -> dict[str, int | str]:
-        """All fields, but for those that keys are older than, where there is nothing in them."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if name not in _LEFT_OUT or value}
+        """All fields that say something."""
+        return {name: value for name, value in self.record().items() if name not in _LEFT_OUT or value}
 
 
 def _read_blocks(text: str) -> dict[str, tuple[int, ...]]:

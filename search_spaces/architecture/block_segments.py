@@ -37,15 +37,6 @@ def tidy(text: str) -> str:
     return "+".join(f"{one}[{first}:{end}]" for one, (first, end) in zip(topologies, ends, strict=True))
 
 
-@lru_cache(maxsize=4096)
-def recorded(text: str) -> str:
-    """What once was recorded as every text is now: tidy, and as it stands where it cannot be read."""
-    try:
-        return tidy(text)
-    except UserError:
-        return text
-
-
 def tidy_axes(axes: Axes) -> Axes:
     """A space's axes with the topologies on them tidied. Raises UserError as `tidy` does."""
     return {

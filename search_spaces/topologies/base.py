@@ -102,8 +102,7 @@ class Topology(nn.Module, ABC):
     Options: ClassVar[type] = NoOptions
     """A frozen dataclass: the options that stand in brackets behind the name. Raises UserError for bad values.
 
-    Where an option has its default the text leaves it out (see one_text.py): a default never changes, or rows that were
-    written before would mean another wiring.
+    Where an option has its default the text leaves it out (see canonical_text.py), so rows rest on defaults that stay.
     """
 
     input_mode: Delivery = "shared"

@@ -91,7 +91,7 @@ class Splits(ABC):
         The shares of all processes together are what one alone would read.
         """
 
-    def remarks(
+    def counters(
         self, part: Part, recipe: Recipe, position: DataPosition, share: RankInfo = ALONE
     ) -> Mapping[str, float]:
         """Counts that this process has beside the metrics, of a part and of a training that has come so far."""

@@ -190,7 +190,7 @@ class GlueTask(Task):
             steps=state["steps"],
             metrics=mean_over_sets(validation),
             test=mean_over_sets(test),
-            measures=state["measures"] | parts,
+            extra_metrics=state["extra_metrics"] | parts,
             network=network,
             network_steps=state["pretraining_steps"],
         )
@@ -200,13 +200,13 @@ class GlueTask(Task):
         if run.start is not None:
             with apart(run):
                 load_weights(self.build(run.architecture), run.start, "the checkpoint")
-            return {"weights": dict(run.start), "measures": {}, "pretraining_steps": 0, "steps": 0, "found": {}}
+            return {"weights": dict(run.start), "extra_metrics": {}, "pretraining_steps": 0, "steps": 0, "found": {}}
         fitted = self.pretraining.fit(self._stage(run, self.pretraining_recipe(run.recipe), 0, self.asked(run.recipe)))
         assert fitted.network is not None
         weights = {name: tensor.cpu() for name, tensor in weights_of(fitted.network).items()}
-        measures = {f"pretraining_{name}": value for name, value in fitted.metrics.items()}
+        extra = {f"pretraining_{name}": value for name, value in fitted.metrics.items()}
         steps = fitted.steps
-        return {"weights": weights, "measures": measures, "pretraining_steps": steps, "steps": steps, "found": {}}
+        return {"weights": weights, "extra_metrics": extra, "pretraining_steps": steps, "steps": steps, "found": {}}
 
     def _stage(self, run: Run, recipe: Any, behind: int, after: Iterable[str]) -> Run:
         """The run of a stage, which tells how far it is with those before it and the sets after it."""

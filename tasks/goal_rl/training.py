@@ -110,7 +110,7 @@ class GoalTraining(Training):
         """The metrics of a part, by the policy without noise."""
         return dict(evaluate(self.worlds.measured, deterministic(self.learner.agent), part, self.recipe.episodes))
 
-    def measures(self) -> Mapping[str, float]:
+    def extra_metrics(self) -> Mapping[str, float]:
         """How far all environments were stepped."""
         return {"env_steps": self.round * self.recipe.unroll * self.recipe.environments}
 

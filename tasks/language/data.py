@@ -123,7 +123,7 @@ class LanguageSplits(Splits):
             documents = torch.from_numpy(held_out.documents[chosen].astype(np.int64))[:, None].expand_as(sizes)
             yield inputs.to(device), torch.stack((targets, sizes, documents), dim=-1).to(device)
 
-    def remarks(
+    def counters(
         self, part: Part, recipe: Recipe, position: DataPosition, share: RankInfo = ALONE
     ) -> Mapping[str, float]:
         """How many documents could not be read, where there were any: of a part, and of the training so far."""

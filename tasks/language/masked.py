@@ -88,9 +88,9 @@ class MaskedSplits(Splits):
             targets = {"asked": torch.cat([asked for _, asked in each]), "document": answers[:, 0, 2]}
             yield (hidden.to(device), real.to(device)), {name: one.to(device) for name, one in targets.items()}
 
-    def remarks(self, part: Part, recipe: Any, position: DataPosition, share: RankInfo = ALONE) -> Mapping[str, float]:
+    def counters(self, part: Part, recipe: Any, position: DataPosition, share: RankInfo = ALONE) -> Mapping[str, float]:
         """How many documents could not be read, where there were any."""
-        return self.rows.remarks(part, recipe, position, share)
+        return self.rows.counters(part, recipe, position, share)
 
 
 def masked(

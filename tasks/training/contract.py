@@ -301,7 +301,7 @@ def _check_fitted(task: Task, recipe: Any, fitted: Fitted, curve: list[Reported]
         whole = part == "test" or names <= set(values)
         check_rule(whole, "values-are-complete", f"{part} must have {sorted(names)}, got {sorted(values)}", part=part)
         rest = sorted(set(values) - names - errors)
-        message = f"{part} must have nothing but metrics and their _se, got {rest}: that belongs in measures"
+        message = f"{part} must have nothing but metrics and their _se, got {rest}: that belongs in extra_metrics"
         check_rule(not rest, "values-are-of-metrics", message, part=part, value=tuple(rest))
         finite = all(np.isfinite(value) for value in values.values())
         check_rule(finite, "values-are-finite", f"{part} must be finite, got {values}", part=part)

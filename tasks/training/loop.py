@@ -74,7 +74,7 @@ class Training(ABC):
         """Whether this step is one to ask at whether a checkpoint is due."""
         return True
 
-    def measures(self) -> Mapping[str, float]:
+    def extra_metrics(self) -> Mapping[str, float]:
         """What else was learnt of data or network so far."""
         return {}
 
@@ -108,7 +108,7 @@ def train(run: Run, training: Training, checkpoint: Checkpoint) -> Fitted:
             steps=training.step,
             metrics=training.measure("validation"),
             test=training.measure("test"),
-            measures=training.measures(),
+            extra_metrics=training.extra_metrics(),
             speeds=training.speeds(),
             network=training.network,
         )
@@ -140,7 +140,7 @@ def _stopped(training: Training, checkpoint: Checkpoint, curve: list[Reported]) 
     return Fitted(
         steps=step,
         metrics=metrics,
-        measures=training.measures(),
+        extra_metrics=training.extra_metrics(),
         speeds=training.speeds(),
         network=training.network,
     )
@@ -170,7 +170,7 @@ def _resumed(run: Run, training: Training, checkpoint: Checkpoint, curve: list[R
             return Fitted(
                 steps=step,
                 metrics=metrics,
-                measures=training.measures() if step == training.step else {},
+                extra_metrics=training.extra_metrics() if step == training.step else {},
                 network=training.network if step == training.step else None,
             )
     return None

@@ -173,12 +173,12 @@ class SupervisedTraining(Training):
         summary = self.task.summary({name: joined([one[name] for one in gathered if one]) for name in names})
         return {**summary, **beyond}
 
-    def measures(self) -> Mapping[str, float]:
+    def extra_metrics(self) -> Mapping[str, float]:
         """What the data has to say beside the metrics, added up over the processes."""
         total: dict[str, float] = defaultdict(int)
-        own = self.splits.remarks("validation", self.recipe, self._position, self.share)
-        for remarks in self.share.gather(dict(own)):
-            for name, value in remarks.items():
+        own = self.splits.counters("validation", self.recipe, self._position, self.share)
+        for counters in self.share.gather(dict(own)):
+            for name, value in counters.items():
                 total[name] += value
         return dict(total)
 

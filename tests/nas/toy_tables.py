@@ -37,7 +37,7 @@ def trained(architecture: Architecture, seed: int, noise: float = 0.01) -> Row:
     return a_row(
         task="remembered", data="d1", preset="proxy", architecture=architecture, seed=seed, steps=STEPS,
         recipe={"lr": 0.01, "betas": [0.9, 0.99]}, directions={"accuracy": "max", "loss": "min"},
-        metrics=at(validation), test=at(test), measures={"skipped": 1.0}, curve=tuple(curve),
+        metrics=at(validation), test=at(test), extra_metrics={"skipped": 1.0}, curve=tuple(curve),
         costs=Costs(params=7 * macs, macs=macs, flops=2 * macs, counter="made up", uncounted=("aten::mul",)),
     )  # fmt: skip
 

@@ -237,7 +237,7 @@ class Stepping(Toy):
                 file.write_text(json.dumps(step))
                 return Fitted(steps=step, metrics=metrics)
         file.unlink(missing_ok=True)
-        return Fitted(steps=5, metrics=metrics, test={"accuracy": 0.4}, measures={"began_at": began})
+        return Fitted(steps=5, metrics=metrics, test={"accuracy": 0.4}, extra_metrics={"began_at": began})
 
 
 class Learning(Stepping):
@@ -256,9 +256,9 @@ class Learning(Stepping):
             if run.report(step, metrics) is STOP and step < 100:
                 run.folder.mkdir(parents=True, exist_ok=True)
                 file.write_text(json.dumps(step))
-                return Fitted(steps=step, metrics=metrics, measures={"began_at": began})
+                return Fitted(steps=step, metrics=metrics, extra_metrics={"began_at": began})
         file.unlink(missing_ok=True)
-        return Fitted(steps=100, metrics=metrics, test={"accuracy": accuracy}, measures={"began_at": began})
+        return Fitted(steps=100, metrics=metrics, test={"accuracy": accuracy}, extra_metrics={"began_at": began})
 
 
 class Loading(Toy):

@@ -99,7 +99,7 @@ def _random_row(draw: random.Random) -> Row:
         directions={draw.choice(NAMES): draw.choice(("max", "min")) for _ in range(draw.randrange(3))},
         metrics=_numbers(draw),
         test=_numbers(draw),
-        measures=_numbers(draw),
+        extra_metrics=_numbers(draw),
         speeds=_numbers(draw),
         costs=_costs(draw),
         profile={draw.choice(NAMES): draw.choice((*INTEGERS, *FLOATS, *TEXTS)) for _ in range(draw.randrange(3))},
@@ -118,7 +118,7 @@ def _numbers(draw: random.Random) -> dict[str, float]:
 
 def _architecture(draw: random.Random) -> Architecture:
     numbers = {name: draw.choice(INTEGERS) for name in ("depth", "width", "hidden", "heads", "head_dim")}
-    texts = {"topology": draw.choice((*TEXTS, "dca(k=2)", "gone(of=old)")), "model": draw.choice(TEXTS)}
+    texts = {"topology": draw.choice((*TEXTS, "dca(k=2)", "gone(of=old)")), "model": draw.choice(TEXTS), "blocks": ""}
     return Architecture.from_record({**numbers, **texts})
 
 

@@ -59,8 +59,8 @@ def test_other_values_raise_with_the_field_and_the_value() -> None:
 
 
 def test_measures_that_are_no_numbers_are_left_out_with_a_notice() -> None:
-    with warns("skipped", option="Fitted.measures['a']"):
-        assert fitted(measures={"a": "x", "b": 2}).measures == {"b": 2.0}
+    with warns("skipped", option="Fitted.extra_metrics['a']"):
+        assert fitted(extra_metrics={"a": "x", "b": 2}).extra_metrics == {"b": 2.0}
 
 
 def test_an_evaluation_whose_task_returns_no_fitted_fails_with_a_reason(tmp_path: Path) -> None:

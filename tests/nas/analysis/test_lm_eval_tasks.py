@@ -155,6 +155,6 @@ def test_new_results_replace_older_ones_and_their_errors(
     (row, *_) = nas.load(storage=trained[1]).rows()
     before = with_columns(row, {"t_acc": 0.5, "t_acc_se": 0.1, "t_ppl": 3.0})
     after = with_columns(before, {"t_acc": 0.25})
-    assert {name: value for name, value in after.measures.items() if name.startswith("t_")} == {
+    assert {name: value for name, value in after.extra_metrics.items() if name.startswith("t_")} == {
         "t_acc": 0.25, "t_ppl": 3.0
     }  # fmt: skip

@@ -49,7 +49,7 @@ def plain(seeds: tuple[int, ...] = (0, 1, 2)) -> list[Row]:
 
 def of(row: Row) -> list[object]:
     """What a replayed Row has of the recorded one."""
-    return [row.metrics, row.test, row.costs, row.curve, row.steps, row.measures, dict(row.recipe), row.directions]
+    return [row.metrics, row.test, row.costs, row.curve, row.steps, row.extra_metrics, dict(row.recipe), row.directions]
 
 
 def test_search_gives_each_recorded_training_at_most_once(replayed: Replayed) -> None:

@@ -2,9 +2,7 @@
 
 import math
 import shutil
-import sqlite3
 from collections import Counter
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -92,19 +90,6 @@ def test_share_of_the_trials_confirms_with_new_seeds(confirmed: Study) -> None:
     fronts = [one for one in confirmed.standings() if one.confirmed]
     assert {identity for one in fronts for identity in one.identities} >= confirmed.confirming
     assert all(one.chance > 0.1 for one in fronts)
-
-
-def test_rows_with_an_older_text_of_a_wiring_still_confirm(confirmed: Study, storage: str) -> None:
-    assert any(row.architecture.topology == "hyper" for row in confirmed.rows()[9:])
-    with closing(sqlite3.connect(storage.removeprefix("sqlite:///"))) as connection, connection:
-        connection.execute(
-            """UPDATE nas_rows SET identity = 'x' || substr(identity, 2),
-            row = replace(row, '"topology": "hyper"', '"topology": "hyper(streams=4)"')
-            WHERE row LIKE '%"topology": "hyper"%'"""
-        )
-    again = nas.load("s", storage=storage)
-    assert again.rows() == confirmed.rows()
-    assert again.confirming == confirmed.confirming
 
 
 def test_resumed_training_does_not_confirm(confirmed: Study, storage: str) -> None:

@@ -121,7 +121,7 @@ def test_a_stopped_training_is_pruned_and_resumes(ask: Callable[..., Row]) -> No
     whole = ask("Stepping")
     assert (whole.status, whole.steps) == ("complete", 5)
     assert [point["step"] for point in whole.curve] == [1, 2, 3, 4]
-    assert whole.measures["began_at"] == 3  # what was done was not done again
+    assert whole.extra_metrics["began_at"] == 3  # what was done was not done again
     assert not list(Path("nas-runs/unfinished").glob("*"))
     assert nas.load("evaluations").rows() == [whole]
 

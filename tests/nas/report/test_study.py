@@ -1,6 +1,5 @@
 """A study: rows, front, data frame, picture, notebook; and a study of the version before."""
 
-import json
 import sqlite3
 from pathlib import Path
 
@@ -130,45 +129,6 @@ def test_broken_rows_are_named_and_the_others_read(study: Study, tmp_path: Path)
         found = nas.load("mine", storage=storage)
     assert len(found) == 4
     assert [line.partition(":")[0] for line in found.bad] == ["study 'mine', row 2", "study 'mine', row 4"]
-
-
-def test_study_of_the_version_before_is_read(tmp_path: Path) -> None:
-    """Rows were then attributes of Optuna's trials; the schema is Optuna's."""
-    from nas.store.optuna_study import open_storage
-
-    old = Path(__file__).parents[2] / "results" / "data" / "study_of_version_1.jsonl"
-    texts = old.read_text().splitlines()
-    storage = f"sqlite:///{tmp_path}/studies.db"
-    open_storage(storage)
-    settings = {
-        "task": "digits-vit",
-        "task_version": 1,
-        "space": "joint",
-        "base": "depth=4",
-        "budget": "",
-        "seed": 0,
-        "objectives": {"accuracy": "max", "flops": "min"},
-        "preset": "smoke",
-        "sampler": "surrogate",
-        "metrics": {"accuracy": "max", "loss": "min"},
-        "baselines": {},
-    }
-    with sqlite3.connect(tmp_path / "studies.db") as connection:
-        connection.execute("INSERT INTO studies (study_id, study_name) VALUES (1, 'old')")
-        insert = "INSERT INTO study_user_attributes (study_id, key, value_json) VALUES (1, 'settings', ?)"
-        connection.execute(insert, (json.dumps(settings),))
-        for number, text in enumerate(texts):
-            connection.execute(
-                "INSERT INTO trials (trial_id, number, study_id, state) VALUES (?, ?, 1, 'COMPLETE')", (number,) * 2
-            )
-            insert = "INSERT INTO trial_user_attributes (trial_id, key, value_json) VALUES (?, 'row', ?)"
-            connection.execute(insert, (number, json.dumps(text)))
-    found = nas.load(storage=storage)
-    assert found.name == "old"
-    assert len(found) == len(texts) > 0
-    assert not found.bad
-    assert found.front()
-    assert found.rows()[0].metrics["accuracy"] == json.loads(texts[0])["validation"]["accuracy"]
 
 
 def test_unknown_studies_and_sources_are_refused(study: Study) -> None:

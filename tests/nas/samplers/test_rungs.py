@@ -148,7 +148,7 @@ def test_early_stopping_saves_steps_and_finds_the_same_front(
 def check_resumed(study: Study, trials: list[optuna.trial.FrozenTrial]) -> None:
     """Trials that were resumed began at a rung, and have the whole curve and the parameters of the stopped ones."""
     rows = [row for row in study.rows() if row.status == "complete"]
-    assert {row.measures["began_at"] for row in rows[1:]} <= {10, 30}
+    assert {row.extra_metrics["began_at"] for row in rows[1:]} <= {10, 30}
     assert all([point["step"] for point in row.curve] == list(range(10, 101, 10)) for row in rows)
     continuing = [trial for trial in trials if first_of(trial) != trial.number]
     assert continuing

@@ -69,11 +69,3 @@ def test_tables_made_at_once_by_many_are_one_store(postgres: Server) -> None:
         thread.join()
     assert not failed
     assert Store(url).studies() == []
-
-
-def test_older_tables_of_a_server_get_their_index(postgres: Server) -> None:
-    url = postgres.database()
-    Store(url, make=True)
-    postgres.ask("DROP INDEX nas_rows_once", url)
-    Store(url, make=True)
-    assert postgres.ask("SELECT indexname FROM pg_indexes WHERE indexname = 'nas_rows_once'", url)

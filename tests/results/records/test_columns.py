@@ -10,16 +10,16 @@ MakeRow = Callable[..., Row]
 
 
 def test_measure_does_not_pass_for_a_missing_metric(make_row: MakeRow) -> None:
-    columns = make_row(status="failed", directions={"loss": "min"}, measures={"loss": 3.0}).columns()
-    assert columns["measure_loss"] == 3.0
+    columns = make_row(status="failed", directions={"loss": "min"}, extra_metrics={"loss": 3.0}).columns()
+    assert columns["extra_metric_loss"] == 3.0
     assert "loss" not in columns
 
 
 def test_no_other_value_takes_the_column_of_a_missing_metric(make_row: MakeRow) -> None:
     others = {"loss": 3.0, "LOSS_se": 4.0}
-    columns = make_row(status="failed", directions={"loss": "min"}, measures=others, profile=others).columns()
+    columns = make_row(status="failed", directions={"loss": "min"}, extra_metrics=others, profile=others).columns()
     assert not [name for name in columns if name.lower() in ("loss", "loss_se")]
-    assert (columns["measure_LOSS_se"], columns["profile_loss"]) == (4.0, 3.0)
+    assert (columns["extra_metric_LOSS_se"], columns["profile_loss"]) == (4.0, 3.0)
 
 
 def test_metric_names_are_a_letter_and_then_letters_digits_and_underscores() -> None:

@@ -100,10 +100,10 @@ BAD: dict[str, tuple[Callable[[str], bytes], Kind, dict[str, Any]]] = {
     "Latin-1": (lambda text: text.replace("digits", "é").encode("latin-1"), "bad-syntax", {"byte": 11}),
     "UTF-16": (lambda text: text.encode("utf-16"), "bad-syntax", {"byte": 1}),
     "a zero byte": (lambda text: b"\0", "bad-syntax", {"character": 1}),
-    "a newer version": (
-        lambda text: text.replace('"row_version": 2', '"row_version": 3').encode(),
+    "another version": (
+        lambda text: text.replace('"row_version": 1', '"row_version": 2').encode(),
         "mismatch",
-        {"option": "row_version", "value": 3, "most": 2},
+        {"option": "row_version", "value": 2, "expected": 1},
     ),
     "a long line": (
         lambda text: b'"' + b"x" * 2_000_000 + b'"',

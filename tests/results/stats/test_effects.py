@@ -228,8 +228,3 @@ def test_draws_follow_students_distribution() -> None:
     drawn = one.draws(np.random.default_rng(0))
     assert drawn.mean(axis=0) == pytest.approx([0, -5, 2], abs=0.15)
     assert np.cov(drawn.T) == pytest.approx(covariance * 10 / 8, abs=0.35)
-
-
-def test_empty_or_newer_setting_makes_no_other_shape() -> None:
-    rows = [line("resnet", 1, 0, 0.1), line("dca", 1, 0, 0.3, recipe_initial=""), line("dca", 1, 1, 0.3)]
-    assert worth([*rows, line("resnet", 1, 1, 0.2, recipe_initial="[]")])["dca"]["over"] == pytest.approx(0.15)

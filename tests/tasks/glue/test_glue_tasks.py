@@ -51,11 +51,11 @@ def whole() -> Fitted:
 @pytest.mark.outside
 def test_given_weights_replace_the_pretraining() -> None:
     assert whole().steps == 4 + 2 * 2
-    assert "pretraining_loss" in whole().measures
+    assert "pretraining_loss" in whole().extra_metrics
     given = weights()
     began = TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0, start=given))
     assert began.steps == 4
-    assert "pretraining_loss" not in began.measures
+    assert "pretraining_loss" not in began.extra_metrics
     assert began.network is not None
     kept = weights_of(began.network)
     assert all(torch.equal(kept[name], tensor) for name, tensor in given.items())

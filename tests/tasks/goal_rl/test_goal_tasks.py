@@ -49,7 +49,7 @@ def test_a_task_trains_and_is_measured(name: str) -> None:
     recipe = replace(one.presets["smoke"], **sizes)
     fitted = one.fit(Run(architecture=TINY, recipe=recipe, seed=0))
     assert fitted.steps == recipe.rounds * recipe.updates
-    assert fitted.measures["env_steps"] == 10 * (recipe.rounds + recipe.prefill)
+    assert fitted.extra_metrics["env_steps"] == 10 * (recipe.rounds + recipe.prefill)
     assert {"env_steps_per_second", "updates_per_second"} <= set(fitted.speeds)
     assert 0 <= fitted.metrics["time_at_goal"] <= 10
     assert count(one, TINY).params == sum(p.numel() for p in one.build(TINY).parameters())

@@ -110,7 +110,7 @@ def test_resume_of_a_stopped_run_gives_the_same_numbers(tmp_path: Path) -> None:
     assert (stopped.steps, stopped.metrics) == seen[-1] == curve[0]
     assert stopped.steps == 4
     assert stopped.test == {}
-    assert stopped.measures == {"env_steps": 3 * 4 * 2}
+    assert stopped.extra_metrics == {"env_steps": 3 * 4 * 2}
     resumed = fit(WITHIN, tmp_path)
     assert resumed == (fitted, curve)
     assert all(map(torch.equal, weights(resumed[0]), weights(fitted)))
@@ -123,7 +123,7 @@ def test_an_episode_longer_than_the_replay_is_abandoned(tmp_path: Path) -> None:
     fit(recipe, tmp_path, stop=4)
     fitted, _ = fit(recipe, tmp_path)
     assert fitted.steps == 8
-    assert fitted.measures["env_steps"] == 5 * 4 * 2
+    assert fitted.extra_metrics["env_steps"] == 5 * 4 * 2
 
 
 def test_a_damaged_checkpoint_is_not_resumed(tmp_path: Path) -> None:

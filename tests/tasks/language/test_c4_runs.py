@@ -50,7 +50,7 @@ def test_trains_and_measures_on_a_folder_and_counts_skipped_documents(shared_c4:
     for metrics in (fitted.metrics, fitted.test):
         assert metrics["loss"] == pytest.approx(5.70, abs=0.1)  # log 300: nothing is learnt in two steps
         assert {"perplexity", "bits_per_byte", "loss_se", "perplexity_se", "bits_per_byte_se"} <= set(metrics)
-    assert fitted.measures["skipped_documents"] == 1
+    assert fitted.extra_metrics["skipped_documents"] == 1
     assert "skipped_documents" not in fitted.test
 
 

@@ -99,7 +99,7 @@ class Endless(TensorSplits):
     def examples(self) -> int:
         raise AssertionError("to train for hours, nobody must count the examples")
 
-    def remarks(
+    def counters(
         self, part: Part, recipe: Recipe, position: tuple[int, ...], share: RankInfo = ALONE
     ) -> dict[str, float]:
         return {"micro_batches": sum(position)}
@@ -198,7 +198,7 @@ def test_a_training_lasts_its_hours_without_time_for_measuring(fake: FakeTime) -
     fitted, curve = fit(fake, told=told)
     steps = -(-3600 // (6 * PASS))
     assert fitted.steps == steps
-    assert fitted.measures == {"micro_batches": 6 * steps}
+    assert fitted.extra_metrics == {"micro_batches": 6 * steps}
     assert fake.now - began > MEASURED
     after = [next(step for step in range(100) if step * 6 * PASS >= 3600 * part / 4) for part in (1, 2, 3)]
     assert [step for step, _ in curve] == after
@@ -286,7 +286,7 @@ def test_a_batch_that_grows_is_the_mean_of_its_micro_batches(fake: FakeTime) -> 
             for parameter in network.parameters():
                 assert parameter.grad is not None
                 parameter -= recipe.learning_rate(step, 10) * parameter.grad
-    assert fitted.measures == {"micro_batches": read}
+    assert fitted.extra_metrics == {"micro_batches": read}
     assert fitted.network is not None
     for own, expected in zip(fitted.network.parameters(), network.parameters(), strict=True):
         assert torch.allclose(own, expected, atol=1e-6)

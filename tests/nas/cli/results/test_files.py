@@ -97,7 +97,7 @@ def test_measured_columns_of_a_file_have_means(study: Study, tmp_path: Path, ask
     of_topology = {row["topology"]: row for row in ask(both, by="topology")}
     assert of_topology["a"]["score"] == 2.0
     assert of_topology["rmt"]["accuracy"] == pytest.approx(0.505)
-    assert "measure_seconds" not in of_topology["rmt"]
+    assert "extra_metric_seconds" not in of_topology["rmt"]
 
 
 def test_rows_are_written_as_json_lines(study: Study, tmp_path: Path) -> None:
