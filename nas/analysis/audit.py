@@ -3,10 +3,9 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from math import nan, sqrt
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
@@ -16,9 +15,9 @@ from nas.costs.count import cheap_counts
 from nas.environment.paths import dashed
 from nas.evaluation.job import task_of
 from nas.evaluation.resolve import Settings
+from nas.report.records_result import RecordsResult
 from nas.store.search_config import SearchConfig
 from nas.store.store import Store
-from results.records import table
 from results.records.row import Row
 from results.stats.gaussian_process import Array
 from results.stats.reliability import (
@@ -34,9 +33,6 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, kind_of_number
 from tasks.base import Task
 
-if TYPE_CHECKING:
-    import pandas
-
 LEAST_ARCHITECTURES, LEAST_SEEDS = 4, 2
 """Fewer say nothing of variances."""
 
@@ -51,7 +47,7 @@ RowsByArchitecture = Mapping[Architecture, Sequence[Row]]
 
 @final
 @dataclass(frozen=True)
-class Audit:
+class Audit(RecordsResult):
     """What an audit found.
 
     Attributes:
@@ -61,22 +57,12 @@ class Audit:
         trained: The Rows.
     """
 
-    title: str
-    records: tuple[Mapping[str, Any], ...]
     resolutions: tuple[Mapping[str, Any], ...]
     trained: tuple[Row, ...]
 
     def rows(self) -> list[Row]:
         """Every Row, failures included."""
         return list(self.trained)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return f"<p>{escape(self.title)}</p>{self.to_pandas().to_html(index=False)}"
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """A line a metric."""
-        return table.from_records(self.records).to_pandas()
 
 
 def check_audit(architectures: int, seeds: int) -> None:

@@ -7,26 +7,22 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from nas.costs.count import cheap_counts, count
 from nas.costs.profile.profile import profile_what_fits, trace_of
 from nas.evaluation.job import EvaluationJob, text_of
 from nas.evaluation.resolve import Settings, architecture_of
+from nas.report.records_result import RecordsResult
 from nas.request.text_checks import ALL_TOPOLOGIES, parse_topologies
-from results.records import table
 from results.records.row import Direction, Row
 from results.stats.intervals import interval
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Notice, UserError, fields_of
 from search_spaces.topologies.registry import TOPOLOGIES, refusal
 from tasks.base import Metric, Task
-
-if TYPE_CHECKING:
-    import pandas
 
 SHOWN = (
     "params",
@@ -49,7 +45,7 @@ _WIDEST = 2**24
 
 @final
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(RecordsResult):
     """Architectures side by side.
 
     Attributes:
@@ -61,8 +57,6 @@ class Comparison:
         baselines: Simple methods -> their columns, where networks were trained.
     """
 
-    title: str
-    records: tuple[Mapping[str, Any], ...]
     trained: tuple[Row, ...] = ()
     tuning: tuple[Row, ...] = ()
     baselines: Mapping[str, Mapping[str, float]] | None = None
@@ -70,14 +64,6 @@ class Comparison:
     def rows(self) -> list[Row]:
         """Every Row, failures included."""
         return [*self.tuning, *self.trained]
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return f"<p>{escape(self.title)}</p>{self.to_pandas().to_html(index=False)}"
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """A line an architecture."""
-        return table.from_records(self.records).to_pandas()
 
 
 def candidates(

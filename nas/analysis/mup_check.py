@@ -6,10 +6,9 @@ Where a parametrisation suits all widths, a step moves every layer's output as f
 Shapes: S = seeds, W = widths.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -17,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from results.records import table
+from nas.report.records_result import RecordsResult
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from tasks.data.batches import call, moved
@@ -28,7 +27,6 @@ from tasks.training.loop import apart
 from tasks.training.supervised import SupervisedTask
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.figure import Figure
 
 STEPS = 5
@@ -37,7 +35,7 @@ STEPS = 5
 
 @final
 @dataclass(frozen=True)
-class CoordinateCheck:
+class CoordinateCheck(RecordsResult):
     """How far steps move what each part of a network makes.
 
     Attributes:
@@ -47,13 +45,7 @@ class CoordinateCheck:
         widths: The widths, the first of which is muP's base.
     """
 
-    title: str
-    records: tuple[Mapping[str, Any], ...]
     widths: tuple[int, ...]
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """A line a parametrisation and part."""
-        return table.from_records(self.records).to_pandas()
 
     def plot(self, path: str | Path | None = None) -> "Figure":
         """Draw how far each part moves against width, a panel a parametrisation, and into a file where one is named.
@@ -63,14 +55,7 @@ class CoordinateCheck:
         """
         from nas.report import plots
 
-        figure = plots.draw_coordinates(self.records, self.widths, self.title)
-        if path is not None:
-            plots.save_figure(figure, Path(path))
-        return figure
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return f"<p>{escape(self.title)}</p>{self.to_pandas().to_html(index=False)}"
+        return plots.save_figure(plots.draw_coordinates(self.records, self.widths, self.title), path)
 
 
 def checked(

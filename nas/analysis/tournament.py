@@ -5,14 +5,14 @@ Shapes: S = searches of a sampler, N = numbers of trainings.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from nas.analysis.simulation import outcome_of, replay
 from nas.budget.bounds import Feasible
+from nas.report.records_result import RecordsResult
 from results.records import table
 from results.records.row import Direction, Row
 from results.stats.architecture_summary import standings
@@ -23,7 +23,6 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.figure import Figure
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
@@ -37,7 +36,7 @@ QUARTILES = (0.25, 0.5, 0.75)
 
 @final
 @dataclass(frozen=True)
-class Tournament:
+class Tournament(RecordsResult):
     """What samplers have found.
 
     A search is worth the hypervolume, by means on test over all recorded seeds, of the architectures that it would
@@ -54,13 +53,7 @@ class Tournament:
         shares: Sampler -> the hypervolume of each search after each number of trainings: [S, N].
     """
 
-    title: str
-    records: tuple[Mapping[str, Any], ...]
     shares: Mapping[str, Array]
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """A line a sampler and number of trainings."""
-        return table.from_records(self.records).to_pandas()
 
     def plot(self, path: str | Path | None = None) -> "Figure":
         """Draw the medians over trainings, with bands between the quartiles, and into a file where one is named.
@@ -70,14 +63,7 @@ class Tournament:
         """
         from nas.report import plots  # with Matplotlib, which takes half a second
 
-        figure = plots.draw_tournament(self.records, self.title)
-        if path is not None:
-            plots.save_figure(figure, Path(path))
-        return figure
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return f"<p>{escape(self.title)}</p>{self.to_pandas().to_html(index=False)}"
+        return plots.save_figure(plots.draw_tournament(self.records, self.title), path)
 
 
 def trials_for(recorded: TabularBenchmark, asked: int | None) -> int:

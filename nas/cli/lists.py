@@ -4,15 +4,12 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
-from rich.markup import escape
-from rich.table import Table
-
 from nas.cli.options import ListKind
 from nas.environment.paths import DEFAULT_STORE
-from nas.report.tables import screen
+from nas.report import tables
 from nas.samplers.registry import SAMPLERS
 from search_spaces.spaces.catalog import SPACES
-from search_spaces.support.errors import UserError, printable
+from search_spaces.support.errors import UserError
 from search_spaces.support.progress import LOADING, status_if_slow
 from search_spaces.support.spec import Spec, format_scalar
 from search_spaces.topologies.registry import TOPOLOGIES, load
@@ -51,15 +48,10 @@ def read_lists(
         return {one: list(listed[one]()) for one in wanted}
 
 
-def print_lists(lists: dict[ListKind, list[tuple[str, str]]]) -> None:
-    """Print a table for each kind."""
-    for kind, lines in lists.items():
-        table = Table(title=kind.value, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="fold")
-        for name, line in lines:
-            table.add_row(*(escape(printable(text)) for text in (name, line)))
-        screen().print(table)
+def show(listed: dict[ListKind, list[tuple[str, str]]]) -> None:
+    """Print them."""
+    for kind, lines in listed.items():
+        tables.print_pairs(tables.screen(), lines, kind.value)
 
 
 def _registered(registry: Any) -> Lines:

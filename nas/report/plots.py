@@ -207,13 +207,17 @@ def _in_one_order(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int
     return {value: height for height, value in enumerate(order)}
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a picture. Raises UserError where that cannot be."""
+def save_figure(figure: "Figure", file: str | Path | None) -> "Figure":
+    """The figure, written into a file where one is named. Raises UserError where that cannot be."""
+    if file is None:
+        return figure
+    path = Path(file)
     check_picture(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            figure.savefig(file, format=path.suffix[1:].lower(), dpi=150)
+        with replacing(path) as opened:
+            figure.savefig(opened, format=path.suffix[1:].lower(), dpi=150)
     except OSError as error:
         message = f"the picture cannot be written to {path}: {error.strerror}. Give another."
         raise UserError("unwritable", message, path=str(path)) from error
+    return figure

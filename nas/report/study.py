@@ -265,10 +265,7 @@ class Study:
             raise self.nothing_complete()
         check_alike(found, "picture")
         baselines = self.config.baselines if self.config else {}
-        figure = plots.draw_front(found, asked, self.title(asked, found), baselines)
-        if path is not None:
-            plots.save_figure(figure, Path(path))
-        return figure
+        return plots.save_figure(plots.draw_front(found, asked, self.title(asked, found), baselines), path)
 
     def report(self, path: str | Path, objectives: str | Sequence[str] | None = None, *, wirings: bool = False) -> None:
         """Write one HTML file that shows all of it to whoever opens it: see docs/report.md.

@@ -246,12 +246,42 @@ def decimals(error: float) -> int:
 
 def print_record(console: Console, record: Mapping[str, Any]) -> None:
     """Print one record, a line a column; what is empty is left out."""
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    known = [column for column in record if not column.endswith("_se") and record[column] not in (None, "")]
+    print_pairs(console, [(column, cell(record, column)) for column in known])
+
+
+def print_pairs(console: Console, pairs: Iterable[tuple[str, str]], title: str | None = None) -> None:
+    """Print names and what is said of each, a line each."""
+    table = Table(title=title, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for column in record:
-        if not column.endswith("_se") and record[column] not in (None, ""):
-            table.add_row(*(escape(printable(text)) for text in (column, cell(record, column))))
+    for pair in pairs:
+        table.add_row(*(escape(printable(text)) for text in pair))
+    console.print(table)
+
+
+def print_texts(
+    console: Console,
+    headings: Sequence[str],
+    lines: Iterable[Sequence[str]],
+    whole: Sequence[str] = (),
+    right: Sequence[str] = (),
+) -> None:
+    """Print lines of texts, which are folded where they are long, but for columns that are to stay whole.
+
+    Args:
+        console: Where to.
+        headings: Of the columns.
+        lines: A text a column.
+        whole: Headings of columns of which no text is folded.
+        right: Those of them whose texts end where the column does.
+    """
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
+    for heading in headings:
+        side = "right" if heading in right else "left"
+        table.add_column(heading, justify=side, overflow="fold", no_wrap=heading in (*whole, *right))
+    for line in lines:
+        table.add_row(*map(escape, line))
     console.print(table)
 
 

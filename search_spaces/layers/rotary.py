@@ -3,8 +3,13 @@
 Shapes: B = batch, H = heads, N = tokens, K = head dim, P = pairs of features, K // 2.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
+
+from search_spaces.architecture.architecture import Architecture
+from search_spaces.layers.attention import SoftmaxAttention
 
 
 class Rotary(nn.Module):
@@ -44,3 +49,10 @@ class RotaryAttention(nn.Module):
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend: three [B, H, N, K] to one, past the padding that a mask [B, N] marks."""
         return self.attend(self.rotary(q), self.rotary(k), v, mask)  # type: ignore[no-any-return]  # nn.Module returns Any
+
+
+def rotary_by_block(architecture: Architecture, context: int, *, causal: bool) -> Callable[[int], nn.Module]:
+    """The rotary attention of each block; blocks of one head dim share their angles."""
+    lengths = architecture.each("head_dim")
+    tables = {length: Rotary(length, context) for length in set(lengths)}
+    return lambda block: RotaryAttention(tables[lengths[block]], SoftmaxAttention(causal=causal))

@@ -6,6 +6,7 @@ Shapes: B = batch, N = tokens, C = context (the most tokens there can be), V = v
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from search_spaces.layers.distance import DistanceAttention, DistanceBias
 from search_spaces.layers.embedding import Embedding, SinusoidalPositions, Tokens, TokensAndPositions
 from search_spaces.layers.feed_forward import GELU, GELU_TANH, RELU, SWIGLU
 from search_spaces.layers.norm import Norm
-from search_spaces.layers.rotary import Rotary, RotaryAttention
+from search_spaces.layers.rotary import rotary_by_block
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 from search_spaces.support.count import Count, linear
@@ -114,12 +115,6 @@ def _softmax(architecture: Architecture, context: int) -> Attend:
     return lambda block: SoftmaxAttention(causal=True)
 
 
-def _rotary(architecture: Architecture, context: int) -> Attend:
-    lengths = architecture.each("head_dim")
-    tables = {length: Rotary(length, context) for length in set(lengths)}  # one serves all blocks of that head dim
-    return lambda block: RotaryAttention(tables[lengths[block]], SoftmaxAttention(causal=True))
-
-
 def _cooled_by_depth(architecture: Architecture, context: int) -> Attend:
     return lambda block: SoftmaxAttention(causal=True, temperature=block + 1)
 
@@ -184,7 +179,7 @@ DECODER_STYLES: Mapping[str, DecoderStyle] = {
     "llama": DecoderStyle(
         TransformerStyle(Norm("rms", 1e-6), SWIGLU, attention_bias=False, feed_forward_bias=False, parts=1),
         Tokens,
-        _rotary,
+        partial(rotary_by_block, causal=True),
         head_bias=False,
         initialise=_normal,
     ),

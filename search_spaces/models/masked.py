@@ -6,6 +6,7 @@ Shapes: B = batch, N = tokens, C = context (the most tokens there can be), V = v
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.embedding import Embedding
 from search_spaces.layers.feed_forward import GEGLU
 from search_spaces.layers.norm import Norm
-from search_spaces.layers.rotary import Rotary, RotaryAttention
+from search_spaces.layers.rotary import rotary_by_block
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 from search_spaces.support.count import Count, linear
@@ -144,16 +145,10 @@ def _softmax(architecture: Architecture, context: int) -> Attend:
     return lambda block: SoftmaxAttention(causal=False)
 
 
-def _rotary(architecture: Architecture, context: int) -> Attend:
-    lengths = architecture.each("head_dim")
-    tables = {length: Rotary(length, context) for length in set(lengths)}  # one serves all blocks of that head dim
-    return lambda block: RotaryAttention(tables[lengths[block]], SoftmaxAttention(causal=False))
-
-
 MASKED_STYLES: Mapping[str, MaskedStyle] = {
     # Geiping and Goldstein (2023) and their code.
     "crammed-bert": MaskedStyle(ScaledWaves, _softmax, positions=1),
     # The same with rotary positions, an option of that code. A network of width 128 with waves has learnt nothing of a
     # token's neighbours after 6,000 steps of 8 rows, and with these it has after 1,000 of 4.
-    "crammed-bert-rotary": MaskedStyle(NormedTokens, _rotary, positions=0),
+    "crammed-bert-rotary": MaskedStyle(NormedTokens, partial(rotary_by_block, causal=False), positions=0),
 }

@@ -7,12 +7,9 @@ from math import isfinite
 from typing import Any
 
 import torch
-from rich import box
-from rich.markup import escape
-from rich.table import Table
 
 from nas.papers.claims.experiments import trained, untrained
-from nas.report.tables import screen
+from nas.report import tables
 from nas.workers.resources import resources_of
 from search_spaces.support.progress import say
 
@@ -67,18 +64,16 @@ def _record(paper: str, setting: str, finding: Any) -> dict[str, Any]:
 
 def print_table(records: list[dict[str, Any]]) -> None:
     """Print a line a claim, those of one experiment together, and how many came out how."""
-    console = screen()
+    console, headings = tables.screen(), ("source", "claim", "claimed", "mean", "interval", "verdict")
     for (paper, setting), together in groupby(records, lambda record: (record["paper"], record["setting"])):
-        shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
-        for heading in ("source", "claim", "claimed", "mean", "interval", "verdict"):
-            shown.add_column(heading, overflow="fold", no_wrap=heading in ("claimed", "mean", "interval"))
+        lines = []
         for record in together:
             low, high = record["low"], record["high"]
             interval = "unknown" if low is None else f"{low:.3g} .. {high:.3g}"
             cells = (record["source"], record["claim"], _range(record["from"], record["to"]), f"{record['mean']:.3g}")
-            shown.add_row(*map(escape, (*cells, interval, record["verdict"])))
-        console.print(f"{paper}: {setting}", soft_wrap=True, highlight=False, markup=False)
-        console.print(shown)
+            lines.append((*cells, interval, record["verdict"]))
+        tables.say(console, f"{paper}: {setting}")
+        tables.print_texts(console, headings, lines, whole=("claimed", "mean", "interval"))
     for verdict in ("agrees", "contradicts", "not distinguishable"):
         console.print(f"{sum(record['verdict'] == verdict for record in records)} {verdict}", highlight=False)
     console.print("statements, and what was measured: --format csv", highlight=False)

@@ -3,13 +3,9 @@
 from dataclasses import asdict
 from typing import Any
 
-from rich import box
-from rich.markup import escape
-from rich.table import Table
-
 from nas.papers.configs import LABELS, holds
 from nas.papers.configs.costs import COSTS, Cost
-from nas.report.tables import screen
+from nas.report import tables
 from search_spaces.support.errors import UserError
 
 
@@ -33,16 +29,14 @@ def _matches(cost: Cost) -> str | None:
 
 def print_table(records: list[dict[str, Any]]) -> None:
     """Print a line a cost, and how many there are of each label."""
-    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
-    for heading in ("paper", "table", "model", "printed", "here", "unit", "label", "reading"):
-        shown.add_column(heading, overflow="fold", no_wrap=heading in ("printed", "here"))
+    headings = ("paper", "table", "model", "printed", "here", "unit", "label", "reading")
+    lines = []
     for record in records:
         label = record["label"] if holds(record["label"], record["matches"] == "yes") else "BROKEN"
-        printed, here = f"{record['printed']:.5g}", f"{record['here']:.5g}"
-        cells = (record["paper"], record["table"], record["model"], printed, here, record["unit"], label)
-        shown.add_row(*map(escape, cells), escape(record["reading"]))
-    console = screen()
-    console.print(shown)
+        numbers = {"printed": f"{record['printed']:.5g}", "here": f"{record['here']:.5g}"}
+        lines.append([(record | numbers | {"label": label})[heading] for heading in headings])
+    console = tables.screen()
+    tables.print_texts(console, headings, lines, whole=("printed", "here"))
     for label in LABELS:
         if number := sum(record["label"] == label for record in records):
             console.print(f"{number} {label}", highlight=False)

@@ -3,16 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.markup import escape
-from rich.table import Table
-
 from nas.cli.papers.claims import one_thread
 from nas.papers.figures import low_rank, shortcut_layouts
 from nas.papers.figures.drawing import drawn
+from nas.report import tables
 from nas.report.format import check_picture
 from nas.report.plots import save_figure
-from nas.report.tables import screen
 from search_spaces.support.progress import status_if_slow
 
 
@@ -39,12 +35,11 @@ def print_table(records: list[dict[str, Any]]) -> None:
     ends: dict[tuple[str, ...], dict[str, Any]] = {}
     for record in records:
         ends[record["paper"], record["figure"], record["network"]] = record  # the last of a curve
-    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
-    for heading in ("paper", "figure", "network", "at", "log10 loss"):
-        shown.add_column(heading, no_wrap=True, justify="right" if heading == "at" else "left")
+    headings = ("paper", "figure", "network", "at", "log10 loss")
+    lines = []
     for name, record in ends.items():
         at = f"{record['steps']} steps" if "steps" in record else f"{record['layers']} layers"
-        shown.add_row(*map(escape, (*name, at, f"{record['log10_loss']:.2f}±{record['log10_loss_se']:.2f}")))
-    console = screen()
-    console.print(shown)
+        lines.append((*name, at, f"{record['log10_loss']:.2f}±{record['log10_loss_se']:.2f}"))
+    console = tables.screen()
+    tables.print_texts(console, headings, lines, whole=headings, right=("at",))
     console.print("every point: --format csv; a picture: --plot FILE.png", highlight=False)

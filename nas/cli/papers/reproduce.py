@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich import box
-from rich.markup import escape
-from rich.table import Table
 
 from nas.cli.options import Printed
 from nas.cli.papers import claims, costs, figures
@@ -16,6 +13,7 @@ from nas.cli.papers.checks import check_request
 from nas.environment.paths import DEFAULT_STORE
 from nas.papers.configs import LABELS, Reading, holds, is_printed, readings, row_of, unread
 from nas.papers.configs.networks import params
+from nas.report import tables
 from nas.report.format import Format
 from nas.report.record_files import write_records
 from nas.report.tables import print_records, screen
@@ -112,19 +110,15 @@ def _record(paper: str, reading: Reading, printed: str) -> dict[str, Any]:
 
 
 def _print(records: Sequence[dict[str, Any]], papers: Sequence[str]) -> None:
-
-    console = screen()
-    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
-    for heading in ("paper", "table", "model", "data", "printed", "counted", "label", "reading"):
-        numbers = heading in ("table", "printed", "counted")
-        shown.add_column(heading, justify="right" if numbers else "left", overflow="fold", no_wrap=numbers)
+    console, lines = tables.screen(), []
     for record in records:
         label = record["label"] if holds(record["label"], record["matches"] == "yes") else "BROKEN"
         printed, counted = f"{record['printed_millions']:g}M", f"{record['params'] / 1e6:.4f}M"
         cells = (record["paper"], record["table"], record["model"], record["data"], printed, counted, label)
         formula = f" [+ {record['formula']}]" if record["formula"] else ""
-        shown.add_row(*map(escape, cells), escape(record["reading"] + formula))
-    console.print(shown)
+        lines.append((*cells, record["reading"] + formula))
+    headings = ("paper", "table", "model", "data", "printed", "counted", "label", "reading")
+    tables.print_texts(console, headings, lines, right=("table", "printed", "counted"))
     for label in LABELS:
         if number := sum(record["label"] == label for record in records):
             console.print(f"{number} {label}", highlight=False)
@@ -132,5 +126,4 @@ def _print(records: Sequence[dict[str, Any]], papers: Sequence[str]) -> None:
         console.print("[+ ...]: in closed form, what nothing here builds, or less what is left out", markup=False)
     for paper in papers:
         if missing := unread(paper):
-            line = f"{paper}: printed, and built by nothing here: {'; '.join(missing)}"
-            console.print(line, soft_wrap=True, highlight=False, markup=False)
+            tables.say(console, f"{paper}: printed, and built by nothing here: {'; '.join(missing)}")

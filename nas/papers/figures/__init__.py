@@ -4,7 +4,7 @@ A figure's panel has a curve a network. What papers leave open (sizes, rates, se
 whose networks these are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, stdev
@@ -71,7 +71,3 @@ class Panel:
             for curve in self.curves
             for at, mean, error in zip(curve.at, curve.means, curve.errors, strict=True)
         ]
-
-
-Panels = Mapping[str, Sequence[Panel]]
-"""Paper -> its panels."""

@@ -52,10 +52,7 @@ class WiringReport:
         from nas.report.plots import save_figure
         from nas.report.wiring.drawing import draw  # with Matplotlib, which takes half a second
 
-        figure = draw(self.title, self.topology, self.stacks)
-        if path is not None:
-            save_figure(figure, Path(path))
-        return figure
+        return save_figure(draw(self.title, self.topology, self.stacks), path)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

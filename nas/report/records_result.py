@@ -1,0 +1,32 @@
+"""What functions return that find flat records: a data frame, a table in a notebook."""
+
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from results.records import table
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True)
+class RecordsResult(ABC):
+    """Flat records under a title.
+
+    Attributes:
+        title: What they are about, in a line.
+        records: Of scalars, a line each.
+    """
+
+    title: str
+    records: tuple[Mapping[str, Any], ...]
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A line a record."""
+        return table.from_records(self.records).to_pandas()
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.title)}</p>{self.to_pandas().to_html(index=False)}"
