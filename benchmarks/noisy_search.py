@@ -36,7 +36,7 @@ from nas.samplers.proposer import SearchState
 from nas.samplers.registry import DEFAULT
 from nas.samplers.surrogate import Surrogate
 from results.records import table
-from results.stats.architecture_summary import standings
+from results.stats.architecture_summary import summarize
 from results.stats.pareto import non_dominated
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate
@@ -97,12 +97,12 @@ def ours(landscape: Landscape, noise: float, seed: int) -> Reported:
         for number, one in enumerate(trained)
     ]
     confirming = {str(number) for number in range(TRIALS - CONFIRMING, TRIALS)}
-    found = standings(table.from_records(lines), {"loss": "min", "flops": "min"}, confirming)
+    found = summarize(table.from_records(lines), {"loss": "min", "flops": "min"}, confirming)
     by_key = {one.architecture.key: one.architecture for one in trained}
     named = [(by_key[str(one.record["key"])], one) for one in found]
-    front = {architecture for architecture, one in named if one.stands}
-    fresh = {architecture: float(one.record["loss"]) for architecture, one in named if one.stands and one.confirmed}
-    return Reported(front, {architecture: one.chance for architecture, one in named}, fresh, proposal_s)
+    front = {architecture for architecture, one in named if one.on_front}
+    fresh = {architecture: float(one.record["loss"]) for architecture, one in named if one.on_front and one.confirmed}
+    return Reported(front, {architecture: one.p_front for architecture, one in named}, fresh, proposal_s)
 
 
 def as_measured(inner: str) -> Search:

@@ -68,7 +68,7 @@ def searches() -> Iterator[tuple[str, Any]]:
     for sampler in ("surrogate", "nsga2"):
         study = nas.search("digits-vit", budget=BUDGET, trials=14, sampler=sampler, **SEARCH, storage=store(sampler))
         yield f"search {sampler}", [values_of(row) for row in study.rows()]
-        yield f"front {sampler}", [vars(one) for one in study.standings()]
+        yield f"front {sampler}", [vars(one) for one in study.summaries()]
     study = nas.search("digits-vit", space="per-block", budget=BUDGET, trials=6, **SEARCH, storage=store("blocks"))
     yield "search per-block", [values_of(row) for row in study.rows()]
 

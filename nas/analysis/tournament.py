@@ -15,7 +15,7 @@ from nas.budget.bounds import Feasible
 from nas.report.records_result import RecordsResult
 from results.records import table
 from results.records.row import Direction, Row
-from results.stats.architecture_summary import standings
+from results.stats.architecture_summary import summarize
 from results.stats.gaussian_process import Array
 from results.stats.tabular_benchmark import TabularBenchmark
 from results.stats.true_front import TrueFront
@@ -93,7 +93,7 @@ def reported(rows: Sequence[Row], objectives: Mapping[str, Direction]) -> list[A
     by_key = {row.architecture.key: row.architecture for row in valued}
     if not valued:
         return []
-    return [by_key[str(one.record["key"])] for one in standings(table.from_rows(valued), objectives) if one.stands]
+    return [by_key[str(one.record["key"])] for one in summarize(table.from_rows(valued), objectives) if one.on_front]
 
 
 def play(

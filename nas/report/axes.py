@@ -33,7 +33,7 @@ def front_line(
         return []
     x_name, y_name = across_and_up(objectives)
     more = objectives[x_name] == "max"
-    best = sorted((one for one in found if one.stands), key=lambda one: one.expected[x_name], reverse=more)
+    best = sorted((one for one in found if one.on_front), key=lambda one: one.expected[x_name], reverse=more)
     corners = [(one.expected[x_name], one.expected[y_name], one.record.get(f"{y_name}_se") or 0.0) for one in best]
     ends = [one.expected[x_name] for one in found]
     return [*corners, (min(ends) if more else max(ends), *corners[-1][1:])]

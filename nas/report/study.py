@@ -130,21 +130,21 @@ class Study:
             raise UserError("missing-rows", message, study=self.name, needs="directions")
         return resolve([first, "flops"], self.directions)
 
-    def standings(self, objectives: str | Sequence[str] | None = None) -> "list[ArchitectureSummary]":
-        """How each architecture stands, with all its seeds: means, errors, the chance to be on the front.
+    def summaries(self, objectives: str | Sequence[str] | None = None) -> "list[ArchitectureSummary]":
+        """Summarize each architecture over all its seeds: means, errors, the probability of being on the front.
 
         Raises:
             UserError: An unknown objective.
         """
         # SciPy's algebra takes a quarter of a second to import.
-        from results.stats.architecture_summary import standings
+        from results.stats.architecture_summary import summarize
 
         asked = self._asked(objectives)
         if not asked.keys() <= set(self.column_names):  # where all failed, no metric is a column
             return []
         key = tuple(asked.items())
         if key not in self._by_objectives:
-            self._by_objectives[key] = standings(self.table, asked, self.confirming)
+            self._by_objectives[key] = summarize(self.table, asked, self.confirming)
         return list(self._by_objectives[key])
 
     def effects(self, axis: str, metric: str | None = None, *, at: str | None = None) -> "dict[str, Effects]":
@@ -198,7 +198,7 @@ class Study:
         Raises:
             UserError: An unknown objective.
         """
-        return [one for one in self.standings(objectives) if one.stands]
+        return [one for one in self.summaries(objectives) if one.on_front]
 
     @cached_property
     def table(self) -> "pyarrow.Table":
@@ -260,7 +260,7 @@ class Study:
         """
         from nas.report import plots
 
-        asked, found = self._asked(objectives), self.standings(objectives)
+        asked, found = self._asked(objectives), self.summaries(objectives)
         if not found:
             raise self.nothing_complete()
         check_alike(found, "picture")
@@ -291,7 +291,7 @@ class Study:
         """What a report of it is made of. Raises UserError where no Row is complete, or an objective is unknown."""
         from nas.report.html.contents import Contents  # with SciPy's statistics
 
-        asked, found = self._asked(objectives), self.standings(objectives)
+        asked, found = self._asked(objectives), self.summaries(objectives)
         if not found:
             raise self.nothing_complete()
         # Of seeds, whose means are shown, there is nothing to say.
@@ -312,8 +312,8 @@ class Study:
         """What a front of it is called, in a line."""
         ways = ", ".join(f"{way} {name}" for name, way in objectives.items())
         budget = self.config.budget or "no budget" if self.config else "all rows"
-        standing = sum(one.stands for one in found)
-        return f"{standing} of {len(found)} architectures on the front of {self.name} ({ways}; {budget})"
+        members = sum(one.on_front for one in found)
+        return f"{members} of {len(found)} architectures on the front of {self.name} ({ways}; {budget})"
 
     def telling_columns(self) -> list[str]:
         """The columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe."""
@@ -346,7 +346,9 @@ class Study:
         """What a notebook shows: the front."""
         if not self.directions:
             return f"<p>{escape(repr(self))}</p>"
-        shown = tables.front_records(self.standings())
-        names = [name for name in (*self.telling_columns(), *tables.STANDING) if any(name in one for one in shown)]
-        title = escape(self.title(self.objectives, self.standings()))
+        shown = tables.front_records(self.summaries())
+        names = [
+            name for name in (*self.telling_columns(), *tables.SUMMARY_COLUMNS) if any(name in one for one in shown)
+        ]
+        title = escape(self.title(self.objectives, self.summaries()))
         return f"<p>{title}</p>{table.from_records(shown).select(names).to_pandas().to_html(index=False)}"

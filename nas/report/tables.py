@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from results.stats.architecture_summary import ArchitectureSummary
 
 SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
-STANDING = ("seeds", "at_front", "level")
-"""How a front's architectures stand: seeds that chose them + fresh ones, the chance to be there, the group."""
+SUMMARY_COLUMNS = ("seeds", "p_front", "tier")
+"""Of a front's architectures: seeds that chose them + fresh ones, the probability of being there, the tier."""
 
 CONTENDS = 0.1
 """The chance from which on an architecture is shown with the front."""
@@ -122,33 +122,33 @@ def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str
 
 def front_records(found: "Sequence[ArchitectureSummary]") -> list[dict[str, Any]]:
     """The architectures on a front and those that may be, a record each."""
-    return [*map(standing_record, contenders(found))]
+    return [*map(summary_record, contenders(found))]
 
 
-def standing_record(one: "ArchitectureSummary") -> dict[str, Any]:
-    """An architecture's columns and how it stands; `at_front` is its chance, in () where it is not expected there."""
+def summary_record(one: "ArchitectureSummary") -> dict[str, Any]:
+    """An architecture's columns and how it stands; `p_front` is its chance, in () where it is not expected there."""
     fresh = one.record["seeds"] if one.confirmed else 0
     seeds = f"{len(one.identities) - fresh}{f'+{fresh}' if fresh else ''}"
-    return {**one.record, "seeds": seeds, "at_front": _chance(one), "level": one.level}
+    return {**one.record, "seeds": seeds, "p_front": _p_front(one), "tier": one.tier}
 
 
-def _chance(one: "ArchitectureSummary") -> str | None:
+def _p_front(one: "ArchitectureSummary") -> str | None:
     """The chance to be on the front, in brackets where that is not expected; None where it is not known."""
-    if math.isnan(one.chance):
+    if math.isnan(one.p_front):
         return None
-    return f" {one.chance:.2f}" if one.stands else f"({one.chance:.2f})"
+    return f" {one.p_front:.2f}" if one.on_front else f"({one.p_front:.2f})"
 
 
 def front_notes(found: "Sequence[ArchitectureSummary]") -> list[str]:
     """What is to be known of a front that its table does not say."""
     shown = contenders(found)
-    if any(math.isnan(one.chance) for one in shown):
+    if any(math.isnan(one.p_front) for one in shown):
         return ["single trainings without standard errors: what of this is chance cannot be told; --seeds 2 can"]
-    groups = max(one.level for one in shown)
-    notes = [f"levels: {groups} groups that can be told apart, the last is the best"] if groups > 1 else []
-    if not all(one.stands for one in shown):
-        notes.append("at front: the chance to be there, in brackets where that is not expected")
-    if not all(one.confirmed for one in shown if one.stands):
+    groups = max(one.tier for one in shown)
+    notes = [f"tiers: {groups} groups that can be told apart, the last is the best"] if groups > 1 else []
+    if not all(one.on_front for one in shown):
+        notes.append("p_front: the probability of being on the front, in brackets where that is not expected")
+    if not all(one.confirmed for one in shown if one.on_front):
         notes.append(
             "means of seeds that chose an architecture are too good, those of fresh ones (--reeval-fraction) far less"
         )
@@ -159,7 +159,7 @@ def front_notes(found: "Sequence[ArchitectureSummary]") -> list[str]:
 
 def contenders(found: "Sequence[ArchitectureSummary]") -> "list[ArchitectureSummary]":
     """What is on the front, or may be."""
-    return [one for one in found if one.stands or one.chance >= CONTENDS]
+    return [one for one in found if one.on_front or one.p_front >= CONTENDS]
 
 
 def print_records(

@@ -9,7 +9,7 @@ from pyarrow import compute
 from results.records.columns import COMPARABLE, COUNTS, PROVENANCE, places
 from results.records.row import Direction
 from results.records.table import check_columns, from_records
-from results.stats.architecture_summary import ArchitectureSummary, standings
+from results.stats.architecture_summary import ArchitectureSummary, summarize
 from results.stats.features import Record
 from search_spaces.support.errors import UserError
 
@@ -72,13 +72,13 @@ def best(
         metric: The column that is to be "max" or "min".
         direction: Which of these.
         by: Columns that make groups.
-        confirming: See `results.stats.architecture_summary.standings`.
+        confirming: See `results.stats.architecture_summary.summarize`.
 
     Raises:
         UserError: An unknown column, or one that holds no numbers.
     """
     check_columns(table.column_names, by)
-    found, apart = standings(table, {metric: direction}, confirming), _apart(_complete(table), [])
+    found, apart = summarize(table, {metric: direction}, confirming), _apart(_complete(table), [])
     for name in by:
         if name in _OF_TRAININGS or not all(name in one.record for one in found):
             message = f"--best is of architectures, which {name!r} does not tell apart. Leave it out of --by."
@@ -101,7 +101,7 @@ def best(
 def _leader(group: Sequence[ArchitectureSummary], metric: str, sign: float) -> Record:
     """What is expected to be the best of a group, and the chance that the best of all is in it."""
     leader = min(group, key=lambda one: sign * one.expected[metric])
-    chance = sum(one.chance for one in group)
+    chance = sum(one.p_front for one in group)
     return {**leader.record, "expected": leader.expected[metric], "chance": min(chance, 1.0)}
 
 

@@ -1,4 +1,4 @@
-"""How the architectures of a table stand: means over seeds, their errors, and the chance of each to be on the front.
+"""Summaries of the architectures of a table: means over seeds, their errors, the probability of being on the front.
 
 A front of single trainings is one of the luckiest. Here the true values of all architectures are drawn from what their
 readings say together (`results.stats.gaussian_process`), and the front is that of what is expected of them.
@@ -49,11 +49,11 @@ class ArchitectureSummary:
             standard error (`_se`).
         expected: Objective -> its true value as all readings together say.
         confirmed: Whether the means are of seeds that had no part in its being chosen.
-        chance: The probability that it is on the front of all that were trained, on these validation examples: how
+        p_front: The probability that it is on the front of all that were trained, on these validation examples: how
             large noise is, is fitted to how readings lie apart, and standard errors say which of them have more of it.
             NaN where a metric has no errors: no standard error, and no architecture two seeds.
-        stands: Whether it is on the front of what is expected.
-        level: Which of the groups that can be told apart by what is measured it belongs to, 1 being the worst: 1 where
+        on_front: Whether it is on the front of what is expected.
+        tier: Which of the groups that can be told apart by what is measured it belongs to, 1 being the worst: 1 where
             there is no chance.
     """
 
@@ -61,9 +61,9 @@ class ArchitectureSummary:
     record: Record
     expected: Mapping[str, float]
     confirmed: bool
-    chance: float
-    stands: bool
-    level: int
+    p_front: float
+    on_front: bool
+    tier: int
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ class Mean:
         return hypot(self.examples, self.seeds)
 
 
-def standings(
+def summarize(
     table: pa.Table, objectives: Mapping[str, Direction], confirming: Collection[str] = ()
 ) -> list[ArchitectureSummary]:
-    """How each architecture of a table stands, ordered by the last objective, from less to more.
+    """Summarize each architecture of a table, ordered by the last objective, from less to more.
 
     Rows of different tasks, versions of these, data, presets or starting weights are not held against each other.
 
@@ -112,12 +112,12 @@ def standings(
             lines = groups.setdefault(tuple(line.get(name) for name in COMPARABLE), {})
             lines[line.get("identity") or number] = line  # one that stands twice is one
     found = [
-        one for lines in groups.values() for one in _standings([*lines.values()], objectives, frozenset(confirming))
+        one for lines in groups.values() for one in _summaries([*lines.values()], objectives, frozenset(confirming))
     ]
     return sorted(found, key=lambda one: float(one.record[[*objectives][-1]]))
 
 
-def levels_of(drawn: Array, errors: Array, front: Indices) -> Indices:
+def tiers_of(drawn: Array, errors: Array, front: Indices) -> Indices:
     """The groups that can be told apart, by draws of a value [D, n] of which less is better: [n] from 1, the worst.
 
     From the worst of the front on, a group ends where one is better than its first with probability APART, the errors
@@ -133,15 +133,15 @@ def levels_of(drawn: Array, errors: Array, front: Indices) -> Indices:
         better = float(ahead.mean()) > _DEVIATIONS * spread
         of_front.append(of_front[-1] + better)
         first = i if better else first
-    levels = np.array(of_front)[_nearest(expected, expected[order])]
-    levels[order] = of_front
-    return np.asarray(levels)
+    tiers = np.array(of_front)[_nearest(expected, expected[order])]
+    tiers[order] = of_front
+    return np.asarray(tiers)
 
 
-def _standings(
+def _summaries(
     lines: Sequence[Record], objectives: Mapping[str, Direction], confirming: frozenset[str]
 ) -> Iterator[ArchitectureSummary]:
-    """How architectures stand whose rows can be held against each other."""
+    """Summarize architectures whose rows can be held against each other."""
     by_architecture: dict[tuple[Any, ...], list[Record]] = {}
     for line in lines:
         by_architecture.setdefault(_candidate(line), []).append(line)
@@ -152,23 +152,23 @@ def _standings(
     signs = np.array([-1.0 if direction == "max" else 1.0 for direction in objectives.values()])
     noisy = [name in spreads for name in names]
     expected, near, drawn = _believed(every, names, noisy, signs)
-    chance, stands = np.zeros(len(every)), np.zeros(len(every), dtype=bool)
+    p_front, on_front = np.zeros(len(every)), np.zeros(len(every), dtype=bool)
     known = all(name in spreads or name in _COUNTED for name in names)
-    chance[near], stands[near] = chances(drawn) if known else np.nan, non_dominated(expected[near])
+    p_front[near], on_front[near] = chances(drawn) if known else np.nan, non_dominated(expected[near])
     first = noisy.index(True) if any(noisy) else 0
     of_first = [means[i].get(names[first]) for i in near]
     errors = np.array([0.0 if mean is None else mean.examples for mean in of_first])
-    level = np.ones(len(every), dtype=np.intp)
+    tier = np.ones(len(every), dtype=np.intp)
     if known:
-        of_near = levels_of(drawn[:, :, first], errors, np.flatnonzero(stands[near]))
-        level = of_near[_nearest(expected[:, first], expected[near, first])]
-        level[near] = of_near
+        of_near = tiers_of(drawn[:, :, first], errors, np.flatnonzero(on_front[near]))
+        tier = of_near[_nearest(expected[:, first], expected[near, first])]
+        tier[near] = of_near
     for i, own in enumerate(every):
         identities = tuple(str(line.get("identity")) for line in own)
         record = _record(confirmed[i] or own, means[i], names)
         truth = dict(zip(names, (expected[i] * signs).tolist(), strict=True))
         yield ArchitectureSummary(
-            identities, record, truth, bool(confirmed[i]), float(chance[i]), bool(stands[i]), int(level[i])
+            identities, record, truth, bool(confirmed[i]), float(p_front[i]), bool(on_front[i]), int(tier[i])
         )
 
 
@@ -282,8 +282,8 @@ def _nearest_to_front(values: Array) -> Indices:
     """About CONTENDERS: all that nothing beats, all that nothing else beats, and so on."""
     left, chosen = np.arange(len(values)), np.zeros(0, dtype=np.intp)
     while len(left) and len(chosen) < CONTENDERS:
-        stands = non_dominated(values[left])
-        chosen, left = np.concatenate([chosen, left[stands]]), left[~stands]
+        on_front = non_dominated(values[left])
+        chosen, left = np.concatenate([chosen, left[on_front]]), left[~on_front]
     return chosen
 
 

@@ -10,12 +10,12 @@ from search_spaces.support.progress import status_if_slow
 
 def print_front(study: Study, plot: Path | None = None) -> None:
     """Print the front of a study beside its baselines, and draw it."""
-    objectives, summaries = study.objectives, study.standings()
+    objectives, summaries = study.objectives, study.summaries()
     if not summaries:
         raise study.nothing_complete()
     check_alike(summaries, "front")
     console, records = tables.screen(), tables.front_records(summaries)
-    columns = [*study.telling_columns(), *tables.STANDING]
+    columns = [*study.telling_columns(), *tables.SUMMARY_COLUMNS]
     tables.print_records(console, records, columns, study.title(objectives, summaries))
     for line in [*tables.front_notes(summaries), *_failures(study)]:
         tables.say(console, line)

@@ -166,13 +166,13 @@ _SHAPE = ("topology:N", "key:N", "depth:Q", "heads:Q", "head_dim:Q")
 
 def _shape_tips(across: str, up: str) -> list[Any]:
     told = (alt.Tooltip("reading:N", title=up), alt.Tooltip("x:Q", title=across, format=",.5~s"))
-    return [*_SHAPE, *told, alt.Tooltip("seeds:N"), alt.Tooltip("front:N", title="at front")]
+    return [*_SHAPE, *told, alt.Tooltip("seeds:N"), alt.Tooltip("front:N", title="p front")]
 
 
 def _point(one: ArchitectureSummary, across: str, up: str) -> dict[str, Any]:
     """What a point of the front shows, and its label says."""
     value, error = one.record[up], one.record.get(f"{up}_se") or 0.0
-    told = tables.standing_record(one)
+    told = tables.summary_record(one)
     return {
         **summaries.shape_of(one),
         "x": one.record[across],
@@ -181,7 +181,7 @@ def _point(one: ArchitectureSummary, across: str, up: str) -> dict[str, Any]:
         "high": value + error,
         "reading": tables.cell(one.record, up),
         "seeds": told["seeds"],
-        "front": told["at_front"] or "-",
+        "front": told["p_front"] or "-",
         "fresh": one.confirmed,
     }
 

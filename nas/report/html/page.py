@@ -209,8 +209,8 @@ _WIRINGS = (
 
 
 def _columns(contents: Contents) -> list[str]:
-    names = [name for name in (*contents.columns, *tables.STANDING) if not name.endswith("_se")]
-    records = [*map(tables.standing_record, contents.architectures)]
+    names = [name for name in (*contents.columns, *tables.SUMMARY_COLUMNS) if not name.endswith("_se")]
+    records = [*map(tables.summary_record, contents.architectures)]
     return [name for name in dict.fromkeys(names) if any(record.get(name) not in (None, "") for record in records)]
 
 
@@ -218,8 +218,8 @@ def _lines(contents: Contents) -> Iterator[list[Cell]]:
     """The cells of every architecture."""
     names = _columns(contents)
     for one in contents.architectures:
-        record = tables.standing_record(one)
-        values = {**record, "at_front": None if isnan(one.chance) else one.chance}
+        record = tables.summary_record(one)
+        values = {**record, "p_front": None if isnan(one.p_front) else one.p_front}
         yield [Cell(tables.cell(record, name), values.get(name)) for name in names]
 
 

@@ -201,4 +201,4 @@ def place(one: ArchitectureSummary, objectives: Mapping[str, Direction]) -> tupl
     """The less, the more surely it is on the front; where nobody knows how surely, the better by its metric."""
     _, metric = across_and_up(objectives)
     value = one.expected[metric]
-    return 0.0 if isnan(one.chance) else -one.chance, -value if objectives[metric] == "max" else value
+    return 0.0 if isnan(one.p_front) else -one.p_front, -value if objectives[metric] == "max" else value

@@ -87,9 +87,9 @@ def test_share_of_the_trials_confirms_with_new_seeds(confirmed: Study) -> None:
     assert len(seeds_of(rows[:9])) == 9  # of random search all are new
     assert {row.architecture for row in rows[9:]} <= {row.architecture for row in rows[:9]}
     assert confirmed.confirming == {row.identity() for row in rows[9:]}
-    fronts = [one for one in confirmed.standings() if one.confirmed]
+    fronts = [one for one in confirmed.summaries() if one.confirmed]
     assert {identity for one in fronts for identity in one.identities} >= confirmed.confirming
-    assert all(one.chance > 0.1 for one in fronts)
+    assert all(one.p_front > 0.1 for one in fronts)
 
 
 def test_resumed_training_does_not_confirm(confirmed: Study, storage: str) -> None:

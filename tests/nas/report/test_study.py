@@ -16,7 +16,7 @@ from nas.report.study import Study
 from nas.store.store import Store
 from results.records import jsonl, table
 from results.records.row import Direction
-from results.stats.architecture_summary import standings
+from results.stats.architecture_summary import summarize
 from search_spaces.support.errors import Kind
 from toy_searches import TOY
 
@@ -37,9 +37,9 @@ def test_loaded_study_equals_the_searched_one(study: Study) -> None:
 
 def test_front_is_of_architectures_with_all_their_seeds(study: Study) -> None:
     every = {row.identity(): row for row in study.rows()}
-    found = study.standings()
+    found = study.summaries()
     assert sorted(identity for one in found for identity in one.identities) == sorted(every)
-    assert study.front() == [one for one in found if one.stands]
+    assert study.front() == [one for one in found if one.on_front]
     assert [one.record["flops"] for one in found] == sorted(one.record["flops"] for one in found)
     for one in found:
         seeds = [every[identity].seed for identity in one.identities]
@@ -70,7 +70,7 @@ def test_line_of_a_front_steps_towards_worse_values() -> None:
     with grouped() as case:
         for ways, corners in LINES:
             with case(str(ways)):
-                found = standings(table.from_records(lines), ways)
+                found = summarize(table.from_records(lines), ways)
                 assert [(round(x), pytest.approx(y, abs=0.03)) for x, y, _ in front_line(found, ways)] == corners
 
 
@@ -91,7 +91,7 @@ def test_study_as_data_frame_picture_and_notebook(study: Study, tmp_path: Path) 
     assert Study("one", "", study.rows()[:1]).plot().axes[0].get_xscale() == "linear"  # and nothing is confirmed
     html = study._repr_html_()
     assert html.count("<tr") >= 1 + len(study.front())
-    assert "at_front" in html
+    assert "p_front" in html
     assert "<th>accuracy</th><td>0." in study.rows()[0]._repr_html_()
     assert "params" in nas.compare(TOY, arch=["depth=1", "depth=2"], preset="smoke")._repr_html_()
 

@@ -17,15 +17,15 @@ from results.stats.architecture_summary import ArchitectureSummary
 from toy_rows import a_row
 
 
-def standing(chance: float, *, stands: bool, fresh: int = 0, level: int = 1, chose: int = 1) -> ArchitectureSummary:
+def summary(p_front: float, *, on_front: bool, fresh: int = 0, tier: int = 1, chose: int = 1) -> ArchitectureSummary:
     record = {"topology": "resnet", "flops": 1, "accuracy": 0.9, "seeds": fresh or chose}
     seeds = tuple(str(seed) for seed in range(chose + fresh))
-    return ArchitectureSummary(seeds, record, {"accuracy": 0.9}, bool(fresh), chance, stands, level)
+    return ArchitectureSummary(seeds, record, {"accuracy": 0.9}, bool(fresh), p_front, on_front, tier)
 
 
 def test_candidates_not_expected_on_the_front_stand_in_brackets() -> None:
-    found = [standing(0.9, stands=True, fresh=2), standing(0.4, stands=False), standing(0.05, stands=False)]
-    assert [(one["seeds"], one["at_front"]) for one in front_records(found)] == [("1+2", " 0.90"), ("1", "(0.40)")]
+    found = [summary(0.9, on_front=True, fresh=2), summary(0.4, on_front=False), summary(0.05, on_front=False)]
+    assert [(one["seeds"], one["p_front"]) for one in front_records(found)] == [("1+2", " 0.90"), ("1", "(0.40)")]
     assert len(front_notes(found)) == 1
     assert front_notes(found[:1]) == []
 
@@ -35,16 +35,16 @@ def flags_in(notes: list[str]) -> list[list[str]]:
 
 
 def test_notes_say_whether_a_front_is_confirmed_and_how_many_groups_it_has() -> None:
-    groups, *others = front_notes([standing(0.9, stands=True, chose=2, level=2)])
+    groups, *others = front_notes([summary(0.9, on_front=True, chose=2, tier=2)])
     assert re.findall(r"\d", groups) == ["2"]
     assert flags_in(others) == [["--reeval-fraction"]]
-    assert flags_in(front_notes([standing(0.9, stands=True)])) == [["--reeval-fraction"], ["--seeds"]]
-    assert front_notes([standing(0.9, stands=True, fresh=1, level=2)]) == [groups]
+    assert flags_in(front_notes([summary(0.9, on_front=True)])) == [["--reeval-fraction"], ["--seeds"]]
+    assert front_notes([summary(0.9, on_front=True, fresh=1, tier=2)]) == [groups]
 
 
 def test_front_without_errors_has_no_chances() -> None:
-    found = [standing(nan, stands=True)]
-    assert front_records(found)[0]["at_front"] is None
+    found = [summary(nan, on_front=True)]
+    assert front_records(found)[0]["p_front"] is None
     assert flags_in(front_notes(found)) == [["--seeds"]]
 
 

@@ -11,7 +11,7 @@ from expect import raises
 from results.query.grouping import best, means
 from results.records.row import Row
 from results.records.table import from_records, from_rows
-from results.stats.architecture_summary import standings
+from results.stats.architecture_summary import summarize
 
 MakeRow = Callable[..., Row]
 
@@ -76,12 +76,12 @@ def test_best_architecture_stands_first_with_its_mean_and_chance(table: pa.Table
     found = best(table, "accuracy", direction).to_pylist()
     assert len(found) == len(VALUES)
     assert found[0]["topology"] == first
-    stands = {(one.record["topology"], one.record["depth"]): one for one in standings(table, {"accuracy": direction})}
+    stands = {(one.record["topology"], one.record["depth"]): one for one in summarize(table, {"accuracy": direction})}
     for line in found:
         one = stands[line["topology"], line["depth"]]
         values = VALUES[line["topology"], line["depth"]]
         assert (line["accuracy"], line["seeds"]) == (pytest.approx(statistics.fmean(values)), len(values))
-        assert (line["expected"], line["chance"]) == (one.expected["accuracy"], one.chance)
+        assert (line["expected"], line["chance"]) == (one.expected["accuracy"], one.p_front)
     expected = [line["expected"] for line in found]
     assert expected == sorted(expected, reverse=direction == "max")
 
@@ -89,9 +89,9 @@ def test_best_architecture_stands_first_with_its_mean_and_chance(table: pa.Table
 def test_group_shows_its_best_and_the_chance_to_hold_the_best_of_all(table: pa.Table) -> None:
     found = best(table, "accuracy", "max", ["topology"]).to_pylist()
     assert [(line["topology"], line["depth"]) for line in found] == [("rmt(keys=64)", 1), ("resnet", 2), ("grn-v3", 1)]
-    every = standings(table, {"accuracy": "max"})
+    every = summarize(table, {"accuracy": "max"})
     for line in found:
-        own = [one.chance for one in every if one.record["topology"] == line["topology"]]
+        own = [one.p_front for one in every if one.record["topology"] == line["topology"]]
         assert line["chance"] == pytest.approx(min(sum(own), 1.0))
     assert sum(line["chance"] for line in found) == pytest.approx(1)
 

@@ -10,7 +10,7 @@ import pytest
 from expect import raises
 from results.records import table
 from results.stats import architecture_summary
-from results.stats.architecture_summary import ArchitectureSummary, levels_of, standings
+from results.stats.architecture_summary import ArchitectureSummary, summarize, tiers_of
 from results.stats.features import places_of
 from results.stats.pareto import chances, front, non_dominated, not_surely_dominated
 
@@ -36,7 +36,7 @@ def line(depth: int, accuracy: float, *, seed: int = 0, error: float | None = 0.
 
 
 def stand(lines: list[dict[str, Any]], **more: Any) -> dict[str, ArchitectureSummary]:
-    found = standings(table.from_records(lines), more.pop("objectives", WAYS), **more)
+    found = summarize(table.from_records(lines), more.pop("objectives", WAYS), **more)
     return {one.record["key"]: one for one in found}
 
 
@@ -73,7 +73,7 @@ def test_incomplete_rows_and_rows_without_a_value_take_no_part() -> None:
 def test_duplicate_rows_count_once_and_keyless_rows_are_told_by_shape() -> None:
     assert stand([line(1, 0.5), line(1, 0.5)])["k1"].record["seeds"] == 1
     keyless = [{name: value for name, value in line(d, 0.5).items() if name != "key"} for d in (1, 2)]
-    assert len(standings(table.from_records(keyless), WAYS)) == 2
+    assert len(summarize(table.from_records(keyless), WAYS)) == 2
     odd = [line(1, 0.5, topology="My net #3"), line(2, 0.6, topology="a/b"), line(3, 0.7, topology=None)]
     assert len(stand(odd)) == 3
 
@@ -81,34 +81,34 @@ def test_duplicate_rows_count_once_and_keyless_rows_are_told_by_shape() -> None:
 def test_objectives_may_have_the_names_of_other_columns() -> None:
     lines = [line(d, 0.5, command_error=0.1 * d, speed_steps=1.0 * d, command="nas", started="now") for d in (1, 2)]
     found = stand(lines, objectives={"command_error": "min", "speed_steps": "max"})
-    assert [one.stands for one in found.values()] == [True, True]
+    assert [one.on_front for one in found.values()] == [True, True]
 
 
 def test_null_errors_give_no_chance() -> None:
-    assert math.isnan(stand([line(d, 0.5 + 0.1 * d, error=None) for d in (1, 2)])["k1"].chance)
+    assert math.isnan(stand([line(d, 0.5 + 0.1 * d, error=None) for d in (1, 2)])["k1"].p_front)
 
 
 def test_rows_that_are_not_comparable_have_fronts_of_their_own() -> None:
     for name in ("task", "data", "preset", "start", "task_version"):
         other = {name: 2 if name == "task_version" else "other"}
-        found = standings(table.from_records([line(1, 0.9), line(2, 0.1, **other)]), WAYS)
-        assert [one.stands for one in found] == [True, True]
-    assert [one.stands for one in standings(table.from_records([line(1, 0.9), line(2, 0.1)]), WAYS)] == [True, False]
+        found = summarize(table.from_records([line(1, 0.9), line(2, 0.1, **other)]), WAYS)
+        assert [one.on_front for one in found] == [True, True]
+    assert [one.on_front for one in summarize(table.from_records([line(1, 0.9), line(2, 0.1)]), WAYS)] == [True, False]
 
 
 def test_each_recipe_is_a_candidate() -> None:
     lines = [line(1, 0.5, recipe_lr=0.1), line(1, 0.7, seed=1, recipe_lr=0.2), line(1, 0.8, seed=2, recipe_lr=0.2)]
-    found = standings(table.from_records(lines), WAYS)
+    found = summarize(table.from_records(lines), WAYS)
     assert sorted(one.record["seeds"] for one in found) == [1, 2]
 
 
 def test_front_without_errors_is_of_measured_values_and_has_no_chances() -> None:
     lines = [line(depth, 0.5 + 0.1 * (depth in (2, 4)), error=None) for depth in range(1, 6)]
     found = stand([{name: value for name, value in one.items() if not name.endswith("_se")} for one in lines])
-    assert all(math.isnan(one.chance) for one in found.values())
-    assert [key for key, one in found.items() if one.stands] == ["k1", "k2"]
+    assert all(math.isnan(one.p_front) for one in found.values())
+    assert [key for key, one in found.items() if one.on_front] == ["k1", "k2"]
     costs = stand(lines, objectives={"flops": "min", "depth": "max"})
-    assert all(one.stands for one in costs.values())  # what is counted has no noise
+    assert all(one.on_front for one in costs.values())  # what is counted has no noise
 
 
 def test_lucky_result_is_shrunk_towards_its_neighbours() -> None:
@@ -118,8 +118,8 @@ def test_lucky_result_is_shrunk_towards_its_neighbours() -> None:
     before = stand(lines)
     assert lines[4]["accuracy"] > lines[5]["accuracy"]  # and it is cheaper
     after = stand([*lines, line(5, 0.6, seed=1, error=0.02), line(5, 0.6, seed=2, error=0.02)])
-    assert 0.1 < before["k6"].chance < 0.5 < after["k6"].chance
-    assert after["k6"].stands
+    assert 0.1 < before["k6"].p_front < 0.5 < after["k6"].p_front
+    assert after["k6"].on_front
 
 
 def test_chances_are_calibrated() -> None:
@@ -134,7 +134,7 @@ def test_chances_are_calibrated() -> None:
             for s in range(2)
         ]
         found = stand(lines)
-        said += [found[f"k{d}"].chance for d in range(1, 16)]
+        said += [found[f"k{d}"].p_front for d in range(1, 16)]
         true += non_dominated(np.stack([-truth, np.arange(1, 16.0)], axis=1)).tolist()
     chance, share = np.array(said), np.array(true, dtype=float)
     fifth = np.minimum((chance * 5).astype(int), 4)
@@ -148,9 +148,9 @@ def test_large_table_models_what_is_near_its_front(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(architecture_summary, "CONTENDERS", 4)
     found = stand([line(depth, 0.5 + 0.02 * depth - 0.001 * depth**2) for depth in range(1, 31)])
     assert len(found) == 30
-    assert {key for key, one in found.items() if one.stands} == {f"k{depth}" for depth in range(1, 11)}
-    assert 10 <= sum(one.chance > 0 for one in found.values()) <= 14
-    assert {one.level for one in found.values()} > {1}
+    assert {key for key, one in found.items() if one.on_front} == {f"k{depth}" for depth in range(1, 11)}
+    assert 10 <= sum(one.p_front > 0 for one in found.values()) <= 14
+    assert {one.tier for one in found.values()} > {1}
 
 
 def test_chances_are_calibrated_in_large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,12 +164,12 @@ def test_chances_are_calibrated_in_large_tables(monkeypatch: pytest.MonkeyPatch)
         truth = 0.5 + np.sin(depths / 130) / 5
         lines = [line(int(d), float(truth[d - 1] + 0.05 * random.normal()), error=0.05) for d in depths]
         found = stand([{**one, "topology": "resnet"} for one in lines])
-        shown = [int(key[1:]) for key, one in found.items() if one.stands]
+        shown = [int(key[1:]) for key, one in found.items() if one.on_front]
         best = non_dominated(np.stack([-truth, depths], axis=1))
         off = [found[f"k{d}"].expected["accuracy"] - truth[d - 1] for d in shown]
         assert abs(float(np.mean(off))) < 0.04  # 0.1 and more where they were the luckiest
-        said += sum(one.chance for one in found.values())
-        true += int(best[[d - 1 for d in range(1, 401) if found[f"k{d}"].chance > 0]].sum())
+        said += sum(one.p_front for one in found.values())
+        true += int(best[[d - 1 for d in range(1, 401) if found[f"k{d}"].p_front > 0]].sum())
     assert said < 1.5 * true + 10
 
 
@@ -178,9 +178,9 @@ def test_levels_follow_draws_and_errors_of_examples() -> None:
     expected = np.array([1.0, 0.9, 0.5, 0.45, 0.0, 0.93])
     drawn = expected + 0.01 * random.normal(size=(2000, 6))
     front = np.array([0, 1, 2, 3, 4])
-    assert levels_of(drawn, np.zeros(6), front).tolist() == [1, 2, 3, 4, 5, 2]
-    assert levels_of(drawn, np.full(6, 0.1), front).tolist() == [1, 1, 2, 2, 3, 1]
-    assert levels_of(drawn, np.full(6, 10.0), front).tolist() == [1] * 6
+    assert tiers_of(drawn, np.zeros(6), front).tolist() == [1, 2, 3, 4, 5, 2]
+    assert tiers_of(drawn, np.full(6, 0.1), front).tolist() == [1, 1, 2, 2, 3, 1]
+    assert tiers_of(drawn, np.full(6, 10.0), front).tolist() == [1] * 6
 
 
 def test_chances_are_shares_of_draws() -> None:
@@ -241,34 +241,34 @@ def test_default_option_lies_on_the_line_of_its_option() -> None:
 
 def test_single_architecture_has_coordinates() -> None:
     assert places_of([{"depth": 3, "topology": "resnet"}]).sizes.shape == (1, 1)
-    assert stand([line(1, 0.5)])["k1"].stands
+    assert stand([line(1, 0.5)])["k1"].on_front
 
 
 def test_front_of_hundreds_is_whole() -> None:
     found = stand([line(depth, 0.1 + depth / 1000, error=1e-5) for depth in range(1, 301)])
-    assert sum(one.stands for one in found.values()) == 300
+    assert sum(one.on_front for one in found.values()) == 300
 
 
 def test_equal_seeds_give_certain_chances() -> None:
     """Nothing is chance where two seeds of every architecture come out alike."""
     found = stand([line(d, 0.5 + 0.1 * d, seed=s, error=None) for d in (1, 2) for s in range(2)])
-    assert all(one.chance > 0.9 for one in found.values())
+    assert all(one.p_front > 0.9 for one in found.values())
 
 
 def test_without_any_error_all_have_one_level() -> None:
     found = stand([line(d, 0.5 + 0.0001 * d, error=None) for d in range(1, 6)])
-    assert {one.level for one in found.values()} == {1}
+    assert {one.tier for one in found.values()} == {1}
 
 
 def test_presets_have_fronts_of_their_own() -> None:
     lines = [line(1, 0.5) | {"preset": "smoke"}, line(2, 0.9) | {"preset": "proxy"}]
-    assert sum(one.stands for one in stand(lines).values()) == 2
+    assert sum(one.on_front for one in stand(lines).values()) == 2
     assert len(front(table.from_records(lines), {"accuracy": "max"})) == 2
 
 
 def test_lines_without_an_architecture_stand_alone() -> None:
     lines = [{"name": name, "acc": value} for name, value in (("a", 0.5), ("b", 0.6), ("c", 0.9))]
-    found = standings(table.from_records(lines), {"acc": "max"})
+    found = summarize(table.from_records(lines), {"acc": "max"})
     assert [one.record["acc"] for one in found] == [0.5, 0.6, 0.9]
 
 

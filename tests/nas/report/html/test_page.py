@@ -82,7 +82,7 @@ def test_page_has_every_chart_the_table_failures_and_origins(study: Study, tags:
     costs = {"cost-parameters", "cost-operations"}
     assert charts == {"front", "hypervolume", "curves", *costs, "axis-depth", "axis-topology", "equal-cost"}
     text = " ".join(tags.text)
-    best = cell(study.standings()[-1].record, "accuracy")
+    best = cell(study.summaries()[-1].record, "accuracy")
     for part in (best, f"seed 7: {evil}", "nas search any --seed 0", "abc", "torch 2", "/nowhere/studies.db"):
         assert part in text
 
@@ -156,7 +156,7 @@ def test_reports_that_cannot_be_written_are_refused(
 
 
 def test_axis_with_long_names_is_vertical(study: Study) -> None:
-    found = study.standings()
+    found = study.summaries()
     for name, side, across, height in (("topology", "y", "x", 3 * 22 + 20), ("depth", "x", "y", 230)):
         drawn = axis(found, name, "accuracy", looks({*map(topology_of, found)}))
         assert drawn["height"] == height
@@ -171,7 +171,7 @@ def test_costs_by_part_are_of_the_likeliest_architectures(study: Study, monkeypa
     named = []
     monkeypatch.setattr("nas.report.html.charts.parts", lambda records, _: named.append({r["key"] for r in records}))
     page_of(study.contents())
-    chances = {one.record["key"]: (one.stands, one.chance) for one in study.standings()}
+    chances = {one.record["key"]: (one.on_front, one.p_front) for one in study.summaries()}
     (keys, _) = named
     assert len(keys) == 2
     assert min(chances[key] for key in keys) >= max(chances[key] for key in chances.keys() - keys)

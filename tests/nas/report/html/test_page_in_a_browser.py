@@ -110,7 +110,7 @@ def test_tooltip_of_a_point_has_its_values(opened: Open, study: Study) -> None:
     page.locator("#front .mark-symbol path").first.hover()
     label = page.locator("#vg-tooltip-element.visible")
     label.wait_for()
-    first = study.standings()[0].record
+    first = study.summaries()[0].record
     for text in (first["key"], first["topology"], "±", "flops"):
         assert text in label.inner_text()
 
@@ -156,7 +156,7 @@ def wired_file(wired: Study, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_wirings_fit_into_their_boxes(opened: Open, wired_file: str, wired: Study, width: int, scheme: str) -> None:
     page = opened(width, scheme, wired_file)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    number = len(tables.contenders(wired.standings()))
+    number = len(tables.contenders(wired.summaries()))
     assert number == page.locator("[data-of]").count() > 0
     for name in (f"{kind}-{i}" for kind in ("wiring", "depth") for i in range(number)):
         box, drawn = (page.locator(which).bounding_box() for which in (f"#{name}", f"#{name} svg.marks"))

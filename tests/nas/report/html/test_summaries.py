@@ -13,7 +13,7 @@ OBJECTIVES: dict[str, Any] = {"accuracy": "max", "flops": "min"}
 
 
 def test_hypervolume_grows_with_each_new_front_and_ends_at_one(study: Study) -> None:
-    reached = summaries.hypervolumes(study.rows(), study.standings(), OBJECTIVES)
+    reached = summaries.hypervolumes(study.rows(), study.summaries(), OBJECTIVES)
     shares = [one["share"] for one in reached]
     assert [one["trainings"] for one in reached] == [*range(1, 18, 2), 19]  # second seeds add nothing, nor a failure
     assert shares == sorted(shares)
@@ -22,7 +22,7 @@ def test_hypervolume_grows_with_each_new_front_and_ends_at_one(study: Study) -> 
 
 
 def test_hypervolume_is_that_of_the_union_of_boxes(study: Study) -> None:
-    found = [one for one in study.standings() if one.record["topology"] == "resnet"]
+    found = [one for one in study.summaries() if one.record["topology"] == "resnet"]
     values = [(-one.expected["accuracy"], one.expected["flops"]) for one in found]
     lows, highs = zip(*[(min(column), max(column)) for column in zip(*values, strict=True)], strict=True)
     points = sorted(tuple((v - a) / (b - a) for v, a, b in zip(point, lows, highs, strict=True)) for point in values)
@@ -39,10 +39,10 @@ def test_hypervolume_is_that_of_the_union_of_boxes(study: Study) -> None:
 
 
 def test_architectures_without_rows_are_not_part_of_the_order(study: Study) -> None:
-    known = summaries.hypervolumes(study.rows(), study.standings(), OBJECTIVES)
+    known = summaries.hypervolumes(study.rows(), study.summaries(), OBJECTIVES)
     flat = table.from_records([{"accuracy": 1.0, "flops": 10, "params": 5}])
-    found = Study("both", "", study.rows(), flat=[flat]).standings()
-    assert len(found) == len(study.standings()) + 1
+    found = Study("both", "", study.rows(), flat=[flat]).summaries()
+    assert len(found) == len(study.summaries()) + 1
     assert summaries.hypervolumes(study.rows(), found, OBJECTIVES)[-1] == known[-1]
     assert summaries.hypervolumes([], found, OBJECTIVES) == []
 
@@ -55,7 +55,7 @@ def test_every_training_with_a_curve_has_points(study: Study) -> None:
 
 
 def test_costs_of_parts_sum_up_to_the_whole(study: Study) -> None:
-    found = study.standings()
+    found = study.summaries()
     for whole, column in (("parameters", "params"), ("operations", "flops")):
         sums: dict[str, int] = {}
         for one in summaries.parts(found, whole):
@@ -65,7 +65,7 @@ def test_costs_of_parts_sum_up_to_the_whole(study: Study) -> None:
 
 
 def test_axes_with_their_means_and_spreads(study: Study) -> None:
-    found = study.standings()
+    found = study.summaries()
     assert summaries.axes_of(found) == ["depth", "topology"]
     means = summaries.along(found, "depth", "accuracy")
     assert [one["at"] for one in means] == ["1", "2", "4"]
@@ -75,7 +75,7 @@ def test_axes_with_their_means_and_spreads(study: Study) -> None:
 
 
 def test_values_of_an_axis_are_in_numeric_order_and_single_ones_have_no_spread(study: Study) -> None:
-    (one, *_) = study.standings()
+    (one, *_) = study.summaries()
     ten = type(one)(**{**vars(one), "record": {**one.record, "depth": 10}})
     two = type(one)(**{**vars(one), "record": {**one.record, "depth": 2}})
     means = summaries.along([ten, two], "depth", "accuracy")
@@ -83,14 +83,14 @@ def test_values_of_an_axis_are_in_numeric_order_and_single_ones_have_no_spread(s
 
 
 def test_only_architectures_of_equal_cost_are_compared(study: Study) -> None:
-    differences = summaries.at_equal_cost(study.standings(), "flops", "accuracy")
+    differences = summaries.at_equal_cost(study.summaries(), "flops", "accuracy")
     assert {one["neighbours"] for one in differences} == {2}  # depth 2 costs twice what depth 1 does
     for one in summaries.by_topology(differences):
         above = {"resnet": 0.0, "dca(k=2)": 0.03}.get(one["topology"], -0.03)
         assert one["mean"] == pytest.approx(above, abs=1e-9)
         assert one["error"] == pytest.approx(0, abs=1e-9)
     assert [one["topology"] for one in summaries.by_topology(differences)][:2] == ["dca(k=2)", "resnet"]
-    assert summaries.at_equal_cost(study.standings()[:1], "flops", "accuracy") == []
+    assert summaries.at_equal_cost(study.summaries()[:1], "flops", "accuracy") == []
 
 
 def test_published_points_are_only_of_the_same_task() -> None:

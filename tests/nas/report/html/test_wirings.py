@@ -32,7 +32,7 @@ OBJECTIVES: dict[str, Any] = {"accuracy": "max", "flops": "min"}
 
 def on_the_front(study: Study) -> list[ArchitectureSummary]:
     """Its architectures, all of them surely on the front."""
-    return [replace(one, chance=1.0, stands=True) for one in study.standings()]
+    return [replace(one, p_front=1.0, on_front=True) for one in study.summaries()]
 
 
 def found_in(study: Study) -> Wirings:
@@ -110,7 +110,7 @@ def test_likeliest_are_shown_and_the_others_named(wired: Study, monkeypatch: pyt
     monkeypatch.setattr(wirings, "MOST_SHOWN", 1)
     found = on_the_front(wired)
     for best in range(3):
-        chances = [replace(one, chance=0.9 if i == best else 0.8) for i, one in enumerate(found)]
+        chances = [replace(one, p_front=0.9 if i == best else 0.8) for i, one in enumerate(found)]
         measured = wirings_of(wired.storage, wired.rows(), chances, OBJECTIVES)
         assert [one.topology for one in measured.shown] == [found[best].record["topology"]]
         (note,) = measured.notes
@@ -121,7 +121,7 @@ def test_likeliest_are_shown_and_the_others_named(wired: Study, monkeypatch: pyt
 def test_best_by_metric_are_shown_if_chances_are_unknown(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wirings, "MOST_SHOWN", 1)
     unknown = [
-        replace(one, chance=float("nan"), expected={"accuracy": accuracy, "flops": 1})
+        replace(one, p_front=float("nan"), expected={"accuracy": accuracy, "flops": 1})
         for one, accuracy in zip(on_the_front(wired), (0.5, 0.4, 0.6), strict=True)
     ]
     for way, best in (("max", 2), ("min", 1)):
@@ -132,7 +132,7 @@ def test_best_by_metric_are_shown_if_chances_are_unknown(wired: Study, monkeypat
 
 def test_networks_behind_the_front_are_not_measured(wired: Study) -> None:
     first, *others = on_the_front(wired)
-    behind = [replace(one, chance=0.01, stands=False) for one in others]
+    behind = [replace(one, p_front=0.01, on_front=False) for one in others]
     measured = wirings_of(wired.storage, wired.rows(), [first, *behind], OBJECTIVES)
     assert (len(measured.shown), measured.notes) == (1, ())
 
@@ -185,7 +185,7 @@ def test_report_of_rows_in_a_file_has_no_wirings(wired: Study, tmp_path: Path, m
         done = CliRunner().invoke(app, ["report", "--from", "rows.jsonl", "-o", "rows.html", "--wirings"])
     assert done.exit_code == 0, done.output
     page, read = Path("rows.html").read_text(), nas.load(source="rows.jsonl")
-    (note,) = wirings_of(read.storage, read.rows(), read.standings(), OBJECTIVES).notes
+    (note,) = wirings_of(read.storage, read.rows(), read.summaries(), OBJECTIVES).notes
     assert note in page
     assert 'id="wiring-0"' not in page
 
