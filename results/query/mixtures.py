@@ -45,7 +45,6 @@ def mixtures_within(table: pa.Table, by: Sequence[str]) -> list[str]:
 
 
 def _settings(table: pa.Table) -> list[str]:
-    """The columns of recipes in which rows differ."""
     return [name for name in table.column_names if name.startswith("recipe_") and len(table[name].unique()) > 1]
 
 

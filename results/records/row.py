@@ -177,7 +177,6 @@ class Row:
         return row
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: its columns, a line each."""
         known = {name: value for name, value in self.columns().items() if value not in (None, "")}
         lines = (f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>" for name, value in known.items())
         return f"<table>{''.join(lines)}</table>"

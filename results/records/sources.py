@@ -122,7 +122,6 @@ def _armed(name: str) -> str:
 
 
 def _bounded(path: Path) -> Path:
-    """A file that may be read. Raises UserError where it is none, or is too large."""
     check_size(path, regular(path).stat().st_size)
     return path
 

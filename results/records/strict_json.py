@@ -159,7 +159,6 @@ _POINT, _TIMED = frozenset({"step", "metrics"}), frozenset({"step", "metrics", "
 
 
 def _object_of(words: str, types: Iterable[type]) -> JSONKind:
-    """The kind of an object whose values are of these types."""
     of = frozenset(types)
     return JSONKind(f"an object of {words}", frozenset({dict}), lambda value: of.issuperset(map(type, value.values())))
 
@@ -181,7 +180,6 @@ POINTS = JSONKind(
 
 
 def _is_plain(value: object) -> bool:
-    """Whether it is a scalar as JSON has it; of others, this is not told here."""
     kind = type(value)
     if kind is float:
         return math.isfinite(value)  # type: ignore[arg-type]  # a float

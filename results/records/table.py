@@ -75,7 +75,6 @@ def _check_numbers(row: Row) -> None:
 
 
 def _fitted(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record, whose values fit their columns. Raises UserError where one does not."""
     if not _fit(tuple(record), tuple(map(type, record.values()))):
         for name, value in record.items():
             if not _fits(name, type(value)):
@@ -119,7 +118,6 @@ def _table(records: Iterable[Mapping[str, Any]], first: Iterable[str]) -> pa.Tab
 
 
 def _common(kinds: set[type]) -> type:
-    """What a column of values of these types holds."""
     if any(issubclass(kind, str) for kind in kinds):
         return str
     if any(issubclass(kind, float) for kind in kinds):
@@ -210,12 +208,10 @@ def condition_of(column: str, value: Any) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A value as a condition has it."""
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
 def _quoted(column: str) -> str:
-    """A column as a condition has it."""
     return column if column.isidentifier() else '"' + column.replace('"', '""') + '"'
 
 

@@ -141,7 +141,6 @@ def tiers_of(drawn: Array, errors: Array, front: Indices) -> Indices:
 def _summaries(
     lines: Sequence[Record], objectives: Mapping[str, Direction], confirming: frozenset[str]
 ) -> Iterator[ArchitectureSummary]:
-    """Summarize architectures whose rows can be held against each other."""
     by_architecture: dict[tuple[Any, ...], list[Record]] = {}
     for line in lines:
         by_architecture.setdefault(_candidate(line), []).append(line)

@@ -162,7 +162,6 @@ def effects(lines: Sequence[Record], axis: str, metric: str, direction: Directio
 
 
 def _nothing_to_hold(told: Sequence[Record], axis: str, metric: str, at: str | None) -> UserError:
-    """Why nothing is held against anything, and what to give."""
     values = {line[axis] for line in told}
     if len(values) < 2:
         have = (
@@ -257,7 +256,6 @@ def _place(line: Record, names: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _averaged(lines: Sequence[Record], metric: str, names: Sequence[str]) -> list[Record]:
-    """A line an architecture, with its mean over seeds."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for line in lines:
         groups.setdefault(_place(line, names), []).append(line)

@@ -142,7 +142,6 @@ def _is_counted(row: Row) -> bool:
 
 
 def _check_alike(name: str, rows: Sequence[Row]) -> None:
-    """Raise UserError where Rows cannot be held against each other."""
     first = _circumstances(rows[0]) if rows else {}
     for row in rows:
         other = _circumstances(row)

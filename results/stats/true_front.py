@@ -76,7 +76,6 @@ def _numbers(row: Row) -> dict[str, float]:
 
 
 def _nowhere(table: TabularBenchmark, names: Mapping[str, str]) -> UserError:
-    """That no complete Row has all objectives, and which it is that none has."""
     known = {column for row in table.rows for column in _numbers(row)}
     for name, column in names.items():
         if column not in known and name in table.directions and name in known:

@@ -81,7 +81,6 @@ class Architecture:
         object.__setattr__(self, "blocks", self._checked_blocks())
 
     def _checked_blocks(self) -> str:
-        """The canonical text of what blocks differ in."""
         differing = _read_blocks(self.blocks)
         if differing and self.model:
             message = f"blocks of timm's {self.model} are alike, got {self.blocks}. Give each field one number."
@@ -176,12 +175,10 @@ class Architecture:
         return ",".join(f"{name}={value}" for name, value in said.items() if name != "blocks")
 
     def _part(self, blocks: slice, depth: int, topology: str) -> "Architecture":
-        """So many blocks with the fields of some of these."""
         changes = {name: self.each(name)[blocks] for name in _read_blocks(self.blocks)}
         return self.changed({**changes, "depth": depth, "topology": topology})
 
     def _said(self) -> dict[str, int | str]:
-        """All fields that say something."""
         return {name: value for name, value in self.record().items() if name not in _LEFT_OUT or value}
 
 

@@ -62,14 +62,12 @@ class Stack(nn.Module):
         return self._run(partial(layer, **beside), *inputs), state
 
     def _move(self, name: Literal["read", "write"], t: int, *given: Any) -> Any:
-        """What a move of the topology makes at layer t of what it is given."""
         move = getattr(self.topology, name)
         if self.recompute_mixing and name == self.topology.recomputes(t) and torch.is_grad_enabled():
             return checkpoint(move, t, *given, use_reentrant=False, preserve_rng_state=False)
         return move(t, *given)
 
     def _run(self, call: Any, *inputs: Any) -> Any:
-        """What a layer, or a part of one, makes of its inputs."""
         return checkpoint(call, *inputs, use_reentrant=False) if self.recompute else call(*inputs)
 
 
@@ -98,13 +96,11 @@ def count_stack(
 
 
 def _ends_normed(architecture: Architecture) -> bool:
-    """Whether what the last run closes to is normed already."""
     topology, options = load(architecture.runs[-1].topology)
     return topology.delivered(options) in PRENORMED
 
 
 def _beside(site: Site, mask: Tensor | None, condition: Tensor | None) -> dict[str, Tensor]:
-    """What a layer is given beside its inputs."""
     wanted = {"mask": mask if site.attends else None, "condition": condition if site.conditioned else None}
     return {name: tensor for name, tensor in wanted.items() if tensor is not None}
 

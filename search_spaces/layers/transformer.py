@@ -63,7 +63,6 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
 
 
 def _layers(block: Architecture, style: TransformerStyle, attend: nn.Module, values: bool) -> list[nn.Module]:
-    """The layers of one block of an architecture."""
     topology, options = load(block.topology)
     input_mode, norm = topology.delivered(options), None if style.conditioned else style.norm
     biases = style.attention_bias, style.feed_forward_bias
@@ -83,7 +82,6 @@ def _layers(block: Architecture, style: TransformerStyle, attend: nn.Module, val
 
 
 def _check(architecture: Architecture) -> None:
-    """Raise UserError for an architecture that no transformer can have."""
     if architecture.model:
         message = f"this task has a network of its own and takes none of timm's, got model={architecture.model}."
         raise UserError("unsupported", message, option="model", value=architecture.model)
@@ -117,13 +115,11 @@ def _own_values(architecture: Architecture, sites: Sequence[Site]) -> list[bool]
 
 
 def _sites_of(blocks: Sequence[Architecture]) -> list[Site]:
-    """Where all layers meet the stream; blocks that are alike are asked about once."""
     of_block = {block: _sites(block) for block in dict.fromkeys(blocks)}
     return [site for block in blocks for site in of_block[block]]
 
 
 def _sites(block: Architecture) -> tuple[Site, ...]:
-    """Where the layers of one block meet the stream."""
     attention = Site(("q", "k", "v"), block.heads * block.head_dim, True)
     if load(block.topology)[0].replaces_feed_forward:
         return (attention,)
@@ -133,7 +129,6 @@ def _sites(block: Architecture) -> tuple[Site, ...]:
 def _count_block(
     block: Architecture, style: TransformerStyle, tokens: int, attend: Callable[[int, int, int], Count], values: bool
 ) -> Count:
-    """One block of an architecture whose blocks are alike."""
     width, (topology, options) = block.width, load(block.topology)
     input_mode = topology.delivered(options)
     layers = count_attention(

@@ -72,7 +72,6 @@ def refusal(architecture: Architecture, topology: str) -> UserError | None:
 
 
 def _starts_otherwise(rule: str, architecture: Architecture, topology: str, **fields: str) -> UserError:
-    """The error of a topology that does not start as the residual network, with those that do."""
     others = _others(architecture)
     remedy = f" Others do on any, for example {', '.join(others)}." if others else ""
     return UserError("unsupported", f"{rule}.{remedy}", option="topology", value=topology, choices=others, **fields)
@@ -87,18 +86,15 @@ def _others(architecture: Architecture) -> tuple[str, ...]:
 
 
 def _starts_as_resnet(topology: str) -> bool:
-    """Whether it does so behind norms and without them."""
     return all(kind.equals_resnet(options) for kind, options in map(load, topologies_of(topology)))
 
 
 def _layers_norm(model: nn.Module) -> bool:
-    """Whether all layers norm what they read."""
     stacks = [module for module in model.modules() if isinstance(module, Stack)]
     return bool(stacks) and all(site_of(layer).normed for stack in stacks for layer in stack.layers)
 
 
 def _of_topologies(model: nn.Module) -> dict[str, Tensor]:
-    """What is new in the network: its topology's own weights."""
     return {
         name: tensor
         for prefix, module in model.named_modules()

@@ -92,12 +92,10 @@ def _timm(name: str, model: str) -> SearchSpace:
 
 
 def _searched(base: Architecture) -> dict[str, Axes]:
-    """The topologies that are searched together with everything else, and their axes."""
     return {name: axes for name, axes in axes_of_topologies(base).items() if load(name)[0].searched}
 
 
 def _wirings(topologies: Mapping[str, Axes]) -> Axes:
-    """The axes of topologies and of their options."""
     options = {f"{name}.{option}": values for name, axes in topologies.items() for option, values in axes.items()}
     return {"topology": tuple(topologies), **options}
 

@@ -38,7 +38,6 @@ def first_of(architectures: Iterable[Architecture]) -> Architecture:
 
 
 def _searched_options(architectures: Iterable[Architecture]) -> dict[str, tuple[str, ...]]:
-    """Topology -> those of its options that are axes."""
     said: dict[str, list[Mapping[str, Scalar]]] = {}
     for text in {one.topology: None for one in architectures if is_one_run(one.topology)}:
         spec = whole(Spec.parse(text))

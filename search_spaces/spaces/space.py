@@ -87,7 +87,6 @@ class SearchSpace:
             raise self._without_base()
 
     def _check_axes(self) -> None:
-        """Raise UserError for an axis that is none, or has no values or one twice."""
         known = {field.name for field in fields(Architecture)} - {"blocks"}
         names = {_topology_of({"topology": text}) for text in self.axes.get("topology", (self.base.topology,))}
         for axis, values in self.axes.items():
@@ -238,7 +237,6 @@ class SearchSpace:
                 yield point | dict(zip(options, chosen, strict=True))
 
     def _fields(self, architecture: Architecture) -> Point:
-        """What an architecture has on the axes of fields and of their runs."""
         place: Point = {axis: getattr(architecture, axis) for axis in self.axes if axis.isidentifier()}
         for field, axes in self.runs.items():
             runs = [architecture.at(r * architecture.depth // len(axes)) for r in range(len(axes))]
@@ -271,7 +269,6 @@ class SearchSpace:
                 raise UserError("conflict", message, option=option, value=axes[0])
 
     def _check_values(self) -> None:
-        """Raise UserError for a value that no architecture can have, or a topology that does not exist."""
         for axis, values in self.axes.items():
             field, option = axis.partition(":")[0], option_of(axis)
             for value in () if is_recipe(axis) else values:

@@ -64,8 +64,6 @@ class _Words(rich.progress.ProgressColumn):
 
 @final
 class _Left(rich.progress.ProgressColumn):
-    """How long it will take."""
-
     def render(self, task: rich.progress.Task) -> Text:
         """Hours, minutes and seconds; what is not known yet takes as much room."""
         return Text(_left(task) or " " * len("0:00:00 left"), no_wrap=True)
@@ -210,7 +208,6 @@ class Progress:
         return str(self._number) if self._total is None else f"{self._number}/{self._total}"
 
     def _line(self) -> str:
-        """All that the bars say, in words."""
         with self._lock:
             tasks = {task.id: task for task in self._bars.tasks}
             parts = [_in_words(tasks[one.bar]) for one in self._under_way.values() if tasks[one.bar].visible]
@@ -222,7 +219,6 @@ class Progress:
 
 
 def _pauses() -> Iterator[float]:
-    """Seconds before each line."""
     pause = SILENCE_S
     while True:
         yield pause
@@ -237,7 +233,6 @@ def _in_words(task: rich.progress.Task) -> str:
 
 
 def _left(task: rich.progress.Task) -> str:
-    """How long it will take, in words; none where that is not known yet."""
     if task.time_remaining is None:
         return ""
     minutes, seconds = divmod(int(task.time_remaining), 60)

@@ -98,7 +98,6 @@ def _binds(statement: ast.stmt, name: str) -> bool:
 
 
 def _statements(module: str) -> list[ast.stmt]:
-    """A module's statements; none where there is no source that can be read."""
     spec = _found(module)
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return []

@@ -227,7 +227,6 @@ def _weights(targets: int, options: ANCReOptions) -> nn.ParameterList:
 
 
 def _in_columns(shortcuts: Sequence[tuple[int, Tensor]]) -> Tensor:
-    """Weights in the columns of their sources."""
     row = torch.full((max((source for source, _ in shortcuts), default=-1) + 1,), torch.nan, dtype=torch.float64)
     for source, weight in shortcuts:
         row[source] = weight

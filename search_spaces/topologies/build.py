@@ -62,7 +62,6 @@ def _projects_values(topology: type[Topology], options: Any, wiring: Wiring, t: 
 
 
 def _topology(architecture: Architecture, sites: Sequence[Site]) -> tuple[type[Topology], Any]:
-    """The class that wires the network, with its options: of several runs, that of runs."""
     runs = architecture.runs
     if len(runs) == 1:
         return _with_granularity(*load(architecture.topology))

@@ -187,6 +187,5 @@ def _alike(wiring: Wiring) -> frozenset[int]:
 
 
 def _mixed(wiring: Wiring, options: ValueResidualOptions) -> frozenset[int]:
-    """The layers whose values are mixed with V_1."""
     attends = _attending(wiring)
     return _alike(wiring) & {*(attends if options.last is None else attends[-options.last :])}
