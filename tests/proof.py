@@ -48,9 +48,9 @@ BUDGET = "params<=30k"
 _VARYING = ("started", "wall_s", "commit", "command", "device", "trace", "seconds")
 _VARYING_PREFIXES = ("speed_", "version_", "profile_")
 _TIMES = ("latency", "step_")
-_HASHES = ("identity", "key", "data", "start")
+_HASHES = {"identity", "identities", "key", "data", "start"}
 _HASH = re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{6,}\b|\b\d{10}\b")
-_MADE_BY = ("commit", "versions", "data ")
+_MADE_BY = ("command", "commit", "versions", "data ")
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
@@ -225,13 +225,13 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _differences(old: Any, new: Any, place: str, hashes: dict[str, str]) -> Iterator[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
+    if isinstance(old, str) and isinstance(new, str) and _HASHES & {*place.split("/")[-2:]}:
+        if hashes.setdefault(old, new) != new:
+            yield f"{place}: {old} is {hashes[old]} elsewhere, and {new} here"
+    elif isinstance(old, dict) and isinstance(new, dict):
         for name in sorted(old.keys() | new.keys()):
             if name not in old or name not in new:
                 yield f"{place}/{name}: only in the {'old' if name in old else 'new'} file"
-            elif name in _HASHES and isinstance(old[name], str) and isinstance(new[name], str):
-                if hashes.setdefault(old[name], new[name]) != new[name]:
-                    yield f"{place}/{name}: {old[name]} is {hashes[old[name]]} elsewhere, and {new[name]} here"
             else:
                 yield from _differences(old[name], new[name], f"{place}/{name}", hashes)
     elif isinstance(old, list) and isinstance(new, list):

@@ -38,9 +38,9 @@ def draw_front(
     for number, (name, columns) in enumerate(baselines.items()):
         if y_name in columns:
             style = ("--", ":", "-.")[number % 3]
-            axes.axhline(columns[y_name], color="grey", linewidth=0.8, linestyle=style, label=_as_it_is(name))
+            axes.axhline(columns[y_name], color="grey", linewidth=0.8, linestyle=style, label=as_it_is(name))
     _label(axes, [one.record[x_name] for one in found], x_name, y_name)
-    axes.set_title(_as_it_is(fill(title, 90)), loc="left", fontsize=9)
+    axes.set_title(as_it_is(fill(title, 90)), loc="left", fontsize=9)
     axes.legend(**_BESIDE)
     return figure
 
@@ -49,7 +49,7 @@ _BESIDE: Mapping[str, Any] = {"fontsize": 7, "loc": "center left", "bbox_to_anch
 """Where a legend stands that hides nothing of a picture."""
 
 
-def _as_it_is(text: str) -> str:
+def as_it_is(text: str) -> str:
     """Text for a picture, in which dollars begin no formula."""
     return text.replace("$", r"\$")
 
@@ -83,7 +83,7 @@ def _draw_points(axes: Axes, found: Sequence[ArchitectureSummary], x_name: str, 
                 markerfacecolor=look.colour if filled else "none",
                 elinewidth=0.6,
                 alpha=0.85 if filled else 0.5,
-                label=_as_it_is(name) if part and (filled or all(not one.confirmed for one in own)) else None,
+                label=as_it_is(name) if part and (filled or all(not one.confirmed for one in own)) else None,
             )
 
 
@@ -95,8 +95,8 @@ def _label(axes: Axes, span: Sequence[float], x_name: str, y_name: str) -> None:
         axes.xaxis.set_minor_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.tick_params(axis="x", which="both", length=3.5, pad=3.5)  # the labels of both stand on one line
-    axes.set_xlabel(_as_it_is(x_name))
-    axes.set_ylabel(_as_it_is(y_name if y_name in COSTS else f"{y_name} (validation)"))
+    axes.set_xlabel(as_it_is(x_name))
+    axes.set_ylabel(as_it_is(y_name if y_name in COSTS else f"{y_name} (validation)"))
     axes.grid(alpha=0.25)
 
 
@@ -116,14 +116,14 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
             marker="osD^vP*X"[number % 8],
             color=f"C{number % 10}",
             linewidth=1,
-            label=_as_it_is(sampler),
+            label=as_it_is(sampler),
         )
         axes.fill_between(across, low, high, color=f"C{number % 10}", alpha=0.15, linewidth=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("trainings")
     axes.set_ylabel("hypervolume of the front by test, share of the table's")
     axes.grid(alpha=0.25)
-    axes.set_title(_as_it_is(fill(title, 90)), loc="left", fontsize=9)
+    axes.set_title(as_it_is(fill(title, 90)), loc="left", fontsize=9)
     axes.legend(**_BESIDE, title="median and quartiles", title_fontsize=7)
     return figure
 
@@ -147,9 +147,9 @@ def draw_effects(found: Mapping[str, Effects]) -> Figure:
         axes.axvline(0, color="grey", linewidth=0.8)
         axes.locator_params(axis="x", nbins=4)  # more of them touch in a panel so narrow
         axes.xaxis.set_inverted(one.direction == "min")  # better is to the right
-        axes.set_xlabel(_as_it_is(f"{one.metric} over {one.values[0]}, better to the right"))
-        axes.set_title(_as_it_is(fill(f"{task}{f', at equal {one.at}' if one.at else ''}", 40)), loc="left", fontsize=9)
-        axes.set_yticks([*order.values()], map(_as_it_is, order), fontsize=8)
+        axes.set_xlabel(as_it_is(f"{one.metric} over {one.values[0]}, better to the right"))
+        axes.set_title(as_it_is(fill(f"{task}{f', at equal {one.at}' if one.at else ''}", 40)), loc="left", fontsize=9)
+        axes.set_yticks([*order.values()], map(as_it_is, order), fontsize=8)
         axes.grid(alpha=0.25)
     return figure
 
@@ -161,7 +161,7 @@ def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int]
     for axes, kind in zip(figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0], kinds, strict=True):
         for number, record in enumerate(one for one in records if one["parametrization"] == kind):
             moves = [record[f"moved_{width}"] for width in widths]
-            axes.plot(widths, moves, marker="osD^vP*X"[number % 8], linewidth=1, label=_as_it_is(record["part"]))
+            axes.plot(widths, moves, marker="osD^vP*X"[number % 8], linewidth=1, label=as_it_is(record["part"]))
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set_xticks(widths, map(str, widths))
@@ -170,7 +170,7 @@ def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int]
         axes.grid(alpha=0.25)
     axes.legend(fontsize=7, frameon=False)
     figure.axes[0].set_ylabel("root mean square of what changes")
-    figure.suptitle(_as_it_is(fill(title, 90)), fontsize=9)
+    figure.suptitle(as_it_is(fill(title, 90)), fontsize=9)
     return figure
 
 

@@ -68,7 +68,7 @@ class StaticSum(nn.Module):
 
     def forward(self, stack: Entries) -> Entries:
         """Sum S tensors [..., D] to one."""
-        return (_weighted(self.b.unbind(), stack),)
+        return (mixture(self.b.unbind(), stack),)
 
 
 class GatedSum(nn.Module):
@@ -88,7 +88,7 @@ class GatedSum(nn.Module):
             torch.split(F.linear(e, w_s), 1, dim=-1) for e, w_s in zip(stack, w.unbind(), strict=True)
         ]  # P x [..., 1]
         return tuple(
-            _weighted((self._weight(b_s, score[p]) for b_s, score in zip(b.unbind(), scores, strict=True)), stack)
+            mixture((self._weight(b_s, score[p]) for b_s, score in zip(b.unbind(), scores, strict=True)), stack)
             for p, b in enumerate(self.b.unbind())
         )
 
@@ -267,7 +267,7 @@ class DCA(InputDependent):
     axes: ClassVar[Axes] = {"k": (1, 2, 4)}
 
 
-def _weighted(weights: Iterable[Tensor], stack: Entries) -> Tensor:
+def mixture(weights: Iterable[Tensor], stack: Iterable[Tensor]) -> Tensor:
     """sum_s weight_s * e_s, one entry after the other: torch.stack would write the whole stack out first."""
     mixed: Tensor | None = None
     for weight, e in zip(weights, stack, strict=True):

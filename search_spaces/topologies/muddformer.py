@@ -4,7 +4,6 @@ Legend: X_0 = the network's input, X_i = what block i = 1 .. B leaves, its skip 
 Shapes: ... = any leading axes, D = width, S = sources, C = streams that are mixed from them.
 """
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, final
 
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count, linear, weighted_sum
 from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Delivery, Topology, Wiring, in_rows, total
+from search_spaces.topologies.grn import mixture
 
 EPS = 1e-6
 SMALL = 1e-3
@@ -151,7 +151,7 @@ class MUDDFormer(Topology):
             return state._replace(streams=(x,))
         block = len(state.sources)
         sources = (*state.sources, self.before[block](x) if self.before else x)
-        mixes = [_mix(weights, sources) for weights in self.weights[block - 1](x)]
+        mixes = [mixture(weights, sources) for weights in self.weights[block - 1](x)]
         if self.behind:
             mixes[-1] = self.behind[block - 1](mixes[-1])
             mixes = [x + mix for mix in mixes]
@@ -176,11 +176,3 @@ def _shapes(wiring: Wiring, options: MUDDOptions) -> list[tuple[int, int, int]]:
 def _streams(ports: int) -> int:
     """One for each input of a block's first layer and one for its skip, which are the same where there is one input."""
     return ports + 1 if ports > 1 else 1
-
-
-def _mix(weights: Sequence[Tensor], sources: Iterable[Tensor]) -> Tensor:
-    mixed: Tensor | None = None
-    for weight, source in zip(weights, sources, strict=True):
-        mixed = weight * source if mixed is None else torch.addcmul(mixed, weight, source)
-    assert mixed is not None
-    return mixed

@@ -17,6 +17,7 @@ from matplotlib.patches import Arc
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from nas.report.colours import looks
+from nas.report.plots import as_it_is
 from nas.report.wiring.influence import Array
 from nas.report.wiring.stack_wiring import HEAD, StackWiring, coefficient_records
 
@@ -40,7 +41,7 @@ def draw(title: str, topology: str, stacks: Sequence[StackWiring]) -> Figure:
     """Draw each stack: its matrix, the shares of what is read, these as arcs, and sizes over depth."""
     heights = [_height(stack) + _OWN * _lines(stack) for stack in stacks]
     figure = Figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
-    figure.suptitle(_as_it_is(fill(title, 130)), fontsize=9, x=0.01, ha="left")
+    figure.suptitle(as_it_is(fill(title, 130)), fontsize=9, x=0.01, ha="left")
     parts: Any = figure.subfigures(len(stacks), 1, squeeze=False, height_ratios=heights)
     colour = looks([topology])[topology].colour
     for part, stack in zip(parts[:, 0], stacks, strict=True):
@@ -232,8 +233,3 @@ def _over_depth(axes: Axes, values: Sequence[float], last: int) -> None:
     axes.set_xlabel(f"layer: 0 is the embedding, {last} the {HEAD}", fontsize=_SMALL)
     axes.tick_params(labelsize=_SMALL, which="both")
     axes.grid(alpha=0.25)
-
-
-def _as_it_is(text: str) -> str:
-    """Text for a picture, in which dollars begin no formula."""
-    return text.replace("$", r"\$")
