@@ -5,7 +5,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from expect import raises
 from grouped import grouped
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.aggregation import Node
@@ -108,9 +107,3 @@ def test_parameters_of_twelve_blocks_are_those_of_their_nodes() -> None:
     for said, joins in (("", [2, 3, 3, 3, 3, 3]), ("(every=3)", [2, 3]), ("(every=5)", [2, 2]), ("(every=6)", [2])):
         inside = sum((states + 1) * 64 * 256 + 256 + 3 * 64 for states in joins)
         assert wire_count(*load(f"aggregation{said}"), wiring).params == inside
-
-
-def test_options_below_one_are_refused() -> None:
-    for option in ("every", "features"):
-        with raises("out-of-range", topology="aggregation", option=option, value=0, least=1):
-            load(f"aggregation({option}=0)")

@@ -7,12 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from expect import raises
 from grouped import grouped
 from search_spaces.layers.stack import Stack
-from search_spaces.support.errors import Kind
-from search_spaces.support.spec import Scalar
-from search_spaces.topologies.registry import load
 
 Build = Callable[..., Stack]
 DEPTH = 4
@@ -77,28 +73,6 @@ def test_history_is_dropped_after_the_last_block(mlp: Build) -> None:
         state = topology.write(t, state, layer(*inputs))
         held.append(len(state.states))
     assert held == [2, 3, 1]
-
-
-def test_a_temperature_of_zero_is_refused() -> None:
-    with raises("out-of-range", topology="ancre", option="temperature", value=0, above=0):
-        load("ancre(temperature=0)")
-
-
-@pytest.mark.parametrize(
-    ("options", "kind", "option", "value", "because"),
-    [
-        ("form=constant,direction=outgoing", "conflict", "direction", "outgoing", {"form": "constant"}),
-        ("form=latest,direction=none", "conflict", "direction", "none", {"form": "latest"}),
-        ("form=latest,inputs=both", "conflict", "inputs", "both", {"form": "latest"}),
-        ("form=latest,cascaded=false", "conflict", "cascaded", False, {"form": "latest"}),
-        ("inputs=feed-forward,cascaded=false", "conflict", "cascaded", False, {"inputs": "feed-forward"}),
-    ],
-)
-def test_options_that_exclude_each_other_are_refused(
-    options: str, kind: Kind, option: str, value: Scalar, because: dict[str, str]
-) -> None:
-    with raises(kind, option=option, value=value, **because):
-        load(f"ancre({options})")
 
 
 def weights_into_inputs(c: nn.ParameterList, direction: str, tau: float) -> dict[tuple[int, int], float]:

@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from expect import raises
 from grouped import grouped
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
@@ -150,9 +149,3 @@ def test_a_refusal_suggests_heads_that_divide_the_width() -> None:
     shape = Architecture(depth=2, width=24, hidden=8, topology="attnres(heads=5)")
     assert re.findall(r"\w+=\w+", refusal(shape) or "") == ["heads=5", "width=24", "heads=4"]
     assert refusal(shape.changed({"topology": "attnres(heads=4)"})) is None
-
-
-def test_options_below_one_are_refused() -> None:
-    for option in ("every", "heads"):
-        with raises("out-of-range", topology="attnres", option=option, value=0, least=1):
-            load(f"attnres({option}=0)")

@@ -6,10 +6,8 @@ from itertools import product
 import torch
 from torch import nn
 
-from expect import raises
 from grouped import grouped
 from search_spaces.layers.stack import Stack
-from search_spaces.topologies.registry import load
 
 Build = Callable[..., Stack]
 
@@ -41,9 +39,3 @@ def test_states_that_no_later_average_takes_are_dropped(mlp: Build) -> None:
         state = topology.write(t, state, layer(*inputs))
         held.append(sorted(state[0][0]))
     assert held == [[0], [0, 2], [0, 2], [], []]
-
-
-def test_options_below_one_are_refused() -> None:
-    for option in ("dilation", "period"):
-        with raises("out-of-range", topology="denseformer", option=option, value=0, least=1):
-            load(f"denseformer({option}=0)")

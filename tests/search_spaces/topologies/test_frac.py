@@ -64,8 +64,6 @@ def test_counts_are_the_published_ones() -> None:
 
 
 def test_parts_that_do_not_divide_the_width_are_refused(transformer: Build) -> None:
-    with raises("out-of-range", option="parts", value=0, least=1):
-        load("frac(parts=0)")
     with raises("mismatch", option="parts", value=3, width=16):
         transformer("frac(parts=3)")
     reason = refusal(Architecture(depth=2, width=16, hidden=8, topology="frac(parts=3)")) or ""

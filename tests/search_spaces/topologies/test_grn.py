@@ -8,13 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from expect import raises
 from grouped import grouped
 from search_spaces.layers.attention import PortProjection
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, Wiring
 from search_spaces.topologies.grn import GRNOptions, GRNv1, StaticSum
-from search_spaces.topologies.registry import load
 
 Build = Callable[..., Stack]
 Draw = Callable[[nn.Module], None]
@@ -133,13 +131,3 @@ def test_w_of_the_printed_form_has_no_gradient_and_ours_has(transformer: Build) 
     for name in ("grn-v3", "dca"):
         assert not any(gradients(f"{name}(form=printed)")), name
         assert all(gradients(f"{name}(form=inside)")), name
-
-
-def test_k_below_one_is_refused() -> None:
-    with raises("out-of-range", topology="dca", option="k", value=0, least=1):
-        load("dca(k=0)")
-
-
-def test_unknown_forms_are_refused() -> None:
-    with raises("unknown-name", topology="grn-v3", option="form", value="outside", choices=("inside", "printed")):
-        load("grn-v3(form=outside)")

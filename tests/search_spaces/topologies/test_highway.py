@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from expect import raises
 from grouped import grouped
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, Wiring
@@ -62,8 +61,3 @@ def test_64_blocks_are_finite_in_bf16(form: str, transformer: Build) -> None:
 def test_two_square_maps_stand_beside_each_layer() -> None:
     wiring = Wiring((Site(("q", "k", "v"), 768, True), Site(("x",), 768, False)) * 12, 768, 64)
     assert wire_count(*load("highway"), wiring).params == 12 * (4 * 768**2 + 4 * 768)
-
-
-def test_unknown_forms_are_refused() -> None:
-    with raises("unknown-name", topology="highway", option="form", value="relu", choices=tuple(FORMS)):
-        load("highway(form=relu)")

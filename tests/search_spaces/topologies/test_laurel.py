@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import nn
 
-from expect import raises
 from grouped import grouped
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, Wiring
@@ -67,9 +66,3 @@ def test_maps_start_by_xaviers_rule_and_at_zero() -> None:
     assert low_rank.down.weight.abs().max().item() == pytest.approx(math.sqrt(6 / 400), rel=0.01)
     assert low_rank.down.weight.std().item() == pytest.approx(math.sqrt(2 / 400), rel=0.02)
     assert not low_rank.up.weight.any()
-
-
-def test_options_out_of_range_are_refused() -> None:
-    for topology, option, value in (("laurel", "rank", 0), ("laurel", "reach", 0), ("laurel-rw", "rank", -1)):
-        with raises("out-of-range", topology=topology, option=option, value=value, least=value + 1):
-            load(f"{topology}({option}={value})")

@@ -10,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from expect import raises
 from grouped import grouped
 from search_spaces.layers.stack import Stack
 from search_spaces.testing.small_networks import without_epsilon
@@ -167,17 +166,3 @@ def test_permutations_start_near_the_identity() -> None:
         staying = (others + 1) // n - 1
         expected = (1 + staying * math.exp(-8)) / (1 + others * math.exp(-8))
         torch.testing.assert_close(mixing.diagonal(dim1=-2, dim2=-1), torch.full((5, n), expected))
-
-
-def test_permutations_of_more_than_six_streams_are_refused() -> None:
-    assert load("mhc(streams=6,mixing=permutations)")
-    with raises("out-of-range", topology="mhc", option="streams", value=7, most=6):
-        load("mhc(streams=7,mixing=permutations)")
-
-
-def test_options_out_of_range_are_refused() -> None:
-    for option, most in (("streams", 64), ("rounds", 1000)):
-        for number in (0, most + 1):
-            with raises("out-of-range", topology="mhc", option=option, value=number, least=1, most=most):
-                load(f"mhc({option}={number})")
-        assert load(f"mhc({option}={most})")

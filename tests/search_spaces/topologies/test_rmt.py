@@ -117,9 +117,3 @@ def test_a_refusal_names_the_lengths_that_do_not_fit(topology: str, changes: dic
 def test_a_width_that_values_do_not_divide_cannot_be_wired() -> None:
     with raises("mismatch", option="values", width=18, head_dim=4):
         wire(*load("rmt"), Wiring((Site(("x",), 18, True),), 18, 4))
-
-
-def test_options_below_one_are_refused() -> None:
-    for option in ("keys", "values"):
-        with raises("out-of-range", topology="rmt", option=option, value=0, least=1):
-            load(f"rmt({option}=0)")

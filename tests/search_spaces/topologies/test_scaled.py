@@ -8,12 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from expect import raises
 from grouped import grouped
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from search_spaces.models.decoder import build_decoder, count_decoder
-from search_spaces.topologies.registry import load
 
 Build = Callable[..., Stack]
 
@@ -86,8 +84,3 @@ def test_layerscale_started_at_one_is_the_residual_network(transformer: Build) -
     x = torch.randn(2, 5, 16).double()
     resnet, ours = (transformer(name)(x, torch.zeros_like(x)) for name in ("resnet", "layerscale(start=1)"))
     torch.testing.assert_close(ours, resnet)
-
-
-def test_a_start_of_zero_is_refused() -> None:
-    with raises("out-of-range", topology="layerscale", option="start", value=0, above=0):
-        load("layerscale(start=0)")

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from expect import raises
 from grouped import grouped
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
@@ -15,7 +14,7 @@ from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
-from search_spaces.topologies.registry import load, refusal
+from search_spaces.topologies.registry import refusal
 
 Build = Callable[..., Stack]
 STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
@@ -145,8 +144,3 @@ def test_networks_without_heads_are_refused() -> None:
         network = Architecture(depth=2, width=8, hidden=8, topology=topology)
         assert refusal(network) is not None
         assert refusal(network.changed({"heads": 2, "head_dim": 4})) is None
-
-
-def test_last_below_one_is_refused() -> None:
-    with raises("out-of-range", topology="value-residual", option="last", value=0, least=1):
-        load("value-residual(last=0)")
