@@ -5,7 +5,7 @@ import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich import box
 from rich.cells import cell_len
@@ -278,8 +278,8 @@ def print_texts(
     """
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
     for heading in headings:
-        side = "right" if heading in right else "left"
-        table.add_column(heading, justify=side, overflow="fold", no_wrap=heading in (*whole, *right))
+        justify: Literal["left", "right"] = "right" if heading in right else "left"
+        table.add_column(heading, justify=justify, overflow="fold", no_wrap=heading in (*whole, *right))
     for line in lines:
         table.add_row(*map(escape, line))
     console.print(table)

@@ -17,10 +17,10 @@ Made = TypeVar("Made")
 _CHILD = "import pickle as p, sys; make, number = p.load(sys.stdin.buffer); p.dump(make(number), sys.stdout.buffer)"
 
 
-def in_blocks(
-    make: Callable[[int], Made], add: Callable[[Made], int], wanted: int, size: int, said: str, processes: int = 0
-) -> None:
+def in_blocks(make: Callable[[int], Made], add: Callable[[Made], int], wanted: int, size: int, said: str) -> None:
     """Give `add` the blocks that `make` makes of 0, 1, 2 ..., in this order, until it says that there are enough.
+
+    As many processes share the work as there are cores and blocks.
 
     Args:
         make: Makes the block of a number, in any process.
@@ -28,9 +28,8 @@ def in_blocks(
         wanted: How many examples are enough.
         size: Examples of a block, about.
         said: What is made, for whoever waits.
-        processes: How many share the work; 0 is as many as there are cores and blocks.
     """
-    processes = min(processes or _cores(), -(-wanted // size))
+    processes = min(_cores(), -(-wanted // size))
     with Progress(said, wanted) as progress:
         for made in map(make, count()) if processes == 1 else _shared(make, processes):
             enough = add(made)
