@@ -14,7 +14,7 @@ from grouped import grouped
 from nas.report.colours import looks
 from nas.report.plots import draw_effects
 from nas.report.study import Study
-from results.records.row import Direction
+from results.records.row import Direction, Row
 from search_spaces.support.errors import Kind
 from toy_rows import LITTLE, a_row
 
@@ -152,13 +152,18 @@ def test_seven_tasks_are_drawn_four_in_a_row() -> None:
     assert [axes.get_subplotspec().colspan.start for axes in shown] == [0, 1, 2, 3, 0, 1, 2]
 
 
-def test_options_that_all_tasks_share_are_shown() -> None:
-    rows = [
+def rows_of(options: dict[str, tuple[str, ...]]) -> list[Row]:
+    """Three seeds of each topology of each task."""
+    return [
         a_row(task=task, seed=seed, architecture=replace(LITTLE, topology=topology))
-        for task in ("sight", "text")
-        for topology in ("resnet", "mhc(streams=2)")
+        for task, topologies in options.items()
+        for topology in topologies
         for seed in range(3)
     ]
+
+
+def test_options_that_all_tasks_share_are_shown() -> None:
+    rows = rows_of(dict.fromkeys(("sight", "text"), ("resnet", "mhc(streams=2)")))
     for found in (Study("toys", "", rows), Study("toys", "", rows[:6])):
         axes = draw_effects(found.effects("topology")).axes[0]
         assert {label.get_text() for label in axes.get_yticklabels()} == {"resnet", "mhc(streams=2)"}
@@ -166,24 +171,14 @@ def test_options_that_all_tasks_share_are_shown() -> None:
 
 def test_options_are_shown_if_one_task_has_a_topology_twice() -> None:
     options = {"sight": ("resnet", "dca", "dca(k=2)"), "text": ("resnet", "dca(k=4)")}
-    rows = [
-        a_row(task=task, seed=seed, architecture=replace(LITTLE, topology=topology))
-        for task, topologies in options.items()
-        for topology in topologies
-        for seed in range(3)
-    ]
+    rows = rows_of(options)
     axes = draw_effects(Study("toys", "", rows).effects("topology")).axes[0]
     assert {label.get_text() for label in axes.get_yticklabels()} == {"resnet", "dca", "dca(k=2)", "dca(k=4)"}
 
 
 def test_a_topology_has_one_line_in_all_panels() -> None:
     options = {"sight": ("resnet", "rmt(keys=16)", "dca", "dca(k=2)"), "text": ("resnet", "rmt", "dca(k=2)")}
-    rows = [
-        a_row(task=task, seed=seed, architecture=replace(LITTLE, topology=topology))
-        for task, topologies in options.items()
-        for topology in topologies
-        for seed in range(3)
-    ]
+    rows = rows_of(options)
     [sight, text] = draw_effects(Study("toys", "", rows).effects("topology")).axes
     assert {label.get_text() for label in sight.get_yticklabels()} == {"resnet", "rmt(...)", "dca", "dca(k=2)"}
     labels = [label.get_text() for label in sight.get_yticklabels()]

@@ -7,9 +7,17 @@ import numpy as np
 
 from tasks.goal_rl.recipe import GoalRecipe
 from tasks.goal_rl.task import GoalTask
+from tasks.load import load_task
 
 SHORT = GoalRecipe(length=10, environments=2, unroll=10, rounds=2, updates=2, batch=8, reports=2, episodes=2)
 BOX = {name: gymnasium.spaces.Box(-10, 10, (size,)) for name, size in (("observation", 4), ("achieved_goal", 2))}
+
+
+def goal_task(name: str) -> GoalTask:
+    """An installed task."""
+    found = load_task(name)
+    assert isinstance(found, GoalTask)
+    return found
 
 
 class Reach(gymnasium.Env[Any, Any]):

@@ -12,41 +12,33 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
 from tasks.goal_rl.recipe import smoke
 from tasks.goal_rl.render import film
-from tasks.goal_rl.task import GoalTask
-from tasks.load import load_task
 
 pytest.importorskip("gymnasium_robotics")
 pytest.importorskip("imageio")
 sys.path.insert(0, str(Path(__file__).parent))
-from reach_task import ReachTask
+from reach_task import ReachTask, goal_task
 
 TINY = Architecture(depth=1, width=8, hidden=8)
 
 
-def task(name: str) -> GoalTask:
-    found = load_task(name)
-    assert isinstance(found, GoalTask)
-    return found
-
-
 def test_refuses_a_film_that_cannot_be_written() -> None:
     with raises("unsupported", option="--render", path="film.avi", choices=(".gif", ".mp4")):
-        task("goal-point-maze").render(None, Path("film.avi"))
+        goal_task("goal-point-maze").render(None, Path("film.avi"))
     with raises("unwritable", option="--render", path="nowhere"):
-        task("goal-point-maze").render(None, Path("nowhere/film.gif"))
+        goal_task("goal-point-maze").render(None, Path("nowhere/film.gif"))
 
 
 def test_names_the_packages_to_install_for_drawing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUJOCO_GL", "nothing")
     with raises("needs-system", option="MUJOCO_GL", value="nothing", choices=("egl", "osmesa")):
-        task("goal-point-maze").render(None, tmp_path / "film.gif")
+        goal_task("goal-point-maze").render(None, tmp_path / "film.gif")
 
 
 def test_renders_an_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MUJOCO_GL", "PYOPENGL_PLATFORM"):
         monkeypatch.setenv(name, os.environ.get(name, ""))  # put back what rendering sets
         monkeypatch.delenv(name)
-    one = task("goal-point-maze")
+    one = goal_task("goal-point-maze")
     monkeypatch.setattr(type(one), "presets", {"proxy": replace(smoke(), length=4)})
     file = tmp_path / "film.gif"
     try:

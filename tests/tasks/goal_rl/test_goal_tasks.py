@@ -13,7 +13,6 @@ from nas.evaluation.evaluate import evaluate
 from nas.evaluation.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
 from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
-from tasks.goal_rl.task import GoalTask
 from tasks.load import load_task, task_class
 from tasks.registry import TASKS
 from tasks.run import Run
@@ -21,16 +20,10 @@ from tasks.training.contract import check_task
 
 pytest.importorskip("gymnasium_robotics")
 sys.path.insert(0, str(Path(__file__).parent))
-from reach_task import ReachTask
+from reach_task import ReachTask, goal_task
 
 NAMES = [name for name in TASKS.names() if name.startswith("goal-")]
 TINY = Architecture(depth=1, width=8, hidden=8)
-
-
-def task(name: str) -> GoalTask:
-    found = load_task(name)
-    assert isinstance(found, GoalTask)
-    return found
 
 
 def test_a_goal_task_fulfils_the_contract() -> None:
@@ -39,12 +32,12 @@ def test_a_goal_task_fulfils_the_contract() -> None:
 
 @pytest.mark.slow
 def test_a_goal_task_in_a_simulator_fulfils_the_contract() -> None:
-    check_task(task("goal-point-maze"), TINY)
+    check_task(goal_task("goal-point-maze"), TINY)
 
 
 @pytest.mark.parametrize("name", [*NAMES, "goal:FetchReach-v4"])
 def test_a_task_trains_and_is_measured(name: str) -> None:
-    one = task(name)
+    one = goal_task(name)
     sizes = {"length": 10, "unroll": 10, "environments": 1, "episodes": 1, "reports": 1}
     recipe = replace(one.presets["smoke"], **sizes)
     fitted = one.fit(Run(architecture=TINY, recipe=recipe, seed=0))
@@ -74,7 +67,7 @@ def test_random_actions_and_the_untrained_agent_are_the_baselines() -> None:
 
 @pytest.mark.slow
 def test_proxy_learns_to_reach_goals_and_to_stay_there() -> None:
-    one = task("goal-point-maze")
+    one = goal_task("goal-point-maze")
     by_chance = max(columns["time_at_goal"] for columns in one.baselines(one.presets["proxy"]).values())
     fitted = one.fit(Run(architecture=replace(one.base, depth=1), recipe=one.presets["proxy"], seed=0))
     assert fitted.metrics["time_at_goal"] > 5 * by_chance
