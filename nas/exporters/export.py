@@ -18,7 +18,7 @@ from nas.evaluation.saved_networks import network_of
 from nas.exporters.formats import FORMATS, Axes, ExportFormat, Loaded, Refused, attempt
 from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import atomic_replace, partial_file
+from search_spaces.support.files import atomic_replace, partial_file, unwritable
 from tasks.base import Task
 from tasks.data.batches import Inputs, call, each, tensors
 
@@ -100,8 +100,7 @@ def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> Exp
         message = f"{to.name} cannot be made of this network: {refused}. Try {others}."
         raise UserError("unsupported", message, option="--to", path=str(to), **refused.fields) from refused
     except OSError as error:
-        message = f"{to} cannot be written: {error.strerror or error}. Give another --to."
-        raise UserError("unwritable", message, option="--to", path=str(to)) from error
+        raise unwritable(to, error, "--to") from error
     params = sum(parameter.numel() for parameter in network.parameters())
     return ExportReport(file=to, size=to.stat().st_size, params=params, **found)
 

@@ -17,7 +17,7 @@ from results.records.row import Direction
 from results.stats.architecture_summary import ArchitectureSummary
 from results.stats.effects import Effects, plain_names
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import replacing
+from search_spaces.support.files import replacing, unwritable
 
 
 def draw_front(
@@ -218,6 +218,5 @@ def save_figure(figure: "Figure", file: str | Path | None) -> "Figure":
         with replacing(path) as opened:
             figure.savefig(opened, format=path.suffix[1:].lower(), dpi=150)
     except OSError as error:
-        message = f"the picture cannot be written to {path}: {error.strerror}. Give another."
-        raise UserError("unwritable", message, path=str(path)) from error
+        raise unwritable(path, error) from error
     return figure

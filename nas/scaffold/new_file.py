@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from search_spaces.support.errors import UserError
+from search_spaces.support.files import check_folder, unwritable
 from search_spaces.support.registry import Registry
 
 _REGISTRIES = {"task": Registry("nas.tasks", "task"), "topology": Registry("nas.topologies", "topology")}
@@ -88,9 +89,7 @@ def _check_file(file: Path) -> None:
         raise UserError("bad-syntax", message, option="--output", path=str(file))
     if file.exists() or file.is_symlink():
         raise _is_there(file)
-    if not file.parent.is_dir():
-        message = f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another."
-        raise UserError("unwritable", message, option="--output", path=str(file), folder=str(file.parent))
+    check_folder(file, "--output")
     found = importlib.util.find_spec(file.stem)  # which imports nothing
     if file.stem in sys.stdlib_module_names or (found and found.origin):
         message = f"{file} would stand before the module {file.stem!r} of that name. Give another --output."
@@ -119,5 +118,4 @@ def _write(file: Path, text: str) -> None:
     except FileExistsError as error:
         raise _is_there(file) from error
     except OSError as error:
-        message = f"{file} cannot be written: {error.strerror}. Give another --output."
-        raise UserError("unwritable", message, option="--output", path=str(file)) from error
+        raise unwritable(file, error, "--output") from error

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from search_spaces.support.errors import UserError, printable, unknown
-from search_spaces.support.files import replacing
+from search_spaces.support.files import replacing, unwritable
 
 _FORMULA = "^('*[=+@\t\r\n＝＋－＠-])"  # noqa: RUF001  # their wide forms, which some spreadsheets run too
 """How text begins that a spreadsheet would run, or that another ' would make look like such text disarmed."""
@@ -38,7 +38,7 @@ def write(table: pa.Table, form: str, path: Path | None = None) -> None:
         with replacing(path) as file:
             file.write(content)
     except OSError as error:
-        raise UserError("unwritable", f"{str(path)!r} cannot be written: {error.strerror}.", path=str(path)) from error
+        raise unwritable(path, error) from error
 
 
 def to_csv(table: pa.Table) -> bytes:

@@ -16,7 +16,7 @@ from results.records.human_numbers import MOST_FILE
 from results.records.row import Row
 from results.records.strict_json import MOST_TEXT, BadRow
 from search_spaces.support.errors import UserError, fields_of
-from search_spaces.support.files import kind_of_read_error, regular, replacing
+from search_spaces.support.files import kind_of_read_error, regular, replacing, unwritable
 
 MOST_LINE = MOST_TEXT
 """Bytes of a line."""
@@ -89,8 +89,7 @@ def write(rows: Iterable[Row], path: str | Path | None = None) -> None:
         with replacing(target) as file:
             _write(rows, file, packed=target.resolve().suffix == ".gz")
     except OSError as error:
-        message = f"{str(path)!r} cannot be written: {error.strerror or error}."
-        raise UserError("unwritable", message, path=str(path)) from error
+        raise unwritable(path, error) from error
 
 
 def _write(rows: Iterable[Row], file: IO[bytes], *, packed: bool) -> None:

@@ -60,8 +60,22 @@ def check_writable(file: Path) -> None:
         with partial_file(file) as partial:
             partial.touch()
     except OSError as error:
-        message = f"{file} cannot be written: {error.strerror}. Give another."
-        raise UserError("unwritable", message, path=str(file)) from error
+        raise unwritable(file, error) from error
+
+
+def unwritable(path: str | Path, error: OSError, option: str | None = None) -> UserError:
+    """The error of a file that cannot be written, which `option` named."""
+    fields = {"path": str(path)} if option is None else {"path": str(path), "option": option}
+    another = "another" if option is None else f"another {option}"
+    message = f"{path} cannot be written: {error.strerror or error}. Give {another}."
+    return UserError("unwritable", message, **fields)
+
+
+def check_folder(file: Path, option: str) -> None:
+    """Raise UserError where the folder of a file that `option` names is not there."""
+    if not file.absolute().parent.is_dir():
+        message = f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another."
+        raise UserError("unwritable", message, option=option, path=str(file), folder=str(file.parent))
 
 
 def atomic_write(path: Path, content: bytes) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from torch import Tensor
 
 from search_spaces.support.errors import UserError
+from search_spaces.support.files import check_folder
 
 _LEAST = 48  # pixels of a picture's side in the file, at least
 
@@ -17,13 +18,7 @@ def check(file: Path) -> None:
     if file.suffix != ".png":
         message = f"a grid's name must end in .png, got {str(file)!r}."
         raise UserError("unsupported", message, option="--render", path=str(file), choices=(".png",))
-    if not file.absolute().parent.is_dir():
-        raise UserError(
-            "unwritable",
-            f"the grid's folder must exist, got {str(file.parent)!r}. Make it first.",
-            option="--render",
-            path=str(file.parent),
-        )
+    check_folder(file, "--render")
 
 
 def save(pictures: Tensor, columns: int, file: Path) -> None:

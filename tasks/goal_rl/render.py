@@ -13,6 +13,7 @@ import numpy as np
 
 from search_spaces.models.residual_mlp import GoalAgent
 from search_spaces.support.errors import UserError
+from search_spaces.support.files import check_folder
 from tasks.data.splits import derived_seed
 from tasks.goal_rl.episodes import deterministic
 from tasks.goal_rl.vectors import Environments, SyncVectorEnv
@@ -39,13 +40,7 @@ def check(file: Path) -> None:
             path=str(file),
             choices=tuple(SUFFIXES),
         )
-    if not file.absolute().parent.is_dir():
-        raise UserError(
-            "unwritable",
-            f"the film's folder must exist, got {str(file.parent)!r}. Make it first.",
-            option="--render",
-            path=str(file.parent),
-        )
+    check_folder(file, "--render")
     backend = _backend(os.environ.get("MUJOCO_GL"))
     if backend is None:
         chosen = os.environ.get("MUJOCO_GL")

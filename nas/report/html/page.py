@@ -27,7 +27,7 @@ from nas.report.html import charts, summaries
 from nas.report.html.contents import Contents
 from nas.report.html.wiring_charts import heat_map, over_depth, own_weights
 from search_spaces.support.errors import Notice, UserError, fields_of, printable
-from search_spaces.support.files import atomic_write
+from search_spaces.support.files import atomic_write, unwritable
 from search_spaces.support.progress import LOADING, status_if_slow
 
 MOST_CURVES = 200
@@ -72,8 +72,7 @@ def write_page(contents: Contents, path: Path, *, wirings: bool = False) -> None
     try:
         atomic_write(path, html.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        message = f"the report cannot be written to {path}: {error.strerror}. Give another --output."
-        raise UserError("unwritable", message, option="--output", path=str(path)) from error
+        raise unwritable(path, error, "--output") from error
 
 
 def page_of(contents: Contents, *, wirings: bool = False) -> str:

@@ -97,5 +97,5 @@ def test_renders_a_grid_of_digits(tmp_path: Path) -> None:
 def test_refuses_a_grid_that_cannot_be_written_before_training(tmp_path: Path) -> None:
     with raises("unsupported", option="--render", path=str(tmp_path / "grid.gif"), choices=(".png",)):
         TASK.render(None, tmp_path / "grid.gif")
-    with raises("unwritable", option="--render", path=str(tmp_path / "nowhere")):
+    with raises("unwritable", option="--render", folder=str(tmp_path / "nowhere")):
         TASK.render(None, tmp_path / "nowhere" / "grid.png")

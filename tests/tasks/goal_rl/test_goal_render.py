@@ -24,7 +24,7 @@ TINY = Architecture(depth=1, width=8, hidden=8)
 def test_refuses_a_film_that_cannot_be_written() -> None:
     with raises("unsupported", option="--render", path="film.avi", choices=(".gif", ".mp4")):
         goal_task("goal-point-maze").render(None, Path("film.avi"))
-    with raises("unwritable", option="--render", path="nowhere"):
+    with raises("unwritable", option="--render", folder="nowhere"):
         goal_task("goal-point-maze").render(None, Path("nowhere/film.gif"))
 
 
