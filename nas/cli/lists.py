@@ -48,9 +48,9 @@ def read_lists(
         return {one: list(listed[one]()) for one in wanted}
 
 
-def show(listed: dict[ListKind, list[tuple[str, str]]]) -> None:
+def print_lists(lists: dict[ListKind, list[tuple[str, str]]]) -> None:
     """Print them."""
-    for kind, lines in listed.items():
+    for kind, lines in lists.items():
         tables.print_pairs(tables.screen(), lines, kind.value)
 
 

@@ -16,7 +16,6 @@ from nas.report.format import check_picture
 from results.records.row import Direction
 from results.stats.architecture_summary import ArchitectureSummary
 from results.stats.effects import Effects, plain_names
-from search_spaces.support.errors import UserError
 from search_spaces.support.files import replacing, unwritable
 
 

@@ -26,7 +26,7 @@ from nas.report.colours import Look, looks
 from nas.report.html import charts, summaries
 from nas.report.html.contents import Contents
 from nas.report.html.wiring_charts import heat_map, over_depth, own_weights
-from search_spaces.support.errors import Notice, UserError, fields_of, printable
+from search_spaces.support.errors import Notice, fields_of, printable
 from search_spaces.support.files import atomic_write, unwritable
 from search_spaces.support.progress import LOADING, status_if_slow
 
