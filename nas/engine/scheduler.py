@@ -236,7 +236,16 @@ def evaluate_all(
         jobs = [with_identity(job) for job in jobs]
         for job in jobs:
             check_place(job)
-        return _rows_of(jobs, task, store, name, resources, curve_logs(log, store.folder, name))
+        plan, logs = SequentialPlan(jobs), curve_logs(log, store.folder, name)
+        with (
+            clear_errors(store.url),
+            leases_in(store) as leases,
+            pool_of(resources, len(jobs)) as pool,
+            Evaluations(f"{task.name}, preset {jobs[0].preset}", _scores(jobs, task), (), len(jobs)) as progress,
+        ):
+            listeners = [progress.add, *logs]
+            Scheduler(store, name, leases, pool, listeners, on_begin=progress.begin).run(plan)
+        return [plan.rows[job.identity] for job in jobs]
 
 
 @contextmanager
@@ -256,21 +265,10 @@ def prepare(task: Task) -> None:
         task.prepare()
 
 
-def _rows_of(
-    jobs: Sequence[EvaluationJob],
-    task: Task,
-    store: Store,
-    study: str,
-    resources: Resources,
-    logs: Sequence[Callable[[Row], None]],
-) -> list[Row]:
-    plan = SequentialPlan(jobs)
-    with clear_errors(store.url), leases_in(store) as leases, pool_of(resources, len(jobs)) as pool:
-        title, scores = f"{task.name}, preset {jobs[0].preset}", None
-        if len(jobs) > 1:  # a single Row is printed by whoever asked for it
-            changed = {name for job in jobs for name, _ in {*job.settings} ^ {*jobs[0].settings}}
-            measured = task.metrics_for(recipe_of(task, jobs[0].preset, jobs[0].settings))
-            scores = [*(f"recipe_{name}" for name in sorted(changed)), measured[0].name]
-        with Evaluations(title, scores, (), len(jobs)) as shown:
-            Scheduler(store, study, leases, pool, [shown.add, *logs], on_begin=shown.begin).run(plan)
-    return [plan.rows[job.identity] for job in jobs]
+def _scores(jobs: Sequence[EvaluationJob], task: Task) -> list[str] | None:
+    """The columns that are printed of each Row; None for a single job, whose Row is printed by its caller."""
+    if len(jobs) == 1:
+        return None
+    changed = {name for job in jobs for name, _ in {*job.settings} ^ {*jobs[0].settings}}
+    metrics = task.metrics_for(recipe_of(task, jobs[0].preset, jobs[0].settings))
+    return [*(f"recipe_{name}" for name in sorted(changed)), metrics[0].name]
