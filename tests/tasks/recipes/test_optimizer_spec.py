@@ -76,16 +76,12 @@ def test_settings_that_an_optimiser_cannot_use_are_refused() -> None:
                     changed(RECIPE, {"optimizer": optimizer, **settings})
 
 
-def test_recipes_without_an_optimiser_have_the_identity_of_adamw() -> None:
+def test_each_optimiser_has_another_identity() -> None:
     def identity(recipe: dict[str, Any]) -> str:
         shape = Architecture(depth=1, width=8, hidden=8)
         return identity_of(task="a", task_version=1, data=None, architecture=shape, recipe=recipe, seed=0, start=None)
 
-    now = values_of(RECIPE)
-    assert now["optimizer"] == "adamw"
-    before = {name: value for name, value in now.items() if name != "optimizer"}
-    assert identity(now) == identity(before)
-    assert len({identity(now | {"optimizer": name}) for name in CHOICES}) == len(CHOICES)
+    assert len({identity(values_of(RECIPE) | {"optimizer": name}) for name in CHOICES}) == len(CHOICES)
 
 
 def test_a_recipe_is_read_without_torch() -> None:
