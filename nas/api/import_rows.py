@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from nas.engine.row_import import Imported, import_into, rows_in
+from nas.engine.row_import import ImportCounts, import_into, rows_in
 from nas.environment.paths import DEFAULT_STORE
 from nas.store.database import check_url
 from nas.store.study_names import check_name
@@ -11,7 +11,7 @@ from nas.store.study_names import check_name
 
 def import_rows(
     files: str | Path | Sequence[str | Path], *, study: str | None = None, storage: str = DEFAULT_STORE
-) -> Imported:
+) -> ImportCounts:
     """Import the rows of FILES (JSON Lines) into a store: all of them or, if a line is no row, none.
 
     Imported rows are queried like any others, and their trainings are not repeated. Nothing in them is run. Importing a

@@ -43,7 +43,7 @@ def _study(study: str | None, storage: str, source: str | Path | Sequence[str | 
         return stored
     both = sources.union([sources.Source(tuple(stored.rows()), bad=stored.bad), files])
     name = ",".join([stored.name, *map(str, named)])
-    return Study(name, storage, both.rows, stored.config, both.bad, stored.confirming, both.flat)
+    return Study(name, storage, both.rows, stored.config, both.bad, stored.reeval_identities, both.flat)
 
 
 def _stored(study: str | None, storage: str) -> Study:
@@ -59,5 +59,5 @@ def _stored(study: str | None, storage: str) -> Study:
     wanted = [newest[-1]] if study is None else named(study, names)
     stored = store.read(wanted)
     config = searched.get(wanted[0]) if len(wanted) == 1 else None
-    confirming = frozenset[str]().union(*map(store.confirming, wanted))
-    return Study(",".join(wanted), storage, stored.rows, config, stored.bad, confirming)
+    reeval_identities = frozenset[str]().union(*map(store.confirming, wanted))
+    return Study(",".join(wanted), storage, stored.rows, config, stored.bad, reeval_identities)

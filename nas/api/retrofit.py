@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nas.engine.scheduler import evaluate_all, rows_go_to
+from nas.engine.scheduler import evaluate_all, evaluation_store
 from nas.environment.paths import DEFAULT_STORE, folder_of_retrofit
 from nas.evaluation.job import EvaluationJob, text_of
 from nas.evaluation.resolve import settings_of
@@ -49,6 +49,6 @@ def retrofit(
         save=str(folder_of_retrofit(checkpoint, topology, save)),
         threads=threads,
     )
-    with rows_go_to(storage, study):  # or nothing is written
+    with evaluation_store(storage, study):  # or nothing is written
         job = rewired(origin, topology, job)
     return evaluate_all([job], storage, study, Resources(workers=1, threads=threads))[0]

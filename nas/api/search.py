@@ -58,11 +58,11 @@ def search(
     check_call(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
                 threads=threads, save_models=save_models, storage=storage, log=log)  # fmt: skip
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
-    spent = Timings(printed=timings, loading=take_loading_seconds())
-    evidence, seconds = TrialCounts(trials, seeds, reeval_fraction), seconds_of("timeout", timeout)
-    ask = spent.on("counting candidates")(build_request)
-    asked = ask(task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed,
+    timer = Timings(verbose=timings, loading=take_loading_seconds())
+    counts, seconds = TrialCounts(trials, seeds, reeval_fraction), seconds_of("timeout", timeout)
+    build = timer.track("counting candidates")(build_request)
+    request = build(task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed,
                 sampler=sampler, data=data, rungs=Rungs(rungs, min_fraction, reduction_factor))  # fmt: skip
-    run_search(asked, study, storage, evidence, resources, spent, rungs_for=rungs_for, seconds=seconds,
-              save_models=save_models, traced=profile, log=log)  # fmt: skip
-    return retry_on_disconnect(load)(study or asked.name, storage=storage)
+    run_search(request, study, storage, counts, resources, timer, rungs_for=rungs_for, seconds=seconds,
+              save_models=save_models, trace=profile, log=log)  # fmt: skip
+    return retry_on_disconnect(load)(study or request.name, storage=storage)

@@ -25,9 +25,9 @@ _NAME = "events.out.tfevents"
 """How the names of TensorBoard's files begin."""
 
 
-def curve_logs(log: LogFormat | None, beside: Path, study: str) -> Sequence[Callable[[Row], None]]:
+def curve_logs(log: LogFormat | None, store_folder: Path, study: str) -> Sequence[Callable[[Row], None]]:
     """What is to be told of each Row of a study, in the store of that folder, where curves are to be written."""
-    return [CurveLog(beside, study).add] if log is not None and first_process() else []
+    return [CurveLog(store_folder, study).add] if log is not None and first_process() else []
 
 
 @final
@@ -37,20 +37,20 @@ class CurveLog:
     A training that goes on is written anew, whole. What cannot be written is said once, and loses no Row.
 
     Args:
-        beside: The store's folder, see `nas.store.store.Store.folder`.
+        store_folder: The store's folder, see `nas.store.store.Store.folder`.
         study: The study's name.
     """
 
-    def __init__(self, beside: Path, study: str) -> None:
-        every = beside / "tensorboard"
-        self._folder = every / slug(study)
-        self._broken = False
-        say(f"curves go to {self._folder}; they are shown by: tensorboard --logdir {every}")
+    def __init__(self, store_folder: Path, study: str) -> None:
+        root = store_folder / "tensorboard"
+        self._folder = root / slug(study)
+        self._failure = False
+        say(f"curves go to {self._folder}; they are shown by: tensorboard --logdir {root}")
 
     def add(self, row: Row) -> None:
         """Write a Row's curve. A Row without one is passed over."""
         points = _curve(row)
-        if not points or self._broken:
+        if not points or self._failure:
             return
         folder = self._folder / run_name(row)
         file = folder / f"{_NAME}.{points[-1].step:012d}"  # TensorBoard goes on to names that come later
@@ -61,7 +61,7 @@ class CurveLog:
                 if old != file:
                     old.unlink()
         except OSError as error:
-            self._broken = True
+            self._failure = True
             say(f"curves cannot be written to {folder}: {error.strerror or error}. No more are.")
 
 
@@ -70,7 +70,7 @@ class Point:
     """What was measured on the way of a training: after how many steps, when in seconds since 1970, what."""
 
     step: int
-    at: float
+    time: float
     metrics: Mapping[str, float]
 
 
@@ -82,21 +82,21 @@ def run_name(row: Row) -> str:
 
 def _curve(row: Row) -> list[Point]:
     """The points of its curve, the last with its metrics on test too; without standard errors."""
-    began, found = _began(row), []
+    start, points = _start_time(row), []
     for point in row.points():
         if not is_number(point["step"]):  # of a Row from elsewhere
             continue
         values = {name: point[name] for name in row.directions if is_number(point.get(name))}
-        found.append(Point(int(point["step"]), began + float(point.get("seconds") or 0.0), values))
-    if found and row.status == "complete":
-        last, wall = found[-1], row.provenance.get("wall_s")
+        points.append(Point(int(point["step"]), start + float(point.get("seconds") or 0.0), values))
+    if points and row.status == "complete":
+        last, wall = points[-1], row.provenance.get("wall_s")
         took = float(wall) if isinstance(wall, int | float) else 0.0
         test = {f"test_{name}": row.test[name] for name in row.directions if is_number(row.test.get(name))}
-        found[-1] = Point(last.step, max(last.at, began + took), {**last.metrics, **test})
-    return found
+        points[-1] = Point(last.step, max(last.time, start + took), {**last.metrics, **test})
+    return points
 
 
-def _began(row: Row) -> float:
+def _start_time(row: Row) -> float:
     try:
         return datetime.fromisoformat(str(row.provenance.get("started"))).timestamp()
     except ValueError:
@@ -107,8 +107,8 @@ def _settings(row: Row) -> dict[str, Any]:
     """What the training was of, as TensorBoard's page of hyperparameters orders it."""
     shape = {field.name: getattr(row.architecture, field.name) for field in fields(row.architecture)}
     costs = {name: getattr(row.costs, name) for name in ("params", "flops")}
-    every = {**row.recipe, **shape, **costs, "seed": row.seed}
-    return {name: value for name, value in every.items() if isinstance(value, bool | int | float | str)}
+    values = {**row.recipe, **shape, **costs, "seed": row.seed}
+    return {name: value for name, value in values.items() if isinstance(value, bool | int | float | str)}
 
 
 def _events(row: Row, points: Iterable[Point]) -> Iterator["Event"]:
@@ -116,13 +116,13 @@ def _events(row: Row, points: Iterable[Point]) -> Iterator["Event"]:
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 
-    began = _began(row)
-    yield Event(wall_time=began, file_version="brain.Event:2")
+    start = _start_time(row)
+    yield Event(wall_time=start, file_version="brain.Event:2")
     settings = {name: printable(value) if isinstance(value, str) else value for name, value in _settings(row).items()}
-    yield Event(wall_time=began, summary=hparams_pb(settings, row.identity(), began))
+    yield Event(wall_time=start, summary=hparams_pb(settings, row.identity(), start))
     for point in points:
         values = [Summary.Value(tag=name, simple_value=value) for name, value in point.metrics.items()]
-        yield Event(wall_time=point.at, step=point.step, summary=Summary(value=values))
+        yield Event(wall_time=point.time, step=point.step, summary=Summary(value=values))
 
 
 def _write(events: Iterable["Event"], path: Path) -> None:

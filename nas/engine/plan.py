@@ -54,10 +54,10 @@ class SearchPlan(Plan):
         store: Where the Rows are.
         config: What the study is about.
         budget: Its hard limits.
-        claims: What this coordinator has taken upon itself.
+        leases: What this coordinator has acquired.
         sampler: What proposes candidates.
         trials: How many the study is to hold.
-        confirms: How many of these, at its end, train what may be on the front with fresh seeds.
+        reevals: How many of these, at its end, train front candidates with held-out seeds.
         rungs: Where its trainings are held.
         save_models: Which trained networks stay.
         threads: Of the CPU, for each evaluation.
@@ -73,7 +73,7 @@ class SearchPlan(Plan):
         leases: Leases,
         sampler: BudgetSampler,
         trials: int,
-        confirms: int = 0,
+        reevals: int = 0,
         rungs: Rungs = NONE_HELD,
         save_models: SaveModels = "front",
         threads: int = 1,
@@ -81,49 +81,49 @@ class SearchPlan(Plan):
     ) -> None:
         self.study, self.store, self.sampler = study, store, sampler
         self.config, self.budget = request.config, request.budget
-        self.leases, self.trials, self.confirms = leases, trials, confirms
+        self.leases, self.trials, self.reevals = leases, trials, reevals
         self.rungs, self.save_models, self.threads, self.traces = rungs, save_models, threads, traces
         self._stopping = EarlyStopping(study, rungs, self.config.objectives)
-        self._begun: set[int] = set()  # numbers of the trials that this coordinator has begun or taken over
+        self._local_trials: set[int] = set()  # numbers of the trials that this coordinator has begun or taken over
         self._networks: set[str] = set()  # identities of the study's Rows whose networks may still be there
         self._front: dict[str, list[list[float]]] = {}  # of complete rows not surely beaten, values and errors
-        self._noted: set[int] = set()
-        self.resumes = bool(self._left_by_others())
-        self._take_notes()
+        self._trials_with_rows: set[int] = set()
+        self.resumes = bool(self._orphans())
+        self._read_new_rows()
 
     def next(self) -> EvaluationJob | Wait | None:
         """A trial that another coordinator has left, or a new one while there is room for more."""
         with turn_at(self.study):
-            left = self._left_by_others()
-            mine = next(filter(self._takes_over, left), None)
+            orphans = self._orphans()
+            orphan = next(filter(self._adopt, orphans), None)
             # Of a trial that died while it was proposed, what it had recorded is kept, and the rest proposed again.
-            trial = self._new() if mine is None else mine
+            trial = self._new() if orphan is None else orphan
             job = None if trial is None else self._job(trial)
         if trial is None:
-            if left:
+            if orphans:
                 return WAIT
-            self._look_again()
+            self._prune_networks()
             return None
-        self._begun.add(trial.number)  # now that the turn was not lost
+        self._local_trials.add(trial.number)  # now that the turn was not lost
         return job
 
-    def ended(self, job: EvaluationJob, row: Row) -> None:
+    def on_end(self, job: EvaluationJob, row: Row) -> None:
         """Tell Optuna, and let go of the networks that are no longer wanted."""
         assert job.number is not None
         self._conclude(job.number, row)
-        self.leases.release(self._lease(job.number))
-        self._noted.add(job.number)
-        self._take_note(row)
-        self._look_again()
+        self.leases.release(self._lease_name(job.number))
+        self._trials_with_rows.add(job.number)
+        self._add_row(row)
+        self._prune_networks()
 
-    def _look_again(self) -> None:
+    def _prune_networks(self) -> None:
         """See what others have found, and remove the networks that are not of the front any more."""
         if self.save_models != "front":
             return
-        self._take_notes()
-        known = np.array(list(self._front.values())).reshape(-1, 2, len(self.config.objectives))
-        may_stand = not_surely_dominated(known[:, 0], known[:, 1])
-        best = {name for name, stays in zip(self._front, may_stand, strict=True) if stays}
+        self._read_new_rows()
+        estimates = np.array(list(self._front.values())).reshape(-1, 2, len(self.config.objectives))
+        mask = not_surely_dominated(estimates[:, 0], estimates[:, 1])
+        best = {name for name, is_candidate in zip(self._front, mask, strict=True) if is_candidate}
         self._front = {name: self._front[name] for name in best}  # what is beaten once stays beaten
         for name in self._networks - best:
             network = self.store.network(name)
@@ -131,11 +131,11 @@ class SearchPlan(Plan):
                 shutil.rmtree(network, ignore_errors=True)
         self._networks &= best
 
-    def is_left(self) -> bool:
+    def has_open_trials(self) -> bool:
         """Whether trainings are under way, or held and to go on."""
         with turn_at(self.study):
             running = any(trial.state == TrialState.RUNNING for trial in trials_of(self.study))
-            return running or self._next_held() is not None
+            return running or self._next_promotion() is not None
 
     def _conclude(self, number: int, row: Row) -> None:
         conclude(self.study, number, row, self.config.objectives, self._stopping.reports(row))
@@ -145,18 +145,18 @@ class SearchPlan(Plan):
 
         What goes on with a training that was held comes first, and is none of those that were asked for.
         """
-        held = self._next_held()
-        if held is None and not self._has_room():
+        promotion = self._next_promotion()
+        if promotion is None and not self._has_room():
             return None
-        trial = new_trial(self.study, held)
-        self.leases.claim(self._lease(trial.number))
+        trial = new_trial(self.study, promotion)
+        self.leases.claim(self._lease_name(trial.number))
         return trial
 
-    def _next_held(self) -> FrozenTrial | None:
+    def _next_promotion(self) -> FrozenTrial | None:
         """The trial whose training was held at a rung and goes on next; None where none does."""
         if not self.rungs.number:
             return None
-        searching = len(started_trials(self.study)) < self.trials - self.confirms and self.sampler.has_more(self.study)
+        searching = len(started_trials(self.study)) < self.trials - self.reevals and self.sampler.has_more(self.study)
         first = self.sampler.promote(self.study, searching=searching)
         if first is None:
             return None
@@ -169,23 +169,23 @@ class SearchPlan(Plan):
         then confirms anew; where there is nothing more to search, all that are left confirm.
         """
         trials, more = trials_of(self.study), self.sampler.has_more(self.study)
-        begun = started_trials(self.study)
-        if len(begun) >= self.trials:
+        starts = started_trials(self.study)
+        if len(starts) >= self.trials:
             return False
-        since, confirmable = confirms_from(self.study), self.sampler.can_confirm(self.study)
-        noted = since
-        searching = len(begun) < self.trials - self.confirms
+        first_reeval, confirmable = confirms_from(self.study), self.sampler.can_confirm(self.study)
+        previous = first_reeval
+        searching = len(starts) < self.trials - self.reevals
         if more and (searching or not confirmable):
-            since = None
-        if since is None and self.confirms and confirmable and not (searching and more):
-            since = len(trials)
-        if since != noted:
-            confirm_from(self.study, since)
-        return (since is not None and confirmable) or more
+            first_reeval = None
+        if first_reeval is None and self.reevals and confirmable and not (searching and more):
+            first_reeval = len(trials)
+        if first_reeval != previous:
+            confirm_from(self.study, first_reeval)
+        return (first_reeval is not None and confirmable) or more
 
-    def _takes_over(self, trial: FrozenTrial) -> bool:
+    def _adopt(self, trial: FrozenTrial) -> bool:
         """Whether a trial that somebody else began is now this coordinator's."""
-        lease = self._lease(trial.number)
+        lease = self._lease_name(trial.number)
         if not self.leases.claim(lease):
             return False
         if is_under_way(self.study, trial):
@@ -193,27 +193,29 @@ class SearchPlan(Plan):
         self.leases.release(lease)  # it was concluded, and its lease given back, since this turn began
         return False
 
-    def _left_by_others(self) -> list[FrozenTrial]:
+    def _orphans(self) -> list[FrozenTrial]:
         """Trials under way that others have begun; those that have a Row are concluded, and are not among them."""
         running = [trial for trial in trials_of(self.study) if trial.state == TrialState.RUNNING]
-        running = [trial for trial in running if trial.number not in self._begun]
+        running = [trial for trial in running if trial.number not in self._local_trials]
         rows = self.store.numbered(self.study.study_name, [trial.number for trial in running]) if running else {}
         for number, row in rows.items():
             self.store.clear(row)
             self._conclude(number, row)
         return [trial for trial in running if trial.number not in rows]
 
-    def _lease(self, number: int) -> str:
+    def _lease_name(self, number: int) -> str:
         return f"trial {number} of {self.study.study_name}"
 
-    def _take_notes(self) -> None:
+    def _read_new_rows(self) -> None:
         """Look at the Rows of all trials that have ended since, whoever has evaluated them."""
-        ended = {trial.number for trial in trials_of(self.study) if trial.state.is_finished()} - self._noted
-        for row in self.store.numbered(self.study.study_name, ended).values() if ended else ():
-            self._take_note(row)
-        self._noted |= ended
+        numbers = {
+            trial.number for trial in trials_of(self.study) if trial.state.is_finished()
+        } - self._trials_with_rows
+        for row in self.store.numbered(self.study.study_name, numbers).values() if numbers else ():
+            self._add_row(row)
+        self._trials_with_rows |= numbers
 
-    def _take_note(self, row: Row) -> None:
+    def _add_row(self, row: Row) -> None:
         columns = row.columns()
         ways = self.config.objectives.items()
         values = [columns.get(name) for name, _ in ways]
@@ -224,17 +226,19 @@ class SearchPlan(Plan):
             errors = [float(columns.get(f"{name}_se") or 0.0) for name, _ in ways]
             self._front[row.identity()] = [(np.array(values, dtype=float) * signs).tolist(), errors]
 
-    def _confirms(self, trial: FrozenTrial) -> bool:
-        since = confirms_from(self.study)
-        return since is not None and first_of(trial) >= since
+    def _is_reeval(self, trial: FrozenTrial) -> bool:
+        first_reeval = confirms_from(self.study)
+        return first_reeval is not None and first_of(trial) >= first_reeval
 
     def _seed(self, trial: FrozenTrial, point: Point) -> int:
         """The seed of a trial: the search's, or the next one that no other trial of the same candidate has."""
         if trial.params:  # as an earlier process recorded it
             return self._recorded_seed(trial)
-        others = [other for other in trials_of(self.study) if other.number != trial.number]
-        taken = {self._recorded_seed(other) for other in others if (other.params or params_of(other)) == point}
-        seed = next_seed(self.config.seed, taken, self._seeds(point))
+        siblings = [sibling for sibling in trials_of(self.study) if sibling.number != trial.number]
+        seeds = {
+            self._recorded_seed(sibling) for sibling in siblings if (sibling.params or params_of(sibling)) == point
+        }
+        seed = next_seed(self.config.seed, seeds, self._seeds(point))
         if seed != self._recorded_seed(trial):  # a process may have died between this and the candidate
             give_seed(self.study, trial, seed)
         return seed
@@ -254,7 +258,7 @@ class SearchPlan(Plan):
         seed = self._seed(trial, point)
         record(self.study, trial, point, axes)
         candidate = self.sampler.candidate(point)
-        config, profiled = self.config, self.budget.profiled
+        config, profile_budget = self.config, self.budget.profiled
         first_seed = next_seed(config.seed, (), self._seeds(point))
         resumes = first_of(trial) != trial.number
         job = EvaluationJob(
@@ -267,9 +271,9 @@ class SearchPlan(Plan):
             space=config.space,
             number=trial.number,
             # What has other seeds already has shown that it matters.
-            max_steps=None if seed != first_seed or self._confirms(trial) else self._stopping.max_steps(trial),
+            max_steps=None if seed != first_seed or self._is_reeval(trial) else self._stopping.max_steps(trial),
             limits=UNLIMITED if resumes else self.budget,  # it kept them when it began
-            profiled=bool(profiled.bounds) or any(name in PROFILED for name in config.objectives),
+            profiled=bool(profile_budget.bounds) or any(name in PROFILED for name in config.objectives),
             trace=str(self.traces / candidate.key) if self.traces else None,
             measures=measures_for(config.objectives),
             threads=self.threads,

@@ -13,28 +13,28 @@ from search_spaces.support.progress import Progress, say_more, warn
 
 
 @final
-class Evaluations:
+class EvaluationProgress:
     """A context that is told of each evaluation as it begins and of each Row as it comes.
 
     Args:
         title: What is evaluated.
         scores: The columns that are shown of each Row; None where nobody is to be told of Rows.
-        ended: The identities of the Rows that there are already: what goes on from one of them is not counted twice.
+        identities: Those of the Rows that there are already: what goes on from one of them is not counted twice.
         total: How many there are to be.
     """
 
-    def __init__(self, title: str, scores: Sequence[str] | None, ended: Iterable[str], total: int) -> None:
-        self._scores, self._ended, self._total = scores, set(ended), total
-        self._progress = Progress(title, total, len(self._ended))
+    def __init__(self, title: str, scores: Sequence[str] | None, identities: Iterable[str], total: int) -> None:
+        self._scores, self._identities, self._total = scores, set(identities), total
+        self._progress = Progress(title, total, len(self._identities))
 
     def begin(self, job: EvaluationJob) -> None:
         """Show that an evaluation has begun."""
         settings = "".join(f" {name}={value}" for name, value in job.settings)
         say_more(f"begins: {job.architecture} seed={job.seed} preset={job.preset}{settings}")
-        new = float(job.identity not in self._ended)
+        new = float(job.identity not in self._identities)
         self._progress.begin(
             job.identity,
-            f"{_shortly(job.architecture)} seed={job.seed}",
+            f"{_label(job.architecture)} seed={job.seed}",
             partial(read_heartbeat, job.folder, job.max_steps),
             new,
         )
@@ -42,18 +42,18 @@ class Evaluations:
     def add(self, row: Row) -> None:
         """Show that an evaluation has ended and how."""
         identity, columns = row.identity(), row.columns()
-        self._ended.add(identity)
-        number = len(self._ended)
+        self._identities.add(identity)
+        number = len(self._identities)
         scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._scores or () if columns.get(name) is not None)
         was_under_way = self._progress.end(identity)
         reach = self._progress.reach if was_under_way else self._progress.reach_at_once  # which was known before
         reach(number, f"{row.architecture.topology} {row.error or scores}")
         if self._scores is not None and (row.status == "failed" or not self._progress.is_drawn):
             state = "" if row.status == "complete" else f"{row.status}: "
-            shown = f"{number}/{self._total} {state}{row.architecture} seed={row.seed} {scores} {row.error or ''}"
-            (warn if row.status == "failed" else self._progress.tell)(shown.rstrip())
+            text = f"{number}/{self._total} {state}{row.architecture} seed={row.seed} {scores} {row.error or ''}"
+            (warn if row.status == "failed" else self._progress.tell)(text.rstrip())
         if was_under_way:
-            _say_more_of(row)
+            _log_details(row)
         else:
             say_more(f"known from before: {row.architecture} seed={row.seed}")
 
@@ -67,13 +67,13 @@ class Evaluations:
         self._progress.__exit__(kind, error, trace)
 
 
-def _shortly(architecture: Architecture) -> str:
+def _label(architecture: Architecture) -> str:
     """What tells it from others, foremost its topology: a terminal may have room for no more."""
     record = architecture.record()
     return " ".join([str(record.pop("topology")), *(f"{name}={value}" for name, value in record.items() if value)])
 
 
-def _say_more_of(row: Row) -> None:
+def _log_details(row: Row) -> None:
     seconds = row.provenance.get("wall_s")
     took = f", {seconds:.1f} s" if isinstance(seconds, float) else ""
     without = ", ".join(row.costs.uncounted) or "none"

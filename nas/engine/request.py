@@ -57,13 +57,13 @@ class SearchRequest:
         config: What it is about.
         budget: The config's, as limits.
         members: The candidates within the budget.
-        line: How many they are, in words.
+        summary: How many they are, in words.
     """
 
     config: SearchConfig
     budget: Budget
     members: Feasible | BudgetDP
-    line: str
+    summary: str
 
     @property
     def name(self) -> str:
@@ -88,40 +88,42 @@ def build_request(
     rungs: Rungs = NONE_HELD,
 ) -> SearchRequest:
     """Read what a search asks for. Raises UserError where it cannot be, before anything is trained."""
-    of = fresh_task(task, data)
-    laid_out = space_of(of, space, arch, preset, listed(axis))
-    bounds, changes = parse_budget(listed(budget)), settings_of(of, preset, settings)
-    _refuse_twice(dict(changes), laid_out)
-    recipe = recipe_of(of, preset, changes)
-    measured = of.metrics_for(recipe)
-    metrics: dict[str, Direction] = {metric.name: metric.direction for metric in measured}
-    wanted = resolve([measured[0].name, "flops"] if objectives is None else names_in(objectives), metrics)
-    check_reported(wanted, metrics, rungs)
-    check_reports(of, recipe, rungs)
-    check_measurable(of, laid_out.base, {*bounds.bounds, *wanted})
+    task_object = fresh_task(task, data)
+    search_space = space_of(task_object, space, arch, preset, listed(axis))
+    bounds, changes = parse_budget(listed(budget)), settings_of(task_object, preset, settings)
+    _refuse_twice(dict(changes), search_space)
+    recipe = recipe_of(task_object, preset, changes)
+    metrics = task_object.metrics_for(recipe)
+    directions: dict[str, Direction] = {metric.name: metric.direction for metric in metrics}
+    objective_directions = resolve(
+        [metrics[0].name, "flops"] if objectives is None else names_in(objectives), directions
+    )
+    check_reported(objective_directions, directions, rungs)
+    check_reports(task_object, recipe, rungs)
+    check_measurable(task_object, search_space.base, {*bounds.bounds, *objective_directions})
     proposer(sampler or DEFAULT)  # which raises where there is no such sampler
-    members = within(laid_out, of, bounds)
+    members = within(search_space, task_object, bounds)
     return SearchRequest(
         config=SearchConfig(
             task=task,
-            task_version=of.version,
-            space=laid_out.name,
-            base=str(laid_out.base),
-            axes=dict(laid_out.axes),
+            task_version=task_object.version,
+            space=search_space.name,
+            base=str(search_space.base),
+            axes=dict(search_space.axes),
             budget=str(bounds),
-            objectives=wanted,
+            objectives=objective_directions,
             preset=preset,
             settings=dict(changes),
             seed=seed,
             sampler=sampler or DEFAULT,
             data=text_of(data),
-            metrics=metrics,
+            metrics=directions,
             rungs=rungs.record(),
-            **_of_data(of, recipe),
+            **_data_fields(task_object, recipe),
         ),
         budget=bounds,
         members=members,
-        line=_line(members, bounds),
+        summary=_summary(members, bounds),
     )
 
 
@@ -133,21 +135,21 @@ def _refuse_twice(settings: Mapping[str, Any], space: SearchSpace) -> None:
             raise UserError("conflict", message, option="--set", value=name, excludes=f"recipe.{name}")
 
 
-def _of_data(task: Task, recipe: Any) -> dict[str, Any]:
+def _data_fields(task: Task, recipe: Any) -> dict[str, Any]:
     """What a search's config says of a recipe's data, and of what simple methods make of it."""
     with status_if_slow(f"reading the data of {task.name} ..."):
         return {"data_fingerprint": task.fingerprint(recipe), "baselines": task.baselines(recipe)}
 
 
-def _line(members: Feasible | BudgetDP, budget: Budget) -> str:
+def _summary(members: Feasible | BudgetDP, budget: Budget) -> str:
     """How many candidates there are, in words."""
-    space, measured = members.space, str(budget.profiled)
-    later = f"; {measured} is measured before each training" if measured else ""
+    space, profile_bounds = members.space, str(budget.profiled)
+    suffix = f"; {profile_bounds} is measured before each training" if profile_bounds else ""
     if not str(budget.counted):
-        return f"{readable(members.number)} architectures in space {space.name!r}{later}"
-    everything = members.everything if isinstance(members, BudgetDP) else len(space)
-    share = f"{readable(members.number)} of {readable(everything)}"
-    return f"{share} architectures of space {space.name!r} are within {budget.counted}{later}"
+        return f"{readable(members.number)} architectures in space {space.name!r}{suffix}"
+    total = members.everything if isinstance(members, BudgetDP) else len(space)
+    share = f"{readable(members.number)} of {readable(total)}"
+    return f"{share} architectures of space {space.name!r} are within {budget.counted}{suffix}"
 
 
 def readable(number: int) -> str:

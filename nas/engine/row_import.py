@@ -14,42 +14,42 @@ from results.records.row import Direction, Row, Status
 from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.progress import status_if_slow
 
-_MOST_NAMED = 3
+_MOST_LINES = 3
 """Bad lines of a file that are named."""
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportCounts:
     """What an import came to.
 
     Attributes:
         study: The study that the rows are in.
         new: How many it did not have.
-        known: How many it had.
+        duplicates: How many it had.
     """
 
     study: str
     new: int
-    known: int
+    duplicates: int
 
 
 def rows_in(paths: Sequence[Path]) -> list[Row]:
     """The rows of some files. Raises UserError where one cannot be read, a line holds no row, or there is none."""
     rows = []
     for path in paths:
-        found, bad = jsonl.read(path)
+        file_rows, bad = jsonl.read(path)
         if bad:
-            more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
-            named = "; ".join(map(str, bad[:_MOST_NAMED]))
-            message = f"every line of {path} must be a row, {named}{more}. Nothing was imported."
-            numbers = tuple(one.number for one in bad[:_MOST_NAMED])
+            more = f" and {len(bad) - _MOST_LINES} more" if len(bad) > _MOST_LINES else ""
+            errors = "; ".join(map(str, bad[:_MOST_LINES]))
+            message = f"every line of {path} must be a row, {errors}{more}. Nothing was imported."
+            numbers = tuple(line.number for line in bad[:_MOST_LINES])
             fields = {**fields_of(bad[0].error), "path": str(path), "lines": numbers, "count": len(bad)}
             raise UserError("bad-file", message, **fields)
-        for row in found:
+        for row in file_rows:
             _check_possible(row, path)
-        if not found:
+        if not file_rows:
             raise UserError("missing-rows", f"there is no row in {path}. Nothing was imported.", path=str(path))
-        rows += found
+        rows += file_rows
     return rows
 
 
@@ -71,14 +71,14 @@ def _check_possible(row: Row, path: Path) -> None:
             raise error(f"{name} must be at least 0, got {count}", option=name, value=count, least=0)
 
 
-def import_into(storage: str, study: str, rows: Sequence[Row]) -> Imported:
+def import_into(storage: str, study: str, rows: Sequence[Row]) -> ImportCounts:
     """Write what a study does not have yet. Raises UserError where the study is a search's."""
     with closing(Store(storage, make=True)) as store, status_if_slow(f"importing {len(rows)} rows ..."):
         if study in store.searches():
             message = f"study {study!r} is a search, whose rows are its own. Give another --study."
             raise UserError("mismatch", message, option="--study", value=study)
-        held = {row.identity(): row.status for row in store.read([study]).rows}
-        every = each_once(rows)
-        new = [row for row in every if held.get(row.identity()) not in ("complete", row.status)]
+        statuses = {row.identity(): row.status for row in store.read([study]).rows}
+        unique_rows = each_once(rows)
+        new = [row for row in unique_rows if statuses.get(row.identity()) not in ("complete", row.status)]
         store.add_all(new, study)
-    return Imported(study, len(new), len(every) - len(new))
+    return ImportCounts(study, len(new), len(unique_rows) - len(new))

@@ -13,7 +13,7 @@ from nas.budget.objectives import PROFILED
 from nas.costs.count import cheap_counts
 from nas.engine.curve_log import curve_logs
 from nas.engine.plan import SaveModels, SearchPlan
-from nas.engine.progress import Evaluations
+from nas.engine.progress import EvaluationProgress
 from nas.engine.request import SearchRequest
 from nas.engine.scheduler import OutOfTime, Scheduler, prepare
 from nas.engine.timings import Timings
@@ -72,22 +72,22 @@ class TrialCounts:
             )
             raise UserError(kind, message, option="--reeval-fraction", value=self.reeval_fraction, least=0, below=1)
 
-    def check_recorded(self, task: Task, members: Feasible | BudgetDP) -> None:
+    def check_recorded_seeds(self, task: Task, members: Feasible | BudgetDP) -> None:
         """Raise UserError where a task with recorded seeds has too few of a member."""
         if task.seeds(members.space.base) is None or isinstance(members, BudgetDP):
             return
-        fewest = min(len(task.seeds(one.architecture) or ()) for one in members)
+        fewest = min(len(task.seeds(member.architecture) or ()) for member in members)
         if self.seeds > fewest:
             message = f"--seeds must be at most {fewest}: {task.name} has no more of some, got {self.seeds}."
             raise UserError("out-of-range", message, option="--seeds", value=self.seeds, most=fewest, task=task.name)
 
     @property
-    def confirming(self) -> int:
-        """How many trials confirm."""
+    def reevals(self) -> int:
+        """How many trials re-evaluate front candidates."""
         return int(self.reeval_fraction * self.trials + 1e-9)  # 0.29 of 100 is 29
 
 
-def costs_known(task: Task, objectives: Collection[str], base: Architecture) -> Costs | None:
+def closed_form_costs(task: Task, objectives: Collection[str], base: Architecture) -> Costs | None:
     """What counting tells of the objectives, where it takes no time: of tasks with a closed form."""
     if task.closed_form(base) is None:
         return None
@@ -100,61 +100,61 @@ def costs_known(task: Task, objectives: Collection[str], base: Architecture) -> 
     return costs
 
 
-def seeds_at_most(task: Task, base: Architecture) -> Callable[[Architecture], int] | None:
+def seed_limits(task: Task, base: Architecture) -> Callable[[Architecture], int] | None:
     """How many seeds an architecture can have; None where any number of them."""
     return None if task.seeds(base) is None else lambda architecture: len(task.seeds(architecture) or ())
 
 
-def check_resources(request: SearchRequest, resources: Resources, *, traced: bool) -> None:
+def check_resources(request: SearchRequest, resources: Resources, *, trace: bool) -> None:
     """Raise UserError where there are no such GPUs, or networks are to be measured while they share one with others."""
     check_gpus(resources)
     quantities = [*request.config.objectives, *request.budget.profiled.bounds]
-    measured = [name for name in dict.fromkeys(quantities) if name in PROFILED] or ["--profile"] * traced
-    if resources.gpus == AUTO and measured:
+    measurements = [name for name in dict.fromkeys(quantities) if name in PROFILED] or ["--profile"] * trace
+    if resources.gpus == AUTO and measurements:
         message = (
             f"--trial-gpus auto has evaluations share a GPU, and what is measured beside others is no figure: "
-            f"{', '.join(measured)}. Leave one of the two out."
+            f"{', '.join(measurements)}. Leave one of the two out."
         )
-        raise UserError("conflict", message, option="--trial-gpus", value=AUTO, excludes=tuple(measured))
+        raise UserError("conflict", message, option="--trial-gpus", value=AUTO, excludes=tuple(measurements))
 
 
-def _evaluated(store: Store, study: str) -> set[str]:
+def _row_identities(store: Store, study: str) -> set[str]:
     return {row.identity() for row in store.numbered(study).values()}
 
 
-def _prepared(asked: SearchRequest, evidence: TrialCounts) -> BudgetSampler:
+def _build_sampler(request: SearchRequest, counts: TrialCounts) -> BudgetSampler:
     """What proposes the trials of a search whose task has all that they need. Raises UserError."""
-    config, base = asked.config, asked.members.space.base
+    config, base = request.config, request.members.space.base
     task = task_of(config.task, config.data)
     prepare(task)
-    evidence.check_recorded(task, asked.members)
-    costs, at_most = costs_known(task, config.objectives, base), seeds_at_most(task, base)
-    return BudgetSampler(asked.members, config.sampler, config.seed, costs, evidence.seeds, at_most)
+    counts.check_recorded_seeds(task, request.members)
+    costs, at_most = closed_form_costs(task, config.objectives, base), seed_limits(task, base)
+    return BudgetSampler(request.members, config.sampler, config.seed, costs, counts.seeds, at_most)
 
 
 def run_search(
-    asked: SearchRequest,
+    request: SearchRequest,
     study_name: str | None,
     storage: str,
-    evidence: TrialCounts,
+    counts: TrialCounts,
     resources: Resources,
-    spent: Timings,
+    timings: Timings,
     *,
     rungs_for: Callable[[SearchConfig, Store], Rungs],
     seconds: float | None,
     save_models: SaveModels,
-    traced: bool,
+    trace: bool,
     log: LogFormat | None,
 ) -> None:
     """Search until the study holds so many trials, all candidates were tried, or the time is up. Raises UserError."""
-    config, trials, until = asked.config, evidence.trials, None if seconds is None else time.monotonic() + seconds
-    check_resources(asked, resources, traced=traced)
-    name = check_name(study_name or asked.name)
-    say(f"study {name}: {asked.line}")
-    with spent.on("preparing the data"):
-        sampler = _prepared(asked, evidence)
+    config, trials, deadline = request.config, counts.trials, None if seconds is None else time.monotonic() + seconds
+    check_resources(request, resources, trace=trace)
+    name = check_name(study_name or request.name)
+    say(f"study {name}: {request.summary}")
+    with timings.track("preparing the data"):
+        sampler = _build_sampler(request, counts)
     with (
-        spent,
+        timings,
         closing(Store(storage, make=True)) as store,
         only_writer(storage, name),
         clear_storage_errors(storage),
@@ -164,32 +164,32 @@ def run_search(
         retry_on_disconnect(_refuse_evaluations)(store, name)
         rungs = retry_on_disconnect(rungs_for)(config, store)  # by what the store knows of the task
         study = retry_on_disconnect(open_study)(searches, name, config, sampler)
-        traces = store.folder.absolute() / f"{slug(name)}-traces" if traced else None
+        traces = store.folder.absolute() / f"{slug(name)}-traces" if trace else None
         plan = retry_on_disconnect(SearchPlan)(
             study,
             store,
-            asked,
+            request,
             leases,
             sampler,
             trials,
-            evidence.confirming,
+            counts.reevals,
             rungs,
             save_models,
             resources.threads,
             traces,
         )
-        done, logs = retry_on_disconnect(_evaluated)(store, name), _logs_of(store, name, log)
+        done, logs = retry_on_disconnect(_row_identities)(store, name), _open_logs(store, name, log)
         # Whether a process died of its evaluation is seen from outside, and not by coordinators that die one by one.
-        apart = store.shared or plan.resumes or seconds is not None
+        isolated = store.shared or plan.resumes or seconds is not None
         try:
             with (
-                Evaluations(config.task, list(config.objectives), done, trials) as shown,
-                pool_of(resources, trials, apart=apart) as pool,
+                EvaluationProgress(config.task, list(config.objectives), done, trials) as progress,
+                pool_of(resources, trials, apart=isolated) as pool,
             ):
-                listeners = [shown.add, *logs]
-                Scheduler(store, name, leases, pool, listeners, save_models != "none", until, shown.begin, spent).run(
-                    plan
-                )
+                listeners = [progress.add, *logs]
+                Scheduler(
+                    store, name, leases, pool, listeners, save_models != "none", deadline, progress.begin, timings
+                ).run(plan)
         except OutOfTime:
             if _is_unfinished(plan, trials):
                 return
@@ -204,7 +204,7 @@ def _refuse_evaluations(store: Store, study: str) -> None:
         raise UserError("mismatch", message, option="--study", value=study)
 
 
-def _logs_of(store: Store, study: str, log: LogFormat | None) -> Sequence[Callable[[Row], None]]:
+def _open_logs(store: Store, study: str, log: LogFormat | None) -> Sequence[Callable[[Row], None]]:
     """What is to be told of a search's Rows, having been told of those that are stored already."""
     logs = curve_logs(log, store.folder, study)
     with status_if_slow("writing the curves of what is stored already ..."):
@@ -216,8 +216,8 @@ def _logs_of(store: Store, study: str, log: LogFormat | None) -> Sequence[Callab
 
 def _is_unfinished(plan: SearchPlan, trials: int) -> bool:
     """Whether a search whose time is up has anything left to do, which is said."""
-    ended = len(retry_on_disconnect(_evaluated)(plan.store, plan.study.study_name))
-    left = ended < trials or retry_on_disconnect(plan.is_left)()
-    if left:
-        say(f"the time is up (--timeout) after {ended} of {trials} trials; the same command goes on from here")
-    return left
+    number = len(retry_on_disconnect(_row_identities)(plan.store, plan.study.study_name))
+    is_unfinished = number < trials or retry_on_disconnect(plan.has_open_trials)()
+    if is_unfinished:
+        say(f"the time is up (--timeout) after {number} of {trials} trials; the same command goes on from here")
+    return is_unfinished

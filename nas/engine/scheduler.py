@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Final, final
 
 from nas.engine.curve_log import curve_logs
-from nas.engine.progress import Evaluations
+from nas.engine.progress import EvaluationProgress
 from nas.engine.timings import Timings
 from nas.environment.paths import EVALUATIONS
 from nas.environment.signals import raise_if_terminated
@@ -56,8 +56,8 @@ class Plan(ABC):
         """The next evaluation to begin; None where there is none before another one has ended, or none any more."""
 
     @abstractmethod
-    def ended(self, job: EvaluationJob, row: Row) -> None:
-        """Told of each evaluation that has ended, once its Row is stored."""
+    def on_end(self, job: EvaluationJob, row: Row) -> None:
+        """Called after each evaluation, once its Row is stored."""
 
 
 @final
@@ -76,7 +76,7 @@ class SequentialPlan(Plan):
         """The next one in the order that they were given in."""
         return self._waiting.pop() if self._waiting else None
 
-    def ended(self, job: EvaluationJob, row: Row) -> None:
+    def on_end(self, job: EvaluationJob, row: Row) -> None:
         """Keep the Row."""
         self.rows[job.identity] = row
 
@@ -88,12 +88,12 @@ class Scheduler:
     Attributes:
         store: Where Rows go; an evaluation that it holds complete is not done again.
         study: The name that they are written under.
-        claims: What this coordinator has taken upon itself: no evaluation is begun that another one is at.
+        leases: What this coordinator has acquired: no evaluation is begun that another one is at.
         workers: Where evaluations run.
-        listeners: Told of each Row once it is stored.
-        keep: Whether trained networks are kept, beside the store.
-        until: When the time is up, on the clock of time.monotonic, or None.
-        on_begin: Told of each evaluation as it begins.
+        listeners: Called with each Row once it is stored.
+        keep_networks: Whether trained networks are kept, beside the store.
+        deadline: When the time is up, on the clock of time.monotonic, or None.
+        on_begin: Called with each evaluation as it begins.
         timings: What it spends its time on.
     """
 
@@ -102,8 +102,8 @@ class Scheduler:
     leases: Leases
     workers: Workers
     listeners: Sequence[Callable[[Row], None]]
-    keep: bool = True
-    until: float | None = None
+    keep_networks: bool = True
+    deadline: float | None = None
     on_begin: Callable[[EvaluationJob], None] = lambda job: None
     timings: Timings = field(default_factory=Timings)
 
@@ -113,106 +113,110 @@ class Scheduler:
         Raises:
             OutOfTime: The time is up; what was running then is dropped with the workers.
         """
-        running, told = 0, False
-        held: list[EvaluationJob] = []  # what another coordinator is evaluating: its Row will be known
+        running, is_waiting = 0, False
+        remote_jobs: list[EvaluationJob] = []  # what another coordinator is evaluating: its Row will be known
         while True:
             raise_if_terminated()
-            running, later = self._begin_what_can_be(plan, running, held)
-            others = later or bool(held)
+            running, plan_waits = self._fill_workers(plan, running, remote_jobs)
+            waits = plan_waits or bool(remote_jobs)
             if running:
-                free = others and running < self.workers.capacity
-                with self.timings.on("evaluating", self.workers.capacity):
-                    ended = self.workers.collect(self._patience() if free else self._left())
-                for job, row in ended:
+                free = waits and running < self.workers.capacity
+                with self.timings.track("evaluating", self.workers.capacity):
+                    completions = self.workers.collect(self._poll_seconds() if free else self._remaining_seconds())
+                for job, row in completions:
                     running -= 1
                     self.timings.add(row)
                     self._end(plan, job, row)
-            elif others:
-                if not told:
+            elif waits:
+                if not is_waiting:
                     say("what is left is being evaluated by other coordinators: waiting for them")
-                    told = True
-                with self.timings.on("waiting for others"):
-                    time.sleep(self._patience())
-            elif self._left() != 0:
+                    is_waiting = True
+                with self.timings.track("waiting for others"):
+                    time.sleep(self._poll_seconds())
+            elif self._remaining_seconds() != 0:
                 return
-            if self._left() == 0:
+            if self._remaining_seconds() == 0:
                 raise OutOfTime
 
-    def _begin_what_can_be(self, plan: Plan, running: int, held: list[EvaluationJob]) -> tuple[int, bool]:
+    def _fill_workers(self, plan: Plan, running: int, remote_jobs: list[EvaluationJob]) -> tuple[int, bool]:
         """Fill the workers; how many evaluations run then, and whether the plan may want more of its own accord."""
-        for job in tuple(held):
-            if running < self.workers.capacity and (claimed := self._claimed(job)) is not None:
-                held.remove(job)
-                running += self._begin(plan, claimed)
-        while running < self.workers.capacity and len(held) < self.workers.capacity and self._left() != 0:
-            with self.timings.on("proposing"):
-                wanted = retry_on_disconnect(plan.next)()
-            if wanted is None or wanted is WAIT:
-                return running, wanted is WAIT
-            if (claimed := self._claimed(wanted)) is None:
-                held.append(wanted)
+        for job in tuple(remote_jobs):
+            if running < self.workers.capacity and (ready := self._acquire(job)) is not None:
+                remote_jobs.remove(job)
+                running += self._begin(plan, ready)
+        while (
+            running < self.workers.capacity
+            and len(remote_jobs) < self.workers.capacity
+            and self._remaining_seconds() != 0
+        ):
+            with self.timings.track("proposing"):
+                proposal = retry_on_disconnect(plan.next)()
+            if proposal is None or proposal is WAIT:
+                return running, proposal is WAIT
+            if (ready := self._acquire(proposal)) is None:
+                remote_jobs.append(proposal)
             else:
-                running += self._begin(plan, claimed)
+                running += self._begin(plan, ready)
         return running, False
 
     def _begin(self, plan: Plan, job: EvaluationJob) -> int:
         """Have a job evaluated, unless all of it is known: how many evaluations were begun."""
-        profiled = job.profiled or job.trace
-        if job.known is None or profiled or lacks_network(job, job.known):
+        measures = job.profiled or job.trace
+        if job.known is None or measures or lacks_network(job, job.known):
             self.on_begin(job)
             self.workers.submit(job)
             return 1
         self._end(plan, job, job.known)
         return 0
 
-    def _left(self) -> float | None:
-        return None if self.until is None else max(0.0, self.until - time.monotonic())
+    def _remaining_seconds(self) -> float | None:
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
-    def _patience(self) -> float:
-        return POLL_S if self.until is None else min(POLL_S, max(0.0, self.until - time.monotonic()))
+    def _poll_seconds(self) -> float:
+        return POLL_S if self.deadline is None else min(POLL_S, max(0.0, self.deadline - time.monotonic()))
 
     @retry_on_disconnect
-    def _claimed(self, job: EvaluationJob) -> EvaluationJob | None:
+    def _acquire(self, job: EvaluationJob) -> EvaluationJob | None:
         """The job with what is known of it and the folders that are its own; None while another coordinator is at it.
 
         It is asked what is known once nobody else can find it any more.
         """
-        if not self.leases.claim(_evaluation(job.identity)):
+        if not self.leases.claim(_lease_name(job.identity)):
             return None
-        found = self.store.known(job.identity)
+        entry = self.store.known(job.identity)
         network = self.store.network(job.identity).absolute()  # as all folders that are told to other processes
         return replace(
             job,
             store=self.store.url,
-            known=None if found is None else replace(found[1], space=job.space, preset=job.preset),
+            known=None if entry is None else replace(entry[1], space=job.space, preset=job.preset),
             folder=str(self.store.unfinished(job.identity).absolute()),
-            network=str(network) if self.keep or network.exists() else None,
+            network=str(network) if self.keep_networks or network.exists() else None,
         )
 
     def _end(self, plan: Plan, job: EvaluationJob, row: Row) -> None:
-        with self.timings.on("storing"):
-            stored = self._stored(plan, job, row)
+        with self.timings.track("storing"):
+            row = self._store_row(plan, job, row)
             for listener in self.listeners:
-                listener(stored)
+                listener(row)
 
     @retry_on_disconnect
-    def _stored(self, plan: Plan, job: EvaluationJob, row: Row) -> Row:
-        """The Row that counts, stored and told to the plan."""
-        found = self.store.known(job.identity) if row.status == "failed" else None
-        if found is not None:  # somebody else's, whom it waited for too long
-            row = replace(found[1], space=job.space, preset=job.preset)
-        fresh = job.number is not None or self.store.known(job.identity) != (self.study, row)
-        if fresh and first_process():
+    def _store_row(self, plan: Plan, job: EvaluationJob, row: Row) -> Row:
+        """Store the Row that counts, pass it to the plan and return it."""
+        entry = self.store.known(job.identity) if row.status == "failed" else None
+        if entry is not None:  # somebody else's, whom it waited for too long
+            row = replace(entry[1], space=job.space, preset=job.preset)
+        is_new = job.number is not None or self.store.known(job.identity) != (self.study, row)
+        if is_new and first_process():
             row = self.store.add(row, self.study, job.number)
         if first_process():
             self.store.clear(row)
-        plan.ended(job, row)
-        self.leases.release(_evaluation(job.identity))
+        plan.on_end(job, row)
+        self.leases.release(_lease_name(job.identity))
         return row
 
 
-def _evaluation(identity: str) -> str:
-    """What an evaluation is claimed as."""
+def _lease_name(identity: str) -> str:
+    """The name of an evaluation's lease."""
     return f"evaluation {identity}"
 
 
@@ -230,7 +234,7 @@ def evaluate_all(
     """
     if not jobs:
         return []
-    with rows_go_to(storage, study) as (store, name):
+    with evaluation_store(storage, study) as (store, name):
         task = task_of(jobs[0].task, jobs[0].data)
         prepare(task)
         jobs = [with_identity(job) for job in jobs]
@@ -241,7 +245,7 @@ def evaluate_all(
             clear_errors(store.url),
             leases_in(store) as leases,
             pool_of(resources, len(jobs)) as pool,
-            Evaluations(f"{task.name}, preset {jobs[0].preset}", _scores(jobs, task), (), len(jobs)) as progress,
+            EvaluationProgress(f"{task.name}, preset {jobs[0].preset}", _scores(jobs, task), (), len(jobs)) as progress,
         ):
             listeners = [progress.add, *logs]
             Scheduler(store, name, leases, pool, listeners, on_begin=progress.begin).run(plan)
@@ -249,7 +253,7 @@ def evaluate_all(
 
 
 @contextmanager
-def rows_go_to(storage: str, study: str | None) -> Iterator[tuple[Store, str]]:
+def evaluation_store(storage: str, study: str | None) -> Iterator[tuple[Store, str]]:
     """The store and the study that evaluations are written to. Raises UserError where they cannot be."""
     name = check_name(study or EVALUATIONS)
     with closing(Store(storage, make=True)) as store:
@@ -269,6 +273,6 @@ def _scores(jobs: Sequence[EvaluationJob], task: Task) -> list[str] | None:
     """The columns that are printed of each Row; None for a single job, whose Row is printed by its caller."""
     if len(jobs) == 1:
         return None
-    changed = {name for job in jobs for name, _ in {*job.settings} ^ {*jobs[0].settings}}
+    overrides = {name for job in jobs for name, _ in {*job.settings} ^ {*jobs[0].settings}}
     metrics = task.metrics_for(recipe_of(task, jobs[0].preset, jobs[0].settings))
-    return [*(f"recipe_{name}" for name in sorted(changed)), metrics[0].name]
+    return [*(f"recipe_{name}" for name in sorted(overrides)), metrics[0].name]

@@ -14,24 +14,24 @@ from search_spaces.support.progress import warn
 class Timings:
     """Seconds of the clock since its making, by what they were spent on, and what evaluations did meanwhile.
 
-    As a context it prints them at its end, if they are to be `printed`. `loading` are seconds before its making.
+    As a context it prints them at its end if `verbose`. `loading` counts seconds before its making.
     """
 
-    def __init__(self, *, printed: bool = False, loading: float | None = None) -> None:
-        self._printed, self._began = printed, time.perf_counter() - (loading or 0.0)
-        self._spent: dict[str, float] = {} if loading is None else {"loading": loading}
-        self._waited, self._evaluating, self._training = 0.0, 0.0, 0.0  # seconds of all workers together
+    def __init__(self, *, verbose: bool = False, loading: float | None = None) -> None:
+        self._verbose, self._start = verbose, time.perf_counter() - (loading or 0.0)
+        self._seconds: dict[str, float] = {} if loading is None else {"loading": loading}
+        self._worker_seconds, self._evaluating, self._training = 0.0, 0.0, 0.0  # seconds of all workers together
 
     @contextmanager
-    def on(self, what: str, workers: int = 0) -> Iterator[None]:
+    def track(self, activity: str, workers: int = 0) -> Iterator[None]:
         """A context whose time is spent on this, on nothing else that is timed, and with so many workers at work."""
-        began = time.perf_counter()
+        start = time.perf_counter()
         try:
             yield
         finally:
-            seconds = time.perf_counter() - began
-            self._spent[what] = self._spent.get(what, 0.0) + seconds
-            self._waited += workers * seconds
+            seconds = time.perf_counter() - start
+            self._seconds[activity] = self._seconds.get(activity, 0.0) + seconds
+            self._worker_seconds += workers * seconds
 
     def add(self, row: Row) -> None:
         """Add what an evaluation that a worker has ended took, and its training."""
@@ -45,7 +45,7 @@ class Timings:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._printed:
+        if self._verbose:
             warn("\n".join(self.lines()))
 
     def lines(self) -> list[str]:
@@ -54,19 +54,19 @@ class Timings:
         They are timed while they are waited for, and by the Rows that they gave: of trainings that were ended there is
         none.
         """
-        total, theirs = time.perf_counter() - self._began, max(self._waited, self._evaluating)
+        total, worker_seconds = time.perf_counter() - self._start, max(self._worker_seconds, self._evaluating)
         meanwhile = {
             "training": self._training,
             "counting, measuring, keeping": self._evaluating - self._training,
-            "unfinished, beginning, or idle": max(0.0, self._waited - self._evaluating),
+            "unfinished, beginning, or idle": max(0.0, self._worker_seconds - self._evaluating),
         }
         return [
             f"{total:.1f} s went into:",
-            *_shares({**self._spent, "all else": total - sum(self._spent.values())}, total),
-            f"{theirs:.1f} s of workers into:",
-            *_shares(meanwhile, theirs),
+            *_shares({**self._seconds, "all else": total - sum(self._seconds.values())}, total),
+            f"{worker_seconds:.1f} s of workers into:",
+            *_shares(meanwhile, worker_seconds),
         ]
 
 
 def _shares(seconds: Mapping[str, float], total: float) -> list[str]:
-    return [f"  {what:<30}{spent:9.1f} s {spent / max(total, 1e-9):6.1%}" for what, spent in seconds.items()]
+    return [f"  {activity:<30}{amount:9.1f} s {amount / max(total, 1e-9):6.1%}" for activity, amount in seconds.items()]

@@ -51,7 +51,7 @@ class Study:
         storage: The database that it is in.
         config: What a search was about; None where the Rows are no search's, or those of several.
         bad: What could not be read as a Row: a line each.
-        confirming: Identities of the Rows whose seeds had no part in choosing what they were trained for.
+        reeval_identities: Those of the Rows with held-out seeds, which had no part in choosing what they train.
 
     Args:
         flat: Tables of columns alone, which are asked together with the Rows.
@@ -64,11 +64,11 @@ class Study:
         rows: Sequence[Row],
         config: SearchConfig | None = None,
         bad: Sequence[str] = (),
-        confirming: frozenset[str] = frozenset(),
+        reeval_identities: frozenset[str] = frozenset(),
         flat: Sequence["pyarrow.Table | ParquetTable"] = (),
     ) -> None:
         self.name, self.storage, self.config, self.bad = name, storage, config, tuple(bad)
-        self.confirming = confirming
+        self.reeval_identities = reeval_identities
         self._rows, self._flat = tuple(rows), tuple(flat)
 
     def rows(self) -> list[Row]:
@@ -144,7 +144,7 @@ class Study:
             return []
         key = tuple(asked.items())
         if key not in self._by_objectives:
-            self._by_objectives[key] = summarize(self.table, asked, self.confirming)
+            self._by_objectives[key] = summarize(self.table, asked, self.reeval_identities)
         return list(self._by_objectives[key])
 
     def effects(self, axis: str, metric: str | None = None, *, at: str | None = None) -> "dict[str, Effects]":
@@ -246,7 +246,7 @@ class Study:
         own = {row.identity() for row in rows}
         flat = table.without(found, own) if self._flat else None
         others = () if flat is None else (flat,)
-        return Study(self.name, self.storage, rows, self.config, self.bad, self.confirming, others)
+        return Study(self.name, self.storage, rows, self.config, self.bad, self.reeval_identities, others)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The table as a data frame."""

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 from nas.report.tables import say, screen
 
 if TYPE_CHECKING:
-    from nas.engine.row_import import Imported
+    from nas.engine.row_import import ImportCounts
     from nas.exporters.export import ExportReport
     from nas.scaffold.new_file import NewFile
     from tasks.diffusion.encoding import LatentSummary
 
 
-def print_import(report: "Imported") -> None:
+def print_import(report: "ImportCounts") -> None:
     """Print how many rows are new."""
-    known = f"; {report.known} it had" if report.known else ""
+    duplicates = f"; {report.duplicates} it had" if report.duplicates else ""
     rows = "row is" if report.new == 1 else "rows are"
-    say(screen(), f"{report.new} {rows} new in study {report.study}{known}")
+    say(screen(), f"{report.new} {rows} new in study {report.study}{duplicates}")
 
 
 def print_latents(summary: "LatentSummary") -> None:

@@ -106,7 +106,7 @@ class Question:
 
         if self.best is not None:
             [(metric, direction)] = study.directions_of([self.best]).items()
-            return grouping.best(every, metric, direction, self.by, study.confirming)
+            return grouping.best(every, metric, direction, self.by, study.reeval_identities)
         return grouping.means(every, self.by, self._measured(study))
 
 

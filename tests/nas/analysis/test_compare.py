@@ -18,7 +18,7 @@ from expect import raises, warns
 from grouped import grouped
 from nas.analysis.compare import candidates, matched, paper_overhead, side_by_side, summary
 from nas.costs.count import cheap_counts
-from nas.engine.progress import Evaluations
+from nas.engine.progress import EvaluationProgress
 from nas.evaluation.job import fresh_task
 from nas.request.text_checks import MATCHED, parse_topologies
 from results.records.row import Row
@@ -96,12 +96,12 @@ def test_an_interrupted_comparison_resumes(command: Command, monkeypatch: pytest
     words = ("compare", TOY, "--preset", "smoke", "--seeds", "2", "--format", "json")
     seen: list[Row] = []
 
-    def interrupt(shown: Evaluations, row: Row) -> None:
+    def interrupt(shown: EvaluationProgress, row: Row) -> None:
         seen.append(row)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Evaluations, "add", interrupt)
+        patch.setattr(EvaluationProgress, "add", interrupt)
         assert command(*words).returncode == 130
     rows = json.loads(command(*words).stdout)
     times = [one["wall_s"] for one in rows if one["seed"] == seen[0].seed]

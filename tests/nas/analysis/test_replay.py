@@ -77,13 +77,13 @@ def test_search_without_spare_seeds_confirms_nothing_and_goes_on(replayed: Repla
     study = replayed(plain(seeds=(5,)), trials=8, reeval_fraction=0.5)
     assert len({row.architecture for row in study.rows()}) == 8
     assert {row.seed for row in study.rows()} == {5}
-    assert not study.confirming
+    assert not study.reeval_identities
 
 
 def test_only_architectures_with_spare_seeds_are_confirmed(replayed: Replayed) -> None:
     rows = [row for row in plain() if row.seed == 0 or row.architecture.depth == 8]
     study = replayed(rows, trials=16, reeval_fraction=0.25)
-    fresh = [row for row in study.rows() if row.identity() in study.confirming]
+    fresh = [row for row in study.rows() if row.identity() in study.reeval_identities]
     assert len(fresh) == 4
     assert {row.architecture.depth for row in fresh} == {8}
     assert max(Counter((row.architecture, row.seed) for row in study.rows()).values()) == 1
@@ -95,7 +95,7 @@ def test_trials_that_search_for_lack_of_seeds_do_not_confirm(replayed: Replayed)
     rows = [row for row in every if row.seed == 0 or (row.seed == 1 and row.architecture == first)]
     study = replayed(rows, trials=8, reeval_fraction=0.5)
     assert len({row.architecture for row in study.rows()}) == 7
-    assert {row.identity() for row in study.rows() if row.seed == 0}.isdisjoint(study.confirming)
+    assert {row.identity() for row in study.rows() if row.seed == 0}.isdisjoint(study.reeval_identities)
 
 
 def test_next_seed_goes_on_from_the_seed_of_the_search() -> None:

@@ -61,7 +61,7 @@ def test_only_bounds_that_are_counted_are_kept_before_a_search(
 ) -> None:
     plain: Any = {"preset": "smoke", "settings": "", "seed": 0, "sampler": "random", "data": None}
     measured, both, counted = (
-        build_request(f"{TOYS}:Toy", "depth-heads", "", (), budget, None, **plain).line
+        build_request(f"{TOYS}:Toy", "depth-heads", "", (), budget, None, **plain).summary
         for budget in ("latency_ms<=1000", "params<=3k,step_ms<=1000", "params<=3k")
     )
     assert "latency_ms<=1000.0" in measured

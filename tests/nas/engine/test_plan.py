@@ -42,7 +42,7 @@ def end(plan: SearchPlan, job: Any, accuracy: float = 0.5) -> Row:
     plan.store.network(row.identity()).mkdir(parents=True)
     assert job.number is not None
     plan.store.add(row, "s", job.number)
-    plan.ended(job, row)
+    plan.on_end(job, row)
     return row
 
 
@@ -126,7 +126,7 @@ def test_paused_training_removes_no_network(asked: SearchRequest, tmp_path: Path
     network = plan.store.network(row.identity())
     network.mkdir(parents=True)  # another coordinator has gone on with it to its end
     plan.store.add(row, "s", job.number)
-    plan.ended(job, row)
+    plan.on_end(job, row)
     assert network.exists()
 
 
@@ -153,11 +153,11 @@ def test_claim_is_released_when_a_trial_ends(asked: SearchRequest, tmp_path: Pat
 
 
 def test_extended_study_searches_before_it_confirms(asked: SearchRequest, tmp_path: Path) -> None:
-    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 4, confirms=1)
+    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 4, reevals=1)
     while isinstance(job := plan.next(), EvaluationJob):
         end(plan, job)
     assert confirms_from(plan.study) == 3
-    extended = plan_of(asked, url_in(tmp_path), NoLeases(), 9, confirms=2)
+    extended = plan_of(asked, url_in(tmp_path), NoLeases(), 9, reevals=2)
     numbers = []
     while isinstance(job := extended.next(), EvaluationJob):
         numbers.append((job.number, job.seed))
@@ -167,7 +167,7 @@ def test_extended_study_searches_before_it_confirms(asked: SearchRequest, tmp_pa
 
 
 def test_search_goes_on_where_nothing_can_be_confirmed(asked: SearchRequest, tmp_path: Path) -> None:
-    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 6, confirms=3)
+    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 6, reevals=3)
     for _ in range(4):
         end(plan, plan.next())
     assert confirms_from(plan.study) == 3
@@ -178,7 +178,7 @@ def test_search_goes_on_where_nothing_can_be_confirmed(asked: SearchRequest, tmp
 
 
 def test_paused_trainings_resume_before_confirming_trials(asked: SearchRequest, tmp_path: Path) -> None:
-    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 3, confirms=1, rungs=Rungs(1))
+    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 3, reevals=1, rungs=Rungs(1))
     asked_for = []
     plan.sampler.promote = lambda study, *, searching: asked_for.append(searching)  # type: ignore[method-assign,func-returns-value]
     while isinstance(job := plan.next(), EvaluationJob):
@@ -191,7 +191,7 @@ def test_three_trials_at_once_confirm_running_ones_with_other_seeds(tmp_path: Pa
         f"{TOYS}:Toy", "depth-heads", "depth=1,heads=1", ("depth=1,2", "heads=1"), "", "accuracy,flops",
         preset="smoke", settings="", seed=0, sampler="random", data=None,
     )  # fmt: skip
-    plan = plan_of(two, url_in(tmp_path), NoLeases(), 8, confirms=4)
+    plan = plan_of(two, url_in(tmp_path), NoLeases(), 8, reevals=4)
     running, ended = list[EvaluationJob](), list[EvaluationJob]()
     while len(ended) < 8:
         while len(running) < 3 and isinstance(job := plan.next(), EvaluationJob):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import nas
-from nas.engine.progress import Evaluations
+from nas.engine.progress import EvaluationProgress
 from nas.evaluation import heartbeat
 from search_spaces.support import progress
 from toy_searches import TOYS
@@ -18,7 +18,7 @@ def test_resumed_training_is_counted_once(asked: dict[str, Any], capsys: pytest.
     row = nas.evaluate(f"{TOYS}:Toy", preset="smoke", storage=asked["storage"])
     held, other = replace(row, status="pruned"), replace(row, seed=1)
     capsys.readouterr()
-    with Evaluations("toy", ["accuracy"], ["ended before"], 3) as shown:
+    with EvaluationProgress("toy", ["accuracy"], ["ended before"], 3) as shown:
         for one in (held, other, row):
             shown.add(one)
     said = capsys.readouterr().err.splitlines()

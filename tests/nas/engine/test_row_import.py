@@ -10,7 +10,7 @@ import nas
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.engine.row_import import Imported
+from nas.engine.row_import import ImportCounts
 from nas.store.store import Store
 from results.records import jsonl
 from results.records.costs import Costs
@@ -31,9 +31,9 @@ def url(tmp_path: Path) -> str:
 def test_rows_are_imported_unchanged_and_once(tmp_path: Path, url: str) -> None:
     rows = [a_row(seed=seed) for seed in range(3)]
     file = _file(tmp_path, rows)
-    assert nas.import_rows(file, storage=url) == Imported("theirs", 3, 0)
+    assert nas.import_rows(file, storage=url) == ImportCounts("theirs", 3, 0)
     assert nas.load("theirs", storage=url).rows() == rows
-    assert nas.import_rows([file, _file(tmp_path, [a_row(seed=3)], "more.jsonl.gz")], storage=url) == Imported(
+    assert nas.import_rows([file, _file(tmp_path, [a_row(seed=3)], "more.jsonl.gz")], storage=url) == ImportCounts(
         "theirs", 1, 3
     )
     assert len(nas.load("theirs", storage=url).rows()) == 4
@@ -44,7 +44,7 @@ def test_imported_rows_do_not_replace_complete_ones(tmp_path: Path, url: str) ->
     failed = a_row(status="failed", error="it broke", seed=1)
     assert mine.identity() == theirs.identity()
     nas.import_rows(_file(tmp_path, [mine, failed]), storage=url)
-    assert nas.import_rows(_file(tmp_path, [theirs, a_row(seed=1)]), storage=url) == Imported("theirs", 1, 1)
+    assert nas.import_rows(_file(tmp_path, [theirs, a_row(seed=1)]), storage=url) == ImportCounts("theirs", 1, 1)
     found = nas.load("theirs", storage=url).rows()
     assert found[0] == mine
     assert [row.status for row in found] == ["complete", "complete"]

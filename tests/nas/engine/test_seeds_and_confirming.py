@@ -86,15 +86,15 @@ def test_share_of_the_trials_confirms_with_new_seeds(confirmed: Study) -> None:
     rows = confirmed.rows()
     assert len(seeds_of(rows[:9])) == 9  # of random search all are new
     assert {row.architecture for row in rows[9:]} <= {row.architecture for row in rows[:9]}
-    assert confirmed.confirming == {row.identity() for row in rows[9:]}
+    assert confirmed.reeval_identities == {row.identity() for row in rows[9:]}
     fronts = [one for one in confirmed.summaries() if one.confirmed]
-    assert {identity for one in fronts for identity in one.identities} >= confirmed.confirming
+    assert {identity for one in fronts for identity in one.identities} >= confirmed.reeval_identities
     assert all(one.p_front > 0.1 for one in fronts)
 
 
 def test_resumed_training_does_not_confirm(confirmed: Study, storage: str) -> None:
     Store(storage, make=True).add(confirmed.rows()[0], "s", 12)  # behind those that confirm
-    assert Store(storage).confirming("s") == confirmed.confirming
+    assert Store(storage).confirming("s") == confirmed.reeval_identities
 
 
 @pytest.mark.parametrize(("trials", "reeval_fraction"), [(13, 0.25), (14, 0.25), (15, 0.25), (20, 0.25), (13, 0.5)])
@@ -110,15 +110,15 @@ def test_extended_study_has_the_trials_asked_for_and_confirms_anew(
     rows = study.rows()
     seeds_of(rows)
     assert len(study) == trials
-    assert study.confirming
+    assert study.reeval_identities
     assert capsys.readouterr().err.splitlines()[-1].startswith(f"{trials}/{trials} ")
     if trials == 20:
-        assert study.confirming == {row.identity() for row in rows[15:]}
+        assert study.reeval_identities == {row.identity() for row in rows[15:]}
         assert (
             search(**WITH_HYPER, trials=20, reeval_fraction=0.25, storage=storage).rows() == rows
         )  # there is nothing more to do
     if (trials, reeval_fraction) == (13, 0.25):  # one more trial takes nothing from what was confirmed
-        assert confirmed.confirming < study.confirming
+        assert confirmed.reeval_identities < study.reeval_identities
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -131,15 +131,15 @@ def test_resumed_confirming_equals_uninterrupted_confirming(search: Search, inte
         assert [(row.architecture, row.seed) for row in again.rows()] == [
             (row.architecture, row.seed) for row in whole.rows()
         ]
-        assert again.confirming == whole.confirming
+        assert again.reeval_identities == whole.reeval_identities
 
 
 def test_confirming_uses_all_trials_left_when_all_are_tried(search: Search) -> None:
     study = search(**SMALL, trials=8, reeval_fraction=0.25)
     seeds = seeds_of(study.rows())
-    assert (len(seeds), sum(seeds.values()), len(study.confirming)) == (4, 8, 4)
+    assert (len(seeds), sum(seeds.values()), len(study.reeval_identities)) == (4, 8, 4)
     again = search(**SMALL, trials=10, reeval_fraction=0.25)
-    assert (len(again), len(again.confirming)) == (10, 6)
+    assert (len(again), len(again.reeval_identities)) == (10, 6)
 
 
 def test_all_architectures_get_their_seeds_when_all_are_tried(search: Search) -> None:
@@ -149,7 +149,7 @@ def test_all_architectures_get_their_seeds_when_all_are_tried(search: Search) ->
 
 def test_number_of_confirming_trials_is_the_share_rounded_down() -> None:
     for share, trials, confirming in ((0.29, 100, 29), (0.57, 100, 57), (0.25, 3, 0)):
-        assert TrialCounts(trials, 1, share).confirming == confirming
+        assert TrialCounts(trials, 1, share).reevals == confirming
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -191,7 +191,7 @@ def test_largest_seed_is_followed_by_the_smallest(search: Search) -> None:
 def test_store_without_searches_confirms_nothing(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/studies.db"
     assert Store(url, make=True).confirming("any") == frozenset()
-    assert Study("any", url, []).confirming == frozenset()
+    assert Study("any", url, []).reeval_identities == frozenset()
 
 
 class Taught(Proposer):

@@ -31,11 +31,11 @@ def test_seconds_are_added_up_by_activity(monkeypatch: pytest.MonkeyPatch) -> No
     now = [100.0]
     monkeypatch.setattr("nas.engine.timings.time.perf_counter", lambda: now[0])
     timings = Timings()
-    with timings.on("sleeping"):
+    with timings.track("sleeping"):
         now[0] += 2
-    with timings.on("sleeping", 2):
+    with timings.track("sleeping", 2):
         now[0] += 3
-    with suppress(ValueError), timings.on("failing"):
+    with suppress(ValueError), timings.track("failing"):
         now[0] += 5
         raise ValueError
     now[0] += 4

@@ -179,8 +179,8 @@ def test_confirming_trials_and_further_seeds_are_not_stopped_early(
 ) -> None:
     study = search(**{**HELD, "trials": 12, "reeval_fraction": 0.25, "seeds": 2})
     rows = study.rows()
-    confirming = [row for row in rows if row.identity() in study.confirming]
-    others = [row for row in rows if row.identity() not in study.confirming]
+    confirming = [row for row in rows if row.identity() in study.reeval_identities]
+    others = [row for row in rows if row.identity() not in study.reeval_identities]
     assert len(confirming) == 3
     assert any("pruned" in line for line in capsys.readouterr().err.splitlines())
     assert {row.status for row in confirming} == {"complete"}
