@@ -39,7 +39,7 @@ LEAST_ARCHITECTURES, LEAST_SEEDS = 4, 2
 REPORTS = (0.1, 0.25, 0.5)
 """Shares of a training at which its reports are held against its end."""
 
-_DRAWN = 500  # members of a large space, of which those spread by cost are taken
+_DRAWS = 500  # members of a large space, of which those spread by cost are taken
 
 RowsByArchitecture = Mapping[Architecture, Sequence[Row]]
 """Architecture -> the complete Rows of its seeds, in the order of seeds, which are the same of all."""
@@ -52,26 +52,26 @@ class Audit(RecordsResult):
 
     Attributes:
         title: What was audited, in a line.
-        records: A flat record a metric, the most reliable one first: see `of_metric`.
+        records: A flat record a metric, the most reliable one first: see `metric_record`.
         resolutions: A flat record for each number of levels of the most reliable metric: see `resolutions_of`.
-        trained: The Rows.
+        training_rows: The Rows.
     """
 
     resolutions: tuple[Mapping[str, Any], ...]
-    trained: tuple[Row, ...]
+    training_rows: tuple[Row, ...]
 
     def rows(self) -> list[Row]:
         """Every Row, failures included."""
-        return list(self.trained)
+        return list(self.training_rows)
 
 
 def check_audit(architectures: int, seeds: int) -> None:
     """Raise UserError where there would be too little to say anything."""
-    for option, asked, least in (("architectures", architectures, LEAST_ARCHITECTURES), ("seeds", seeds, LEAST_SEEDS)):
-        kind = kind_of_number(asked, whole=True)
-        if kind == "wrong-type" or asked < least:
-            message = f"an audit needs --{option} of at least {least}, got {asked!r:.40}."
-            raise UserError(kind, message, option=f"--{option}", value=asked, least=least)
+    for option, value, least in (("architectures", architectures, LEAST_ARCHITECTURES), ("seeds", seeds, LEAST_SEEDS)):
+        kind = kind_of_number(value, whole=True)
+        if kind == "wrong-type" or value < least:
+            message = f"an audit needs --{option} of at least {least}, got {value!r:.40}."
+            raise UserError(kind, message, option=f"--{option}", value=value, least=least)
 
 
 def study_of(task: str, preset: str, changes: Settings = ()) -> str:
@@ -80,11 +80,11 @@ def study_of(task: str, preset: str, changes: Settings = ()) -> str:
     return f"{name}-{hashlib.sha256(repr(changes).encode()).hexdigest()[:6]}" if changes else name
 
 
-def of_other_presets(store: Store, task: Task, preset: str) -> dict[str, list[Row]]:
+def rows_of_other_presets(store: Store, task: Task, preset: str) -> dict[str, list[Row]]:
     """The Rows of other presets' audits of a task, by the presets' names."""
     names = {study_of(task.name, other): other for other in task.presets if other != preset}
-    found = {names[name]: store.read([name]).rows for name in store.studies() if name in names}
-    return {other: [row for row in rows if row.task_version == task.version] for other, rows in found.items()}
+    rows_by_preset = {names[name]: store.read([name]).rows for name in store.studies() if name in names}
+    return {other: [row for row in rows if row.task_version == task.version] for other, rows in rows_by_preset.items()}
 
 
 def audit_for(config: SearchConfig, store: Store) -> Audit | None:
@@ -123,23 +123,23 @@ def spread_by_cost(task: Task, members: Feasible | BudgetDP, number: int) -> lis
     """
     random = np.random.default_rng(0)
     if isinstance(members, BudgetDP):
-        drawn = range(max(_DRAWN, 2 * number))
-        known = [members.space.candidate(members.draw(random)).architecture for _ in drawn]
+        draws = range(max(_DRAWS, 2 * number))
+        architectures = [members.space.candidate(members.draw(random)).architecture for _ in draws]
     else:
-        known = [candidate.architecture for candidate in members.candidates]
-    known = list(dict.fromkeys(known))
-    if len(known) < number:
+        architectures = [candidate.architecture for candidate in members.candidates]
+    architectures = list(dict.fromkeys(architectures))
+    if len(architectures) < number:
         there = "draws from the space gave" if isinstance(members, BudgetDP) else "the space has"
-        message = f"{there} {len(known)} architectures within the budget, got --architectures {number}."
-        raise UserError("infeasible", message, option="--architectures", value=number, most=len(known))
-    known = [known[i] for i in random.permutation(len(known))]
-    cost = np.log([cheap_counts(task, architecture)["flops"] for architecture in known])
-    chosen: list[int] = []
-    for wanted in np.linspace(cost.min(), cost.max(), number):
-        off = np.abs(cost - wanted)
-        off[chosen] = np.inf
-        chosen.append(int(off.argmin()))
-    return [known[i] for i in sorted(chosen, key=lambda i: -float(cost[i]))]
+        message = f"{there} {len(architectures)} architectures within the budget, got --architectures {number}."
+        raise UserError("infeasible", message, option="--architectures", value=number, most=len(architectures))
+    architectures = [architectures[i] for i in random.permutation(len(architectures))]
+    cost = np.log([cheap_counts(task, architecture)["flops"] for architecture in architectures])
+    picks: list[int] = []
+    for target in np.linspace(cost.min(), cost.max(), number):
+        distance = np.abs(cost - target)
+        distance[picks] = np.inf
+        picks.append(int(distance.argmin()))
+    return [architectures[i] for i in sorted(picks, key=lambda i: -float(cost[i]))]
 
 
 def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[Row]]) -> Audit:
@@ -150,24 +150,24 @@ def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[R
     Raises:
         UserError: Too few were.
     """
-    of_audit = readings_of(rows)
-    if len(of_audit) < LEAST_ARCHITECTURES:
+    audit_rows = readings_of(rows)
+    if len(audit_rows) < LEAST_ARCHITECTURES:
         first = next((f", the first with: {row.error}" for row in rows if row.error), "")
         raise UserError(
             "missing-rows",
             f"an audit needs {LEAST_ARCHITECTURES} architectures whose trainings were completed, got "
-            f"{len(of_audit)}{first}. See `nas results`.",
-            architectures=len(of_audit),
+            f"{len(audit_rows)}{first}. See `nas results`.",
+            architectures=len(audit_rows),
             least=LEAST_ARCHITECTURES,
         )
-    complete = [row for own in of_audit.values() for row in own]
-    others = {preset: readings_of(own) for preset, own in elsewhere.items()}
+    complete = [row for seed_rows in audit_rows.values() for row in seed_rows]
+    other_presets = {preset: readings_of(seed_rows) for preset, seed_rows in elsewhere.items()}
     names = [name for name in complete[0].directions if all(name in row.metrics for row in complete)]
-    records = [of_metric(name, of_audit, others) for name in names]
+    records = [metric_record(name, audit_rows, other_presets) for name in names]
     records.sort(key=lambda record: -float(record["reliability"]))
     best = str(records[0]["metric"])
     seconds = [float(str(row.provenance["wall_s"])) for row in complete if row.provenance.get("wall_s") is not None]
-    resolutions = resolutions_of(*_splits(best, of_audit), seconds=fmean(seconds) if seconds else None)
+    resolutions = resolutions_of(*_splits(best, audit_rows), seconds=fmean(seconds) if seconds else None)
     return Audit(title, tuple(records), tuple(resolutions), tuple(rows))
 
 
@@ -181,16 +181,22 @@ def readings_of(rows: Sequence[Row]) -> RowsByArchitecture:
         if row.status == "complete":
             complete.setdefault(row.architecture, {})[row.seed] = row
     seeds = sorted({row.seed for row in rows})
-    found: RowsByArchitecture = {}
+    selection: RowsByArchitecture = {}
     for number in range(len(seeds), min(LEAST_SEEDS, len(seeds)) - 1, -1):
         first = seeds[:number]
-        whole = {one: [own[seed] for seed in first] for one, own in complete.items() if own.keys() >= {*first}}
-        if number * len(whole) > sum(map(len, found.values())):
-            found = whole
-    return found
+        subset = {
+            architecture: [by_seed[seed] for seed in first]
+            for architecture, by_seed in complete.items()
+            if by_seed.keys() >= {*first}
+        }
+        if number * len(subset) > sum(map(len, selection.values())):
+            selection = subset
+    return selection
 
 
-def of_metric(name: str, of_audit: RowsByArchitecture, others: Mapping[str, RowsByArchitecture]) -> dict[str, Any]:
+def metric_record(
+    name: str, audit_rows: RowsByArchitecture, other_presets: Mapping[str, RowsByArchitecture]
+) -> dict[str, Any]:
     """All that is said of a metric, as a flat record, each number with its standard error (`_se`) beside it.
 
     `reliability` is that of one seed, `levels` how many of these architectures one seed tells apart. Standard
@@ -198,29 +204,36 @@ def of_metric(name: str, of_audit: RowsByArchitecture, others: Mapping[str, Rows
     `results.stats.reliability`. Kendall's tau of the architectures' orders (`tau_`): between seeds, between validation
     and test, between reports at a share of the training and its end, and between this preset and others.
     """
-    splits = _splits(name, of_audit)
+    splits = _splits(name, audit_rows)
     validation = splits[0]
-    found = {
+    estimates = {
         "reliability": jackknife(lambda *some: components(*some).reliability(), *splits),
         "sd_architecture": jackknife(lambda *some: _deviation(components(*some).architecture), *splits),
         "sd_seed": jackknife(lambda *some: _deviation(components(*some).seed), *splits),
     }
     if len(splits) > 1:
-        found["sd_examples"] = jackknife(lambda *some: _deviation(components(*some).examples), *splits)
-        found["tau_test"] = jackknife(order_kept, *splits)
-    found["tau_seeds"] = jackknife(order_between_seeds, validation)
+        estimates["sd_examples"] = jackknife(lambda *some: _deviation(components(*some).examples), *splits)
+        estimates["tau_test"] = jackknife(order_kept, *splits)
+    estimates["tau_seeds"] = jackknife(order_between_seeds, validation)
     for share in REPORTS:
-        early = _matrix(of_audit, lambda row, share=share: _reported(row, name, share))  # type: ignore[misc]
+        early = _matrix(audit_rows, lambda row, share=share: _early_report(row, name, share))  # type: ignore[misc]
         if not np.isnan(early).any():
-            found[f"tau_at_{share:.0%}"] = jackknife(order_kept, early, validation)
-    for preset, other in others.items():
-        common = [one for one in of_audit if one in other and all(name in row.metrics for row in other[one])]
+            estimates[f"tau_at_{share:.0%}"] = jackknife(order_kept, early, validation)
+    for preset, other in other_presets.items():
+        common = [
+            architecture
+            for architecture in audit_rows
+            if architecture in other and all(name in row.metrics for row in other[architecture])
+        ]
         if len(common) >= LEAST_ARCHITECTURES:
-            means = [np.array([[_mean(name, of[each])] for each in common]) for of in (of_audit, other)]
-            found[f"tau_{preset}"] = jackknife(order_kept, *means)
+            means = [
+                np.array([[_mean(name, group[architecture])] for architecture in common])
+                for group in (audit_rows, other)
+            ]
+            estimates[f"tau_{preset}"] = jackknife(order_kept, *means)
     record: dict[str, Any] = {"metric": name, "architectures": len(validation), "seeds": validation.shape[1]}
     record["levels"] = levels(validation, components(*splits), 1)
-    return record | _flat(found)
+    return record | _flat(estimates)
 
 
 def resolutions_of(validation: Array, *test: Array, seconds: float | None) -> list[dict[str, Any]]:
@@ -228,39 +241,39 @@ def resolutions_of(validation: Array, *test: Array, seconds: float | None) -> li
 
     None where no number of seeds does: the validation examples are too few.
     """
-    of = components(validation, *test)
+    variances = components(validation, *test)
     records = []
-    for wanted in range(2, len(validation) + 1):
-        seeds = seeds_for(wanted, validation, of)
+    for level in range(2, len(validation) + 1):
+        seeds = seeds_for(level, validation, variances)
         cost = None if seeds is None or seconds is None else seeds * seconds
-        records.append({"levels": wanted, "seeds": seeds, "seconds_each": cost})
+        records.append({"levels": level, "seeds": seeds, "seconds_each": cost})
     return records
 
 
-def _splits(name: str, of_audit: RowsByArchitecture) -> tuple[Array, ...]:
+def _splits(name: str, audit_rows: RowsByArchitecture) -> tuple[Array, ...]:
     """A metric on validation and, where every Row has it, on test: [A, S] each."""
-    validation = _matrix(of_audit, lambda row: row.metrics[name])
-    if all(name in row.test for own in of_audit.values() for row in own):
-        return validation, _matrix(of_audit, lambda row: row.test[name])
+    validation = _matrix(audit_rows, lambda row: row.metrics[name])
+    if all(name in row.test for seed_rows in audit_rows.values() for row in seed_rows):
+        return validation, _matrix(audit_rows, lambda row: row.test[name])
     return (validation,)
 
 
-def _matrix(of_audit: RowsByArchitecture, value: Callable[[Row], float]) -> Array:
-    return np.array([[value(row) for row in own] for own in of_audit.values()], dtype=float)
+def _matrix(audit_rows: RowsByArchitecture, value: Callable[[Row], float]) -> Array:
+    return np.array([[value(row) for row in seed_rows] for seed_rows in audit_rows.values()], dtype=float)
 
 
 def _mean(name: str, rows: Sequence[Row]) -> float:
     return fmean(row.metrics[name] for row in rows)
 
 
-def _reported(row: Row, name: str, share: float) -> float:
+def _early_report(row: Row, name: str, share: float) -> float:
     """The last report of a metric by a share of the training's steps; NaN where there was none, or it is of hours."""
     if row.recipe.get("hours"):  # of which reports are shares, and steps are not
         return float("nan")
-    said = [
+    values = [
         point["metrics"][name] for point in row.curve if point["step"] <= share * row.steps and name in point["metrics"]
     ]
-    return said[-1] if said else float("nan")
+    return values[-1] if values else float("nan")
 
 
 def _deviation(variance: float | None) -> float:
@@ -268,8 +281,8 @@ def _deviation(variance: float | None) -> float:
     return sqrt(max(variance or 0.0, 0.0))
 
 
-def _flat(found: Mapping[str, Estimate]) -> dict[str, float]:
+def _flat(estimates: Mapping[str, Estimate]) -> dict[str, float]:
     flat: dict[str, float] = {}
-    for name, estimate in found.items():
+    for name, estimate in estimates.items():
         flat |= {name: estimate.value, f"{name}_se": estimate.error}
     return flat

@@ -24,7 +24,7 @@ from search_spaces.support.errors import Notice, UserError, fields_of
 from search_spaces.topologies.registry import TOPOLOGIES, refusal
 from tasks.base import Metric, Task
 
-SHOWN = (
+COST_COLUMNS = (
     "params",
     "topology_params",
     "flops",
@@ -52,18 +52,18 @@ class Comparison(RecordsResult):
         title: What was compared, in a line.
         records: A flat record an architecture: shape, costs and, where they were trained, the mean of each metric over
             the seeds that were completed, with its standard error.
-        trained: The Row of each architecture with each seed; none where nothing was trained.
-        tuning: The Rows of the trainings by which each architecture was given its recipe.
+        training_rows: The Row of each architecture with each seed; none where nothing was trained.
+        tuning_rows: The Rows of the trainings by which each architecture was given its recipe.
         baselines: Simple methods -> their columns, where networks were trained.
     """
 
-    trained: tuple[Row, ...] = ()
-    tuning: tuple[Row, ...] = ()
+    training_rows: tuple[Row, ...] = ()
+    tuning_rows: tuple[Row, ...] = ()
     baselines: Mapping[str, Mapping[str, float]] | None = None
 
     def rows(self) -> list[Row]:
         """Every Row, failures included."""
-        return [*self.tuning, *self.trained]
+        return [*self.tuning_rows, *self.training_rows]
 
 
 def candidates(
@@ -78,38 +78,43 @@ def candidates(
     """
     wirings: Sequence[str | None] = [None] if topologies is None else parse_topologies(topologies)
     shapes = archs or [""]
-    named = [one for arch in shapes for topology in wirings for one in _wired(task, preset, arch, topology)]
-    named = list(dict.fromkeys(named))
+    architectures = [
+        architecture for arch in shapes for topology in wirings for architecture in _wire(task, preset, arch, topology)
+    ]
+    architectures = list(dict.fromkeys(architectures))
     if match is None:
-        return named
-    target = cheap_counts(task, named[0])[match]
-    others = [matched(one, target, lambda other: cheap_counts(task, other)[match]) for one in named[1:]]
-    for one in others:
-        off = cheap_counts(task, one)[match] / target - 1
-        if abs(off) > NEAR:
-            message = f"{one.topology} comes no nearer than {off:+.1%} of {match}: {one}."
-            fields = {"topology": one.topology, "architecture": str(one), "difference": off}
+        return architectures
+    target = cheap_counts(task, architectures[0])[match]
+    matches = [
+        match_cost(architecture, target, lambda other: cheap_counts(task, other)[match])
+        for architecture in architectures[1:]
+    ]
+    for architecture in matches:
+        difference = cheap_counts(task, architecture)[match] / target - 1
+        if abs(difference) > NEAR:
+            message = f"{architecture.topology} comes no nearer than {difference:+.1%} of {match}: {architecture}."
+            fields = {"topology": architecture.topology, "architecture": str(architecture), "difference": difference}
             notice = Notice("mismatch", message, option="--match", value=match, **fields)
             warnings.warn(notice, stacklevel=2)
-    return list(dict.fromkeys([named[0], *others]))
+    return list(dict.fromkeys([architectures[0], *matches]))
 
 
-def _wired(task: Task, preset: str, arch: str, topology: str | None) -> list[Architecture]:
+def _wire(task: Task, preset: str, arch: str, topology: str | None) -> list[Architecture]:
     if topology != ALL_TOPOLOGIES:
         return [architecture_of(task, preset, arch, topology)]
-    found = [architecture_of(task, preset, arch, "resnet")]
+    architectures = [architecture_of(task, preset, arch, "resnet")]
     for name in sorted({*TOPOLOGIES.names()} - {"resnet"}):
         try:
-            wired = found[0].changed({"topology": name})
-            reason, fields = refusal(wired), dict[str, Any]()
+            variant = architectures[0].changed({"topology": name})
+            reason, fields = refusal(variant), dict[str, Any]()
         except UserError as error:  # one that cannot be loaded
             reason, fields = str(error), fields_of(error)
         if reason is None:
-            found.append(wired)
+            architectures.append(variant)
         else:
             fields["topology"] = name
             warnings.warn(Notice("skipped", f"{name} is left out: {reason}", **fields), stacklevel=2)
-    return found
+    return architectures
 
 
 def costs_of(
@@ -132,7 +137,7 @@ def jobs_of(
     threads: int,
 ) -> list[EvaluationJob]:
     """Every architecture, with what is changed of the preset's recipe for it, with every seed, a seed at a time."""
-    changed = list(architectures)
+    pairs = list(architectures)
     return [
         EvaluationJob(
             task=task,
@@ -144,11 +149,11 @@ def jobs_of(
             threads=threads,
         )
         for seed in seeds
-        for architecture, settings in changed
+        for architecture, settings in pairs
     ]
 
 
-def matched(architecture: Architecture, target: int, cost: Callable[[Architecture], int]) -> Architecture:
+def match_cost(architecture: Architecture, target: int, cost: Callable[[Architecture], int]) -> Architecture:
     """The architecture with the number of hidden features in all blocks that brings its cost nearest to the target.
 
     `cost` must not fall as hidden features are added. Where the target is below what one hidden feature costs, or
@@ -172,10 +177,10 @@ def summary(architecture: Architecture, rows: Sequence[Row], metrics: Sequence[s
 
     The error is of the mean over seeds, and None with one seed; how much a single measurement is off is not in it.
     """
-    own = [row.columns() for row in rows if row.architecture == architecture and row.status == "complete"]
-    summary: dict[str, Any] = {"seeds": len(own)}
+    records = [row.columns() for row in rows if row.architecture == architecture and row.status == "complete"]
+    summary: dict[str, Any] = {"seeds": len(records)}
     for metric in metrics:
-        values = [columns[metric] for columns in own if metric in columns]
+        values = [columns[metric] for columns in records if metric in columns]
         summary[metric] = statistics.fmean(values) if values else None
         summary[f"{metric}_se"] = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
     return summary
@@ -187,23 +192,23 @@ def side_by_side(
     costs: Sequence[Mapping[str, Any]],
     rows: Sequence[Row],
     match: str | None,
-    tuned: Sequence[str] = (),
+    recipe_columns: Sequence[str] = (),
 ) -> tuple[Mapping[str, Any], ...]:
     """The records of a comparison; the first architecture is what others are held against, by one metric.
 
-    `tuned` are the columns of the recipe in which their trainings may differ.
+    `recipe_columns` are the columns of the recipe in which their trainings may differ.
     """
     metrics = [metric.name, f"test_{metric.name}"]
     is_tested = all(metric.name in row.test for row in rows if row.status == "complete")
-    apart = over_first(architectures, rows, metrics[1] if is_tested else metrics[0], metric.direction)
+    differences = over_first(architectures, rows, metrics[1] if is_tested else metrics[0], metric.direction)
     records = []
-    for architecture, cost, over in zip(architectures, costs, apart, strict=True):
-        record: dict[str, Any] = {**asdict(architecture), **{name: cost[name] for name in SHOWN if name in cost}}
+    for architecture, cost, over in zip(architectures, costs, differences, strict=True):
+        record: dict[str, Any] = {**asdict(architecture), **{name: cost[name] for name in COST_COLUMNS if name in cost}}
         if "step_ms" in cost:
             slower = cost["step_ms"] / costs[0]["step_ms"]
             record |= {"step_over_first": slower, "printed_step": paper_overhead(architecture.topology)}
-        own = next((row.columns() for row in rows if row.architecture == architecture), {})
-        record |= {name: own.get(name) for name in tuned}
+        columns = next((row.columns() for row in rows if row.architecture == architecture), {})
+        record |= {name: columns.get(name) for name in recipe_columns}
         if match is not None:
             record[f"{match}_off"] = cost[match] / costs[0][match] - 1
         records.append({**record, **({**summary(architecture, rows, metrics), **over} if rows else {})})
@@ -224,7 +229,7 @@ def over_first(
         metric: A column; it is on test where it begins with `test_`.
         direction: Whether more or less of it is better.
     """
-    values: dict[Architecture, dict[int, float]] = {one: {} for one in architectures}
+    values: dict[Architecture, dict[int, float]] = {architecture: {} for architecture in architectures}
     for row in rows:
         group = row.test if metric.startswith("test_") else row.metrics
         if row.status == "complete" and metric.removeprefix("test_") in group:
@@ -232,14 +237,16 @@ def over_first(
     first, *others = architectures
     empty = dict.fromkeys(("over_first", "low", "high", "than_first"))
     records: list[dict[str, Any]] = [empty]
-    for one in others:
-        both = values[first].keys() & values[one].keys()
-        off = [values[one][seed] - values[first][seed] for seed in both]
-        record: dict[str, Any] = {**empty, "over_first": statistics.fmean(off) if off else None}
-        if len(off) > 1:
+    for architecture in others:
+        seeds = values[first].keys() & values[architecture].keys()
+        differences = [values[architecture][seed] - values[first][seed] for seed in seeds]
+        record: dict[str, Any] = {**empty, "over_first": statistics.fmean(differences) if differences else None}
+        if len(differences) > 1:
             record["than_first"] = "not distinguishable"
-        if len(off) > 1 and statistics.stdev(off) > 0:  # seeds that agree to the last digit say nothing of others
-            low, high = interval(off, len(others))
+        if (
+            len(differences) > 1 and statistics.stdev(differences) > 0
+        ):  # seeds that agree to the last digit say nothing of others
+            low, high = interval(differences, len(others))
             better = "better" if (low > 0) == (direction == "max") else "worse"
             record |= {"low": low, "high": high, **({"than_first": better} if low > 0 or high < 0 else {})}
         records.append(record)

@@ -27,7 +27,7 @@ from tasks.language.task import LanguageTask
 _FEWSHOT_SEED = 1234
 """What lm-eval draws the examples in front of a question with."""
 
-_RESAMPLED = 1000
+_BOOTSTRAP_ITERS = 1000
 """Times, for the errors of what is no mean."""
 
 _LOGITS = 2**26
@@ -48,11 +48,11 @@ def row_of(origin: Origin, store: Store) -> tuple[str, Row]:
         seed=int(record.settings.get("seed", 0)),
         data=origin.data,
     )
-    found = store.known(str(record.settings.get("identity") or identity(job)))
-    if found is None:
+    entry = store.known(str(record.settings.get("identity") or identity(job)))
+    if entry is None:
         message = f"the Row of {origin.folder} is not in {store.url}. Give --storage, where it was trained."
         raise UserError("missing-rows", message, option="--storage", path=str(origin.folder))
-    return found
+    return entry
 
 
 def decoder_of(origin: Origin) -> tuple[LanguageTask, nn.Module]:
@@ -67,7 +67,7 @@ def decoder_of(origin: Origin) -> tuple[LanguageTask, nn.Module]:
     return origin.task, network.to(lent_device())
 
 
-def evaluated(
+def evaluate_tasks(
     task: LanguageTask, network: nn.Module, names: Sequence[str], include: Path | None, examples: int | None
 ) -> dict[str, float]:
     """Every number that lm-eval gives of these tasks, as `<task>_<metric>` and `<task>_<metric>_se`, and of how many.
@@ -91,12 +91,14 @@ def evaluated(
     model = ScoredDecoder(network, splits.tokenizer, task.context, max(1, _LOGITS // (task.context * task.vocabulary)))
     try:
         with status_if_slow(f"reading {', '.join(names)} ..."):
-            loaded = manager.load(list(names))
-        for one in loaded["tasks"].values():  # as lm-eval's own command does
-            if one.get_config("num_fewshot") is None:
-                one.set_config(key="num_fewshot", value=0)
-            one.set_fewshot_seed(seed=_FEWSHOT_SEED)
-        found = evaluate(lm=model, task_dict=loaded, limit=examples, log_samples=False, bootstrap_iters=_RESAMPLED)
+            task_dict = manager.load(list(names))
+        for eval_task in task_dict["tasks"].values():  # as lm-eval's own command does
+            if eval_task.get_config("num_fewshot") is None:
+                eval_task.set_config(key="num_fewshot", value=0)
+            eval_task.set_fewshot_seed(seed=_FEWSHOT_SEED)
+        results = evaluate(
+            lm=model, task_dict=task_dict, limit=examples, log_samples=False, bootstrap_iters=_BOOTSTRAP_ITERS
+        )
     except UserError:
         raise
     except ConnectionError as error:
@@ -110,28 +112,28 @@ def evaluated(
     except Exception as error:  # of a task's file, of its data
         message = f"lm-eval cannot evaluate {', '.join(names)}: {reason_of(error):.{_LENGTH}}"
         raise UserError("failed", message, tasks=tuple(names), **fields_of(error)) from error
-    return columns(found["results"]) | {
-        f"{name}_examples": counted["effective"] for name, counted in found["n-samples"].items()
+    return columns(results["results"]) | {
+        f"{name}_examples": counts["effective"] for name, counts in results["n-samples"].items()
     }
 
 
 def columns(results: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """lm-eval's results by column: `acc_stderr,none` of task t is `t_acc_se`."""
-    found = {}
+    scores = {}
     for task, values in results.items():
         for key, value in values.items():
-            metric, _, chosen = key.partition(",")
+            metric, _, filter_name = key.partition(",")
             if isinstance(value, int | float) and metric not in ("alias", "sample_len"):
-                name = "_".join((task, metric, *([chosen] if chosen not in ("", "none") else [])))
+                name = "_".join((task, metric, *([filter_name] if filter_name not in ("", "none") else [])))
                 name = name.replace("_stderr", "") + "_se" if "_stderr" in name else name
-                found[re.sub(r"\W", "_", name)] = float(value)
-    return found
+                scores[re.sub(r"\W", "_", name)] = float(value)
+    return scores
 
 
-def with_columns(row: Row, found: Mapping[str, float]) -> Row:
+def with_columns(row: Row, scores: Mapping[str, float]) -> Row:
     """The Row with these measures; an error of a number that has none any more is not left beside it."""
-    known = {name: value for name, value in row.extra_metrics.items() if name.removesuffix("_se") not in found}
-    return replace(row, extra_metrics={**known, **found})
+    rest = {name: value for name, value in row.extra_metrics.items() if name.removesuffix("_se") not in scores}
+    return replace(row, extra_metrics={**rest, **scores})
 
 
 def _lm_eval(names: Sequence[str], include: Path | None) -> tuple[Any, Any]:
@@ -156,7 +158,7 @@ def _lm_eval(names: Sequence[str], include: Path | None) -> tuple[Any, Any]:
         kind: Kind = "bad-file" if include.exists() else "missing-file"
         raise UserError(kind, message, option="--include", path=str(include))
     if include is not None:
-        own = TaskManager(include_path=str(include), include_defaults=False)  # lm-eval's thousands take seconds
-        if set(names) <= set(own.all_tasks):
-            return own, evaluate
+        manager = TaskManager(include_path=str(include), include_defaults=False)  # lm-eval's thousands take seconds
+        if set(names) <= set(manager.all_tasks):
+            return manager, evaluate
     return TaskManager(include_path=None if include is None else str(include)), evaluate

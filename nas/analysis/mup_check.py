@@ -58,7 +58,7 @@ class CoordinateCheck(RecordsResult):
         return plots.save_figure(plots.draw_coordinates(self.records, self.widths, self.title), path)
 
 
-def checked(
+def check_coordinates(
     task: SupervisedTask, architecture: Architecture, recipe: Recipe, widths: Sequence[int], seeds: int
 ) -> CoordinateCheck:
     """Train a network of each width, with each seed, in the standard parametrisation and in muP.
@@ -74,15 +74,17 @@ def checked(
         UserError: A network that cannot be built, or an optimiser that muP is not of.
     """
     constant = replace(recipe, warmup=0.0, floor=1.0, schedule="linear")
-    recipes = [replace(constant, parametrization=each) for each in (STANDARD, f"mup(base={widths[0]})")]
+    recipes = [
+        replace(constant, parametrization=parametrization) for parametrization in (STANDARD, f"mup(base={widths[0]})")
+    ]
     records = []
-    for own in recipes:
-        far = {width: _mean(task, at_width(architecture, width), own, seeds) for width in widths}
-        for part in far[widths[0]]:
-            moves = [far[width][part] for width in widths]
+    for variant in recipes:
+        moves_by_width = {width: _mean(task, at_width(architecture, width), variant, seeds) for width in widths}
+        for part in moves_by_width[widths[0]]:
+            moves = [moves_by_width[width][part] for width in widths]
             slope = np.polyfit(np.log(widths), np.log(moves), 1)[0] if min(moves) > 0 else None
             by_width = {f"moved_{width}": move for width, move in zip(widths, moves, strict=True)}
-            record = {"parametrization": own.parametrization, "part": part, **by_width}
+            record = {"parametrization": variant.parametrization, "part": part, **by_width}
             records.append({**record, "slope": None if slope is None else float(slope)})
     title = f"{task.name}: how far {STEPS} steps at {recipe.lr:g} move what each part makes, {architecture.topology}"
     return CoordinateCheck(title, tuple(records), tuple(widths))
@@ -90,34 +92,34 @@ def checked(
 
 def _mean(task: SupervisedTask, architecture: Architecture, recipe: Recipe, seeds: int) -> dict[str, float]:
     """How far each part is moved, in the mean over seeds."""
-    each = [_moved(task, Run(architecture=architecture, recipe=recipe, seed=seed), recipe) for seed in range(seeds)]
-    return {part: float(np.mean([far[part] for far in each])) for part in each[0]}
+    runs = [_moves(task, Run(architecture=architecture, recipe=recipe, seed=seed), recipe) for seed in range(seeds)]
+    return {part: float(np.mean([moves[part] for moves in runs])) for part in runs[0]}
 
 
-def _moved(task: SupervisedTask, run: Run, recipe: Recipe) -> dict[str, float]:
+def _moves(task: SupervisedTask, run: Run, recipe: Recipe) -> dict[str, float]:
     splits, inputs = task.splits_for(recipe), task.inputs(recipe)
     with apart(run):
         training = task.training(run, recipe, splits)
-        before = _made(training.network, moved(inputs, training.fabric.device))
+        before = _outputs_by_part(training.network, moved(inputs, training.fabric.device))
         for _ in range(STEPS):
             training.advance()
-        after = _made(training.network, moved(inputs, training.fabric.device))
-    return {part: (after[part] - one).square().mean().sqrt().item() for part, one in before.items()}
+        after = _outputs_by_part(training.network, moved(inputs, training.fabric.device))
+    return {part: (after[part] - output).square().mean().sqrt().item() for part, output in before.items()}
 
 
 @torch.no_grad()
-def _made(network: nn.Module, inputs: Any) -> dict[str, Tensor]:
+def _outputs_by_part(network: nn.Module, inputs: Any) -> dict[str, Tensor]:
     """What the first layer, one in the middle and the last of each stack make of a batch, and the network."""
-    found: dict[str, Tensor] = {}
+    outputs_by_part: dict[str, Tensor] = {}
     network.eval()
-    with _kept(network, found):
+    with _capture_outputs(network, outputs_by_part):
         outputs = call(network, inputs)
     network.train()
-    return {**found, "outputs": outputs.float()}
+    return {**outputs_by_part, "outputs": outputs.float()}
 
 
 @contextmanager
-def _kept(network: nn.Module, found: dict[str, Tensor]) -> Iterator[None]:
+def _capture_outputs(network: nn.Module, outputs_by_part: dict[str, Tensor]) -> Iterator[None]:
     """Have the outputs of these layers kept, by their names."""
     hooks = []
     for name, stack in network.named_modules():
@@ -125,7 +127,7 @@ def _kept(network: nn.Module, found: dict[str, Tensor]) -> Iterator[None]:
             last = len(stack.layers) - 1
             for t in sorted({0, last // 2, last}):
                 part = f"{name}.layers.{t}"
-                hooks.append(stack.layers[t].register_forward_hook(_keeping(part, found)))
+                hooks.append(stack.layers[t].register_forward_hook(_capture_hook(part, outputs_by_part)))
     try:
         yield
     finally:
@@ -133,8 +135,8 @@ def _kept(network: nn.Module, found: dict[str, Tensor]) -> Iterator[None]:
             hook.remove()
 
 
-def _keeping(part: str, found: dict[str, Tensor]) -> Any:
-    def keep(layer: nn.Module, inputs: Any, output: Tensor) -> None:
-        found[part] = output.float()
+def _capture_hook(part: str, outputs_by_part: dict[str, Tensor]) -> Any:
+    def hook(layer: nn.Module, inputs: Any, output: Tensor) -> None:
+        outputs_by_part[part] = output.float()
 
-    return keep
+    return hook

@@ -99,17 +99,17 @@ def replay_task(table: str) -> type[ReplayTask]:
     Raises:
         UserError: As `results.stats.tabular_benchmark.read_table`.
     """
-    recorded = read_table(table)
-    first = recorded.rows[0]
-    said = {
-        "name": f"replay:{recorded.name}",
+    benchmark = read_table(table)
+    first = benchmark.rows[0]
+    attributes = {
+        "name": f"replay:{benchmark.name}",
         "version": first.task_version,
-        "metrics": tuple(Metric(name, "", way) for name, way in recorded.directions.items()),
-        "base": first_of(recorded.architectures),
-        "presets": {first.preset: _recipe(recorded.name, first)},
-        "table": recorded,
+        "metrics": tuple(Metric(name, "", way) for name, way in benchmark.directions.items()),
+        "base": first_of(benchmark.architectures),
+        "presets": {first.preset: _recipe(benchmark.name, first)},
+        "table": benchmark,
     }
-    return type("ReplayOfTable", (ReplayTask,), {**said, "__doc__": ReplayTask.__doc__})
+    return type("ReplayOfTable", (ReplayTask,), {**attributes, "__doc__": ReplayTask.__doc__})
 
 
 def _recipe(table: str, row: Row) -> Any:

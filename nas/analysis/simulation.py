@@ -40,33 +40,33 @@ Train = Callable[[Candidate, int], Outcome | None]
 
 
 def simulate(
-    sampler: BudgetSampler, directions: Sequence[Direction], train: Train, trials: int, confirming: int = 0
+    sampler: BudgetSampler, directions: Sequence[Direction], train: Train, trials: int, reevals: int = 0
 ) -> list[Candidate]:
     """Ask a sampler for so many trials, one after the other, and tell it what each came to: what it proposed.
 
-    The last `confirming` trials train with fresh seeds what may be on the front. It ends early where there is nothing
+    The last `reevals` trials train front candidates with held-out seeds. It ends early where there is nothing
     left to propose. The same sampler, seed and outcomes give what `nas search --workers 1` proposes.
     """
     study = optuna.create_study(directions=[WAYS[way] for way in directions], sampler=sampler)
-    proposed, trained = list[Candidate](), Counter[Candidate]()
+    candidates, trial_counts = list[Candidate](), Counter[Candidate]()
     for number in range(trials):
-        if confirming and number == trials - confirming:
+        if reevals and number == trials - reevals:
             confirm_from(study, number)
         trial = study.ask()
         try:
             candidate = sampler.propose(trial)
         except Exhausted:
             break
-        outcome = train(candidate, trained[candidate])
-        proposed.append(candidate)
-        trained[candidate] += 1
+        outcome = train(candidate, trial_counts[candidate])
+        candidates.append(candidate)
+        trial_counts[candidate] += 1
         if outcome is None:
             study.tell(trial, state=TrialState.FAIL)
             continue
         if any(outcome.errors):
             trial.set_user_attr(ERRORS, list(outcome.errors))
         study.tell(trial, outcome.values)
-    return proposed
+    return candidates
 
 
 def replay(
@@ -92,25 +92,25 @@ def replay(
     Raises:
         UserError: There is no such sampler.
     """
-    found, given = list[Row](), defaultdict[Architecture, set[int]](set)
+    rows, seeds_by_architecture = list[Row](), defaultdict[Architecture, set[int]](set)
 
-    def known(architecture: Architecture) -> list[float]:
+    def counted_costs(architecture: Architecture) -> list[float]:
         costs = table.costs(architecture)
         return [float(getattr(costs, name)) if name in COUNTED else nan for name in objectives]
 
     def look_up(candidate: Candidate, before: int) -> Outcome | None:
         architecture = candidate.architecture
-        own = next_seed(seed, given[architecture], table.seeds(architecture))
-        given[architecture].add(own)
-        found.append(table.evaluate(architecture, own))
-        return outcome_of(found[-1], objectives)
+        row_seed = next_seed(seed, seeds_by_architecture[architecture], table.seeds(architecture))
+        seeds_by_architecture[architecture].add(row_seed)
+        rows.append(table.evaluate(architecture, row_seed))
+        return outcome_of(rows[-1], objectives)
 
     def at_most(architecture: Architecture) -> int:
         return len(table.seeds(architecture))
 
-    asked = BudgetSampler(members, sampler, seed, known, at_most=at_most)
-    simulate(asked, list(objectives.values()), look_up, trials)
-    return found
+    budget_sampler = BudgetSampler(members, sampler, seed, counted_costs, at_most=at_most)
+    simulate(budget_sampler, list(objectives.values()), look_up, trials)
+    return rows
 
 
 def outcome_of(row: Row, objectives: Mapping[str, Direction]) -> Outcome | None:

@@ -66,15 +66,15 @@ class Tournament(RecordsResult):
         return plots.save_figure(plots.draw_tournament(self.records, self.title), path)
 
 
-def trials_for(recorded: TabularBenchmark, asked: int | None) -> int:
+def trials_for(benchmark: TabularBenchmark, trials: int | None) -> int:
     """How many trainings each search has. Raises UserError where more are asked for than were recorded."""
-    if asked is None:
-        return max(1, min(TRIALS, len(recorded.architectures) // 2))
-    if asked > len(recorded):
-        has = f"the trainings of {recorded.name!r} that are within the budget"
-        message = f"--trials must be at most {len(recorded)}, {has}, got {asked}."
-        raise UserError("out-of-range", message, option="--trials", value=asked, most=len(recorded))
-    return asked
+    if trials is None:
+        return max(1, min(TRIALS, len(benchmark.architectures) // 2))
+    if trials > len(benchmark):
+        has = f"the trainings of {benchmark.name!r} that are within the budget"
+        message = f"--trials must be at most {len(benchmark)}, {has}, got {trials}."
+        raise UserError("out-of-range", message, option="--trials", value=trials, most=len(benchmark))
+    return trials
 
 
 def lengths(trials: int) -> list[int]:
@@ -84,20 +84,24 @@ def lengths(trials: int) -> list[int]:
 
 def worth(rows: Sequence[Row], truth: TrueFront, objectives: Mapping[str, Direction], after: int) -> float:
     """The share of the whole front that a search would report after so many trainings."""
-    return truth.share(reported(rows[:after], objectives))
+    return truth.share(expected_front(rows[:after], objectives))
 
 
-def reported(rows: Sequence[Row], objectives: Mapping[str, Direction]) -> list[Architecture]:
+def expected_front(rows: Sequence[Row], objectives: Mapping[str, Direction]) -> list[Architecture]:
     """The architectures that a search would report as its front, by validation."""
-    valued = [row for row in rows if outcome_of(row, objectives) is not None]
-    by_key = {row.architecture.key: row.architecture for row in valued}
-    if not valued:
+    complete = [row for row in rows if outcome_of(row, objectives) is not None]
+    by_key = {row.architecture.key: row.architecture for row in complete}
+    if not complete:
         return []
-    return [by_key[str(one.record["key"])] for one in summarize(table.from_rows(valued), objectives) if one.on_front]
+    return [
+        by_key[str(summary.record["key"])]
+        for summary in summarize(table.from_rows(complete), objectives)
+        if summary.on_front
+    ]
 
 
-def play(
-    recorded: TabularBenchmark,
+def run_searches(
+    benchmark: TabularBenchmark,
     members: Feasible,
     objectives: Mapping[str, Direction],
     samplers: Sequence[str],
@@ -117,18 +121,18 @@ def play(
     Raises:
         UserError: An unknown sampler, or objectives in which there is nothing to find.
     """
-    truth = TrueFront(recorded, objectives)
+    truth = TrueFront(benchmark, objectives)
     for sampler in samplers:
         for seed in range(seeds):
-            rows = replay(recorded, members, objectives, sampler, seed, trials)
+            rows = replay(benchmark, members, objectives, sampler, seed, trials)
             yield sampler, [worth(rows, truth, objectives, after) for after in lengths(trials)]
 
 
-def summed_up(title: str, found: Mapping[str, Sequence[Sequence[float]]], trials: int) -> Tournament:
+def tournament_of(title: str, shares_by_sampler: Mapping[str, Sequence[Sequence[float]]], trials: int) -> Tournament:
     """Medians and quartiles of what each sampler's searches are worth, by linear interpolation: [S, N] each."""
-    records, shares = [], {sampler: np.array(of_one, dtype=float) for sampler, of_one in found.items()}
-    for sampler, of_one in shares.items():
-        for after, (low, middle, high) in zip(lengths(trials), np.quantile(of_one, QUARTILES, axis=0).T, strict=True):
+    records, shares = [], {sampler: np.array(values, dtype=float) for sampler, values in shares_by_sampler.items()}
+    for sampler, values in shares.items():
+        for after, (low, middle, high) in zip(lengths(trials), np.quantile(values, QUARTILES, axis=0).T, strict=True):
             records.append(
                 {
                     "sampler": sampler,
@@ -136,7 +140,7 @@ def summed_up(title: str, found: Mapping[str, Sequence[Sequence[float]]], trials
                     "hypervolume": float(middle),
                     "hypervolume_q1": float(low),
                     "hypervolume_q3": float(high),
-                    "searches": len(of_one),
+                    "searches": len(values),
                 }
             )
     return Tournament(title, tuple(records), shares)

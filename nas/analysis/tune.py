@@ -60,19 +60,21 @@ def recipes_to_try(
             )
             raise UserError("wrong-type", message, option="--tune", setting=name, value=values[name])
     shares = qmc.Halton(len(names), scramble=False).random(number + 1)[2:]  # without a corner, and `changes` itself
-    tried = [changes]
+    recipes = [changes]
     for point in shares:
         factors = REACH ** (2 * point - 1)
-        own = {name: float(f"{values[name] * factor:.3g}") for name, factor in zip(names, factors, strict=True)}
-        tried.append(tuple(sorted({**dict(changes), **own}.items())))
-    for settings in tried:
+        point_settings = {
+            name: float(f"{values[name] * factor:.3g}") for name, factor in zip(names, factors, strict=True)
+        }
+        recipes.append(tuple(sorted({**dict(changes), **point_settings}.items())))
+    for settings in recipes:
         recipe_of(task, preset, settings)
-    return tried
+    return recipes
 
 
-def tuned(
+def best_recipes(
     architectures: Sequence[Architecture],
-    tried: Sequence[Settings],
+    recipes: Sequence[Settings],
     rows: Sequence[Row],
     names: Sequence[str],
     metric: Metric,
@@ -81,24 +83,24 @@ def tuned(
 
     Args:
         architectures: What was trained with every recipe.
-        tried: The recipes.
+        recipes: The candidates.
         rows: The Rows, those of an architecture together.
         names: The settings that were tuned.
         metric: By which, on validation.
     """
     if not names:
-        return [tried[0]] * len(architectures)
+        return [recipes[0]] * len(architectures)
     best = []
     for i, architecture in enumerate(architectures):
         complete = {
             settings: row
-            for settings, row in zip(tried, rows[i * len(tried) : (i + 1) * len(tried)], strict=True)
+            for settings, row in zip(recipes, rows[i * len(recipes) : (i + 1) * len(recipes)], strict=True)
             if row.status == "complete"
         }
         if not complete:
             message = f"{architecture} could not be tuned: no training was completed."
             warnings.warn(Notice("failed", message, option="--tune", architecture=str(architecture)), stacklevel=2)
-        measured = {settings: row.metrics[metric.name] for settings, row in complete.items()}
+        scores = {settings: row.metrics[metric.name] for settings, row in complete.items()}
         choose = max if metric.direction == "max" else min
-        best.append(choose(measured, key=measured.__getitem__, default=tried[0]))
+        best.append(choose(scores, key=scores.__getitem__, default=recipes[0]))
     return best

@@ -31,22 +31,22 @@ def rungs_for(config: SearchConfig, store: Store) -> Rungs:
 def unreliable(audit: Audit, objectives: Iterable[str]) -> str | None:
     """That one seed does not measure an objective well, and which metric it measures better; None where it does."""
     records = {record["metric"]: record for record in audit.records}
-    doubtful = [records[one] for one in objectives if one in records and _at_least(records[one]) < RELIABLE]
+    doubtful = [records[name] for name in objectives if name in records and _at_least(records[name]) < RELIABLE]
     if not doubtful:
         return None
     best = next(iter(records.values()))
-    said = f"by its audit, one seed measures {_trusted(doubtful[0])}"
-    better = f"; {_trusted(best)}: see --objectives" if best is not doubtful[0] else ""
-    return f"{said}{better}."
+    text = f"by its audit, one seed measures {_describe_reliability(doubtful[0])}"
+    better = f"; {_describe_reliability(best)}: see --objectives" if best is not doubtful[0] else ""
+    return f"{text}{better}."
 
 
 def too_early(audit: Audit, objectives: Iterable[str], rungs: Rungs) -> str | None:
     """That reports at the first rung do not tell how a training ends; None where they do, or that is not known."""
     for record in audit.records:
-        reported = [share for share in REPORTS if f"tau_at_{share:.0%}" in record]
-        if record["metric"] not in objectives or not reported:
+        shares = [share for share in REPORTS if f"tau_at_{share:.0%}" in record]
+        if record["metric"] not in objectives or not shares:
             continue
-        share = max((share for share in reported if share <= rungs.min_fraction), default=reported[0])
+        share = max((share for share in shares if share <= rungs.min_fraction), default=shares[0])
         early, seeds = record[f"tau_at_{share:.0%}"], record["tau_seeds"]
         if early <= PREDICTS * max(seeds, 0.0):
             return (
@@ -61,7 +61,7 @@ def _at_least(record: Mapping[str, Any]) -> float:
     return float(record["reliability"] - record["reliability_se"])
 
 
-def _trusted(record: Mapping[str, Any]) -> str:
+def _describe_reliability(record: Mapping[str, Any]) -> str:
     apart = f"{record['levels']} of {record['architectures']} architectures apart"
     reliability = f"{record['reliability']:.2f}±{record['reliability_se']:.2f}"
     return f"{record['metric']} with a reliability of {reliability} and tells {apart}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nas.analysis.audit import Audit, audit_of, check_audit, of_other_presets, spread_by_cost, study_of
+from nas.analysis.audit import Audit, audit_of, check_audit, rows_of_other_presets, spread_by_cost, study_of
 from nas.analysis.compare import jobs_of
 from nas.budget.bounds import parse_budget
 from nas.budget.feasibility import within
@@ -55,4 +55,4 @@ def audit(
     study = study_of(of.name, preset, changes)
     rows = evaluate_all(jobs, storage, study, resources)
     title = f"{of.name}, preset {preset}: {architectures} architectures of space {laid_out.name!r}, {seeds} seeds each"
-    return audit_of(title, rows, of_other_presets(Store(storage), of, preset))
+    return audit_of(title, rows, rows_of_other_presets(Store(storage), of, preset))

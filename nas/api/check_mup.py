@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nas.analysis.mup_check import CoordinateCheck, checked
+from nas.analysis.mup_check import CoordinateCheck, check_coordinates
 from nas.budget.objectives import names_in
 from nas.evaluation.job import fresh_task, recipe_of
 from nas.evaluation.resolve import architecture_of, settings_of
@@ -51,7 +51,7 @@ def check_mup(
         message = f"--widths are two or more in increasing order, got {','.join(map(str, wide))}."
         raise UserError("out-of-range", message, option="--widths", value=tuple(wide))
     with status_if_slow(f"training networks of width {wide[0]} to {wide[-1]} ..."):
-        return checked(of, architecture, recipe, wide, seeds)
+        return check_coordinates(of, architecture, recipe, wide, seeds)
 
 
 def _width(text: str | int) -> int:

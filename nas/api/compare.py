@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from nas.analysis.compare import Comparison, candidates, costs_of, jobs_of, side_by_side
-from nas.analysis.tune import names_to_tune, recipes_to_try, tuned
+from nas.analysis.tune import best_recipes, names_to_tune, recipes_to_try
 from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
 from nas.evaluation.job import fresh_task, recipe_of
@@ -44,17 +44,17 @@ def compare(
     check_call(task=task, topologies=topology, match=match, settings=settings, seeds=seeds, tune_trials=tune_trials,
                 threads=threads, storage=storage, log=log)  # fmt: skip
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
-    of = fresh_task(task, data)
-    changes = settings_of(of, preset, settings)
-    recipe = recipe_of(of, preset, changes)
-    metric, names = of.metrics_for(recipe)[0], names_to_tune(listed(tune), tune_trials, seeds)
-    tried = recipes_to_try(of, preset, changes, names, tune_trials)
-    architectures = candidates(of, listed(arch), topology, match, preset)
-    costs = costs_of(of, architectures, recipe, threads, profile=profile)
-    with_all = [(one, each) for one in architectures for each in tried] if names else []
+    task_object = fresh_task(task, data)
+    changes = settings_of(task_object, preset, settings)
+    recipe = recipe_of(task_object, preset, changes)
+    metric, names = task_object.metrics_for(recipe)[0], names_to_tune(listed(tune), tune_trials, seeds)
+    recipes = recipes_to_try(task_object, preset, changes, names, tune_trials)
+    architectures = candidates(task_object, listed(arch), topology, match, preset)
+    costs = costs_of(task_object, architectures, recipe, threads, profile=profile)
+    with_all = [(architecture, settings) for architecture in architectures for settings in recipes] if names else []
     tuning = evaluate_all(jobs_of(task, data, with_all, [seeds], preset, threads), storage, study, resources, log)
-    with_best = zip(architectures, tuned(architectures, tried, tuning, names, metric), strict=True)
+    with_best = zip(architectures, best_recipes(architectures, recipes, tuning, names, metric), strict=True)
     rows = evaluate_all(jobs_of(task, data, with_best, range(seeds), preset, threads), storage, study, resources, log)
-    title = f"{of.name}, preset {preset}, {seeds or 'no'} seeds"
+    title = f"{task_object.name}, preset {preset}, {seeds or 'no'} seeds"
     records = side_by_side(metric, architectures, costs, rows, match, [f"recipe_{name}" for name in names])
-    return Comparison(title, records, tuple(rows), tuple(tuning), of.baselines(recipe) if rows else None)
+    return Comparison(title, records, tuple(rows), tuple(tuning), task_object.baselines(recipe) if rows else None)

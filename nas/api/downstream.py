@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from nas.analysis.lm_eval_tasks import decoder_of, evaluated, row_of, with_columns
+from nas.analysis.lm_eval_tasks import decoder_of, evaluate_tasks, row_of, with_columns
 from nas.budget.objectives import names_in
 from nas.environment.paths import DEFAULT_STORE
 from nas.evaluation.job import text_of
@@ -35,6 +35,8 @@ def downstream(
 
     origin = origin_of(Path(checkpoint), task, None, text_of(data))
     study, row = row_of(origin, Store(storage))
-    of, network = decoder_of(origin)
-    found = evaluated(of, network, names_in(tasks), None if include is None else Path(include), examples)
-    return Store(storage, make=True).add(with_columns(row, found), study)
+    language_task, network = decoder_of(origin)
+    scores = evaluate_tasks(
+        language_task, network, names_in(tasks), None if include is None else Path(include), examples
+    )
+    return Store(storage, make=True).add(with_columns(row, scores), study)

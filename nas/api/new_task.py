@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nas.scaffold.new_file import NewFile, class_of, quoted, start
+from nas.scaffold.new_file import NewFile, class_of, shell_quote, start
 
 
 def new_task(name: str, *, output: str | Path | None = None) -> NewFile:
@@ -12,12 +12,12 @@ def new_task(name: str, *, output: str | Path | None = None) -> NewFile:
         UserError: A name that is taken or cannot be, or a file that exists or cannot be written.
     """
     file = start("task", name, output)
-    of = f"{quoted(file)}:{class_of(name)}"
+    reference = f"{shell_quote(file)}:{class_of(name)}"
     return NewFile(
         file,
         (
-            (f"python {quoted(file)}", "tries what every task owes"),
-            (f"nas evaluate {of} --preset smoke", "trains one network, in seconds"),
-            (f"nas search {of} --trials 8", "searches it"),
+            (f"python {shell_quote(file)}", "tries what every task owes"),
+            (f"nas evaluate {reference} --preset smoke", "trains one network, in seconds"),
+            (f"nas search {reference} --trials 8", "searches it"),
         ),
     )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nas.scaffold.new_file import NewFile, quoted, start
+from nas.scaffold.new_file import NewFile, shell_quote, start
 
 
 def new_topology(name: str, *, output: str | Path | None = None) -> NewFile:
@@ -12,11 +12,11 @@ def new_topology(name: str, *, output: str | Path | None = None) -> NewFile:
         UserError: A name that is taken or cannot be, or a file that exists or cannot be written.
     """
     file = start("topology", name, output)
-    folder = quoted(file.parent)
+    folder = shell_quote(file.parent)
     return NewFile(
         file,
         (
-            (f"python {quoted(file)}", "tries what every topology owes"),
+            (f"python {shell_quote(file)}", "tries what every topology owes"),
             (f"python -m pip install --editable {folder}", "gives it its name; its docstring has the pyproject.toml"),
             (f"nas evaluate digits-vit --topology {name} --preset smoke", "wires a network by it"),
         ),

@@ -7,7 +7,7 @@ from typing import Any
 from nas.evaluation.job import fresh_task, text_of
 from nas.evaluation.resolve import architecture_of, settings_of
 from nas.evaluation.retrofit import origin_of
-from nas.report.wiring.measurement import at_start, trained
+from nas.report.wiring.measurement import wiring_at_init, wiring_of_checkpoint
 from nas.report.wiring.wiring_report import WiringReport
 from nas.request.text_checks import check_call, pairs_of
 from search_spaces.support.progress import status_if_slow
@@ -37,12 +37,12 @@ def show(
     check_call(task=task, topology=topology, settings=settings, seed=seed)
 
     if checkpoint is None:
-        of, preset = fresh_task(task, data), preset or "proxy"
-        architecture = architecture_of(of, preset, arch, topology)
+        task_object, preset = fresh_task(task, data), preset or "proxy"
+        architecture = architecture_of(task_object, preset, arch, topology)
         with status_if_slow(f"measuring {architecture} ..."):
-            return at_start(of, architecture, preset, settings_of(of, preset, settings), seed)
+            return wiring_at_init(task_object, architecture, preset, settings_of(task_object, preset, settings), seed)
     origin = origin_of(Path(checkpoint), task, preset, text_of(data))
-    changed = settings_of(origin.task, origin.preset, {**origin.settings, **pairs_of(settings)})
+    overrides = settings_of(origin.task, origin.preset, {**origin.settings, **pairs_of(settings)})
     changes = ",".join(filter(None, (arch, f"topology={topology}" if topology else "")))
     with status_if_slow(f"measuring {origin.folder} ..."):
-        return trained(origin.task, origin.folder, origin.preset, changed, changes, seed)
+        return wiring_of_checkpoint(origin.task, origin.folder, origin.preset, overrides, changes, seed)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from nas.analysis.replay import ReplayTask
-from nas.analysis.tournament import Tournament, play, summed_up, trials_for
+from nas.analysis.tournament import Tournament, run_searches, tournament_of, trials_for
 from nas.budget.bounds import Feasible, parse_budget
 from nas.budget.feasibility import within
 from nas.budget.objectives import names_in, resolve
@@ -37,29 +37,29 @@ def tournament(
     check_call(seeds=seeds, trials=trials)
     names = SAMPLERS.names() if samplers is None else names_in(samplers)
     _check(names, seeds)
-    of = fresh_task(table, None)
-    if not isinstance(of, ReplayTask):
+    task = fresh_task(table, None)
+    if not isinstance(task, ReplayTask):
         message = f"a tournament is of recorded trainings: replay:NAME or replay:FILE.jsonl, got {table!r}."
         raise UserError("unsupported", message, option="TABLE", value=table)
-    metrics = dict(of.table.directions)
-    ways = resolve([next(iter(metrics)), "flops"] if objectives is None else names_in(objectives), metrics)
-    members = within(of.own_space(), of, parse_budget(listed(budget)))
+    metrics = dict(task.table.directions)
+    directions = resolve([next(iter(metrics)), "flops"] if objectives is None else names_in(objectives), metrics)
+    members = within(task.own_space(), task, parse_budget(listed(budget)))
     assert isinstance(members, Feasible)  # a table's space lists its members
-    recorded = of.table.only([one.architecture for one in members])
-    number = trials_for(recorded, trials)
+    benchmark = task.table.only([candidate.architecture for candidate in members])
+    number = trials_for(benchmark, trials)
     shares: dict[str, list[list[float]]] = {name: [] for name in names}
-    with Progress(f"{of.name}: searches of {number} trainings", len(names) * seeds) as progress:
-        for name, worth in play(recorded, members, ways, names, seeds, number):
+    with Progress(f"{task.name}: searches of {number} trainings", len(names) * seeds) as progress:
+        for name, worth in run_searches(benchmark, members, directions, names, seeds, number):
             shares[name].append(worth)
             progress.advance(name)
-    return summed_up(_title(of.name, recorded, ways, seeds), shares, number)
+    return tournament_of(_title(task.name, benchmark, directions, seeds), shares, number)
 
 
 def _check(samplers: Sequence[str], seeds: int) -> None:
 
     if not samplers or not seeds:
-        got = f"--samplers {','.join(samplers)} --seeds {seeds}"
-        message = f"a tournament needs a sampler and a seed, got {got}."
+        arguments = f"--samplers {','.join(samplers)} --seeds {seeds}"
+        message = f"a tournament needs a sampler and a seed, got {arguments}."
         if not samplers:
             raise UserError("missing-value", message, option="--samplers")
         raise UserError("out-of-range", message, option="--seeds", value=seeds, least=1)
@@ -70,7 +70,7 @@ def _check(samplers: Sequence[str], seeds: int) -> None:
         proposer(name)  # which raises where there is no such sampler
 
 
-def _title(name: str, recorded: TabularBenchmark, ways: Mapping[str, Direction], seeds: int) -> str:
-    there = f"{len(recorded.architectures)} architectures, {len(recorded)} trainings"
-    objectives = ", ".join(f"{way} {metric}" for metric, way in ways.items())
+def _title(name: str, benchmark: TabularBenchmark, directions: Mapping[str, Direction], seeds: int) -> str:
+    there = f"{len(benchmark.architectures)} architectures, {len(benchmark)} trainings"
+    objectives = ", ".join(f"{way} {metric}" for metric, way in directions.items())
     return f"{name}: {there} ({objectives}), {seeds} search{'' if seeds == 1 else 'es'} each"

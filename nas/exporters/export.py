@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from nas.costs.random_inputs import Draws
 from nas.evaluation.saved_networks import network_of
-from nas.exporters.formats import FORMATS, Axes, ExportFormat, Loaded, Refused, attempt
+from nas.exporters.formats import FORMATS, Axes, ExportError, ExportFormat, Forward, attempt
 from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import atomic_replace, partial_file, unwritable
@@ -32,7 +32,7 @@ class ExportReport:
         size: Its bytes.
         params: Weights in it.
         axes: Of a graph, axes of the inputs that may have any length: "batch", "tokens"; the others are the example's.
-        checked: How many inputs it was checked with.
+        num_inputs: How many inputs it was checked with.
         difference: How far its outputs were from the network's at most, of the largest output.
         tolerance: How far they may be.
     """
@@ -41,7 +41,7 @@ class ExportReport:
     size: int
     params: int
     axes: Axes
-    checked: int
+    num_inputs: int
     difference: float
     tolerance: float
 
@@ -49,7 +49,7 @@ class ExportReport:
         """One line."""
         free = f", any {' and '.join(self.axes)}" if self.axes else ""
         same = f"differs by {self.difference:.1e} at most" if self.difference else "gives the same to the bit"
-        return f"{self.file}: {self.params:,} weights, {self.size:,} bytes{free}; {same} for {self.checked} inputs"
+        return f"{self.file}: {self.params:,} weights, {self.size:,} bytes{free}; {same} for {self.num_inputs} inputs"
 
 
 def export_folder(folder: Path, to: Path, task: Task) -> ExportReport:
@@ -63,8 +63,8 @@ def export_folder(folder: Path, to: Path, task: Task) -> ExportReport:
     """
     record = read_record(folder)
     if (record.task, record.task_version) != (task.name, task.version):
-        kept = f"{record.task!r} version {record.task_version}"
-        message = f"{folder} holds a network of task {kept}, got {task.name!r} version {task.version}."
+        description = f"{record.task!r} version {record.task_version}"
+        message = f"{folder} holds a network of task {description}, got {task.name!r} version {task.version}."
         fields = {"task": record.task, "version": record.task_version, "expected": (task.name, task.version)}
         raise UserError("mismatch", message, path=str(folder), **fields)
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
@@ -92,37 +92,39 @@ def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> Exp
         with partial_file(to) as partial:
             partial.touch()  # before any work
             mode = partial.stat().st_mode
-            found = _checked(_for_export(network), example, partial, record, kind)
+            fields = _write_and_check(_for_export(network), example, partial, record, kind)
             partial.chmod(mode)  # as other new files here: safetensors' own are for their owner alone
             atomic_replace(partial, to)
-    except Refused as refused:
+    except ExportError as cause:
         others = " or ".join(ending for ending in FORMATS if ending != to.suffix)
-        message = f"{to.name} cannot be made of this network: {refused}. Try {others}."
-        raise UserError("unsupported", message, option="--to", path=str(to), **refused.fields) from refused
+        message = f"{to.name} cannot be made of this network: {cause}. Try {others}."
+        raise UserError("unsupported", message, option="--to", path=str(to), **cause.fields) from cause
     except OSError as error:
         raise unwritable(to, error, "--to") from error
     params = sum(parameter.numel() for parameter in network.parameters())
-    return ExportReport(file=to, size=to.stat().st_size, params=params, **found)
+    return ExportReport(file=to, size=to.stat().st_size, params=params, **fields)
 
 
-def _checked(network: nn.Module, example: Inputs, partial: Path, record: Record, kind: ExportFormat) -> dict[str, Any]:
+def _write_and_check(
+    network: nn.Module, example: Inputs, partial: Path, record: Record, kind: ExportFormat
+) -> dict[str, Any]:
     """Write the file with as many free axes as can be had, and say what was found of it."""
     draws = Draws(network, each(example, _precise))
-    refused: list[Refused] = []
+    errors: list[ExportError] = []
     for axes in kind.axes(draws):
         try:
-            loaded = kind.write(network, draws, axes, partial, record)
-            inputs = _inputs(draws, axes)
-            difference = max(_difference(network, loaded, given) for given in inputs)
+            forward = kind.write(network, draws, axes, partial, record)
+            samples = _inputs(draws, axes)
+            difference = max(_difference(network, forward, sample) for sample in samples)
             if difference > kind.tolerance:
                 far = f"its outputs differ by {difference:.1e} of the largest"
                 message = f"{far}, and {kind.tolerance:g} is allowed"
-                raise Refused(message, problem="difference", difference=difference, most=kind.tolerance)  # noqa: TRY301  # as what others raise
-        except Refused as error:
-            refused.append(error)
+                raise ExportError(message, problem="difference", difference=difference, most=kind.tolerance)  # noqa: TRY301  # as what others raise
+        except ExportError as error:
+            errors.append(error)
         else:
-            return {"axes": axes, "checked": len(inputs), "difference": difference, "tolerance": kind.tolerance}
-    raise refused[-1]
+            return {"axes": axes, "num_inputs": len(samples), "difference": difference, "tolerance": kind.tolerance}
+    raise errors[-1]
 
 
 def _inputs(draws: Draws, axes: Axes) -> list[Inputs]:
@@ -133,22 +135,22 @@ def _inputs(draws: Draws, axes: Axes) -> list[Inputs]:
     return [draws.example, *(draws.draw(size) for size in sizes), *(draws.draw(tokens=length) for length in lengths)]
 
 
-def _difference(network: nn.Module, loaded: Loaded, inputs: Inputs) -> float:
+def _difference(network: nn.Module, forward: Forward, inputs: Inputs) -> float:
     """How far the file's outputs are from the network's, of the largest of each tensor."""
-    expected = attempt(lambda: tensors(torch.no_grad()(call)(network, inputs)))
-    if not all(x.isfinite().all() for x in expected):
-        raise Refused("its own outputs are not finite, and cannot be compared", problem="not-finite")
-    found = attempt(loaded, inputs)
-    if [x.shape for x in found] != [x.shape for x in expected]:
-        shapes = [[list(x.shape) for x in outputs] for outputs in (found, expected)]
-        raise Refused(f"outputs have shapes {shapes[0]}, and the network's {shapes[1]}", problem="shapes")
-    apart = 0.0
-    for got, want in zip(found, expected, strict=True):
-        if want.numel():
-            largest = want.abs().max().item()
-            far = ((got.double() - want.double()).abs().max() / (largest or 1.0)).item()
-            apart = max(apart, math.inf if math.isnan(far) else far)
-    return apart
+    references = attempt(lambda: tensors(torch.no_grad()(call)(network, inputs)))
+    if not all(x.isfinite().all() for x in references):
+        raise ExportError("its own outputs are not finite, and cannot be compared", problem="not-finite")
+    outputs = attempt(forward, inputs)
+    if [x.shape for x in outputs] != [x.shape for x in references]:
+        shapes = [[list(x.shape) for x in group] for group in (outputs, references)]
+        raise ExportError(f"outputs have shapes {shapes[0]}, and the network's {shapes[1]}", problem="shapes")
+    largest_difference = 0.0
+    for output, reference in zip(outputs, references, strict=True):
+        if reference.numel():
+            scale = reference.abs().max().item()
+            difference = ((output.double() - reference.double()).abs().max() / (scale or 1.0)).item()
+            largest_difference = max(largest_difference, math.inf if math.isnan(difference) else difference)
+    return largest_difference
 
 
 def _for_export(network: nn.Module) -> nn.Module:

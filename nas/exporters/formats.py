@@ -30,11 +30,11 @@ ONE_PIECE = 2**31 - 2**24
 
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
-Loaded = Callable[[Inputs], list[Tensor]]
+Forward = Callable[[Inputs], list[Tensor]]
 Axes = tuple[str, ...]
 
 
-class Refused(Exception):
+class ExportError(Exception):
     """A file of this kind cannot be made so; says why, and for programs in fields: `problem`, a word, or `cause`."""
 
     def __init__(self, message: str, **fields: Any) -> None:
@@ -53,13 +53,13 @@ class ExportFormat:
         needs: Raises a UserError where packages are missing.
     """
 
-    write: Callable[[nn.Module, Draws, Axes, Path, Record], Loaded]
+    write: Callable[[nn.Module, Draws, Axes, Path, Record], Forward]
     axes: Callable[[Draws], Sequence[Axes]]
     tolerance: float
     needs: Callable[[], object] = tuple
 
 
-def _safetensors(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Record) -> Loaded:
+def _safetensors(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Record) -> Forward:
     """The weights; loaded into a network without any."""
     how = (
         "network = tasks.load.load_task(task, None).build(search_spaces.Architecture(**architecture)); "
@@ -75,43 +75,45 @@ def _safetensors(network: nn.Module, draws: Draws, axes: Axes, path: Path, recor
     return torch.no_grad()(lambda inputs: tensors(call(empty, inputs)))
 
 
-def _pt2(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Record) -> Loaded:
+def _pt2(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Record) -> Forward:
     """What torch.export makes."""
-    said = _metadata(record, "torch.export.load(FILE).module()")
-    attempt(torch.export.save, _program(network, draws, axes), path, extra_files=said)
+    metadata = _metadata(record, "torch.export.load(FILE).module()")
+    attempt(torch.export.save, _program(network, draws, axes), path, extra_files=metadata)
     module = attempt(lambda: torch.export.load(path).module())
     return torch.no_grad()(lambda inputs: tensors(call(module, inputs)))
 
 
-def _onnx(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Record) -> Loaded:
+def _onnx(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Record) -> Forward:
     """What torch.onnx makes of what torch.export makes."""
     onnx, runtime = _packages()
     weights = sum(x.numel() * x.element_size() for x in weights_of(network).values())
     if weights > ONE_PIECE:
         message = f"one file of ONNX has 2 GiB at most, and its weights have {weights:,} bytes"
-        raise Refused(message, problem="size", bytes=weights)
+        raise ExportError(message, problem="size", bytes=weights)
     with torch.no_grad():
         count = len(tensors(call(network, draws.example)))
     program = _program(network, draws, axes)
     names = [str(name) for name in program.graph_signature.user_inputs]
     outputs = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
-    made = attempt(
+    onnx_program = attempt(
         lambda: torch.onnx.export(program, dynamo=True, verbose=False, input_names=names, output_names=outputs)
     )
-    for node in made.model.graph.all_nodes():
+    for node in onnx_program.model.graph.all_nodes():
         node.metadata_props.clear()  # the same stack traces, and more than half of the file
-    _name_axes(made.model, draws, axes)
-    made.model.metadata_props.update(_metadata(record, "onnxruntime.InferenceSession(FILE).run(None, {input: array})"))
-    attempt(made.save, path, external_data=False)
+    _name_axes(onnx_program.model, draws, axes)
+    onnx_program.model.metadata_props.update(
+        _metadata(record, "onnxruntime.InferenceSession(FILE).run(None, {input: array})")
+    )
+    attempt(onnx_program.save, path, external_data=False)
     attempt(onnx.checker.check_model, str(path), full_check=True)
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = torch.get_num_threads(), 4
     session = attempt(runtime.InferenceSession, str(path), options, providers=["CPUExecutionProvider"])
 
     def run(inputs: Inputs) -> list[Tensor]:
-        given = dict(zip(names, (x.numpy() for x in tensors(inputs)), strict=True))
-        taken = {each.name for each in session.get_inputs()}  # an input that nothing depends on is no input
-        return [torch.from_numpy(y) for y in session.run(None, {k: x for k, x in given.items() if k in taken})]
+        arrays = dict(zip(names, (x.numpy() for x in tensors(inputs)), strict=True))
+        input_names = {node.name for node in session.get_inputs()}  # an input that nothing depends on is no input
+        return [torch.from_numpy(y) for y in session.run(None, {k: x for k, x in arrays.items() if k in input_names})]
 
     return run
 
@@ -124,15 +126,15 @@ def _program(network: nn.Module, draws: Draws, axes: Axes) -> ExportedProgram:
     """The network's graph. Traced with two examples, as torch takes a length of one for a constant."""
     inputs = draws.draw(2) if "batch" in axes else draws.example
     shapes = ShapesCollection()
-    for x, like in zip(tensors(inputs), tensors(draws.example), strict=True):
-        if free := {axis: Dim.DYNAMIC for axis, name in draws.axes(like).items() if name in axes}:
+    for x, example in zip(tensors(inputs), tensors(draws.example), strict=True):
+        if free := {axis: Dim.DYNAMIC for axis, name in draws.axes(example).items() if name in axes}:
             shapes[x] = free
-    named = isinstance(inputs, Mapping)
+    is_mapping = isinstance(inputs, Mapping)
     program: ExportedProgram = attempt(
         torch.export.export,
         network,
-        () if named else tuple(tensors(inputs)),
-        inputs if named else None,
+        () if is_mapping else tuple(tensors(inputs)),
+        inputs if is_mapping else None,
         dynamic_shapes=shapes if axes else None,
     )
     for node in program.graph.nodes:
@@ -157,8 +159,8 @@ def _packages() -> tuple[Any, Any]:
     try:
         onnx, _, runtime = map(import_module, _PACKAGES)
     except ImportError as error:
-        needed = 'an .onnx file needs more packages: pip install ".[onnx]"'
-        raise UserError("needs-extra", f"{needed} ({error}).", extra="onnx") from error
+        install = 'an .onnx file needs more packages: pip install ".[onnx]"'
+        raise UserError("needs-extra", f"{install} ({error}).", extra="onnx") from error
     return onnx, runtime
 
 
@@ -174,19 +176,19 @@ def _metadata(record: Record, how_to_load: str) -> dict[str, str]:
     }
 
 
-def attempt(work: Callable[..., Any], *given: Any, **named: Any) -> Any:
+def attempt(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Do it in silence; whatever torch or ONNX raises is a refusal, with the first line of what it came from."""
     try:
         with warnings.catch_warnings(), _quiet():
             warnings.simplefilter("ignore")
-            return work(*given, **named)
+            return work(*args, **kwargs)
     except Exception as error:
         root: BaseException = error
         while root.__cause__ is not None:
             root = root.__cause__
-        said = next((line.strip() for line in str(root).splitlines() if line.strip()), "")
+        reason = next((line.strip() for line in str(root).splitlines() if line.strip()), "")
         name = type(root).__name__
-        raise Refused(f"{name}: {said}".rstrip(": ."), cause=name) from error
+        raise ExportError(f"{name}: {reason}".rstrip(": ."), cause=name) from error
 
 
 @contextmanager

@@ -16,13 +16,13 @@ def across_and_up(objectives: Mapping[str, Direction]) -> tuple[str, str]:
     return x_name, next((name for name in objectives if name != x_name), x_name)
 
 
-def topology_of(one: "ArchitectureSummary") -> str:
+def topology_of(architecture: "ArchitectureSummary") -> str:
     """How an architecture is wired; of a line in a file that does not say, a dash, as tables show it."""
-    return str(one.record.get("topology") or "-")
+    return str(architecture.record.get("topology") or "-")
 
 
 def front_line(
-    found: "Sequence[ArchitectureSummary]", objectives: Mapping[str, Direction]
+    architectures: "Sequence[ArchitectureSummary]", objectives: Mapping[str, Direction]
 ) -> list[tuple[float, float, float]]:
     """The corners of the front through what is expected: where a step begins, its height and that one's error.
 
@@ -33,9 +33,16 @@ def front_line(
         return []
     x_name, y_name = across_and_up(objectives)
     more = objectives[x_name] == "max"
-    best = sorted((one for one in found if one.on_front), key=lambda one: one.expected[x_name], reverse=more)
-    corners = [(one.expected[x_name], one.expected[y_name], one.record.get(f"{y_name}_se") or 0.0) for one in best]
-    ends = [one.expected[x_name] for one in found]
+    best = sorted(
+        (architecture for architecture in architectures if architecture.on_front),
+        key=lambda architecture: architecture.expected[x_name],
+        reverse=more,
+    )
+    corners = [
+        (architecture.expected[x_name], architecture.expected[y_name], architecture.record.get(f"{y_name}_se") or 0.0)
+        for architecture in best
+    ]
+    ends = [architecture.expected[x_name] for architecture in architectures]
     return [*corners, (min(ends) if more else max(ends), *corners[-1][1:])]
 
 

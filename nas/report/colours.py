@@ -86,18 +86,20 @@ def looks(topologies: Iterable[str]) -> Mapping[str, Look]:
     Those of this project always look the same. Others follow from their names, and make way where two would be alike.
     """
     names = set(topologies)
-    found = {name: _LOOKS[name] for name in sorted(names & _LOOKS.keys())}
+    looks_by_topology = {name: _LOOKS[name] for name in sorted(names & _LOOKS.keys())}
     for name in sorted(names - _LOOKS.keys()):
-        taken = {*found.values(), *_LOOKS.values()}
-        found[name] = next((look for look in _by_name(name) if look not in taken), next(_by_name(name)))
-    return found
+        used_looks = {*looks_by_topology.values(), *_LOOKS.values()}
+        looks_by_topology[name] = next(
+            (look for look in _by_name(name) if look not in used_looks), next(_by_name(name))
+        )
+    return looks_by_topology
 
 
 def _by_name(topology: str) -> Iterator[Look]:
     """Every look that a topology may have, the first ones being those that its name suggests."""
     number = int.from_bytes(hashlib.sha256(topology.encode("utf-8", "backslashreplace")).digest()[:4])
-    own = [marker for family, marker in _MARKERS.items() if family == _family(topology)]
+    markers = [marker for family, marker in _MARKERS.items() if family == _family(topology)]
     first = number % len(_OTHERS)
-    for marker in (*own, *_OTHERS[first:], *_OTHERS[:first]):
+    for marker in (*markers, *_OTHERS[first:], *_OTHERS[:first]):
         for i in range(len(COLOURS)):
             yield Look(COLOURS[(number // len(_OTHERS) + i) % len(COLOURS)], marker)

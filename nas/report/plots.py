@@ -20,7 +20,7 @@ from search_spaces.support.files import replacing, unwritable
 
 
 def draw_front(
-    found: Sequence[ArchitectureSummary],
+    architectures: Sequence[ArchitectureSummary],
     objectives: Mapping[str, Direction],
     title: str,
     baselines: Mapping[str, Mapping[str, float]],
@@ -32,14 +32,14 @@ def draw_front(
     x_name, y_name = across_and_up(objectives)
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
-    _draw_points(axes, found, x_name, y_name)
-    _draw_line(axes, front_line(found, objectives))
+    _draw_points(axes, architectures, x_name, y_name)
+    _draw_line(axes, front_line(architectures, objectives))
     for number, (name, columns) in enumerate(baselines.items()):
         if y_name in columns:
             style = ("--", ":", "-.")[number % 3]
-            axes.axhline(columns[y_name], color="grey", linewidth=0.8, linestyle=style, label=as_it_is(name))
-    _label(axes, [one.record[x_name] for one in found], x_name, y_name)
-    axes.set_title(as_it_is(fill(title, 90)), loc="left", fontsize=9)
+            axes.axhline(columns[y_name], color="grey", linewidth=0.8, linestyle=style, label=escape_math(name))
+    _label(axes, [architecture.record[x_name] for architecture in architectures], x_name, y_name)
+    axes.set_title(escape_math(fill(title, 90)), loc="left", fontsize=9)
     axes.legend(**_BESIDE)
     return figure
 
@@ -48,7 +48,7 @@ _BESIDE: Mapping[str, Any] = {"fontsize": 7, "loc": "center left", "bbox_to_anch
 """Where a legend stands that hides nothing of a picture."""
 
 
-def as_it_is(text: str) -> str:
+def escape_math(text: str) -> str:
     """Text for a picture, in which dollars begin no formula."""
     return text.replace("$", r"\$")
 
@@ -64,25 +64,29 @@ def _draw_line(axes: Axes, corners: Sequence[tuple[float, float, float]]) -> Non
     band.set_label("± standard error")
 
 
-def _draw_points(axes: Axes, found: Sequence[ArchitectureSummary], x_name: str, y_name: str) -> None:
+def _draw_points(axes: Axes, architectures: Sequence[ArchitectureSummary], x_name: str, y_name: str) -> None:
     """Each topology with a colour and a marker of its own, what is confirmed filled."""
-    single = any(one.confirmed for one in found)
-    if single and not all(one.confirmed for one in found):
+    single = any(architecture.confirmed for architecture in architectures)
+    if single and not all(architecture.confirmed for architecture in architectures):
         axes.plot([], [], "o", color="grey", markerfacecolor="none", label="hollow: no fresh seeds")
-    for name, look in sorted(looks(topology_of(one) for one in found).items()):
-        own = [one for one in found if topology_of(one) == name]
-        for filled in (False, True):
-            part = [one.record for one in own if (one.confirmed or not single) == filled]
+    for name, look in sorted(looks(topology_of(architecture) for architecture in architectures).items()):
+        group = [architecture for architecture in architectures if topology_of(architecture) == name]
+        for is_filled in (False, True):
+            part = [
+                architecture.record for architecture in group if (architecture.confirmed or not single) == is_filled
+            ]
             axes.errorbar(
                 [record[x_name] for record in part],
                 [record[y_name] for record in part],
                 yerr=[record.get(f"{y_name}_se") or 0.0 for record in part],
                 fmt=look.marker.code,
                 color=look.colour,
-                markerfacecolor=look.colour if filled else "none",
+                markerfacecolor=look.colour if is_filled else "none",
                 elinewidth=0.6,
-                alpha=0.85 if filled else 0.5,
-                label=as_it_is(name) if part and (filled or all(not one.confirmed for one in own)) else None,
+                alpha=0.85 if is_filled else 0.5,
+                label=escape_math(name)
+                if part and (is_filled or all(not architecture.confirmed for architecture in group))
+                else None,
             )
 
 
@@ -94,8 +98,8 @@ def _label(axes: Axes, span: Sequence[float], x_name: str, y_name: str) -> None:
         axes.xaxis.set_minor_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.tick_params(axis="x", which="both", length=3.5, pad=3.5)  # the labels of both stand on one line
-    axes.set_xlabel(as_it_is(x_name))
-    axes.set_ylabel(as_it_is(y_name if y_name in COSTS else f"{y_name} (validation)"))
+    axes.set_xlabel(escape_math(x_name))
+    axes.set_ylabel(escape_math(y_name if y_name in COSTS else f"{y_name} (validation)"))
     axes.grid(alpha=0.25)
 
 
@@ -104,9 +108,9 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     for number, sampler in enumerate(dict.fromkeys(record["sampler"] for record in records)):
-        own = [record for record in records if record["sampler"] == sampler]
+        curve = [record for record in records if record["sampler"] == sampler]
         across, middle, low, high = (
-            [record[name] for record in own]
+            [record[name] for record in curve]
             for name in ("trainings", "hypervolume", "hypervolume_q1", "hypervolume_q3")
         )
         axes.plot(
@@ -115,40 +119,48 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
             marker="osD^vP*X"[number % 8],
             color=f"C{number % 10}",
             linewidth=1,
-            label=as_it_is(sampler),
+            label=escape_math(sampler),
         )
         axes.fill_between(across, low, high, color=f"C{number % 10}", alpha=0.15, linewidth=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("trainings")
     axes.set_ylabel("hypervolume of the front by test, share of the table's")
     axes.grid(alpha=0.25)
-    axes.set_title(as_it_is(fill(title, 90)), loc="left", fontsize=9)
+    axes.set_title(escape_math(fill(title, 90)), loc="left", fontsize=9)
     axes.legend(**_BESIDE, title="median and quartiles", title_fontsize=7)
     return figure
 
 
-def draw_effects(found: Mapping[str, Effects]) -> Figure:
+def draw_effects(effects: Mapping[str, Effects]) -> Figure:
     """Draw what each value of an axis is worth and its interval: a panel a task, the values in one order."""
-    lines = dict(zip(found, _named_records([*found.values()]), strict=True))
+    lines = dict(zip(effects, _named_records([*effects.values()]), strict=True))
     order = _in_one_order([*lines.values()])
-    drawn = _looks_by_name([line for own in lines.values() for line in own])
-    across, down = min(4, len(found)), -(-len(found) // 4)  # more of them would be too small on a page
-    figure = Figure(figsize=(2 + 3 * across, down * (1.2 + 0.22 * len(order))), layout="constrained")
-    panels = [*figure.subplots(down, across, sharey=True, squeeze=False).flat]
-    for axes in panels[len(found) :]:
+    looks_by_value = _looks_by_name([line for records in lines.values() for line in records])
+    columns, rows = min(4, len(effects)), -(-len(effects) // 4)  # more of them would be too small on a page
+    figure = Figure(figsize=(2 + 3 * columns, rows * (1.2 + 0.22 * len(order))), layout="constrained")
+    panels = [*figure.subplots(rows, columns, sharey=True, squeeze=False).flat]
+    for axes in panels[len(effects) :]:
         axes.set_visible(False)
-    for axes, (task, one) in zip(panels, found.items(), strict=False):
+    for axes, (task, task_effects) in zip(panels, effects.items(), strict=False):
         for line in lines[task]:
             name, over = line["name"], line["over"]
             ends = [[over - line["low"]], [line["high"] - over]] if line["low"] is not None else None
-            marker, colour = (drawn[name].marker.code, drawn[name].colour) if one.axis == "topology" else ("o", "black")
+            marker, colour = (
+                (looks_by_value[name].marker.code, looks_by_value[name].colour)
+                if task_effects.axis == "topology"
+                else ("o", "black")
+            )
             axes.errorbar([over], [order[name]], xerr=ends, fmt=marker, color=colour, elinewidth=0.8, markersize=5)
         axes.axvline(0, color="grey", linewidth=0.8)
         axes.locator_params(axis="x", nbins=4)  # more of them touch in a panel so narrow
-        axes.xaxis.set_inverted(one.direction == "min")  # better is to the right
-        axes.set_xlabel(as_it_is(f"{one.metric} over {one.values[0]}, better to the right"))
-        axes.set_title(as_it_is(fill(f"{task}{f', at equal {one.at}' if one.at else ''}", 40)), loc="left", fontsize=9)
-        axes.set_yticks([*order.values()], map(as_it_is, order), fontsize=8)
+        axes.xaxis.set_inverted(task_effects.direction == "min")  # better is to the right
+        axes.set_xlabel(escape_math(f"{task_effects.metric} over {task_effects.values[0]}, better to the right"))
+        axes.set_title(
+            escape_math(fill(f"{task}{f', at equal {task_effects.at}' if task_effects.at else ''}", 40)),
+            loc="left",
+            fontsize=9,
+        )
+        axes.set_yticks([*order.values()], map(escape_math, order), fontsize=8)
         axes.grid(alpha=0.25)
     return figure
 
@@ -158,9 +170,9 @@ def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int]
     kinds = list(dict.fromkeys(record["parametrization"] for record in records))
     figure = Figure(figsize=(8, 4), layout="constrained")
     for axes, kind in zip(figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0], kinds, strict=True):
-        for number, record in enumerate(one for one in records if one["parametrization"] == kind):
+        for number, record in enumerate(row for row in records if row["parametrization"] == kind):
             moves = [record[f"moved_{width}"] for width in widths]
-            axes.plot(widths, moves, marker="osD^vP*X"[number % 8], linewidth=1, label=as_it_is(record["part"]))
+            axes.plot(widths, moves, marker="osD^vP*X"[number % 8], linewidth=1, label=escape_math(record["part"]))
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set_xticks(widths, map(str, widths))
@@ -169,23 +181,26 @@ def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int]
         axes.grid(alpha=0.25)
     axes.legend(fontsize=7, frameon=False)
     figure.axes[0].set_ylabel("root mean square of what changes")
-    figure.suptitle(as_it_is(fill(title, 90)), fontsize=9)
+    figure.suptitle(escape_math(fill(title, 90)), fontsize=9)
     return figure
 
 
-def _named_records(found: Sequence[Effects]) -> list[list[dict[str, Any]]]:
+def _named_records(effects: Sequence[Effects]) -> list[list[dict[str, Any]]]:
     """The lines of each task with their `name`: "mhc(...)" of a topology that each has once, with other options."""
-    names = [dict(zip(one.values, plain_names(one.values), strict=True)) for one in found]
+    names = [dict(zip(task_effects.values, plain_names(task_effects.values), strict=True)) for task_effects in effects]
     values: dict[Any, set[Any]] = {}
-    for own in names:
-        for value, name in own.items():
+    for name_of in names:
+        for value, name in name_of.items():
             values.setdefault(name, set()).add(value)
-    kept = [str(value) for own in names for value, name in own.items() if name == value]
-    twice = {value.partition("(")[0] for value in kept if "(" in value}
-    shared = {name: f"{name}(...)" for name, own in values.items() if len(own) > 1 and name not in twice}
+    full_names = [str(value) for name_of in names for value, name in name_of.items() if name == value]
+    twice = {value.partition("(")[0] for value in full_names if "(" in value}
+    family_names = {name: f"{name}(...)" for name, name_of in values.items() if len(name_of) > 1 and name not in twice}
     return [
-        [{**line, "name": str(shared.get(own[line["value"]], line["value"]))} for line in one.records()]
-        for one, own in zip(found, names, strict=True)
+        [
+            {**line, "name": str(family_names.get(name_of[line["value"]], line["value"]))}
+            for line in task_effects.records()
+        ]
+        for task_effects, name_of in zip(effects, names, strict=True)
     ]
 
 
@@ -214,8 +229,8 @@ def save_figure(figure: "Figure", file: str | Path | None) -> "Figure":
     check_picture(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as opened:
-            figure.savefig(opened, format=path.suffix[1:].lower(), dpi=150)
+        with replacing(path) as stream:
+            figure.savefig(stream, format=path.suffix[1:].lower(), dpi=150)
     except OSError as error:
         raise unwritable(path, error) from error
     return figure

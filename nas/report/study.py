@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from results.stats.effects import Effects
 
 
-def check_alike(summaries: "Sequence[ArchitectureSummary]", what: str) -> None:
+def check_comparable(summaries: "Sequence[ArchitectureSummary]", what: str) -> None:
     """Raise UserError where architectures cannot be held against each other, as `what` is to do."""
     for column in COMPARABLE:
-        values = sorted({one.record.get(column) for one in summaries}, key=str)
+        values = sorted({summary.record.get(column) for summary in summaries}, key=str)
         if len(values) > 1:
             which = ", ".join(map(str, values))
             message = (
@@ -82,8 +82,8 @@ class Study:
     @cached_property
     def directions(self) -> dict[str, Direction]:
         """Every metric of the Rows -> "max" or "min"."""
-        known = dict(self.config.metrics) if self.config else {}
-        return known | {name: way for row in self._rows for name, way in row.directions.items()}
+        directions = dict(self.config.metrics) if self.config else {}
+        return directions | {name: way for row in self._rows for name, way in row.directions.items()}
 
     def directions_of(self, names: Sequence[str]) -> dict[str, Direction]:
         """Columns -> what is to be had of them: "max accuracy" says it, and of metrics and costs it is known.
@@ -91,16 +91,16 @@ class Study:
         Raises:
             UserError: A column of which it is not known, or an unknown one.
         """
-        found: dict[str, Direction] = {}
+        directions: dict[str, Direction] = {}
         for name in names:
             if names.count(name) > 1:
                 message = f"column {name!r} is asked for twice. Leave one out."
                 raise UserError("duplicate", message, option="column", value=name)
             way, _, column = name.partition(" ")
             if way in ("max", "min"):
-                found[column.strip()] = "max" if way == "max" else "min"
+                directions[column.strip()] = "max" if way == "max" else "min"
             elif name.startswith("test_") and name[5:] in self.directions:
-                found[name] = self.directions[name[5:]]
+                directions[name] = self.directions[name[5:]]
             elif name in self.column_names and name not in {*self.directions, *COSTS}:
                 if not table.has_numbers(self.schema.field(name)):
                     message = f"column {name!r} has no numbers, to be large or small. Ask a metric or a cost."
@@ -109,8 +109,8 @@ class Study:
                 choices = (f"max {name}", f"min {name}")
                 raise UserError("missing-value", message, option="column", value=name, choices=choices)
             else:
-                found |= resolve([name], self.directions)
-        return found
+                directions |= resolve([name], self.directions)
+        return directions
 
     @property
     def objectives(self) -> dict[str, Direction]:
@@ -139,12 +139,12 @@ class Study:
         # SciPy's algebra takes a quarter of a second to import.
         from results.stats.architecture_summary import summarize
 
-        asked = self._asked(objectives)
-        if not asked.keys() <= set(self.column_names):  # where all failed, no metric is a column
+        directions = self._asked(objectives)
+        if not directions.keys() <= set(self.column_names):  # where all failed, no metric is a column
             return []
-        key = tuple(asked.items())
+        key = tuple(directions.items())
         if key not in self._by_objectives:
-            self._by_objectives[key] = summarize(self.table, asked, self.reeval_identities)
+            self._by_objectives[key] = summarize(self.table, directions, self.reeval_identities)
         return list(self._by_objectives[key])
 
     def effects(self, axis: str, metric: str | None = None, *, at: str | None = None) -> "dict[str, Effects]":
@@ -169,28 +169,30 @@ class Study:
             none = UserError("missing-rows", message, option="--at", value=at, study=self.name)
             raise unknown("cost", at, costs) if costs else none
         check_axis(axis, {*COSTS, *self.directions})
-        asked = self.directions if metric is None else self.directions_of([metric])
-        table.check_columns(self.column_names, [axis, *({} if metric is None else asked)])
-        if not asked:
+        directions = self.directions if metric is None else self.directions_of([metric])
+        table.check_columns(self.column_names, [axis, *({} if metric is None else directions)])
+        if not directions:
             message = f'study {self.name!r} has no row that says what its metrics are. Give --metric "max NAME".'
             raise UserError("missing-rows", message, option="--metric", study=self.name, needs="directions")
-        groups, found = comparable(self.table.to_pylist()), {}
-        reason = self.nothing_complete()
+        groups, results = comparable(self.table.to_pylist()), {}
+        reason = self.missing_rows_error()
         first = {row.task: [*row.directions][:1] for row in self._rows} if metric is None else {}
         for name, lines in groups.items():
-            tried = (*first.get(lines[0]["task"], ()), *asked)
-            own = next((one for one in tried if any(line.get(one) is not None for line in lines)), None)
+            metrics = (*first.get(lines[0]["task"], ()), *directions)
+            task_metric = next(
+                (column for column in metrics if any(line.get(column) is not None for line in lines)), None
+            )
             try:
-                if own is not None:
-                    found[name] = effects(lines, axis, own, asked[own], at)
+                if task_metric is not None:
+                    results[name] = effects(lines, axis, task_metric, directions[task_metric], at)
             except UserError as error:
                 reason = error
                 if len(groups) > 1:
                     fields = {**fields_of(error), "name": name}
                     warnings.warn(Notice("skipped", f"{name} is left out: {error}", **fields), stacklevel=2)
-        if not found:
+        if not results:
             raise reason
-        return found
+        return results
 
     def front(self, objectives: str | Sequence[str] | None = None) -> "list[ArchitectureSummary]":
         """The architectures on the front of what is expected of them; one front for each task, preset and data.
@@ -198,7 +200,7 @@ class Study:
         Raises:
             UserError: An unknown objective.
         """
-        return [one for one in self.summaries(objectives) if one.on_front]
+        return [architecture for architecture in self.summaries(objectives) if architecture.on_front]
 
     @cached_property
     def table(self) -> "pyarrow.Table":
@@ -208,15 +210,17 @@ class Study:
     def select(self, names: Sequence[str]) -> "pyarrow.Table":
         """The table of some columns. Of Parquet files no others are read, but for what tells lines that stand twice."""
         beside = ("identity", "status") if len(self._tables) > 1 else ()
-        asked = dict.fromkeys((*names, *beside))
-        own = [[name for name in asked if name in one.column_names] or one.column_names[:1] for one in self._tables]
-        selected = [one.select(known) for one, known in zip(self._tables, own, strict=True)]
-        return table.each_once(selected).select(list(names))
+        columns = dict.fromkeys((*names, *beside))
+        table_columns = [
+            [name for name in columns if name in part.column_names] or part.column_names[:1] for part in self._tables
+        ]
+        parts = [part.select(available) for part, available in zip(self._tables, table_columns, strict=True)]
+        return table.each_once(parts).select(list(names))
 
     @cached_property
     def schema(self) -> "pyarrow.Schema":
         """The columns of its table and what they hold; none is read for that."""
-        return table.each_once([table.empty(one.schema) for one in self._tables]).schema
+        return table.each_once([table.empty(part.schema) for part in self._tables]).schema
 
     @property
     def column_names(self) -> list[str]:
@@ -225,8 +229,8 @@ class Study:
 
     def extra_columns(self) -> list[str]:
         """The columns of numbers that its files have and its Rows have not: neither costs nor shapes nor recipes."""
-        own = self._tables[0].column_names if self._rows else []
-        return table.measured([field for field in self.schema if field.name not in own])
+        row_columns = self._tables[0].column_names if self._rows else []
+        return table.measured([field for field in self.schema if field.name not in row_columns])
 
     @cached_property
     def _tables(self) -> list["pyarrow.Table | ParquetTable"]:
@@ -240,13 +244,13 @@ class Study:
         """
         from results.query.condition import select  # DuckDB, which takes a tenth of a second to import
 
-        found = select(self.table, condition)
-        kept = {*found["identity"].to_pylist()} if self._rows else set()
-        rows = [row for row in self._rows if row.identity() in kept]
-        own = {row.identity() for row in rows}
-        flat = table.without(found, own) if self._flat else None
-        others = () if flat is None else (flat,)
-        return Study(self.name, self.storage, rows, self.config, self.bad, self.reeval_identities, others)
+        matches = select(self.table, condition)
+        identities = {*matches["identity"].to_pylist()} if self._rows else set()
+        rows = [row for row in self._rows if row.identity() in identities]
+        row_identities = {row.identity() for row in rows}
+        flat = table.without(matches, row_identities) if self._flat else None
+        flat_tables = () if flat is None else (flat,)
+        return Study(self.name, self.storage, rows, self.config, self.bad, self.reeval_identities, flat_tables)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The table as a data frame."""
@@ -260,12 +264,14 @@ class Study:
         """
         from nas.report import plots
 
-        asked, found = self._asked(objectives), self.summaries(objectives)
-        if not found:
-            raise self.nothing_complete()
-        check_alike(found, "picture")
+        directions, architectures = self._asked(objectives), self.summaries(objectives)
+        if not architectures:
+            raise self.missing_rows_error()
+        check_comparable(architectures, "picture")
         baselines = self.config.baselines if self.config else {}
-        return plots.save_figure(plots.draw_front(found, asked, self.title(asked, found), baselines), path)
+        return plots.save_figure(
+            plots.draw_front(architectures, directions, self.title(directions, architectures), baselines), path
+        )
 
     def report(self, path: str | Path, objectives: str | Sequence[str] | None = None, *, wirings: bool = False) -> None:
         """Write one HTML file that shows all of it to whoever opens it: see docs/report.md.
@@ -278,12 +284,12 @@ class Study:
         """
         check_page(Path(path))
         contents = self.contents(objectives)
-        check_alike(contents.architectures, "report")
+        check_comparable(contents.architectures, "report")
         try:
             from nas.report.html.page import write_page
         except ImportError as error:
-            needed = 'pip install ".[report]"'
-            message = f"a report needs more packages ({error.name}): {needed}"
+            install = 'pip install ".[report]"'
+            message = f"a report needs more packages ({error.name}): {install}"
             raise UserError("needs-extra", message, extra="report", module=error.name) from error
         write_page(contents, Path(path), wirings=wirings)
 
@@ -291,31 +297,31 @@ class Study:
         """What a report of it is made of. Raises UserError where no Row is complete, or an objective is unknown."""
         from nas.report.html.contents import Contents  # with SciPy's statistics
 
-        asked, found = self._asked(objectives), self.summaries(objectives)
-        if not found:
-            raise self.nothing_complete()
+        directions, architectures = self._asked(objectives), self.summaries(objectives)
+        if not architectures:
+            raise self.missing_rows_error()
         # Of seeds, whose means are shown, there is nothing to say.
         notes = mixtures(self.select([name for name in mixed(self.column_names) if name != "seed"]))
         return Contents(
             name=self.name,
             storage=self.storage,
-            title=self.title(asked, found),
+            title=self.title(directions, architectures),
             config=self.config,
-            objectives=asked,
+            objectives=directions,
             rows=self._rows,
-            architectures=found,
-            columns=self.telling_columns(),
+            architectures=architectures,
+            columns=self.identifying_columns(),
             notes=(*notes, *self.bad),
         )
 
-    def title(self, objectives: Mapping[str, Direction], found: "Sequence[ArchitectureSummary]") -> str:
+    def title(self, objectives: Mapping[str, Direction], architectures: "Sequence[ArchitectureSummary]") -> str:
         """What a front of it is called, in a line."""
         ways = ", ".join(f"{way} {name}" for name, way in objectives.items())
         budget = self.config.budget or "no budget" if self.config else "all rows"
-        members = sum(one.on_front for one in found)
-        return f"{members} of {len(found)} architectures on the front of {self.name} ({ways}; {budget})"
+        members = sum(architecture.on_front for architecture in architectures)
+        return f"{members} of {len(architectures)} architectures on the front of {self.name} ({ways}; {budget})"
 
-    def telling_columns(self) -> list[str]:
+    def identifying_columns(self) -> list[str]:
         """The columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe."""
         axes = self.config.axes if self.config else {}
         recipe = [axis.replace(".", "_", 1) for axis in axes if axis.startswith("recipe.")]
@@ -323,7 +329,7 @@ class Study:
         metrics = [next(iter(row.directions)) for row in self._rows if row.directions]  # the first one of each task
         return [*tables.front_columns(objectives, dict.fromkeys(metrics)), *recipe]
 
-    def nothing_complete(self) -> UserError:
+    def missing_rows_error(self) -> UserError:
         """That it has no complete Row, and the first reason."""
         why = next((f", the first with: {row.error}" for row in self._rows if row.error), "")
         see = f"See `{tables.ask_again(self.name, self.storage)}`"
@@ -346,9 +352,11 @@ class Study:
         """What a notebook shows: the front."""
         if not self.directions:
             return f"<p>{escape(repr(self))}</p>"
-        shown = tables.front_records(self.summaries())
+        records = tables.front_records(self.summaries())
         names = [
-            name for name in (*self.telling_columns(), *tables.SUMMARY_COLUMNS) if any(name in one for one in shown)
+            name
+            for name in (*self.identifying_columns(), *tables.SUMMARY_COLUMNS)
+            if any(name in record for record in records)
         ]
         title = escape(self.title(self.objectives, self.summaries()))
-        return f"<p>{title}</p>{table.from_records(shown).select(names).to_pandas().to_html(index=False)}"
+        return f"<p>{title}</p>{table.from_records(records).select(names).to_pandas().to_html(index=False)}"

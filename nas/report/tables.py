@@ -28,13 +28,13 @@ SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
 SUMMARY_COLUMNS = ("seeds", "p_front", "tier")
 """Of a front's architectures: seeds that chose them + fresh ones, the probability of being there, the tier."""
 
-CONTENDS = 0.1
+CONTENDER_CHANCE = 0.1
 """The chance from which on an architecture is shown with the front."""
 
-DROPPED = ("data", "status", "head_dim", "key", "params", "seeds", "heads")
+DROP_ORDER = ("data", "status", "head_dim", "key", "params", "seeds", "heads")
 """Columns that a terminal leaves out before others, where it is too narrow for all."""
 
-_LEFT = ("hidden", "head_dim", "heads", "depth", "over_first", "low", "high", "than_first", "topology")
+_COMPARISON_COLUMNS = ("hidden", "head_dim", "heads", "depth", "over_first", "low", "high", "than_first", "topology")
 """What is left of a comparison where a terminal has room for little: how architectures differ, and the verdict."""
 
 _FILES = (".csv", ".json", ".jsonl", ".parquet")
@@ -85,8 +85,8 @@ def readable(row: "Row") -> dict[str, Any]:
     """A Row's columns as somebody reads them: its recipe and its versions a line each."""
     columns = row.columns()
     for prefix, name in (("recipe_", "recipe"), ("version_", "versions")):
-        own = [column for column in columns if column.startswith(prefix)]
-        values = [f"{column.removeprefix(prefix)} {columns.pop(column)}" for column in own]
+        names = [column for column in columns if column.startswith(prefix)]
+        values = [f"{column.removeprefix(prefix)} {columns.pop(column)}" for column in names]
         columns[name] = ", ".join(values)
     return columns
 
@@ -100,15 +100,18 @@ def print_comparison(
 ) -> None:
     """Print what architectures do not have in common as a table, and the rest above it."""
     names = [name for name in records[0] if not name.endswith("_se")]  # which stand in their metric's cells
-    told = [{name: (one[name], one.get(f"{name}_se")) for name in names} for one in records]
-    same = [name for name in names if len(records) > 1 and all(one[name] == told[0][name] for one in told)]
-    shared = ", ".join(f"{name} {records[0][name]}" for name in same if records[0][name] not in ("", None))
+    cells = [{name: (record[name], record.get(f"{name}_se")) for name in names} for record in records]
+    same = [name for name in names if len(records) > 1 and all(record[name] == cells[0][name] for record in cells)]
+    common = ", ".join(f"{name} {records[0][name]}" for name in same if records[0][name] not in ("", None))
     others = [name for name in records[0] if name.removesuffix("_se") not in same]
-    columns = [name for name in others if any(one[name] not in ("", None) for one in records)]
-    dropped = [*(name for name in dict.fromkeys([*DROPPED, *columns]) if name not in _LEFT), *_LEFT[:4]]
-    print_records(console, records, columns, f"{title}; all: {shared}" if shared else title, format, dropped)
+    columns = [name for name in others if any(record[name] not in ("", None) for record in records)]
+    drop_order = [
+        *(name for name in dict.fromkeys([*DROP_ORDER, *columns]) if name not in _COMPARISON_COLUMNS),
+        *_COMPARISON_COLUMNS[:4],
+    ]
+    print_records(console, records, columns, f"{title}; all: {common}" if common else title, format, drop_order)
     if any(record.get("low") is not None for record in records):
-        metric = [name for name in columns if name not in _LEFT][-1].removesuffix("_se")
+        metric = [name for name in columns if name not in _COMPARISON_COLUMNS][-1].removesuffix("_se")
         say(console, f"over first: of {metric}, seed by seed; low and high hold for all together at 95 %")
     for line in baseline_lines(baselines):
         say(console, line)
@@ -116,50 +119,56 @@ def print_comparison(
 
 def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str]:
     """The columns a front is shown with: architecture, costs, objectives, validation and test metrics apart."""
-    shown = [f"{prefix}{name}{ending}" for name in metrics for prefix in ("", "test_") for ending in ("", "_se")]
-    return list(dict.fromkeys(("key", *SHAPE_COLUMNS, "params", "flops", *objectives, *shown)))
+    metric_columns = [
+        f"{prefix}{name}{ending}" for name in metrics for prefix in ("", "test_") for ending in ("", "_se")
+    ]
+    return list(dict.fromkeys(("key", *SHAPE_COLUMNS, "params", "flops", *objectives, *metric_columns)))
 
 
-def front_records(found: "Sequence[ArchitectureSummary]") -> list[dict[str, Any]]:
+def front_records(architectures: "Sequence[ArchitectureSummary]") -> list[dict[str, Any]]:
     """The architectures on a front and those that may be, a record each."""
-    return [*map(summary_record, contenders(found))]
+    return [*map(summary_record, contenders(architectures))]
 
 
-def summary_record(one: "ArchitectureSummary") -> dict[str, Any]:
+def summary_record(architecture: "ArchitectureSummary") -> dict[str, Any]:
     """An architecture's columns and how it stands; `p_front` is its chance, in () where it is not expected there."""
-    fresh = one.record["seeds"] if one.confirmed else 0
-    seeds = f"{len(one.identities) - fresh}{f'+{fresh}' if fresh else ''}"
-    return {**one.record, "seeds": seeds, "p_front": _p_front(one), "tier": one.tier}
+    fresh = architecture.record["seeds"] if architecture.confirmed else 0
+    seeds = f"{len(architecture.identities) - fresh}{f'+{fresh}' if fresh else ''}"
+    return {**architecture.record, "seeds": seeds, "p_front": _p_front(architecture), "tier": architecture.tier}
 
 
-def _p_front(one: "ArchitectureSummary") -> str | None:
+def _p_front(architecture: "ArchitectureSummary") -> str | None:
     """The chance to be on the front, in brackets where that is not expected; None where it is not known."""
-    if math.isnan(one.p_front):
+    if math.isnan(architecture.p_front):
         return None
-    return f" {one.p_front:.2f}" if one.on_front else f"({one.p_front:.2f})"
+    return f" {architecture.p_front:.2f}" if architecture.on_front else f"({architecture.p_front:.2f})"
 
 
-def front_notes(found: "Sequence[ArchitectureSummary]") -> list[str]:
+def front_notes(architectures: "Sequence[ArchitectureSummary]") -> list[str]:
     """What is to be known of a front that its table does not say."""
-    shown = contenders(found)
-    if any(math.isnan(one.p_front) for one in shown):
+    candidates = contenders(architectures)
+    if any(math.isnan(architecture.p_front) for architecture in candidates):
         return ["single trainings without standard errors: what of this is chance cannot be told; --seeds 2 can"]
-    groups = max(one.tier for one in shown)
+    groups = max(architecture.tier for architecture in candidates)
     notes = [f"tiers: {groups} groups that can be told apart, the last is the best"] if groups > 1 else []
-    if not all(one.on_front for one in shown):
+    if not all(architecture.on_front for architecture in candidates):
         notes.append("p_front: the probability of being on the front, in brackets where that is not expected")
-    if not all(one.confirmed for one in shown if one.on_front):
+    if not all(architecture.confirmed for architecture in candidates if architecture.on_front):
         notes.append(
             "means of seeds that chose an architecture are too good, those of fresh ones (--reeval-fraction) far less"
         )
-    if all(len(one.identities) == 1 for one in found):
+    if all(len(architecture.identities) == 1 for architecture in architectures):
         notes.append("± is of the examples alone: no architecture has two seeds (--seeds 2)")
     return notes
 
 
-def contenders(found: "Sequence[ArchitectureSummary]") -> "list[ArchitectureSummary]":
+def contenders(architectures: "Sequence[ArchitectureSummary]") -> "list[ArchitectureSummary]":
     """What is on the front, or may be."""
-    return [one for one in found if one.on_front or one.p_front >= CONTENDS]
+    return [
+        architecture
+        for architecture in architectures
+        if architecture.on_front or architecture.p_front >= CONTENDER_CHANCE
+    ]
 
 
 def print_records(
@@ -168,11 +177,11 @@ def print_records(
     columns: Sequence[str],
     title: str,
     format: Format = Format.TABLE,
-    dropped: Sequence[str] = DROPPED,
+    drop_order: Sequence[str] = DROP_ORDER,
 ) -> None:
     """Print records as a table; a metric and its standard error share a cell.
 
-    Where there is no room for all columns, those in `dropped` go first, in that order, and then the last.
+    Where there is no room for all columns, those in `drop_order` go first, in that order, and then the last.
     """
     names = [column for column in columns if not column.endswith("_se") or column.removesuffix("_se") not in columns]
     cells = {column: [printable(cell(record, column)) for record in records] for column in names}
@@ -182,17 +191,17 @@ def print_records(
         return
     headings = {column: printable(column.replace("_", "\n", 1)) for column in names}  # two short lines leave room
     lines = {column: [*headings[column].split("\n"), *cells[column]] for column in names}
-    shown = _fitting(lines, console.width, dropped)
+    visible = _fitting(lines, console.width, drop_order)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True, show_edge=False)
-    for column in shown:
+    for column in visible:
         numbers = all(isinstance(record.get(column), int | float | None) for record in records)
         table.add_column(escape(headings[column]), justify="right" if numbers else "left", no_wrap=True)
-    for line in zip(*(cells[column] for column in shown), strict=True):
+    for line in zip(*(cells[column] for column in visible), strict=True):
         table.add_row(*map(escape, line))
     console.print(table)
-    if len(shown) < len(names):
-        left = ", ".join(name for name in names if name not in shown)
-        say(console, f"no room for: {left} (COLUMNS=200 makes room)")
+    if len(visible) < len(names):
+        hidden = ", ".join(name for name in names if name not in visible)
+        say(console, f"no room for: {hidden} (COLUMNS=200 makes room)")
 
 
 def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:
@@ -205,11 +214,11 @@ def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:
             print("|", " | ".join("---" for _ in cells), "|")
 
 
-def _fitting(cells: Mapping[str, Sequence[str]], width: int, dropped: Sequence[str]) -> list[str]:
-    """The columns that there is room for: those in `dropped` go first, and then the last; never a digit."""
+def _fitting(cells: Mapping[str, Sequence[str]], width: int, drop_order: Sequence[str]) -> list[str]:
+    """The columns that there is room for: those in `drop_order` go first, and then the last; never a digit."""
     widths = {column: 2 + max(map(cell_len, lines)) for column, lines in cells.items()}
-    last = [column for column in reversed([*cells]) if column not in dropped]
-    for column in [*(column for column in dropped if column in cells), *last[:-1]]:
+    last = [column for column in reversed([*cells]) if column not in drop_order]
+    for column in [*(column for column in drop_order if column in cells), *last[:-1]]:
         if sum(widths.values()) > width:
             del widths[column]
     return list(widths)
@@ -226,7 +235,7 @@ def cell(record: Mapping[str, Any], column: str) -> str:
     if isinstance(value, float) and isinstance(error, float):
         return f"{value:.{decimals(error)}f}±{error:.{decimals(error)}f}"
     if isinstance(value, float):
-        return _share(value) if column == "chance" and 0 <= value <= 1 else f"{value:.4g}"
+        return _probability(value) if column == "chance" and 0 <= value <= 1 else f"{value:.4g}"
     if column in COSTS:
         return short(value)
     if column == "data":
@@ -234,7 +243,7 @@ def cell(record: Mapping[str, Any], column: str) -> str:
     return str(value)
 
 
-def _share(value: float) -> str:
+def _probability(value: float) -> str:
     """A chance with two digits, by which no one is taken for none."""
     return "<0.01" if 0 < value < 0.01 else f"{value:.2f}"
 
@@ -246,8 +255,8 @@ def decimals(error: float) -> int:
 
 def print_record(console: Console, record: Mapping[str, Any]) -> None:
     """Print one record, a line a column; what is empty is left out."""
-    known = [column for column in record if not column.endswith("_se") and record[column] not in (None, "")]
-    print_pairs(console, [(column, cell(record, column)) for column in known])
+    columns = [column for column in record if not column.endswith("_se") and record[column] not in (None, "")]
+    print_pairs(console, [(column, cell(record, column)) for column in columns])
 
 
 def print_pairs(console: Console, pairs: Iterable[tuple[str, str]], title: str | None = None) -> None:

@@ -52,12 +52,12 @@ def start(kind: Literal["task", "topology"], name: str, output: str | Path | Non
     _check_name(kind, name, template)
     file = Path(output) if output is not None else Path(f"{name.replace('-', '_')}.py")
     _check_file(file)
-    _write(file, _filled(template, {
+    _write(file, _fill_template(template, {
         f"New{kind.capitalize()}": class_of(name), f"new-{kind}": name, f"new_{kind}": file.stem}))  # fmt: skip
     return file
 
 
-def quoted(file: Path) -> str:
+def shell_quote(file: Path) -> str:
     """A file as a shell reads it, and never as an option."""
     return shlex.quote(f"./{file}" if str(file).startswith("-") else str(file))
 
@@ -75,10 +75,10 @@ def _check_name(kind: str, name: str, template: str) -> None:
         whose = "this project's" if registry.is_ours(name) else "an installed package's"
         message = f"{kind} {name!r} is {whose} already. Give another name."
         raise UserError("exists", message, option="NAME", value=name, ours=registry.is_ours(name))
-    written = class_of(name)
-    if iskeyword(written) or hasattr(builtins, written) or re.search(rf"\b{written}\b", template):
-        message = f"{kind} {name!r} would be class {written}, which means something else. Give another name."
-        raise UserError("conflict", message, option="NAME", value=name, class_name=written)
+    class_name = class_of(name)
+    if iskeyword(class_name) or hasattr(builtins, class_name) or re.search(rf"\b{class_name}\b", template):
+        message = f"{kind} {name!r} would be class {class_name}, which means something else. Give another name."
+        raise UserError("conflict", message, option="NAME", value=name, class_name=class_name)
 
 
 def _check_file(file: Path) -> None:
@@ -90,8 +90,8 @@ def _check_file(file: Path) -> None:
     if file.exists() or file.is_symlink():
         raise _is_there(file)
     check_folder(file, "--output")
-    found = importlib.util.find_spec(file.stem)  # which imports nothing
-    if file.stem in sys.stdlib_module_names or (found and found.origin):
+    spec = importlib.util.find_spec(file.stem)  # which imports nothing
+    if file.stem in sys.stdlib_module_names or (spec and spec.origin):
         message = f"{file} would stand before the module {file.stem!r} of that name. Give another --output."
         raise UserError("conflict", message, option="--output", path=str(file), module=file.stem)
 
@@ -101,17 +101,17 @@ def _is_there(file: Path) -> UserError:
     return UserError("exists", message, option="--output", path=str(file))
 
 
-def _filled(template: str, names: Mapping[str, str]) -> str:
-    return re.sub("|".join(map(re.escape, names)), lambda found: names[found[0]], template)
+def _fill_template(template: str, names: Mapping[str, str]) -> str:
+    return re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], template)
 
 
 def _write(file: Path, text: str) -> None:
     """Write a file that is not there: whole, or not at all."""
     try:
-        with file.open("x", encoding="utf-8") as opened:
+        with file.open("x", encoding="utf-8") as stream:
             try:
-                opened.write(text)
-                opened.flush()
+                stream.write(text)
+                stream.flush()
             except OSError:
                 file.unlink()
                 raise

@@ -57,17 +57,17 @@ def print_comparison(
     """Print a comparison: a file gets every Row, a terminal the means."""
     for_terminal = tables.for_a_terminal(format, output)
     if curves is not None:
-        export.write(table.curves(comparison.trained), "csv", curves)
-    if not for_terminal and comparison.trained:
-        _write_stored(comparison.trained, format, output)
+        export.write(table.curves(comparison.training_rows), "csv", curves)
+    if not for_terminal and comparison.training_rows:
+        _write_stored(comparison.training_rows, format, output)
     elif not for_terminal:
         write_records(comparison.records, format, output)
     else:
         baselines = comparison.baselines or {}
         tables.print_comparison(tables.screen(), comparison.title, comparison.records, baselines, format)
-    failures = [row for row in comparison.trained if row.status == "failed"]
+    failures = [row for row in comparison.training_rows if row.status == "failed"]
     if failures:
-        number = len(comparison.trained)
+        number = len(comparison.training_rows)
         message = f"{len(failures)} of {number} evaluations failed, the first with: {failures[0].error}"
         raise UserError("failed", message, failures=len(failures), evaluations=number)
 
@@ -75,7 +75,7 @@ def print_comparison(
 def print_audit(audit: "Audit", format: Format = Format.TABLE, output: Path | None = None) -> None:
     """Print an audit: a file gets every Row, a terminal what they say."""
     if not tables.for_a_terminal(format, output):
-        _write_stored(audit.trained, format, output)
+        _write_stored(audit.training_rows, format, output)
         return
     console, names = tables.screen(), list(audit.records[0])
     orders = [name for name in names if name.startswith("tau_")]

@@ -104,7 +104,7 @@ def _print_answer(
     every: pa.Table,
 ) -> None:
     """Print the lines found, with the columns that were chosen or those that tell them apart; of a task so many."""
-    dropped = tables.DROPPED if chosen is None and question.sql is None else ()  # of what was asked for, the last go
+    dropped = tables.DROP_ORDER if chosen is None and question.sql is None else ()  # of what was asked for, the last go
     if question.is_of_rows:
         telling = [*_telling(study, found, (), every), *_differing(found)] if chosen is None else chosen
         _print(query(found, columns=telling), f"{len(found)} of {len(every)} rows", format, dropped)
@@ -214,4 +214,4 @@ def _telling_columns(study: Study) -> list[str]:
     """The columns that tell Rows apart, and what files of columns alone have measured, with its errors."""
     measured = [name for name in study.extra_columns() if not is_reserved(name.removeprefix("test_"))]
     shown = [column for name in measured[:MOST_MEASURED] for column in (name, f"{name}_se")]
-    return [*study.telling_columns(), *shown]
+    return [*study.identifying_columns(), *shown]

@@ -116,6 +116,6 @@ def _front(study: Study, every: pa.Table, pareto: str, *, knee: bool) -> pa.Tabl
         message = f"--pareto needs at least one column, got {pareto!r}."
         raise UserError("missing-value", message, option="--pareto", value=pareto)
     if study.rows() and not any(row.status == "complete" for row in study.rows()):
-        raise study.nothing_complete()
+        raise study.missing_rows_error()
     found = fronts.front(every, objectives)
     return fronts.knee(found, objectives) if knee else found

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from nas.environment.paths import RUNS, slug
 from nas.report import tables
-from nas.report.study import Study, check_alike
+from nas.report.study import Study, check_comparable
 from search_spaces.support.progress import status_if_slow
 
 
@@ -12,10 +12,10 @@ def print_front(study: Study, plot: Path | None = None) -> None:
     """Print the front of a study beside its baselines, and draw it."""
     objectives, summaries = study.objectives, study.summaries()
     if not summaries:
-        raise study.nothing_complete()
-    check_alike(summaries, "front")
+        raise study.missing_rows_error()
+    check_comparable(summaries, "front")
     console, records = tables.screen(), tables.front_records(summaries)
-    columns = [*study.telling_columns(), *tables.SUMMARY_COLUMNS]
+    columns = [*study.identifying_columns(), *tables.SUMMARY_COLUMNS]
     tables.print_records(console, records, columns, study.title(objectives, summaries))
     for line in [*tables.front_notes(summaries), *_failures(study)]:
         tables.say(console, line)

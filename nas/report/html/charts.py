@@ -30,64 +30,70 @@ _SIDE_BY_SIDE = 30
 
 
 def front(
-    found: Sequence[ArchitectureSummary],
+    architectures: Sequence[ArchitectureSummary],
     objectives: Mapping[str, Direction],
     looks: Mapping[str, Look],
     baselines: Mapping[str, float],
-    printed: Sequence[Record],
+    published: Sequence[Record],
 ) -> Spec:
     """Every architecture with its error, the front through what is expected, simple methods, and what papers print."""
     across, up = across_and_up(objectives)
-    corners = [{"x": x, "y": y, "low": y - error, "high": y + error} for x, y, error in front_line(found, objectives)]
+    corners = [
+        {"x": x, "y": y, "low": y - error, "high": y + error} for x, y, error in front_line(architectures, objectives)
+    ]
     step: Literal["step-before", "step-after"]  # from left to right
     step = "step-before" if objectives[across] == "max" else "step-after"
-    x = _across([one.record[across] for one in found] + [one["x"] for one in printed], across)
+    x = _across(
+        [architecture.record[across] for architecture in architectures] + [point["x"] for point in published], across
+    )
     y = alt.Y("y:Q", title=_title(up), scale=alt.Scale(zero=False))
     line = alt.Chart(data(corners)).encode(x=x, y=y)
     levels = alt.Chart(data([{"name": name, "y": value} for name, value in baselines.items()])).encode(y=y)
-    papers = alt.Chart(data(printed)).mark_point(shape="cross", size=60, color=TEXT, opacity=0.7)
-    told = [alt.Tooltip(name, title=name) for name in ("model:N", "paper:N")]
+    papers = alt.Chart(data(published)).mark_point(shape="cross", size=60, color=TEXT, opacity=0.7)
+    tooltip = [alt.Tooltip(name, title=name) for name in ("model:N", "paper:N")]
     layers = [
         line.mark_area(interpolate=step, opacity=0.12, color=TEXT).encode(y="low:Q", y2="high:Q"),
         line.mark_line(interpolate=step, strokeWidth=1.2, color=TEXT),
-        *_points([_point(one, across, up) for one in found], x, y, looks, _shape_tips(across, up)),
+        *_points(
+            [_point(architecture, across, up) for architecture in architectures], x, y, looks, _shape_tips(across, up)
+        ),
     ]
     if baselines:
         layers.append(levels.mark_rule(strokeDash=[5, 4], color=TEXT, opacity=0.6).encode(tooltip="name:N"))
         text = levels.mark_text(align="left", dx=4, dy=-6, color=TEXT, opacity=0.8, fontSize=11)
         layers.append(text.encode(x=alt.value(0), text="name:N"))
-    if printed:
-        layers.append(papers.encode(x=x, y=y, tooltip=[*told, alt.Tooltip("x:Q", format=",.4~s"), "y:Q"]))
+    if published:
+        layers.append(papers.encode(x=x, y=y, tooltip=[*tooltip, alt.Tooltip("x:Q", format=",.4~s"), "y:Q"]))
     return spec(alt.layer(*layers), 380, f"{up} against {across}: every architecture, and the front")
 
 
-def hypervolume(reached: Sequence[Record], trainings: int) -> Spec:
+def hypervolume(shares: Sequence[Record], trainings: int) -> Spec:
     """The share of the hypervolume after so many trainings."""
     share = alt.Y("share:Q", title="share of the hypervolume", axis=alt.Axis(format="%"))
     x = alt.X("trainings:Q", scale=alt.Scale(domain=[1, max(trainings, 2)]), axis=_roomy(tickMinStep=1))
-    chart = alt.Chart(data(reached)).encode(x=x, y=share)
-    told = ["trainings:Q", alt.Tooltip("share:Q", format=".1%")]
-    points = chart.mark_circle(size=36, color=TEXT, opacity=0.9).encode(tooltip=told)
+    chart = alt.Chart(data(shares)).encode(x=x, y=share)
+    tooltip = ["trainings:Q", alt.Tooltip("share:Q", format=".1%")]
+    points = chart.mark_circle(size=36, color=TEXT, opacity=0.9).encode(tooltip=tooltip)
     line = chart.mark_line(interpolate="step-after", color=TEXT)
     return spec(alt.layer(line, points), 240, "the hypervolume over trainings")
 
 
 def curves(points: Sequence[Record], metric: str, looks: Mapping[str, Look]) -> Spec:
     """The metric on the way of every training."""
-    chart = _shown(points).encode(
+    chart = _visible_chart(points).encode(
         x=alt.X("step:Q", title="steps", axis=alt.Axis(format="~s", tickCount=6)),
         y=alt.Y("value:Q", title=_title(metric), scale=alt.Scale(zero=False)),
         color=_colour(looks),
     )
-    told = ["topology:N", "key:N", "seed:Q", "step:Q", alt.Tooltip("value:Q", title=metric, format=".4~g")]
+    tooltip = ["topology:N", "key:N", "seed:Q", "step:Q", alt.Tooltip("value:Q", title=metric, format=".4~g")]
     lines = chart.mark_line(opacity=0.55, strokeWidth=1.3).encode(detail="identity:N")
-    marks = chart.mark_circle(size=28, opacity=0.75).encode(tooltip=told)
+    marks = chart.mark_circle(size=28, opacity=0.75).encode(tooltip=tooltip)
     return spec(alt.layer(lines, marks), 320, "training curves")
 
 
 def parts(records: Sequence[Record], whole: str) -> Spec:
     """What the parameters, or the operations, of architectures are for."""
-    named = [{**one, "name": f"{one['topology']} {str(one['key'] or '')[:6]}"} for one in records]
+    bars = [{**bar, "name": f"{bar['topology']} {str(bar['key'] or '')[:6]}"} for bar in records]
     order = [*summaries.PARTS[whole]]
     opacity = alt.Opacity(
         "part:N",
@@ -95,30 +101,32 @@ def parts(records: Sequence[Record], whole: str) -> Spec:
         sort=order,
         legend=alt.Legend(title=None, orient="top", columns=1),
     )
-    chart = _shown(named).mark_bar(color=TEXT).transform_calculate(rank=f"indexof({order}, datum.part)")
+    chart = _visible_chart(bars).mark_bar(color=TEXT).transform_calculate(rank=f"indexof({order}, datum.part)")
     chart = chart.encode(
         x=alt.X("sum(value):Q", title=whole, axis=alt.Axis(format="~s", tickCount=5)),
-        y=alt.Y("name:N", title=None, sort=[*dict.fromkeys(one["name"] for one in named)]),
+        y=alt.Y("name:N", title=None, sort=[*dict.fromkeys(bar["name"] for bar in bars)]),
         opacity=opacity,
         order="rank:Q",
         tooltip=[*_SHAPE, "part:N", alt.Tooltip("value:Q", format=",")],
     )
-    return spec(chart, _ROW * len({one["name"] for one in named}) + 20, f"{whole} by part")
+    return spec(chart, _ROW * len({bar["name"] for bar in bars}) + 20, f"{whole} by part")
 
 
-def axis(found: Sequence[ArchitectureSummary], name: str, metric: str, looks: Mapping[str, Look]) -> Spec:
+def axis(architectures: Sequence[ArchitectureSummary], name: str, metric: str, looks: Mapping[str, Look]) -> Spec:
     """The metric of the architectures with each value of an axis: each of them, their mean and spread.
 
     Values with long names stand one below the other, where they do not touch on the narrowest screen.
     """
-    means = summaries.along(found, name, metric)
-    values = [{**summaries.shape_of(one), "at": str(one.record.get(name)), "of": one.record[metric]} for one in found]
+    means = summaries.means_by_value(architectures, name, metric)
+    values = [
+        {**summaries.shape_of(one), "at": str(one.record.get(name)), "of": one.record[metric]} for one in architectures
+    ]
     order = [one["at"] for one in means]
     are_long = sum(len(each) + 1 for each in order) > _SIDE_BY_SIDE
     scale, title = alt.Scale(zero=False), _title(metric)
-    told = [*_SHAPE, alt.Tooltip("of:Q", title=metric, format=".4~g")]
+    tooltip = [*_SHAPE, alt.Tooltip("of:Q", title=metric, format=".4~g")]
     summary = [*("at:N", "number:Q"), *(alt.Tooltip(f"{part}:Q", format=".4~g") for part in ("mean", "spread"))]
-    points, ends = _shown(values).mark_circle(size=40, opacity=0.9), _with_ends(means, "spread")
+    points, ends = _visible_chart(values).mark_circle(size=40, opacity=0.9), _with_ends(means, "spread")
     several = alt.Chart(data(ends))
     bar, tick = several.mark_rule(color=TEXT, strokeWidth=1.5), several.mark_tick(color=TEXT, thickness=3, width=16)
     if are_long:
@@ -131,23 +139,26 @@ def axis(found: Sequence[ArchitectureSummary], name: str, metric: str, looks: Ma
         across = alt.X("at:N", title=name, sort=order, axis=alt.Axis(labelAngle=0))
         points = points.encode(x=across, y=alt.Y("of:Q", title=title, scale=scale))
         bar, tick = bar.encode(x=across, y="low:Q", y2="high:Q"), tick.encode(x=across, y="mean:Q")
-    layers = [points.encode(color=_colour(looks), tooltip=told), *([bar, tick.encode(tooltip=summary)] if ends else [])]
+    layers = [
+        points.encode(color=_colour(looks), tooltip=tooltip),
+        *([bar, tick.encode(tooltip=summary)] if ends else []),
+    ]
     return spec(alt.layer(*layers), _ROW * len(order) + 20 if are_long else 230, f"{metric} by {name}")
 
 
 def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Mapping[str, Look]) -> Spec:
     """By how much topologies lie above others of equal cost: each architecture, and the mean with its error."""
     means = summaries.by_topology(differences)
-    row = alt.Y("topology:N", title=None, sort=[one["topology"] for one in means])
+    row = alt.Y("topology:N", title=None, sort=[means_record["topology"] for means_record in means])
     x = alt.X("above:Q", title=f"{metric} above others'", axis=alt.Axis(tickCount=5))
-    told = [*_SHAPE, alt.Tooltip("cost:Q", title=cost, format=",.4~s"), "neighbours:Q"]
-    told.append(alt.Tooltip("above:Q", title="above their mean", format="+.4~g"))
+    tooltip = [*_SHAPE, alt.Tooltip("cost:Q", title=cost, format=",.4~s"), "neighbours:Q"]
+    tooltip.append(alt.Tooltip("above:Q", title="above their mean", format="+.4~g"))
     summary = ["topology:N", "number:Q", *(alt.Tooltip(f"{part}:Q", format="+.3~g") for part in ("mean", "error"))]
     zero = alt.Chart(data([{"above": 0}])).mark_rule(color=TEXT, strokeDash=[4, 4], opacity=0.6).encode(x=x)
-    points = _shown(differences).mark_circle(size=40, opacity=0.9)
-    points = points.encode(x=x, y=row, color=_colour(looks), tooltip=told)
+    points = _visible_chart(differences).mark_circle(size=40, opacity=0.9)
+    points = points.encode(x=x, y=row, color=_colour(looks), tooltip=tooltip)
     ends = _with_ends(means, "error")
-    several = _shown(ends).encode(y=row)
+    several = _visible_chart(ends).encode(y=row)
     bars = several.mark_rule(color=TEXT, strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q")
     ticks = several.mark_tick(color=TEXT, thickness=3, height=14).encode(x="mean:Q", tooltip=summary)
     return spec(
@@ -165,40 +176,43 @@ _SHAPE = ("topology:N", "key:N", "depth:Q", "heads:Q", "head_dim:Q")
 
 
 def _shape_tips(across: str, up: str) -> list[Any]:
-    told = (alt.Tooltip("reading:N", title=up), alt.Tooltip("x:Q", title=across, format=",.5~s"))
-    return [*_SHAPE, *told, alt.Tooltip("seeds:N"), alt.Tooltip("front:N", title="p front")]
+    tooltip = (alt.Tooltip("reading:N", title=up), alt.Tooltip("x:Q", title=across, format=",.5~s"))
+    return [*_SHAPE, *tooltip, alt.Tooltip("seeds:N"), alt.Tooltip("front:N", title="p front")]
 
 
-def _point(one: ArchitectureSummary, across: str, up: str) -> dict[str, Any]:
+def _point(architecture: ArchitectureSummary, across: str, up: str) -> dict[str, Any]:
     """What a point of the front shows, and its label says."""
-    value, error = one.record[up], one.record.get(f"{up}_se") or 0.0
-    told = tables.summary_record(one)
+    value, error = architecture.record[up], architecture.record.get(f"{up}_se") or 0.0
+    record = tables.summary_record(architecture)
     return {
-        **summaries.shape_of(one),
-        "x": one.record[across],
+        **summaries.shape_of(architecture),
+        "x": architecture.record[across],
         "y": value,
         "low": value - error,
         "high": value + error,
-        "reading": tables.cell(one.record, up),
-        "seeds": told["seeds"],
-        "front": told["p_front"] or "-",
-        "fresh": one.confirmed,
+        "reading": tables.cell(architecture.record, up),
+        "seeds": record["seeds"],
+        "front": record["p_front"] or "-",
+        "fresh": architecture.confirmed,
     }
 
 
-def _points(records: Sequence[Record], x: Any, y: Any, looks: Mapping[str, Look], told: Sequence[Any]) -> list[Any]:
+def _points(records: Sequence[Record], x: Any, y: Any, looks: Mapping[str, Look], tooltip: Sequence[Any]) -> list[Any]:
     """Markers with error bars, hollow where there are no fresh seeds, if there are any elsewhere."""
-    hollow = any(one["fresh"] for one in records)
+    hollow = any(record["fresh"] for record in records)
     shape = alt.Shape("topology:N", legend=None, scale=_scale(looks, [look.marker.path for look in looks.values()]))
-    filled = alt.condition("datum.fresh", alt.value(0.9), alt.value(0)) if hollow else alt.value(0.9)
-    chart = _shown(records).encode(x=x)
+    fill_opacity = alt.condition("datum.fresh", alt.value(0.9), alt.value(0)) if hollow else alt.value(0.9)
+    chart = _visible_chart(records).encode(x=x)
     bars = chart.mark_rule(opacity=0.85).encode(y=alt.Y("low:Q"), y2="high:Q", color=_colour(looks))
     fill = alt.Fill("topology:N", legend=None, scale=_scale(looks, [look.colour for look in looks.values()]))
     marks = chart.mark_point(size=90, strokeWidth=1.5, filled=False)
-    return [bars, marks.encode(y=y, shape=shape, color=_colour(looks), fill=fill, fillOpacity=filled, tooltip=[*told])]
+    return [
+        bars,
+        marks.encode(y=y, shape=shape, color=_colour(looks), fill=fill, fillOpacity=fill_opacity, tooltip=[*tooltip]),
+    ]
 
 
-def _shown(records: Iterable[Record]) -> alt.Chart:
+def _visible_chart(records: Iterable[Record]) -> alt.Chart:
     """A chart of the records whose topology is not hidden."""
     return alt.Chart(data(records)).transform_filter("indexof(hidden, datum.topology) < 0")
 
@@ -229,16 +243,16 @@ def _title(name: str) -> str:
     return name if name in COSTS else f"{name} (validation)"
 
 
-def spec(chart: Any, height: int, says: str) -> Spec:
+def spec(chart: Any, height: int, description: str) -> Spec:
     """The chart as JSON has it, as wide as the page and `height` pixels high; `says` is for those who cannot see it."""
     lines = dict.fromkeys(("domainColor", "tickColor", "gridColor", "labelColor", "titleColor"), TEXT)
     faint = {"domainOpacity": 0.4, "tickOpacity": 0.4, "gridOpacity": 0.12}
     text = {"labelFont": _FONT, "titleFont": _FONT, "labelFontSize": 11, "titleFontSize": 12}
     chart = chart.add_params(_HIDDEN)
-    chart = chart.properties(width="container", height=height, description=says)
+    chart = chart.properties(width="container", height=height, description=description)
     chart = chart.configure(background="transparent", font=_FONT).configure_view(stroke=None)
     chart = chart.configure_axis(**lines, **faint, **text, titleFontWeight="normal", labelLimit=190)
     chart = chart.configure_legend(labelColor=TEXT, labelFont=_FONT, symbolFillColor=TEXT, symbolStrokeWidth=0)
     with alt.data_transformers.enable("default", max_rows=None):  # what is shown is bounded by what was trained
-        drawn: Spec = chart.to_dict()
-    return drawn
+        vega_lite: Spec = chart.to_dict()
+    return vega_lite

@@ -25,7 +25,7 @@ from nas.report.axes import across_and_up, topology_of
 from nas.report.colours import Look, looks
 from nas.report.html import charts, summaries
 from nas.report.html.contents import Contents
-from nas.report.html.wiring_charts import heat_map, over_depth, own_weights
+from nas.report.html.wiring_charts import coefficient_map, heat_map, over_depth
 from search_spaces.support.errors import Notice, fields_of, printable
 from search_spaces.support.files import atomic_write, unwritable
 from search_spaces.support.progress import LOADING, status_if_slow
@@ -47,7 +47,7 @@ class Section:
     """
 
     title: str
-    says: str
+    description: str
     charts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     parts: Sequence["Section"] = ()
@@ -77,19 +77,19 @@ def write_page(contents: Contents, path: Path, *, wirings: bool = False) -> None
 
 def page_of(contents: Contents, *, wirings: bool = False) -> str:
     """The page of a study. Without `wirings` it loads no torch; if none of these can be shown, a Notice says why."""
-    found = contents.architectures
+    architectures = contents.architectures
     vega = _vega()
     scripts = [vega, (_HERE / "page.js").read_text()]
-    shown = sorted({*map(topology_of, found)})
-    drawn = looks([*shown, *(row.architecture.topology for row in contents.rows)])
+    topologies = sorted({*map(topology_of, architectures)})
+    look_by_topology = looks([*topologies, *(row.architecture.topology for row in contents.rows)])
     return _template().render(
         name=contents.name,
         trainings=len(contents.rows),
         title=contents.title,
-        looks={name: drawn[name] for name in shown},
+        looks={name: look_by_topology[name] for name in topologies},
         sections=[
-            *_sections(contents, drawn),
-            *([_wirings(contents, drawn)] if wirings else []),
+            *_sections(contents, look_by_topology),
+            *([_wirings(contents, look_by_topology)] if wirings else []),
         ],
         columns=_columns(contents),
         lines=[*_lines(contents)],
@@ -120,59 +120,69 @@ def _template() -> Template:
     return pages.get_template("page.html")
 
 
-def _sections(contents: Contents, drawn: Mapping[str, Look]) -> Iterator[Section]:
-    rows, found, objectives = contents.rows, contents.architectures, contents.objectives
+def _sections(contents: Contents, look_by_topology: Mapping[str, Look]) -> Iterator[Section]:
+    rows, architectures, objectives = contents.rows, contents.architectures, contents.objectives
     across, up = across_and_up(objectives)
-    known = contents.config.baselines if contents.config else {}
-    baselines = {name: columns[up] for name, columns in known.items() if up in columns}
-    printed = summaries.printed({row.task for row in rows}, across, up)
-    front = charts.front(found, objectives, drawn, baselines, printed)
+    methods = contents.config.baselines if contents.config else {}
+    baselines = {name: columns[up] for name, columns in methods.items() if up in columns}
+    published = summaries.published({row.task for row in rows}, across, up)
+    front = charts.front(architectures, objectives, look_by_topology, baselines, published)
     better = "Less is better." if objectives[up] == "min" else "More is better."
-    papers = " Crosses are what a paper prints of this task." if printed else ""
-    notes = [*tables.baseline_lines(known), *tables.front_notes(found), *contents.notes]
+    papers = " Crosses are what a paper prints of this task." if published else ""
+    notes = [*tables.baseline_lines(methods), *tables.front_notes(architectures), *contents.notes]
     yield Section("Front", f"{_FRONT} {better}{papers}", {"front": front}, notes)
-    reached = summaries.hypervolumes(rows, found, objectives)
-    if reached:
-        yield Section("Hypervolume", _HYPERVOLUME, {"hypervolume": charts.hypervolume(reached, len(rows))})
-    best = {identity for one in tables.contenders(found) for identity in one.identities}
-    points = summaries.curves([r for r in rows if len(rows) <= MOST_CURVES or r.identity() in best], up)
+    shares = summaries.hypervolumes(rows, architectures, objectives)
+    if shares:
+        yield Section("Hypervolume", _HYPERVOLUME, {"hypervolume": charts.hypervolume(shares, len(rows))})
+    identities = {identity for architecture in tables.contenders(architectures) for identity in architecture.identities}
+    points = summaries.curves([r for r in rows if len(rows) <= MOST_CURVES or r.identity() in identities], up)
     if points:
-        yield Section("Training curves", _CURVES, {"curves": charts.curves(points, up, drawn)})
-    surest = nsmallest(MOST_PARTS, tables.contenders(found), key=lambda one: summaries.place(one, objectives))
-    records = {whole: summaries.parts(sorted(surest, key=found.index), whole) for whole in summaries.PARTS}
+        yield Section("Training curves", _CURVES, {"curves": charts.curves(points, up, look_by_topology)})
+    surest = nsmallest(
+        MOST_PARTS,
+        tables.contenders(architectures),
+        key=lambda architecture: summaries.rank_key(architecture, objectives),
+    )
+    records = {whole: summaries.parts(sorted(surest, key=architectures.index), whole) for whole in summaries.PARTS}
     sums = {f"cost-{whole}": charts.parts(parts, whole) for whole, parts in records.items() if parts}
     if sums:
         yield Section("Costs by part", _COSTS.format(MOST_PARTS), sums)
-    each = {f"axis-{name}": charts.axis(found, name, up, drawn) for name in summaries.axes_of(found)}
-    if each:
-        yield Section("What each axis does", _AXES, each)
-    if across in COSTS and min(one.record[across] for one in found) > 0:
-        differences = summaries.at_equal_cost(found, across, up)
-        if len({one["topology"] for one in differences}) > 1:
-            alike = charts.equal_cost(differences, across, up, drawn)
-            says = f"{_EQUAL.format(across, summaries.ALIKE)} {better}"
-            yield Section("Topologies at equal cost", says, {"equal-cost": alike})
+    axis_charts = {
+        f"axis-{name}": charts.axis(architectures, name, up, look_by_topology)
+        for name in summaries.axes_of(architectures)
+    }
+    if axis_charts:
+        yield Section("What each axis does", _AXES, axis_charts)
+    if across in COSTS and min(architecture.record[across] for architecture in architectures) > 0:
+        differences = summaries.at_equal_cost(architectures, across, up)
+        if len({difference["topology"] for difference in differences}) > 1:
+            chart = charts.equal_cost(differences, across, up, look_by_topology)
+            description = f"{_EQUAL.format(across, summaries.COST_FACTOR)} {better}"
+            yield Section("Topologies at equal cost", description, {"equal-cost": chart})
 
 
-def _wirings(contents: Contents, drawn: Mapping[str, Look]) -> Section:
+def _wirings(contents: Contents, look_by_topology: Mapping[str, Look]) -> Section:
     """How the best networks are wired: a part for each of their stacks."""
     with status_if_slow(LOADING):
         from nas.report.html.wirings import wirings_of
 
-    measured = wirings_of(contents.storage, contents.rows, contents.architectures, contents.objectives)
-    if not measured.shown:
-        message = f"the report shows no wirings. {'; '.join(measured.notes)}."
-        cause = fields_of(measured.errors[0]) if measured.errors else {}
+    wirings = wirings_of(contents.storage, contents.rows, contents.architectures, contents.objectives)
+    if not wirings.networks:
+        message = f"the report shows no wirings. {'; '.join(wirings.notes)}."
+        cause = fields_of(wirings.errors[0]) if wirings.errors else {}
         fields = {**cause, "option": "--wirings", "study": contents.name}
         warnings.warn(Notice("skipped", message, **fields), stacklevel=2)
     parts = []
-    for number, one in enumerate(measured.shown):
-        colour = drawn[one.topology].colour
-        charts = {f"wiring-{number}": heat_map(one.pairs, colour), f"depth-{number}": over_depth(one.depths, colour)}
-        for place, (name, weights) in enumerate(one.coefficients.items()):
-            charts[f"weights-{number}-{place}"] = own_weights(name, weights, colour)
-        parts.append(Section(one.title, one.says, charts, topology=one.topology))
-    return Section("Wirings", _WIRINGS, {}, measured.notes, parts)
+    for number, network in enumerate(wirings.networks):
+        colour = look_by_topology[network.topology].colour
+        charts = {
+            f"wiring-{number}": heat_map(network.pairs, colour),
+            f"depth-{number}": over_depth(network.depths, colour),
+        }
+        for index, (name, weights) in enumerate(network.coefficients.items()):
+            charts[f"weights-{number}-{index}"] = coefficient_map(name, weights, colour)
+        parts.append(Section(network.title, network.description, charts, topology=network.topology))
+    return Section("Wirings", _WIRINGS, {}, wirings.notes, parts)
 
 
 _FRONT = (
@@ -216,9 +226,9 @@ def _columns(contents: Contents) -> list[str]:
 def _lines(contents: Contents) -> Iterator[list[Cell]]:
     """The cells of every architecture."""
     names = _columns(contents)
-    for one in contents.architectures:
-        record = tables.summary_record(one)
-        values = {**record, "p_front": None if isnan(one.p_front) else one.p_front}
+    for architecture in contents.architectures:
+        record = tables.summary_record(architecture)
+        values = {**record, "p_front": None if isnan(architecture.p_front) else architecture.p_front}
         yield [Cell(tables.cell(record, name), values.get(name)) for name in names]
 
 

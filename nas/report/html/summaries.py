@@ -18,7 +18,7 @@ from results.stats.true_front import BEYOND
 
 Record = Mapping[str, Any]
 
-ALIKE = 1.5
+COST_FACTOR = 1.5
 """The factor within which costs are held to be equal."""
 
 MOST_VALUES = 24
@@ -30,7 +30,7 @@ PARTS = {
 }
 """What is summed up -> its parts, `other params` being what is in no other."""
 
-_PRINTED = {
+_PAPERS = {
     "c4-lm": ("ancre", "C4"),
     "c4-dca-lm": ("dca", "C4"),
     "lm1b-lm": ("dca", "LM1B"),
@@ -41,17 +41,17 @@ _PRINTED = {
 """Task -> the paper whose training it follows, as far as perplexities may be compared, and what that calls its data."""
 
 
-def shape_of(one: ArchitectureSummary) -> dict[str, Any]:
+def shape_of(architecture: ArchitectureSummary) -> dict[str, Any]:
     """What every record of an architecture begins with: its name, how it is wired, and its shape."""
     return {
-        "key": one.record.get("key"),
-        "topology": topology_of(one),
-        **{name: one.record.get(name) for name in ("depth", "heads", "head_dim")},
+        "key": architecture.record.get("key"),
+        "topology": topology_of(architecture),
+        **{name: architecture.record.get(name) for name in ("depth", "heads", "head_dim")},
     }
 
 
 def hypervolumes(
-    rows: Sequence[Row], found: Sequence[ArchitectureSummary], objectives: Mapping[str, Direction]
+    rows: Sequence[Row], architectures: Sequence[ArchitectureSummary], objectives: Mapping[str, Direction]
 ) -> list[dict[str, Any]]:
     """The share of the hypervolume that had been reached after so many trainings, wherever it grew, and at the end.
 
@@ -60,21 +60,23 @@ def hypervolumes(
     from files of columns alone, were trained nobody knows when, and are left out.
     """
     order = {row.identity(): number for number, row in enumerate(rows, 1)}
-    known = [one for one in found if order.keys() & {*one.identities}]
-    if not known:
+    ranked = [architecture for architecture in architectures if order.keys() & {*architecture.identities}]
+    if not ranked:
         return []
     signs = np.array([-1.0 if way == "max" else 1.0 for way in objectives.values()])
-    values = np.array([[one.expected[name] for name in objectives] for one in known]) * signs
+    values = np.array([[architecture.expected[name] for name in objectives] for architecture in ranked]) * signs
     spread = np.ptp(values, axis=0)
     shares = (values - values.min(axis=0)) / np.where(spread == 0, 1.0, spread)
-    tried = np.array([min(order[each] for each in one.identities if each in order) for one in known])
+    first_trainings = np.array(
+        [min(order[identity] for identity in architecture.identities if identity in order) for architecture in ranked]
+    )
 
-    def reached(number: int) -> float:
-        found = shares[tried <= number]
-        return hypervolume(found[non_dominated(found)], np.full(len(objectives), 1 + BEYOND))
+    def volume(number: int) -> float:
+        points = shares[first_trainings <= number]
+        return hypervolume(points[non_dominated(points)], np.full(len(objectives), 1 + BEYOND))
 
-    whole = reached(len(rows))
-    return [{"trainings": n, "share": reached(n) / whole} for n in sorted({*tried.tolist(), len(rows)})]
+    whole = volume(len(rows))
+    return [{"trainings": n, "share": volume(n) / whole} for n in sorted({*first_trainings.tolist(), len(rows)})]
 
 
 def curves(rows: Sequence[Row], metric: str) -> list[dict[str, Any]]:
@@ -84,32 +86,36 @@ def curves(rows: Sequence[Row], metric: str) -> list[dict[str, Any]]:
     return [{**{n: p[n] for n in names}, "value": p[metric]} for p in points if p.get(metric) is not None]
 
 
-def parts(found: Sequence[ArchitectureSummary], whole: str) -> list[dict[str, Any]]:
+def parts(architectures: Sequence[ArchitectureSummary], whole: str) -> list[dict[str, Any]]:
     """What each architecture's parameters, or its operations, are for: a record a part. Uncounted ones are left out."""
     records = []
-    for one in found:
-        known = dict(one.record)
-        named = sum(known.get(name) or 0 for name in PARTS["parameters"][:2])
-        known["other params"] = None if known.get("params") is None else known["params"] - named
-        values = {name: known.get(name) for name in PARTS[whole]}
-        records += [{**shape_of(one), "part": name, "value": value} for name, value in values.items() if value]
+    for architecture in architectures:
+        record = dict(architecture.record)
+        subtotal = sum(record.get(name) or 0 for name in PARTS["parameters"][:2])
+        record["other params"] = None if record.get("params") is None else record["params"] - subtotal
+        values = {name: record.get(name) for name in PARTS[whole]}
+        records += [{**shape_of(architecture), "part": name, "value": value} for name, value in values.items() if value]
     return records
 
 
-def axes_of(found: Sequence[ArchitectureSummary]) -> list[str]:
+def axes_of(architectures: Sequence[ArchitectureSummary]) -> list[str]:
     """The columns of architecture and recipe in which these differ, and that have few enough values to be shown."""
-    names = [name for name in found[0].record if name in SHAPE or name.startswith("recipe_")]
-    return [name for name in names if 1 < len({one.record.get(name) for one in found}) <= MOST_VALUES]
+    names = [name for name in architectures[0].record if name in SHAPE or name.startswith("recipe_")]
+    return [
+        name
+        for name in names
+        if 1 < len({architecture.record.get(name) for architecture in architectures}) <= MOST_VALUES
+    ]
 
 
-def along(found: Sequence[ArchitectureSummary], axis: str, metric: str) -> list[dict[str, Any]]:
+def means_by_value(architectures: Sequence[ArchitectureSummary], axis: str, metric: str) -> list[dict[str, Any]]:
     """The mean of a metric over the architectures with each value of an axis, in order, and by how much these differ.
 
     `spread` is their standard deviation; None where there is one.
     """
     groups: dict[Any, list[float]] = {}
-    for one in sorted(found, key=lambda one: _sortable(one.record.get(axis))):
-        groups.setdefault(one.record.get(axis), []).append(one.record[metric])
+    for architecture in sorted(architectures, key=lambda architecture: _sortable(architecture.record.get(axis))):
+        groups.setdefault(architecture.record.get(axis), []).append(architecture.record[metric])
     return [
         {
             "at": str(value),
@@ -126,21 +132,31 @@ def _sortable(value: Any) -> tuple[bool, float, str]:
     return not number, value if number else 0.0, str(value)
 
 
-def at_equal_cost(found: Sequence[ArchitectureSummary], cost: str, metric: str) -> list[dict[str, Any]]:
-    """By how much each architecture's metric lies above the mean of all others that cost the same, within ALIKE.
+def at_equal_cost(architectures: Sequence[ArchitectureSummary], cost: str, metric: str) -> list[dict[str, Any]]:
+    """By how much each architecture's metric lies above the mean of all others that cost the same, within COST_FACTOR.
 
     What has no such neighbour is left out.
     """
     records = []
-    for one in found:
-        alike = [
+    for architecture in architectures:
+        neighbours = [
             other.record[metric]
-            for other in found
-            if other is not one and one.record[cost] <= ALIKE * other.record[cost] <= ALIKE**2 * one.record[cost]
+            for other in architectures
+            if other is not architecture
+            and architecture.record[cost]
+            <= COST_FACTOR * other.record[cost]
+            <= COST_FACTOR**2 * architecture.record[cost]
         ]
-        if alike:
-            above = one.record[metric] - fmean(alike)
-            records.append({**shape_of(one), "cost": one.record[cost], "neighbours": len(alike), "above": above})
+        if neighbours:
+            above = architecture.record[metric] - fmean(neighbours)
+            records.append(
+                {
+                    **shape_of(architecture),
+                    "cost": architecture.record[cost],
+                    "neighbours": len(neighbours),
+                    "above": above,
+                }
+            )
     return records
 
 
@@ -150,8 +166,8 @@ def by_topology(differences: Sequence[Record]) -> list[dict[str, Any]]:
     `error` is None where a topology has one architecture.
     """
     groups: dict[str, list[float]] = {}
-    for one in differences:
-        groups.setdefault(str(one["topology"]), []).append(one["above"])
+    for record in differences:
+        groups.setdefault(str(record["topology"]), []).append(record["above"])
     means = [
         {
             "topology": name,
@@ -161,14 +177,14 @@ def by_topology(differences: Sequence[Record]) -> list[dict[str, Any]]:
         }
         for name, values in groups.items()
     ]
-    return sorted(means, key=lambda one: -one["mean"])
+    return sorted(means, key=lambda record: -record["mean"])
 
 
-def printed(tasks: set[str], cost: str, metric: str) -> list[dict[str, Any]]:
+def published(tasks: set[str], cost: str, metric: str) -> list[dict[str, Any]]:
     """What a paper prints of a task in the same columns: parameters, and loss, perplexity or accuracy."""
-    if cost != "params" or len(tasks) != 1 or not tasks <= _PRINTED.keys():
+    if cost != "params" or len(tasks) != 1 or not tasks <= _PAPERS.keys():
         return []
-    paper, data = _PRINTED[next(iter(tasks))]
+    paper, data = _PAPERS[next(iter(tasks))]
     column, unit = ("accuracy_percent", 100) if metric == "accuracy" else (metric, 1)
     return [
         {
@@ -191,14 +207,16 @@ def origins(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     yield "data", ", ".join(sorted({row.data for row in rows if row.data}))
     versions: dict[str, set[str]] = {}
     for row in rows:
-        known = row.provenance.get("versions")
-        for package, version in (known if isinstance(known, Mapping) else {}).items():
+        packages = row.provenance.get("versions")
+        for package, version in (packages if isinstance(packages, Mapping) else {}).items():
             versions.setdefault(package, set()).add(str(version))
-    yield "versions", ", ".join(f"{name} {' and '.join(sorted(each))}" for name, each in versions.items())
+    yield "versions", ", ".join(f"{name} {' and '.join(sorted(numbers))}" for name, numbers in versions.items())
 
 
-def place(one: ArchitectureSummary, objectives: Mapping[str, Direction]) -> tuple[float, float]:
+def rank_key(architecture: ArchitectureSummary, objectives: Mapping[str, Direction]) -> tuple[float, float]:
     """The less, the more surely it is on the front; where nobody knows how surely, the better by its metric."""
     _, metric = across_and_up(objectives)
-    value = one.expected[metric]
-    return 0.0 if isnan(one.p_front) else -one.p_front, -value if objectives[metric] == "max" else value
+    value = architecture.expected[metric]
+    return 0.0 if isnan(architecture.p_front) else -architecture.p_front, -value if objectives[
+        metric
+    ] == "max" else value

@@ -33,8 +33,8 @@ def heat_map(pairs: Sequence[Record], colour: str) -> Spec:
         symbolType="square", symbolSize=150, symbolFillColor=colour,
     )  # fmt: skip
     scale = alt.Scale(type="sqrt", domain=[0, FULL], clamp=True, range=[0.04, 1])
-    numbers = [name for name in ("weight", "gain") if any(one[name] is not None for one in pairs)]
-    told = [
+    numbers = [name for name in ("weight", "gain") if any(pair[name] is not None for pair in pairs)]
+    tooltip = [
         alt.Tooltip("reads:N", title="reader"),
         alt.Tooltip("of:N", title="source"),
         alt.Tooltip("share:Q", format=".3~p"),
@@ -45,7 +45,7 @@ def heat_map(pairs: Sequence[Record], colour: str) -> Spec:
         x=alt.X("source:O", title="source", axis=_named(sources, labelAngle=-45, minExtent=_slanted(sources))),
         y=alt.Y("reader:O", title="reader", axis=_named(readers)),
         opacity=alt.Opacity("share:Q", scale=scale, legend=legend),
-        tooltip=told,
+        tooltip=tooltip,
     )
     height = min(max(_ROW * len(readers), _LEAST), _MOST)
     return spec(chart, height, "who reads what: the share of each source in what is read")
@@ -53,40 +53,40 @@ def heat_map(pairs: Sequence[Record], colour: str) -> Spec:
 
 def over_depth(depths: Sequence[Record], colour: str) -> Spec:
     """Root mean squares of what each layer reads and makes and, by an axis of its own, the gradient's norm."""
-    known = [name for name in _QUANTITIES if any(name in one for one in depths)]
+    quantities = [name for name in _QUANTITIES if any(name in record for record in depths)]
     points = [
-        {"number": one["number"], "layer": one["layer"], "what": _QUANTITIES[name], "value": one[name]}
-        for name in known
-        for one in depths
-        if name in one
+        {"number": record["number"], "layer": record["layer"], "what": _QUANTITIES[name], "value": record[name]}
+        for name in quantities
+        for record in depths
+        if name in record
     ]
-    gradient = [one for one in points if one["what"] == _QUANTITIES["gradient"]]
-    sizes = [one for one in points if one not in gradient]
-    layers = [_line(sizes, "root mean square", known, colour)]
-    layers += [_line(gradient, "gradient's norm", known, colour, orient="right", grid=False)] if gradient else []
+    gradient = [record for record in points if record["what"] == _QUANTITIES["gradient"]]
+    sizes = [record for record in points if record not in gradient]
+    layers = [_line(sizes, "root mean square", quantities, colour)]
+    layers += [_line(gradient, "gradient's norm", quantities, colour, orient="right", grid=False)] if gradient else []
     return spec(alt.layer(*layers).resolve_scale(y="independent"), _SIZES, "sizes and gradients over depth")
 
 
-def own_weights(name: str, weights: Sequence[Record], colour: str) -> Spec:
+def coefficient_map(name: str, weights: Sequence[Record], colour: str) -> Spec:
     """A topology's own weights, a row each: the stronger the larger, in grey where they are below 0."""
-    sized = [{**one, "size": abs(one["weight"]), "below": one["weight"] < 0} for one in weights]
-    most, rows = max(one["size"] for one in sized) or 1.0, len({one["row"] for one in weights})
-    told = ["row:O", alt.Tooltip("column:N"), alt.Tooltip("weight:Q", title=name, format=".4~g")]
-    chart = alt.Chart(data(sized)).mark_rect(stroke=TEXT, strokeOpacity=0.2, strokeWidth=0.5)
+    cells = [{**cell, "size": abs(cell["weight"]), "below": cell["weight"] < 0} for cell in weights]
+    most, rows = max(cell["size"] for cell in cells) or 1.0, len({cell["row"] for cell in weights})
+    tooltip = ["row:O", alt.Tooltip("column:N"), alt.Tooltip("weight:Q", title=name, format=".4~g")]
+    chart = alt.Chart(data(cells)).mark_rect(stroke=TEXT, strokeOpacity=0.2, strokeWidth=0.5)
     chart = chart.encode(
         x=alt.X("column:O", title=name, sort=None, axis=alt.Axis(labelAngle=0, labelOverlap="greedy", ticks=False)),
         y=alt.Y("row:O", title=None, axis=alt.Axis(labelOverlap="greedy", ticks=False)),
         color=alt.Color("below:N", legend=None, scale=alt.Scale(domain=[False, True], range=[colour, TEXT])),
         opacity=alt.Opacity("size:Q", legend=None, scale=alt.Scale(domain=[0, most], range=[0.04, 1])),
-        tooltip=told,
+        tooltip=tooltip,
     )
     return spec(chart, min(max(_ROW * rows, _LEAST // 2), _MOST), f"{name}, of the topology's own weights")
 
 
-def _line(points: Sequence[Record], title: str, known: Sequence[str], colour: str, **axis: Any) -> Any:
+def _line(points: Sequence[Record], title: str, quantities: Sequence[str], colour: str, **axis: Any) -> Any:
     """Lines and points of what an axis has."""
-    names = [_QUANTITIES[name] for name in known]
-    log = all(one["value"] > 0 for one in points)  # else something is nothing
+    names = [_QUANTITIES[name] for name in quantities]
+    log = all(point["value"] > 0 for point in points)  # else something is nothing
     legend = alt.Legend(title=None, orient="top", columns=3, symbolFillColor=colour)
     dashes = alt.Scale(domain=names, range=[[1, 0], [5, 3], [1, 3]])
     shapes = alt.Scale(domain=names, range=["circle", "square", "diamond"])
@@ -100,20 +100,20 @@ def _line(points: Sequence[Record], title: str, known: Sequence[str], colour: st
         ),
         detail="what:N",
     )
-    told = ["layer:N", alt.Tooltip("what:N", title="of"), alt.Tooltip("value:Q", title=title, format=".4~g")]
+    tooltip = ["layer:N", alt.Tooltip("what:N", title="of"), alt.Tooltip("value:Q", title=title, format=".4~g")]
     marks = chart.mark_point(color=colour, size=30, filled=True, opacity=1)
     return alt.layer(
         chart.mark_line(color=colour, strokeWidth=1.5).encode(
             strokeDash=alt.StrokeDash("what:N", scale=dashes, legend=legend)
         ),
-        marks.encode(shape=alt.Shape("what:N", scale=shapes, legend=legend), tooltip=told),
+        marks.encode(shape=alt.Shape("what:N", scale=shapes, legend=legend), tooltip=tooltip),
     )
 
 
 def _by_number(pairs: Sequence[Record], number: str, name: str) -> list[str]:
     """Names in the order of their numbers; two may be alike."""
-    names = {one[number]: str(one[name]) for one in pairs}
-    return [names[each] for each in sorted(names)]
+    names = {pair[number]: str(pair[name]) for pair in pairs}
+    return [names[place] for place in sorted(names)]
 
 
 def _slanted(names: Sequence[str]) -> float:

@@ -19,7 +19,7 @@ from nas.report import tables
 from nas.report.axes import topology_of
 from nas.report.html import summaries
 from nas.report.wiring.influence import Array
-from nas.report.wiring.measurement import trained
+from nas.report.wiring.measurement import wiring_of_checkpoint
 from nas.report.wiring.stack_wiring import StackWiring, coefficient_records, depth_records, pair_records
 from nas.report.wiring.wiring_report import WiringReport
 from nas.store.store import Store
@@ -30,7 +30,7 @@ from search_spaces.support.progress import Progress
 
 Record = Mapping[str, Any]
 
-MOST_SHOWN = 6
+MOST_NETWORKS = 6
 """Networks: each takes seconds to measure and most of a screen, and to compare more of them one would rather ask."""
 
 DIGITS = 4
@@ -44,7 +44,7 @@ class NetworkWiring:
     Attributes:
         topology: What its architecture is found by on the page.
         title: What tells it from the others.
-        says: What was measured, in a line.
+        description: What was measured, in a line.
         pairs: A record for each reader and each source that it can read: their numbers (`reader`, `source`) and names,
             weight (None where there is none), gain, share.
         depths: A record for each source and the head: `number`, `layer`, and of read, made, gradient what there is.
@@ -53,7 +53,7 @@ class NetworkWiring:
 
     topology: str
     title: str
-    says: str
+    description: str
     pairs: Sequence[Record]
     depths: Sequence[Record]
     coefficients: Mapping[str, Sequence[Record]]
@@ -64,104 +64,108 @@ class Wirings:
     """What there is to show of a study.
 
     Attributes:
-        shown: The stacks of its best networks, in the order of their costs.
+        networks: The stacks of its best networks, in the order of their costs.
         notes: Which architectures are not among them, and why, a line a reason.
         errors: Why networks could not be measured, one of each reason.
     """
 
-    shown: tuple[NetworkWiring, ...]
+    networks: tuple[NetworkWiring, ...]
     notes: tuple[str, ...]
     errors: tuple[UserError, ...] = ()
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _SavedNetwork:
     """A contender, and where a network of it is."""
 
-    one: ArchitectureSummary
+    architecture: ArchitectureSummary
     row: Row
     folder: Path
 
 
 def wirings_of(
-    storage: str, rows: Sequence[Row], found: Sequence[ArchitectureSummary], objectives: Mapping[str, Direction]
+    storage: str, rows: Sequence[Row], architectures: Sequence[ArchitectureSummary], objectives: Mapping[str, Direction]
 ) -> Wirings:
     """Measure the networks of those that are or may be on the front, as far as they are kept and among the best.
 
-    Those are the MOST_SHOWN that are most surely on the front; where nobody knows how surely, the best by their metric.
+    Those are the MOST_NETWORKS with the highest probability of being on the front; without one, the best by metric.
     """
-    contenders = tables.contenders(found)
-    kept = _kept(storage, rows, contenders)
-    with_network = [each.one for each in kept]
-    best = sorted(kept, key=lambda each: summaries.place(each.one, objectives))[:MOST_SHOWN]
-    chosen = [each for each in kept if each in best]
-    shown, failures = _measured(chosen)
-    notes = [f"{', '.join(names)}: {why}" for why, (_, names) in failures.items()]
-    if lost := [one for one in contenders if one not in with_network]:
-        notes.append(f"{_names(lost)}: {_why_not_kept(storage)}")
-    if beyond := [each.one for each in kept if each not in best]:
-        notes.append(f"{_names(beyond)}: left out, the {MOST_SHOWN} that are most surely on the front are shown")
-    return Wirings(tuple(shown), tuple(notes), tuple(error for error, _ in failures.values()))
+    contenders = tables.contenders(architectures)
+    networks = _saved_networks(storage, rows, contenders)
+    with_network = [network.architecture for network in networks]
+    best = sorted(networks, key=lambda network: summaries.rank_key(network.architecture, objectives))[:MOST_NETWORKS]
+    candidates = [network for network in networks if network in best]
+    wirings, failures = _measure(candidates)
+    notes = [f"{', '.join(names)}: {reason}" for reason, (_, names) in failures.items()]
+    if missing := [architecture for architecture in contenders if architecture not in with_network]:
+        notes.append(f"{_names(missing)}: {_reason_without_network(storage)}")
+    if rest := [network.architecture for network in networks if network not in best]:
+        notes.append(f"{_names(rest)}: left out, the {MOST_NETWORKS} that are most surely on the front are shown")
+    return Wirings(tuple(wirings), tuple(notes), tuple(error for error, _ in failures.values()))
 
 
-def _kept(storage: str, rows: Sequence[Row], contenders: Sequence[ArchitectureSummary]) -> list[_Kept]:
+def _saved_networks(
+    storage: str, rows: Sequence[Row], contenders: Sequence[ArchitectureSummary]
+) -> list[_SavedNetwork]:
     """A network of each contender that has one: that of its first Row whose network is kept."""
     if not _is_stored(storage):
         return []
-    by_identity, kept = {row.identity(): row for row in rows}, []
+    by_identity, networks = {row.identity(): row for row in rows}, []
     with closing(Store(storage)) as store:
-        for one in contenders:
-            own = [(by_identity[name], store.network(name)) for name in one.identities if name in by_identity]
-            kept += [_Kept(one, row, folder) for row, folder in own if has_network(folder)][:1]
-    return kept
+        for architecture in contenders:
+            pairs = [
+                (by_identity[name], store.network(name)) for name in architecture.identities if name in by_identity
+            ]
+            networks += [_SavedNetwork(architecture, row, folder) for row, folder in pairs if has_network(folder)][:1]
+    return networks
 
 
 def _is_stored(storage: str) -> bool:
     return "://" in storage
 
 
-def _why_not_kept(storage: str) -> str:
+def _reason_without_network(storage: str) -> str:
     if not _is_stored(storage):
         return "rows of files have no networks; a study of a store may"
     return "no network is kept; `nas search --save-models all` keeps every one, and `nas evaluate` its own"
 
 
-def _measured(chosen: Sequence[_Kept]) -> tuple[list[NetworkWiring], dict[str, tuple[UserError, list[str]]]]:
+def _measure(networks: Sequence[_SavedNetwork]) -> tuple[list[NetworkWiring], dict[str, tuple[UserError, list[str]]]]:
     """The wirings of networks; and each reason why some cannot be measured, with its error and their names."""
-    shown, failures = list[NetworkWiring](), dict[str, tuple[UserError, list[str]]]()
+    wirings, failures = list[NetworkWiring](), dict[str, tuple[UserError, list[str]]]()
     load = cache(fresh_task)  # they are of one task: its data is read once
-    with Progress("networks measured", len(chosen)) as progress:
-        for each in chosen:
+    with Progress("networks measured", len(networks)) as progress:
+        for network in networks:
             try:
-                shown += _wirings(each, _look_at(each, load))
+                wirings += _wirings(network, _wiring_report(network, load))
             except UserError as error:
-                failures.setdefault(str(error), (error, []))[1].append(_name(each.one))
+                failures.setdefault(str(error), (error, []))[1].append(_name(network.architecture))
             progress.advance()
-    return shown, failures
+    return wirings, failures
 
 
-def _look_at(kept: _Kept, load: Any) -> WiringReport:
+def _wiring_report(network: _SavedNetwork, load: Any) -> WiringReport:
     """What `nas.show` gives of a checkpoint. Raises UserError where it cannot be shown, or would run a file of code."""
-    if not is_installed(kept.row.task):
-        any_of = f"{kept.folder.parent}/..."  # one reason for all of them
+    if not is_installed(network.row.task):
+        any_of = f"{network.folder.parent}/..."  # one reason for all of them
         message = f"a report runs no file of code; `nas show FILE.py:CLASS --checkpoint {any_of}` shows each"
-        raise UserError("unsupported", message, task=kept.row.task, path=any_of)
-    origin = origin_of(kept.folder, load=load)
+        raise UserError("unsupported", message, task=network.row.task, path=any_of)
+    origin = origin_of(network.folder, load=load)
     settings = settings_of(origin.task, origin.preset, origin.settings)
-    return trained(origin.task, origin.folder, origin.preset, settings, "", 0)
+    return wiring_of_checkpoint(origin.task, origin.folder, origin.preset, settings, "", 0)
 
 
-def _wirings(kept: _Kept, shown: WiringReport) -> Iterator[NetworkWiring]:
-    for stack in shown.stacks:
-        of = f", {stack.name}" if stack.name else ""
-        whole = "" if stack.influence.fixed else "; weights that depend on the input are differentiated too"
+def _wirings(network: _SavedNetwork, report: WiringReport) -> Iterator[NetworkWiring]:
+    for stack in report.stacks:
+        suffix = f", {stack.name}" if stack.name else ""
+        note = "" if stack.influence.fixed else "; weights that depend on the input are differentiated too"
         yield NetworkWiring(
-            topology=topology_of(kept.one),
-            title=f"{_name(kept.one)}, seed {kept.row.seed}{of}",
-            says=f"{shown.title}{whole}",
+            topology=topology_of(network.architecture),
+            title=f"{_name(network.architecture)}, seed {network.row.seed}{suffix}",
+            description=f"{report.title}{note}",
             pairs=_pairs(stack),
             depths=_depths(stack),
-            coefficients={name: _coefficients(found) for name, found in stack.coefficients.items()},
+            coefficients={name: _coefficients(weights) for name, weights in stack.coefficients.items()},
         )
 
 
@@ -187,10 +191,10 @@ def _depths(stack: StackWiring) -> list[Record]:
     ]
 
 
-def _coefficients(found: Array) -> list[Record]:
+def _coefficients(weights: Array) -> list[Record]:
     return [
         {"row": record["row"], "column": column, "weight": _short(weight)}
-        for record in coefficient_records(found)
+        for record in coefficient_records(weights)
         for column, weight in record.items()
         if column != "row" and weight is not None
     ]
@@ -200,9 +204,9 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.{DIGITS}g}")
 
 
-def _names(some: Sequence[ArchitectureSummary]) -> str:
-    return ", ".join(map(_name, some))
+def _names(architectures: Sequence[ArchitectureSummary]) -> str:
+    return ", ".join(map(_name, architectures))
 
 
-def _name(one: ArchitectureSummary) -> str:
-    return f"{topology_of(one)} {str(one.record.get('key') or '')[:6]}".rstrip()
+def _name(architecture: ArchitectureSummary) -> str:
+    return f"{topology_of(architecture)} {str(architecture.record.get('key') or '')[:6]}".rstrip()

@@ -17,20 +17,20 @@ from matplotlib.patches import Arc
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from nas.report.colours import looks
-from nas.report.plots import as_it_is
+from nas.report.plots import escape_math
 from nas.report.wiring.influence import Array
 from nas.report.wiring.stack_wiring import HEAD, StackWiring, coefficient_records
 
-NAMED = 17
+MOST_NAMES = 17
 """So many sources have their names at the axes; of more, numbers."""
 
-NUMBERED = 13
+MOST_NUMBERS = 13
 """In matrices of so many sources each entry says its number."""
 
-SIGNED, POSITIVE = "RdBu", "Blues"
+DIVERGING, SEQUENTIAL = "RdBu", "Blues"
 """Colour maps that eyes without red or green cones read as well; what is positive is blue in both."""
 
-_OWN, _ABREAST, _TICKS = 2.4, 4, 8
+_WEIGHTS_ROW, _ABREAST, _TICKS = 2.4, 4, 8
 """Inches of a line of the topology's own weights, how many stand in it, and how many rows or columns have numbers."""
 
 _SMALL = 7
@@ -39,9 +39,9 @@ _SMALL = 7
 
 def draw(title: str, topology: str, stacks: Sequence[StackWiring]) -> Figure:
     """Draw each stack: its matrix, the shares of what is read, these as arcs, and sizes over depth."""
-    heights = [_height(stack) + _OWN * _lines(stack) for stack in stacks]
+    heights = [_height(stack) + _WEIGHTS_ROW * _lines(stack) for stack in stacks]
     figure = Figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
-    figure.suptitle(as_it_is(fill(title, 130)), fontsize=9, x=0.01, ha="left")
+    figure.suptitle(escape_math(fill(title, 130)), fontsize=9, x=0.01, ha="left")
     parts: Any = figure.subfigures(len(stacks), 1, squeeze=False, height_ratios=heights)
     colour = looks([topology])[topology].colour
     for part, stack in zip(parts[:, 0], stacks, strict=True):
@@ -51,7 +51,7 @@ def draw(title: str, topology: str, stacks: Sequence[StackWiring]) -> Figure:
 
 def _height(stack: StackWiring) -> float:
     """Inches: room for the readers' names, where they are written."""
-    rows = len(stack.readers) if len(stack.sources) <= NAMED else NAMED
+    rows = len(stack.readers) if len(stack.sources) <= MOST_NAMES else MOST_NAMES
     return max(6.5, 3.6 + 0.16 * rows)
 
 
@@ -63,41 +63,47 @@ def _lines(stack: StackWiring) -> int:
 def _draw_stack(part: SubFigure, stack: StackWiring, colour: str) -> None:
     if stack.name:
         part.suptitle(stack.name, fontsize=9, x=0.01, ha="left")
-    usual, lines = _height(stack), _lines(stack)
-    ratios = [1.6 / 2.6 * usual, usual / 2.6, *([_OWN * lines] if lines else [])]
+    height, lines = _height(stack), _lines(stack)
+    ratios = [1.6 / 2.6 * height, height / 2.6, *([_WEIGHTS_ROW * lines] if lines else [])]
     halves: Any = part.subfigures(len(ratios), 1, height_ratios=ratios)
-    upper, lower, *last = halves
-    left, right = upper.subplots(1, 2)
-    counted = "" if stack.influence.fixed else " (weights that depend on the input are differentiated too)"
-    _draw_matrix(left, stack, stack.matrix, f"{stack.quantity} of each source in what is read{counted}")
+    upper, lower, *coefficient_parts = halves
+    weights_axes, shares_axes = upper.subplots(1, 2)
+    note = "" if stack.influence.fixed else " (weights that depend on the input are differentiated too)"
+    _draw_matrix(weights_axes, stack, stack.matrix, f"{stack.quantity} of each source in what is read{note}")
     _draw_matrix(
-        right, stack, stack.influence.shares, "share: gain times size of a source, of the sum of all", rooted=True
+        shares_axes,
+        stack,
+        stack.influence.shares,
+        "share: gain times size of a source, of the sum of all",
+        sqrt_scale=True,
     )
-    few = len(stack.sources) <= NAMED
+    few = len(stack.sources) <= MOST_NAMES
     *arcs, sizes, gradients = lower.subplots(1, 2 + few, width_ratios=(1.5, 1, 1)[not few :])
     for axes in arcs:
         _draw_arcs(axes, stack, colour)
     _draw_sizes(sizes, stack, colour)
     _draw_gradients(gradients, stack, colour)
-    for own in last:
-        own.suptitle("the topology's own weights by their names in its equations", fontsize=8, x=0.01, ha="left")
-        each: Any = own.subplots(lines, _ABREAST, squeeze=False)
-        for axes in each.flat[len(stack.coefficients) :]:
+    for coefficient_part in coefficient_parts:
+        coefficient_part.suptitle(
+            "the topology's own weights by their names in its equations", fontsize=8, x=0.01, ha="left"
+        )
+        grid: Any = coefficient_part.subplots(lines, _ABREAST, squeeze=False)
+        for axes in grid.flat[len(stack.coefficients) :]:
             axes.set_axis_off()
-        for axes, (name, found) in zip(each.flat, stack.coefficients.items(), strict=False):
-            _draw_coefficients(axes, name, found)
+        for axes, (name, coefficients) in zip(grid.flat, stack.coefficients.items(), strict=False):
+            _draw_coefficients(axes, name, coefficients)
 
 
-def _draw_matrix(axes: Axes, stack: StackWiring, matrix: Array, title: str, *, rooted: bool = False) -> None:
+def _draw_matrix(axes: Axes, stack: StackWiring, matrix: Array, title: str, *, sqrt_scale: bool = False) -> None:
     """A matrix [R, S] with readers downwards and sources across; what comes later than a reader is grey.
 
-    `rooted` colours by the square root: small shares are many.
+    `sqrt_scale` colours by the square root: small shares are many.
     """
     reachable = np.arange(len(stack.sources)) < np.array(stack.influence.layers)[:, None]
-    most, signed = float(np.abs(matrix).max()) or 1.0, matrix.min() < 0
-    norm = PowerNorm(0.5 if rooted else 1.0, -most if signed else 0.0, most)
-    seen, colours = np.where(reachable, matrix, np.nan), SIGNED if signed else POSITIVE
-    image = axes.imshow(seen, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
+    most, has_negative = float(np.abs(matrix).max()) or 1.0, matrix.min() < 0
+    norm = PowerNorm(0.5 if sqrt_scale else 1.0, -most if has_negative else 0.0, most)
+    visible, colours = np.where(reachable, matrix, np.nan), DIVERGING if has_negative else SEQUENTIAL
+    image = axes.imshow(visible, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
     axes.set_facecolor("0.95")
     bar = axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
     bar.ax.tick_params(labelsize=_SMALL)
@@ -105,45 +111,45 @@ def _draw_matrix(axes: Axes, stack: StackWiring, matrix: Array, title: str, *, r
     axes.set_title(title, fontsize=8, loc="left")
     axes.spines[:].set_visible(False)
     _name(axes, stack)
-    if len(stack.sources) <= NUMBERED:
+    if len(stack.sources) <= MOST_NUMBERS:
         _write_numbers(axes, matrix, reachable, image)
 
 
-def _draw_coefficients(axes: Axes, name: str, found: Array) -> None:
+def _draw_coefficients(axes: Axes, name: str, coefficients: Array) -> None:
     """The topology's own weights, a row each; of matrices all rows of one beside another, with a line between."""
-    wide = found.reshape(len(found), -1)
+    wide = coefficients.reshape(len(coefficients), -1)
     most = float(np.nanmax(np.abs(wide), initial=0.0)) or 1.0
-    signed = np.nanmin(wide, initial=0.0) < 0
+    has_negative = np.nanmin(wide, initial=0.0) < 0
     image = axes.imshow(
-        wide, cmap=SIGNED if signed else POSITIVE, vmin=-most if signed else 0.0, vmax=most, aspect="auto",
-        interpolation="nearest",
+        wide, cmap=DIVERGING if has_negative else SEQUENTIAL, vmin=-most if has_negative else 0.0, vmax=most,
+        aspect="auto", interpolation="nearest",
     )  # fmt: skip
-    for column in range(found.shape[-1], wide.shape[1], found.shape[-1]):
+    for column in range(coefficients.shape[-1], wide.shape[1], coefficients.shape[-1]):
         axes.axvline(column - 0.5, color="black", linewidth=0.5)
-    if max(wide.shape) <= NUMBERED:
+    if max(wide.shape) <= MOST_NUMBERS:
         _write_numbers(axes, wide, ~np.isnan(wide), image)
     bar = axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
     bar.ax.tick_params(labelsize=_SMALL)
     bar.outline.set_visible(False)
     axes.set_facecolor("0.95")
     axes.set_title(name, fontsize=8, loc="left")
-    first, *_ = records = coefficient_records(found)
+    first, *_ = records = coefficient_records(coefficients)
     for axis, names in ((axes.yaxis, [record["row"] for record in records]), (axes.xaxis, [*first][1:])):
-        some = range(0, len(names), -(-len(names) // _TICKS))
-        axis.set_ticks(some, [str(names[at]) for at in some])
+        ticks = range(0, len(names), -(-len(names) // _TICKS))
+        axis.set_ticks(ticks, [str(names[at]) for at in ticks])
     axes.tick_params(labelsize=_SMALL, length=2)
     axes.spines[:].set_visible(False)
 
 
 def _name(axes: Axes, stack: StackWiring) -> None:
     """Names at both axes of a matrix, or the numbers of layers where there are many."""
-    if len(stack.sources) <= NAMED:
+    if len(stack.sources) <= MOST_NAMES:
         axes.set_xticks(range(len(stack.sources)), stack.sources, rotation=45, ha="right", rotation_mode="anchor")
         axes.set_yticks(range(len(stack.readers)), stack.readers)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         rows = _first_rows(stack)
-        step = max(1, len(rows) // NAMED)
+        step = max(1, len(rows) // MOST_NAMES)
         axes.set_yticks(rows[::step], [str(layer) for layer in range(1, len(rows) + 1)][::step])
         axes.set_xlabel("source: layer, 0 is the embedding", fontsize=_SMALL)
         axes.set_ylabel(f"reader: layer, {len(rows)} is the {HEAD}", fontsize=_SMALL)
@@ -193,14 +199,16 @@ def _draw_arcs(axes: Axes, stack: StackWiring, colour: str) -> None:
 
 
 def _draw_sizes(axes: Axes, stack: StackWiring, colour: str) -> None:
-    found, size = stack.influence, _marker_size(stack)
-    read = found.read_by_layer
-    axes.plot(range(1, len(read) + 1), read, "o-", color=colour, markersize=size, linewidth=1.2, label="what it reads")
+    inputs, outputs = stack.influence.layer_input_rms, stack.influence.output_rms
+    size = _marker_size(stack)
     axes.plot(
-        range(len(found.made)), found.made, "s:", color=colour, markersize=size, linewidth=1.2, markerfacecolor="white",
+        range(1, len(inputs) + 1), inputs, "o-", color=colour, markersize=size, linewidth=1.2, label="what it reads"
+    )
+    axes.plot(
+        range(len(outputs)), outputs, "s:", color=colour, markersize=size, linewidth=1.2, markerfacecolor="white",
         label="what it makes",
     )  # fmt: skip
-    _over_depth(axes, [*read, *found.made], len(read))
+    _over_depth(axes, [*inputs, *outputs], len(inputs))
     axes.legend(fontsize=_SMALL, frameon=False)
     axes.set_title("root mean square over depth, of each layer", fontsize=8, loc="left")
 
@@ -217,7 +225,7 @@ def _draw_gradients(axes: Axes, stack: StackWiring, colour: str) -> None:
 
 
 def _marker_size(stack: StackWiring) -> float:
-    return 3 if len(stack.sources) < 3 * NAMED else 1.5
+    return 3 if len(stack.sources) < 3 * MOST_NAMES else 1.5
 
 
 def _over_depth(axes: Axes, values: Sequence[float], last: int) -> None:

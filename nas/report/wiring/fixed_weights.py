@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-_CURVED = frozenset(
+_NONLINEAR = frozenset(
     "softmax log_softmax softmin relu relu6 leaky_relu elu celu selu gelu silu mish sigmoid logsigmoid hardsigmoid "
     "hardswish hardtanh tanh softplus softsign exp exp2 expm1 log log1p log2 log10 logsumexp logaddexp sqrt rsqrt "
     "square pow float_power __pow__ __rpow__ reciprocal __rdiv__ __rtruediv__ abs __abs__ sin cos norm vector_norm var "
@@ -32,24 +32,24 @@ class FixedWeights(TorchFunctionMode):
         self, function: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Call a function of torch."""
-        found = _AT_FIXED_SCALE.get(function, function)(*args, **(kwargs or {}))
-        curved = getattr(function, "__name__", "") in _CURVED
-        return found.detach() if curved and isinstance(found, Tensor) else found
+        output = _AT_FIXED_SCALE.get(function, function)(*args, **(kwargs or {}))
+        is_nonlinear = getattr(function, "__name__", "") in _NONLINEAR
+        return output.detach() if is_nonlinear and isinstance(output, Tensor) else output
 
 
 def _layer_norm(
     x: Tensor, shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     axes = tuple(range(-len(shape), 0))
-    normed = _scaled(x - x.mean(axes, keepdim=True), axes, weight, eps)
-    return normed if bias is None else normed + bias
+    y = _scale(x - x.mean(axes, keepdim=True), axes, weight, eps)
+    return y if bias is None else y + bias
 
 
 def _rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    return _scaled(x, tuple(range(-len(shape), 0)), weight, torch.finfo(x.dtype).eps if eps is None else eps)
+    return _scale(x, tuple(range(-len(shape), 0)), weight, torch.finfo(x.dtype).eps if eps is None else eps)
 
 
-def _scaled(x: Tensor, axes: tuple[int, ...], weight: Tensor | None, eps: float) -> Tensor:
+def _scale(x: Tensor, axes: tuple[int, ...], weight: Tensor | None, eps: float) -> Tensor:
     scale = (x.detach().square().mean(axes, keepdim=True) + eps).rsqrt()
     return x * scale if weight is None else x * scale * weight
 

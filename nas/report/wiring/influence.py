@@ -40,8 +40,8 @@ class Influence:
         weights: [R, S], 0 where a source comes after its reader.
         gains: [R, S], likewise.
         layers: Number of the layer of each reader from 1, the head's being S.
-        read: Root mean square of what each reader reads, [R].
-        made: Root mean square of each source, [S].
+        input_rms: Root mean square of what each reader reads, [R].
+        output_rms: Root mean square of each source, [S].
         gradient: Norm of the loss's gradient by each source, over the whole batch, [S]; None without a loss.
         fixed: Whether weights that depend on the input count as numbers; not where that leaves nothing of a reader.
         in_heads: Whether anything is delivered in head space, where there is no weight: sources have other features.
@@ -50,8 +50,8 @@ class Influence:
     weights: Array
     gains: Array
     layers: tuple[int, ...]
-    read: Array
-    made: Array
+    input_rms: Array
+    output_rms: Array
     gradient: Array | None
     fixed: bool
     in_heads: bool
@@ -59,14 +59,16 @@ class Influence:
     @property
     def shares(self) -> Array:
         """How much of what a reader reads is each source's, [R, S]: gain times size, as a share of the reader's sum."""
-        parts: Array = self.gains * self.made
+        parts: Array = self.gains * self.output_rms
         sums: Array = parts.sum(axis=1, keepdims=True)
         return parts / np.where(sums > 0, sums, 1.0)
 
     @property
-    def read_by_layer(self) -> Array:
+    def layer_input_rms(self) -> Array:
         """Root mean square over the ports of each layer, and of the head, [S]."""
-        return np.array([np.sqrt(np.mean(self.read[np.equal(self.layers, t)] ** 2)) for t in sorted({*self.layers})])
+        return np.array(
+            [np.sqrt(np.mean(self.input_rms[np.equal(self.layers, t)] ** 2)) for t in sorted({*self.layers})]
+        )
 
 
 @dataclass
@@ -75,36 +77,36 @@ class Flow:
 
     Attributes:
         sources: Zeros that were added to the network's input and to each layer's output, to differentiate by: [..., D].
-        made: What they were added to.
-        reads: What each layer read, a tensor for each port, and what the head did.
-        real: False where a token is padding, [B, N], or None.
+        outputs: What they were added to.
+        inputs: What each layer read, a tensor for each port, and what the head did.
+        token_mask: False where a token is padding, [B, N], or None.
     """
 
     sources: list[Tensor] = field(default_factory=list)
-    made: list[Tensor] = field(default_factory=list)
-    reads: list[tuple[Tensor, ...]] = field(default_factory=list)
-    real: Tensor | None = None
+    outputs: list[Tensor] = field(default_factory=list)
+    inputs: list[tuple[Tensor, ...]] = field(default_factory=list)
+    token_mask: Tensor | None = None
 
 
-class Watched(nn.Module):
-    """A topology in whose place this notes what passes; `cut` ends derivatives at each layer's output."""
+class RecordingTopology(nn.Module):
+    """A topology in whose place this notes what passes; `detach` ends derivatives at each layer's output."""
 
-    def __init__(self, topology: Any, flow: Flow, *, cut: bool) -> None:
+    def __init__(self, topology: Any, flow: Flow, *, detach: bool) -> None:
         super().__init__()
-        self.topology, self.flow, self.cut = topology, flow, cut
+        self.topology, self.flow, self.detach = topology, flow, detach
         self.takes_values = topology.takes_values
 
     def open(self, *parts: Tensor) -> Any:
         """Open the topology anew: of a stack that is called twice, the last call counts."""
-        for noted in (self.flow.sources, self.flow.made, self.flow.reads):
-            noted.clear()
-        first, *others = parts
-        return self.topology.open(first + self._source(total(parts)), *others)
+        for tensors in (self.flow.sources, self.flow.outputs, self.flow.inputs):
+            tensors.clear()
+        first, *rest = parts
+        return self.topology.open(first + self._source(total(parts)), *rest)
 
     def read(self, t: int, state: Any) -> Any:
         """Note what the layer reads."""
         inputs, state = self.topology.read(t, state)
-        self.flow.reads.append(inputs)
+        self.flow.inputs.append(inputs)
         return inputs, state
 
     def values(self, t: int, state: Any, v: Tensor | None) -> Any:
@@ -113,17 +115,17 @@ class Watched(nn.Module):
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         """Note what the layer made."""
-        return self.topology.write(t, state, (y.detach() if self.cut else y) + self._source(y))
+        return self.topology.write(t, state, (y.detach() if self.detach else y) + self._source(y))
 
     def close(self, state: Any) -> Tensor:
         """Note what the head reads."""
         y: Tensor = self.topology.close(state)
-        self.flow.reads.append((y,))
+        self.flow.inputs.append((y,))
         return y
 
-    def _source(self, made: Tensor) -> Tensor:
-        source = torch.zeros_like(made).requires_grad_()
-        self.flow.made.append(made.detach())
+    def _source(self, output: Tensor) -> Tensor:
+        source = torch.zeros_like(output).requires_grad_()
+        self.flow.outputs.append(output.detach())
         self.flow.sources.append(source)
         return source
 
@@ -131,37 +133,37 @@ class Watched(nn.Module):
 def influences(network: nn.Module, forward: Callable[[], Tensor | None]) -> dict[str, Influence]:
     """Each stack of a network by its name in there; `forward` calls the network and gives a loss, or None."""
     stacks = {name: module for name, module in network.named_modules() if isinstance(module, Stack)}
-    with _watched(stacks, cut=False) as flows:
+    with _record_flows(stacks, detach=False) as flows:
         loss = forward()
         gradients = {name: _gradient(loss, flow) for name, flow in flows.items()}
-    weighed = {name: _weighed(name, stack, forward) for name, stack in stacks.items()}
+    measurements = {name: _measure_stack(name, stack, forward) for name, stack in stacks.items()}
     return {
         name: Influence(
-            *weighed[name][0],
-            layers=tuple(t for t, inputs in enumerate(flow.reads, start=1) for _ in inputs),
-            read=np.array([_rms(_at(x, flow.real)) for inputs in flow.reads for x in inputs]),
-            made=np.array([_rms(_at(x, flow.real)) for x in flow.made]),
+            *measurements[name][0],
+            layers=tuple(t for t, inputs in enumerate(flow.inputs, start=1) for _ in inputs),
+            input_rms=np.array([_rms(_at(x, flow.token_mask)) for inputs in flow.inputs for x in inputs]),
+            output_rms=np.array([_rms(_at(x, flow.token_mask)) for x in flow.outputs]),
             gradient=gradients[name],
-            fixed=weighed[name][1],
+            fixed=measurements[name][1],
             in_heads=any(stacks[name].topology.delivery(t) == "heads" for t in range(len(stacks[name].layers))),
         )
         for name, flow in flows.items()
     }
 
 
-def _weighed(name: str, stack: Stack, forward: Callable[[], Any]) -> tuple[tuple[Array, Array], bool]:
+def _measure_stack(name: str, stack: Stack, forward: Callable[[], Any]) -> tuple[tuple[Array, Array], bool]:
     """Weights and gains of a stack, and whether weights were numbers."""
-    flow = _cut(name, stack, forward, FixedWeights())
-    if all(x.requires_grad for inputs in flow.reads for x in inputs):
-        found = _weights_and_gains(flow)
-        if found[1].any(axis=1).all():
-            return found, True
-    return _weights_and_gains(_cut(name, stack, forward, nullcontext())), False
+    flow = _detached_flow(name, stack, forward, FixedWeights())
+    if all(x.requires_grad for inputs in flow.inputs for x in inputs):
+        pair = _weights_and_gains(flow)
+        if pair[1].any(axis=1).all():
+            return pair, True
+    return _weights_and_gains(_detached_flow(name, stack, forward, nullcontext())), False
 
 
-def _cut(name: str, stack: Stack, forward: Callable[[], Any], mode: AbstractContextManager[Any]) -> Flow:
+def _detached_flow(name: str, stack: Stack, forward: Callable[[], Any], mode: AbstractContextManager[Any]) -> Flow:
     """What passes through a stack whose layers' outputs are cut off from what made them."""
-    with _watched({name: stack}, cut=True) as flows, mode:
+    with _record_flows({name: stack}, detach=True) as flows, mode:
         forward()
     return flows[name]
 
@@ -170,10 +172,10 @@ def _weights_and_gains(flow: Flow) -> tuple[Array, Array]:
     """Two [R, S]."""
     generator = Generator().manual_seed(0)
     weights, gains = [], []
-    for x in (x for inputs in flow.reads for x in inputs):
+    for x in (x for inputs in flow.inputs for x in inputs):
         signs = torch.randint(0, 2, x.shape, generator=generator).to(x) * 2 - 1
         back = torch.autograd.grad(x, flow.sources, signs, allow_unused=True, retain_graph=True)
-        rows = [_weight_and_gain(g, signs, flow.real) for g in back]
+        rows = [_weight_and_gain(g, signs, flow.token_mask) for g in back]
         weights.append([weight for weight, _ in rows])
         gains.append([gain for _, gain in rows])
     return np.array(weights), np.array(gains)
@@ -191,8 +193,8 @@ def _weight_and_gain(back: Tensor | None, signs: Tensor, real: Tensor | None) ->
 def _gradient(loss: Tensor | None, flow: Flow) -> Array | None:
     if loss is None:
         return None
-    found = torch.autograd.grad(loss, flow.sources, allow_unused=True, retain_graph=True)
-    return np.array([0.0 if one is None else one.norm().item() for one in found])
+    gradients = torch.autograd.grad(loss, flow.sources, allow_unused=True, retain_graph=True)
+    return np.array([0.0 if gradient is None else gradient.norm().item() for gradient in gradients])
 
 
 def _at(x: Tensor, real: Tensor | None) -> Tensor:
@@ -205,19 +207,19 @@ def _rms(x: Tensor) -> float:
 
 
 @contextmanager
-def _watched(stacks: Mapping[str, Stack], *, cut: bool) -> Iterator[dict[str, Flow]]:
+def _record_flows(stacks: Mapping[str, Stack], *, detach: bool) -> Iterator[dict[str, Flow]]:
     """Note what passes through stacks; in the end they have their topologies again."""
     flows = {name: Flow() for name in stacks}
     with ExitStack() as ends:
         for name, stack in stacks.items():
-            ends.enter_context(_noting_padding(stack, flows[name]))
+            ends.enter_context(_record_mask(stack, flows[name]))
             ends.callback(setattr, stack, "topology", stack.topology)
-            stack.topology = Watched(stack.topology, flows[name], cut=cut)  # type: ignore[assignment]  # for a while
+            stack.topology = RecordingTopology(stack.topology, flows[name], detach=detach)  # type: ignore[assignment]  # for a while
         yield flows
 
 
-def _noting_padding(stack: Stack, flow: Flow) -> Any:
-    def note(stack: nn.Module, parts: tuple[Tensor, ...], named: Mapping[str, Any]) -> None:
-        flow.real = named.get("mask")
+def _record_mask(stack: Stack, flow: Flow) -> Any:
+    def note(stack: nn.Module, parts: tuple[Tensor, ...], kwargs: Mapping[str, Any]) -> None:
+        flow.token_mask = kwargs.get("mask")
 
     return stack.register_forward_pre_hook(note, with_kwargs=True)

@@ -28,10 +28,10 @@ EXAMPLES = 16
 """Of a batch of training."""
 
 
-def at_start(
+def wiring_at_init(
     task: Task, architecture: Architecture, preset: str, settings: tuple[tuple[str, Scalar], ...], seed: int
 ) -> WiringReport:
-    """What there is to show of a network that is drawn, and not trained. Raises UserError as `shown` does."""
+    """What there is to show of a network that is drawn, and not trained. Raises UserError as `measure_network` does."""
     recipe = {f"recipe.{name}": value for name, value in settings}
     record = Record(
         task=task.name,
@@ -44,30 +44,32 @@ def at_start(
         torch.manual_seed(seed)
         network = network_of(task, record)
     title = f"{architecture} on {task.name} at {preset}, as drawn with seed {seed}"
-    return shown(task, network, recipe_of(task, preset, settings), architecture, title, seed)
+    return measure_network(task, network, recipe_of(task, preset, settings), architecture, title, seed)
 
 
-def trained(
+def wiring_of_checkpoint(
     task: Task, folder: Path, preset: str, settings: tuple[tuple[str, Scalar], ...], changes: str, seed: int
 ) -> WiringReport:
     """What there is to show of the network in a checkpoint, with the data of a preset.
 
     Raises:
-        UserError: `changes` of its architecture would make it another one; and as `shown`.
+        UserError: `changes` of its architecture would make it another one; and as `measure_network`.
     """
     record = read_record(folder)
     architecture = record.architecture
-    if (asked := parse_architecture(changes, architecture)) != architecture:
-        message = f"{folder} holds {architecture}, got {asked}. Leave out --arch and --topology."
-        raise UserError("mismatch", message, path=str(folder), architecture=str(architecture), value=str(asked))
+    if (requested_architecture := parse_architecture(changes, architecture)) != architecture:
+        message = f"{folder} holds {architecture}, got {requested_architecture}. Leave out --arch and --topology."
+        raise UserError(
+            "mismatch", message, path=str(folder), architecture=str(architecture), value=str(requested_architecture)
+        )
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
         network = network_of(task, record)
     load_weights(network, read_weights(folder), str(folder))
     title = f"{architecture} on {task.name} at {preset}, after {record.step:,} steps"
-    return shown(task, network, recipe_of(task, preset, settings), architecture, title, seed)
+    return measure_network(task, network, recipe_of(task, preset, settings), architecture, title, seed)
 
 
-def shown(
+def measure_network(
     task: Task, network: nn.Module, recipe: Any, architecture: Architecture, title: str, seed: int
 ) -> WiringReport:
     """Measure a network in double precision and evaluation, on the CPU; it is changed to that.
@@ -87,19 +89,22 @@ def shown(
         stack.recompute = False
     network = network.cpu().double().eval().requires_grad_(False)
     with torch.random.fork_rng(devices=[]):
-        found = influences(network, _forward(task, network, recipe, seed))
-    only = [*stacks] == [*stacks][:1]
-    parts = tuple(measure_stack("" if only else name, stacks[name], influence) for name, influence in found.items())
+        influence_by_stack = influences(network, _forward(task, network, recipe, seed))
+    is_single = [*stacks] == [*stacks][:1]
+    parts = tuple(
+        measure_stack("" if is_single else name, stacks[name], influence)
+        for name, influence in influence_by_stack.items()
+    )
     return WiringReport(title, architecture.topology, parts)
 
 
 def _forward(task: Task, network: nn.Module, recipe: Any, seed: int) -> Callable[[], Tensor | None]:
     """What calls the network with a batch, and gives the task's loss, or None where it tells none."""
     if not isinstance(task, SupervisedTask):
-        drawn = each(Draws(network, each(task.example(), _precise)).draw(EXAMPLES), _precise)
+        random_inputs = each(Draws(network, each(task.example(), _precise)).draw(EXAMPLES), _precise)
 
         def without_loss() -> None:
-            call(network, drawn)
+            call(network, random_inputs)
 
         return without_loss
     with closing(task.splits_for(recipe).training(recipe, seed, (), torch.device("cpu"))) as batches:  # type: ignore[type-var]

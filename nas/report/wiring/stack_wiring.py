@@ -58,12 +58,12 @@ def measure_stack(name: str, stack: Stack, influence: Influence) -> StackWiring:
     for number, reader in enumerate((*names, HEAD), start=1):
         several = influence.layers.count(number) > 1
         readers += [f"{reader} {port}" for port in sites[number - 1].ports] if several else [reader]
-    own = {
-        of: found.detach().double().cpu().numpy()
-        for of, found in stack.topology.coefficients().items()
-        if found.numel()
+    coefficients = {
+        parameter: weights.detach().double().cpu().numpy()
+        for parameter, weights in stack.topology.coefficients().items()
+        if weights.numel()
     }
-    return StackWiring(name, (EMBEDDING, *names), tuple(readers), influence, own)
+    return StackWiring(name, (EMBEDDING, *names), tuple(readers), influence, coefficients)
 
 
 def matrix_records(stack: StackWiring) -> list[dict[str, Any]]:
@@ -74,15 +74,15 @@ def matrix_records(stack: StackWiring) -> list[dict[str, Any]]:
 
 def depth_records(stack: StackWiring) -> list[dict[str, Any]]:
     """A record for each source and the head: what it read and made, root mean squares, and the gradient's norm."""
-    found = stack.influence
+    influence = stack.influence
     records: list[dict[str, Any]] = [
-        {"number": number, "layer": name, "made": float(made)}
-        for number, (name, made) in enumerate(zip(stack.sources, found.made, strict=True))
+        {"number": number, "layer": name, "made": float(size)}
+        for number, (name, size) in enumerate(zip(stack.sources, influence.output_rms, strict=True))
     ]
     records.append({"number": len(records), "layer": HEAD})
-    for record, read in zip(records[1:], found.read_by_layer, strict=True):
+    for record, read in zip(records[1:], influence.layer_input_rms, strict=True):
         record["read"] = float(read)
-    for record, gradient in zip(records, () if found.gradient is None else found.gradient, strict=False):
+    for record, gradient in zip(records, () if influence.gradient is None else influence.gradient, strict=False):
         record["gradient"] = float(gradient)
     return records
 
@@ -98,7 +98,7 @@ def coefficient_records(coefficients: Array) -> list[dict[str, Any]]:
 
 def pair_records(stack: StackWiring) -> list[dict[str, Any]]:
     """A record for each reader and each source that it can read: see `WiringReport.records`."""
-    found = stack.influence
+    influence = stack.influence
     return [
         {
             **({"stack": stack.name} if stack.name else {}),
@@ -106,14 +106,14 @@ def pair_records(stack: StackWiring) -> list[dict[str, Any]]:
             "reader": reader,
             "source": i,
             "of": stack.sources[i],
-            "weight": None if found.in_heads else float(found.weights[r, i]),
-            "gain": float(found.gains[r, i]),
-            "share": float(found.shares[r, i]),
-            "read": float(found.read[r]),
-            "made": float(found.made[i]),
-            "gradient": None if found.gradient is None else float(found.gradient[i]),
+            "weight": None if influence.in_heads else float(influence.weights[r, i]),
+            "gain": float(influence.gains[r, i]),
+            "share": float(influence.shares[r, i]),
+            "read": float(influence.input_rms[r]),
+            "made": float(influence.output_rms[i]),
+            "gradient": None if influence.gradient is None else float(influence.gradient[i]),
         }
-        for r, (layer, reader) in enumerate(zip(found.layers, stack.readers, strict=True))
+        for r, (layer, reader) in enumerate(zip(influence.layers, stack.readers, strict=True))
         for i in range(layer)
     ]
 

@@ -59,8 +59,8 @@ class WiringReport:
         parts = [f"<p>{escape(self.title)}</p>"]
         for stack in self.stacks:
             parts += [_html(matrix_records(stack)), _html(depth_records(stack))]
-            for name, found in stack.coefficients.items():
-                parts += [f"<p>{escape(name)}</p>", _html(coefficient_records(found))]
+            for name, coefficients in stack.coefficients.items():
+                parts += [f"<p>{escape(name)}</p>", _html(coefficient_records(coefficients))]
         return "".join(parts)
 
 

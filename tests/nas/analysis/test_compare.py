@@ -16,7 +16,7 @@ import nas
 from command_line import Command
 from expect import raises, warns
 from grouped import grouped
-from nas.analysis.compare import candidates, matched, paper_overhead, side_by_side, summary
+from nas.analysis.compare import candidates, match_cost, paper_overhead, side_by_side, summary
 from nas.costs.count import cheap_counts
 from nas.engine.progress import EvaluationProgress
 from nas.evaluation.job import fresh_task
@@ -219,14 +219,14 @@ def cost_of(hidden: int) -> int:
 def test_no_other_number_of_hidden_features_comes_nearer() -> None:
     costs = [cost_of(hidden) for hidden in range(1, 150_000)]
     for target in (107, 108, 110, 111, 114, 240, 1000, 10**6):
-        found = matched(SIZED, target, linear)
+        found = match_cost(SIZED, target, linear)
         assert abs(linear(found) - target) == min(abs(cost - target) for cost in costs), target
         assert replace(found, hidden=40) == SIZED
 
 
 def test_a_target_out_of_reach_gives_the_smallest_or_largest_network() -> None:
-    assert matched(SIZED, 3, linear).hidden == 1
-    assert matched(SIZED, 10**12, linear).hidden == 2**24
+    assert match_cost(SIZED, 3, linear).hidden == 1
+    assert match_cost(SIZED, 10**12, linear).hidden == 2**24
 
 
 @pytest.mark.parametrize("topology", ["dca(k=2)", "hyper", "rmt(keys=8)"])
@@ -235,7 +235,7 @@ def test_networks_of_a_task_are_matched_within_half_a_percent(topology: str) -> 
     of_base = cheap_counts(task, task.base)
     for quantity in MATCHED:
         target, wired = of_base[quantity], replace(task.base, topology=topology)
-        found = matched(wired, target, lambda one, quantity=quantity: cheap_counts(task, one)[quantity])
+        found = match_cost(wired, target, lambda one, quantity=quantity: cheap_counts(task, one)[quantity])
         assert cheap_counts(task, found)[quantity] == pytest.approx(target, rel=0.005), quantity
 
 

@@ -10,7 +10,7 @@ import nas
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.analysis.mup_check import STEPS, checked
+from nas.analysis.mup_check import STEPS, check_coordinates
 from nas.evaluation.job import recipe_of
 from search_spaces.support.errors import Kind
 from tasks.recipes.parametrization import at_width
@@ -23,7 +23,7 @@ TASK = DigitsViT()
 
 def test_moves_of_the_outputs_after_five_steps() -> None:
     recipe = recipe_of(TASK, "smoke", ())
-    found = checked(TASK, TASK.base, recipe, (16, 32), 1)
+    found = check_coordinates(TASK, TASK.base, recipe, (16, 32), 1)
     record = next(one for one in found.records if (one["parametrization"], one["part"]) == ("standard", "outputs"))
     steady = recipe_of(TASK, "smoke", (("warmup", 0.0), ("floor", 1.0), ("schedule", "linear")))
     run = Run(architecture=at_width(TASK.base, 32), recipe=steady, seed=0)

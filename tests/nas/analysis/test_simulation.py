@@ -71,7 +71,7 @@ def test_last_trials_confirm_what_did_not_fail() -> None:
         return None if candidate.architecture.depth > 4 else Outcome((float(candidate.architecture.depth), 1.0))
 
     trained_before: list[int] = []
-    proposed = simulate(BudgetSampler(ALL, "random", 1), ("max", "min"), train, 30, confirming=6)
+    proposed = simulate(BudgetSampler(ALL, "random", 1), ("max", "min"), train, 30, reevals=6)
     assert len(set(proposed[:24])) == 24
     assert set(proposed[24:]) <= {one for one in proposed[:24] if one.architecture.depth <= 4}
     assert trained_before == [proposed[:number].count(one) for number, one in enumerate(proposed)]

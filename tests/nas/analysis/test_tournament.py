@@ -14,7 +14,7 @@ from command_line import Command
 from expect import raises
 from grouped import grouped
 from nas.analysis.simulation import replay
-from nas.analysis.tournament import Tournament, lengths, reported, trials_for, worth
+from nas.analysis.tournament import Tournament, expected_front, lengths, trials_for, worth
 from nas.budget.bounds import Feasible
 from results.records.row import Direction, Row
 from results.stats.true_front import TrueFront
@@ -74,7 +74,7 @@ def test_every_figure_equals_a_naive_computation(played: Tournament) -> None:
     for sampler in ("random", "nsga2"):
         searches = [replay(table, members, WAYS, sampler, seed, 8) for seed in range(3)]
         for number, after in enumerate((1, 2, 4, 6, 8)):
-            shares = [area(inside, set(reported(found[:after], WAYS))) / whole for found in searches]
+            shares = [area(inside, set(expected_front(found[:after], WAYS))) / whole for found in searches]
             (record,) = [one for one in played.records if (one["sampler"], one["trainings"]) == (sampler, after)]
             expected = [quantile(shares, share) for share in (0.25, 0.5, 0.75)]
             assert [record[f"hypervolume{end}"] for end in ("_q1", "", "_q3")] == pytest.approx(expected)
@@ -87,8 +87,8 @@ def test_front_is_reported_by_validation_and_judged_by_test() -> None:
     small, hidden, large = (LITTLE.changed({"depth": depth}) for depth in (1, 2, 4))
     rows = [trained(one, seed) for one in (small, hidden, large) for seed in (0, 1)]
     rows = [replace(row, metrics=at(0.1), test=at(2.0)) if row.architecture == hidden else row for row in rows]
-    assert set(reported(rows, WAYS)) == {small, large}
-    assert reported([], WAYS) == []
+    assert set(expected_front(rows, WAYS)) == {small, large}
+    assert expected_front([], WAYS) == []
     truth = TrueFront(a_table(*recorded()), WAYS)
     found = [row for row in recorded() if row.seed == 0]
     assert worth(found, truth, WAYS, 0) == 0

@@ -10,7 +10,7 @@ import nas
 from expect import raises, warns
 from grouped import grouped
 from nas.analysis.compare import over_first
-from nas.analysis.tune import REACH, recipes_to_try, tuned
+from nas.analysis.tune import REACH, best_recipes, recipes_to_try
 from nas.cli import printers
 from search_spaces.support.errors import Kind
 from tasks.base import Metric
@@ -64,8 +64,8 @@ def test_recipe_with_the_best_measured_metric_is_chosen() -> None:
     rates = np.array([0.003, 0.01, 0.03, 0.1])
     tried = [(("lr", float(rate)),) for rate in rates]
     rows = rows_of([0.858, 0.922, None, 0.739], rates)
-    assert tuned([LITTLE], tried, rows, ["lr"], ACCURACY) == [tried[1]]
-    assert tuned([LITTLE], tried, rows, ["lr"], Metric("accuracy", "share", "min")) == [tried[3]]
+    assert best_recipes([LITTLE], tried, rows, ["lr"], ACCURACY) == [tried[1]]
+    assert best_recipes([LITTLE], tried, rows, ["lr"], Metric("accuracy", "share", "min")) == [tried[3]]
 
 
 def test_each_architecture_is_tuned_by_its_own_trainings() -> None:
@@ -74,7 +74,7 @@ def test_each_architecture_is_tuned_by_its_own_trainings() -> None:
     rows = [*rows_of([0.1, 0.5, 0.9], rates), *rows_of([0.9, 0.5, 0.1], rates), *rows_of([None] * 3, rates)]
     others = [LITTLE, LITTLE.changed({"depth": 2}), LITTLE.changed({"depth": 3})]
     with warns("failed", option="--tune", architecture=str(others[2])):
-        best = tuned(others, tried, rows, ["lr"], ACCURACY)
+        best = best_recipes(others, tried, rows, ["lr"], ACCURACY)
     assert best == [tried[2], tried[0], tried[0]]
 
 
@@ -119,9 +119,9 @@ def test_comparison_tunes_first_with_a_seed_of_its_own(tmp_path: Any, capsys: py
         "settings": "penalty=0.1", "workers": 1, "storage": f"sqlite:///{tmp_path}/studies.db",
     }  # fmt: skip
     compared = nas.compare(f"{TOYS}:Toy", **asked)
-    assert [row.seed for row in compared.tuning] == [2] * 6
-    assert [(row.architecture.depth, row.seed) for row in compared.trained] == [(1, 0), (2, 0), (1, 1), (2, 1)]
-    by_depth = {row.architecture.depth: row.recipe["penalty"] for row in compared.trained}
+    assert [row.seed for row in compared.tuning_rows] == [2] * 6
+    assert [(row.architecture.depth, row.seed) for row in compared.training_rows] == [(1, 0), (2, 0), (1, 1), (2, 1)]
+    by_depth = {row.architecture.depth: row.recipe["penalty"] for row in compared.training_rows}
     assert [record["recipe_penalty"] for record in compared.records] == [by_depth[1], by_depth[2]]
     assert all(penalty < 0.1 for penalty in by_depth.values())  # which a penalty is best without
     assert {"over_first", "low", "high", "than_first"} <= set(compared.records[1])

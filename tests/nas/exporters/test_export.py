@@ -181,7 +181,7 @@ def test_a_refusal_names_the_error_that_caused_it() -> None:
         except KeyError as error:
             raise RuntimeError("outer") from error
 
-    with pytest.raises(formats.Refused) as info:
+    with pytest.raises(formats.ExportError) as info:
         formats.attempt(work)
     assert info.value.fields == {"cause": "KeyError"}
     assert "inner" in str(info.value)

@@ -67,7 +67,7 @@ def test_costs_of_parts_sum_up_to_the_whole(study: Study) -> None:
 def test_axes_with_their_means_and_spreads(study: Study) -> None:
     found = study.summaries()
     assert summaries.axes_of(found) == ["depth", "topology"]
-    means = summaries.along(found, "depth", "accuracy")
+    means = summaries.means_by_value(found, "depth", "accuracy")
     assert [one["at"] for one in means] == ["1", "2", "4"]
     for one in means:
         values = [each.record["accuracy"] for each in found if str(each.record["depth"]) == one["at"]]
@@ -78,7 +78,7 @@ def test_values_of_an_axis_are_in_numeric_order_and_single_ones_have_no_spread(s
     (one, *_) = study.summaries()
     ten = type(one)(**{**vars(one), "record": {**one.record, "depth": 10}})
     two = type(one)(**{**vars(one), "record": {**one.record, "depth": 2}})
-    means = summaries.along([ten, two], "depth", "accuracy")
+    means = summaries.means_by_value([ten, two], "depth", "accuracy")
     assert [(mean["at"], mean["spread"]) for mean in means] == [("2", None), ("10", None)]
 
 
@@ -94,13 +94,13 @@ def test_only_architectures_of_equal_cost_are_compared(study: Study) -> None:
 
 
 def test_published_points_are_only_of_the_same_task() -> None:
-    points = summaries.printed({"imagenet-vit"}, "params", "accuracy")
+    points = summaries.published({"imagenet-vit"}, "params", "accuracy")
     (point,) = (one for one in points if one["model"] == "ViT-B, original")
     assert point == {"model": "ViT-B, original", "paper": "leaner, table 4", "x": 86.6e6, "y": pytest.approx(0.801)}
-    assert {one["paper"][:3] for one in summaries.printed({"c4-lm"}, "params", "perplexity")} == {"anc"}
-    assert len(summaries.printed({"lra-listops"}, "params", "accuracy")) == 2
+    assert {one["paper"][:3] for one in summaries.published({"c4-lm"}, "params", "perplexity")} == {"anc"}
+    assert len(summaries.published({"lra-listops"}, "params", "accuracy")) == 2
     for tasks, cost in (({"imagenet-vit"}, "flops"), ({"digits-vit"}, "params"), ({"c4-lm", "lm1b-lm"}, "params")):
-        assert summaries.printed(tasks, cost, "accuracy") == []
+        assert summaries.published(tasks, cost, "accuracy") == []
 
 
 def test_origins_list_every_value_once(study: Study) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nas.report.html.wiring_charts import FULL, heat_map, over_depth, own_weights
+from nas.report.html.wiring_charts import FULL, coefficient_map, heat_map, over_depth
 
 COLOUR = "#528fff"
 
@@ -77,9 +77,9 @@ def test_sizes_of_zero_have_a_linear_axis() -> None:
     assert [scale for scale, _ in drawn_lines(depths)] == ["linear"]
 
 
-def test_own_weights_are_coloured_by_size_and_sign() -> None:
+def test_coefficient_map_are_coloured_by_size_and_sign() -> None:
     weights = [{"row": 1, "column": "2,1", "weight": 0.5}, {"row": 2, "column": "10,1", "weight": -2.0}]
-    drawn = own_weights("A_r", weights, COLOUR)
+    drawn = coefficient_map("A_r", weights, COLOUR)
     sized = [(one["size"], one["below"]) for one in values_of(drawn, drawn)]
     assert sized == [(0.5, False), (2.0, True)]
     encoding = drawn["encoding"]

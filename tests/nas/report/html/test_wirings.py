@@ -58,10 +58,10 @@ def copied(wired: Study, tmp_path: Path) -> Study:
 
 def test_numbers_are_those_of_nas_show(wired: Study, measured: Wirings) -> None:
     assert not measured.notes
-    assert [one.topology for one in measured.shown] == [one.record["topology"] for one in on_the_front(wired)]
-    for one in measured.shown:
+    assert [one.topology for one in measured.networks] == [one.record["topology"] for one in on_the_front(wired)]
+    for one in measured.networks:
         shown = nas.show("digits-vit", checkpoint=network_of(wired, one.topology))
-        assert one.says.startswith(shown.title)
+        assert one.description.startswith(shown.title)
         assert one.title == f"{one.topology} {shown_key(wired, one.topology)}, seed 0"
         assert [(pair["reads"], pair["of"]) for pair in one.pairs] == [(r["reader"], r["of"]) for r in shown.records]
         for name in ("weight", "gain", "share"):
@@ -70,8 +70,8 @@ def test_numbers_are_those_of_nas_show(wired: Study, measured: Wirings) -> None:
         (stack,) = shown.stacks
         assert [stack.readers[pair["reader"]] for pair in one.pairs] == [pair["reads"] for pair in one.pairs]
         assert [depth["layer"] for depth in one.depths] == [*stack.sources, "head"]
-        assert [depth["read"] for depth in one.depths[1:]] == pytest.approx(list(stack.influence.read_by_layer), 1e-3)
-        assert [depth["made"] for depth in one.depths[:-1]] == pytest.approx(list(stack.influence.made), 1e-3)
+        assert [depth["read"] for depth in one.depths[1:]] == pytest.approx(list(stack.influence.layer_input_rms), 1e-3)
+        assert [depth["made"] for depth in one.depths[:-1]] == pytest.approx(list(stack.influence.output_rms), 1e-3)
         assert stack.influence.gradient is not None
         assert [depth["gradient"] for depth in one.depths[:-1]] == pytest.approx(list(stack.influence.gradient), 1e-3)
         assert one.coefficients.keys() == stack.coefficients.keys()
@@ -86,7 +86,7 @@ def test_numbers_are_those_of_nas_show(wired: Study, measured: Wirings) -> None:
             assert {(record["row"], record["column"]): record["weight"] for record in records} == there
             assert len(records) == len(there)
             assert max(len(f"{record['weight']:.9f}".strip("-0.")) for record in records) <= 4  # digits
-    weights = {one.topology: [*one.coefficients] for one in measured.shown if one.coefficients}
+    weights = {one.topology: [*one.coefficients] for one in measured.networks if one.coefficients}
     assert weights == {"ancre": ["p"]}  # of which block 1 has no second one
 
 
@@ -102,24 +102,24 @@ def test_data_is_read_once(wired: Study, monkeypatch: pytest.MonkeyPatch) -> Non
         return fresh(*of)
 
     monkeypatch.setattr(wirings, "fresh_task", noting)
-    assert len(found_in(wired).shown) == 3
+    assert len(found_in(wired).networks) == 3
     assert asked == [("digits-vit", None)]
 
 
 def test_likeliest_are_shown_and_the_others_named(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wirings, "MOST_SHOWN", 1)
+    monkeypatch.setattr(wirings, "MOST_NETWORKS", 1)
     found = on_the_front(wired)
     for best in range(3):
         chances = [replace(one, p_front=0.9 if i == best else 0.8) for i, one in enumerate(found)]
         measured = wirings_of(wired.storage, wired.rows(), chances, OBJECTIVES)
-        assert [one.topology for one in measured.shown] == [found[best].record["topology"]]
+        assert [one.topology for one in measured.networks] == [found[best].record["topology"]]
         (note,) = measured.notes
         assert " 1 " in note
         assert all((str(one.record["topology"]) in note) is (i != best) for i, one in enumerate(found))
 
 
 def test_best_by_metric_are_shown_if_chances_are_unknown(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wirings, "MOST_SHOWN", 1)
+    monkeypatch.setattr(wirings, "MOST_NETWORKS", 1)
     unknown = [
         replace(one, p_front=float("nan"), expected={"accuracy": accuracy, "flops": 1})
         for one, accuracy in zip(on_the_front(wired), (0.5, 0.4, 0.6), strict=True)
@@ -127,21 +127,21 @@ def test_best_by_metric_are_shown_if_chances_are_unknown(wired: Study, monkeypat
     for way, best in (("max", 2), ("min", 1)):
         objectives: dict[str, Any] = {"accuracy": way, "flops": "min"}
         measured = wirings_of(wired.storage, wired.rows(), unknown, objectives)
-        assert measured.shown[0].topology == unknown[best].record["topology"]
+        assert measured.networks[0].topology == unknown[best].record["topology"]
 
 
 def test_networks_behind_the_front_are_not_measured(wired: Study) -> None:
     first, *others = on_the_front(wired)
     behind = [replace(one, p_front=0.01, on_front=False) for one in others]
     measured = wirings_of(wired.storage, wired.rows(), [first, *behind], OBJECTIVES)
-    assert (len(measured.shown), measured.notes) == (1, ())
+    assert (len(measured.networks), measured.notes) == (1, ())
 
 
 def test_lost_and_damaged_networks_are_named(copied: Study) -> None:
     shutil.rmtree(network_of(copied, "ancre"))
     (network_of(copied, "dca(k=2)") / WEIGHTS).write_bytes(b"no weights")
     found = found_in(copied)
-    assert [one.topology for one in found.shown] == ["rmt(keys=4)"]
+    assert [one.topology for one in found.networks] == ["rmt(keys=4)"]
     damaged, lost = found.notes
     with raises("bad-file", path=str(network_of(copied, "dca(k=2)") / WEIGHTS)) as refused:
         nas.show("digits-vit", checkpoint=network_of(copied, "dca(k=2)"))
@@ -156,7 +156,7 @@ def test_record_of_a_checkpoint_runs_no_code(copied: Study, tmp_path: Path) -> N
     record = network_of(copied, "ancre") / RECORD
     record.write_text(record.read_text().replace("digits-vit", f"{tmp_path}/evil.py:Evil"))
     found = found_in(copied)
-    assert len(found.shown) == 2
+    assert len(found.networks) == 2
     with raises("missing-value", option="--task", task=f"{tmp_path}/evil.py:Evil") as refused:
         origin_of(record.parent, load=nas.evaluation.job.fresh_task)
     assert found.notes[0].endswith(f": {refused.value}")
@@ -193,7 +193,7 @@ def test_report_of_rows_in_a_file_has_no_wirings(wired: Study, tmp_path: Path, m
 def test_wirings_are_on_the_page_with_own_weights(
     wired: Study, measured: Wirings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    without, own = (one for name in ("rmt(keys=4)", "ancre") for one in measured.shown if one.topology == name)
+    without, own = (one for name in ("rmt(keys=4)", "ancre") for one in measured.networks if one.topology == name)
     monkeypatch.setattr(wirings, "wirings_of", lambda *_: Wirings((without, own), ()))
     page = page_of(wired.contents([*OBJECTIVES]), wirings=True)
     parts = {name: page.count(f'id="{name}') for name in ("wiring-0", "wiring-1", "weights-0", "weights-1")}

@@ -158,7 +158,7 @@ def check_rules(topology: str, moved: bool) -> None:
     stack = small(topology, moved=moved)
     found = measured(stack)
     can = reachable(found)
-    assert found.weights.shape == found.gains.shape == (len(found.read), len(stack.layers) + 1)
+    assert found.weights.shape == found.gains.shape == (len(found.input_rms), len(stack.layers) + 1)
     assert np.isfinite(found.weights).all()
     assert not found.weights[~can].any()
     assert not found.gains[~can].any()
@@ -182,9 +182,11 @@ def test_sizes_and_gradients_are_those_of_the_network() -> None:
     stack, (tokens, positions) = small("resnet"), embeddings()
     found = measured(stack)
     made = sources_of(stack)
-    np.testing.assert_allclose(found.made, [one.square().mean().sqrt().item() for one in made])
-    np.testing.assert_allclose(found.read, [sum(made[:t]).square().mean().sqrt().item() for t in range(1, SOURCES + 1)])
-    np.testing.assert_allclose(found.shares[-1], found.made / found.made.sum())
+    np.testing.assert_allclose(found.output_rms, [one.square().mean().sqrt().item() for one in made])
+    np.testing.assert_allclose(
+        found.input_rms, [sum(made[:t]).square().mean().sqrt().item() for t in range(1, SOURCES + 1)]
+    )
+    np.testing.assert_allclose(found.shares[-1], found.output_rms / found.output_rms.sum())
     tokens.requires_grad_()
     (gradient,) = torch.autograd.grad(stack(tokens, positions).square().mean(), tokens)
     assert found.gradient is not None
@@ -202,7 +204,7 @@ def test_padding_is_ignored() -> None:
 
     one, other = at(torch.zeros(())), at(torch.full((), 5.0))
     np.testing.assert_allclose(one.weights, other.weights, atol=1e-12)
-    np.testing.assert_allclose(one.read, other.read, atol=1e-12)
+    np.testing.assert_allclose(one.input_rms, other.input_rms, atol=1e-12)
 
 
 class Bent(Chain):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from expect import raises
 from nas.report.colours import looks
-from nas.report.wiring.drawing import NAMED, NUMBERED
+from nas.report.wiring.drawing import MOST_NAMES, MOST_NUMBERS
 from nas.report.wiring.influence import influences
 from nas.report.wiring.stack_wiring import coefficient_records, depth_records, matrix_records, measure_stack
 from nas.report.wiring.wiring_report import WiringReport
@@ -67,7 +67,7 @@ def test_tables_have_sizes_and_gradients_of_each_layer() -> None:
     first, *_, last = depth_records(stack)
     assert (first["number"], first["layer"]) == (0, "embedding")
     assert first.keys() == {"number", "layer", "made", "gradient"}
-    assert last == {"number": 5, "layer": "head", "read": pytest.approx(stack.influence.read[-1])}
+    assert last == {"number": 5, "layer": "head", "read": pytest.approx(stack.influence.input_rms[-1])}
     assert "gradient" not in depth_records(shown("resnet", loss=False).stacks[0])[0]
 
 
@@ -90,7 +90,7 @@ def test_own_weights_are_drawn_with_lines_between_matrices_and_numbers_if_there_
     for name, weights in network.stacks[0].coefficients.items():
         rows, columns = len(weights), weights[0].size
         assert len(panels[name].get_lines()) == columns // weights.shape[-1] - 1
-        assert len(panels[name].texts) == (weights.size if max(rows, columns) <= NUMBERED else 0)
+        assert len(panels[name].texts) == (weights.size if max(rows, columns) <= MOST_NUMBERS else 0)
 
 
 def test_topology_without_own_weights_is_drawn() -> None:
@@ -160,4 +160,4 @@ def test_many_layers_have_numbers_at_the_axes_only() -> None:
     assert not [text for text in said if "dense" in text]
     named: list[Any] = [len(axes.get_yticks()) for axes in figure.get_axes() if axes.images and axes.get_ylabel()]
     assert named
-    assert max(named) <= 2 * NAMED
+    assert max(named) <= 2 * MOST_NAMES
