@@ -122,9 +122,9 @@ def _recipe(table: str, row: Row) -> Any:
     def check(recipe: Any) -> None:
         for name, value in row.recipe.items():
             if getattr(recipe, name) != value:
-                got = getattr(recipe, name)
-                message = f"{name} was {value!r} when table {table!r} was recorded, got {got!r}. Leave it out."
-                raise UserError("mismatch", message, option=name, value=got, expected=value, table=table)
+                setting = getattr(recipe, name)
+                message = f"{name} was {value!r} when table {table!r} was recorded, got {setting!r}. Leave it out."
+                raise UserError("mismatch", message, option=name, value=setting, expected=value, table=table)
 
     try:
         kind = make_dataclass(

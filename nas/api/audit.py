@@ -47,12 +47,15 @@ def audit(
     check_call(task=task, budget=budget, settings=settings, seeds=seeds, threads=threads, storage=storage)
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     check_audit(architectures, seeds)
-    of = fresh_task(task, data)
-    laid_out = space_of(of, space, arch, preset, listed(axis))
-    changes = settings_of(of, preset, settings)
-    chosen = spread_by_cost(of, within(laid_out, of, parse_budget(listed(budget))), architectures)
-    jobs = jobs_of(task, data, [(one, changes) for one in chosen], range(seeds), preset, threads)
-    study = study_of(of.name, preset, changes)
+    task_object = fresh_task(task, data)
+    search_space = space_of(task_object, space, arch, preset, listed(axis))
+    changes = settings_of(task_object, preset, settings)
+    members = spread_by_cost(
+        task_object, within(search_space, task_object, parse_budget(listed(budget))), architectures
+    )
+    jobs = jobs_of(task, data, [(architecture, changes) for architecture in members], range(seeds), preset, threads)
+    study = study_of(task_object.name, preset, changes)
     rows = evaluate_all(jobs, storage, study, resources)
-    title = f"{of.name}, preset {preset}: {architectures} architectures of space {laid_out.name!r}, {seeds} seeds each"
-    return audit_of(title, rows, rows_of_other_presets(Store(storage), of, preset))
+    spread = f"{architectures} architectures of space {search_space.name!r}, {seeds} seeds each"
+    title = f"{task_object.name}, preset {preset}: {spread}"
+    return audit_of(title, rows, rows_of_other_presets(Store(storage), task_object, preset))

@@ -37,21 +37,21 @@ def check_mup(
     """
     check_call(task=task, topology=topology, settings=settings, seeds=seeds)
 
-    of = fresh_task(task, data)
-    recipe = recipe_of(of, preset, settings_of(of, preset, settings))
-    if not isinstance(of, SupervisedTask) or not isinstance(recipe, Recipe):
-        message = f"muP is of tasks that are trained on examples by a Recipe, and {of.name!r} is none."
-        raise UserError("unsupported", message, task=of.name)
+    task_object = fresh_task(task, data)
+    recipe = recipe_of(task_object, preset, settings_of(task_object, preset, settings))
+    if not isinstance(task_object, SupervisedTask) or not isinstance(recipe, Recipe):
+        message = f"muP is of tasks that are trained on examples by a Recipe, and {task_object.name!r} is none."
+        raise UserError("unsupported", message, task=task_object.name)
     if not seeds:
         raise UserError("out-of-range", "the check needs a seed, got --seeds 0.", option="--seeds", value=0, least=1)
-    architecture = architecture_of(of, preset, arch, topology)
-    given = names_in(widths) if isinstance(widths, str) else widths
-    wide = [*map(_width, given)] if given else [architecture.width * factor for factor in (1, 2, 4, 8)]
+    architecture = architecture_of(task_object, preset, arch, topology)
+    texts = names_in(widths) if isinstance(widths, str) else widths
+    wide = [*map(_width, texts)] if texts else [architecture.width * factor for factor in (1, 2, 4, 8)]
     if len(wide) < 2 or wide != sorted({*wide}):
         message = f"--widths are two or more in increasing order, got {','.join(map(str, wide))}."
         raise UserError("out-of-range", message, option="--widths", value=tuple(wide))
     with status_if_slow(f"training networks of width {wide[0]} to {wide[-1]} ..."):
-        return check_coordinates(of, architecture, recipe, wide, seeds)
+        return check_coordinates(task_object, architecture, recipe, wide, seeds)
 
 
 def _width(text: str | int) -> int:

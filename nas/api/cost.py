@@ -25,8 +25,8 @@ def cost(
     """
     check_call(task=task, topology=topology, by=by)
 
-    of = fresh_task(task, data)
-    architecture = architecture_of(of, preset, arch, topology)
+    task_object = fresh_task(task, data)
+    architecture = architecture_of(task_object, preset, arch, topology)
     if by is None:
-        return [as_a_whole(of, architecture)]
-    return by_layer(of, architecture) if by == "layer" else by_operator(of, architecture)
+        return [as_a_whole(task_object, architecture)]
+    return by_layer(task_object, architecture) if by == "layer" else by_operator(task_object, architecture)

@@ -51,9 +51,9 @@ def evaluate(
     check_call(task=task, topology=topology, settings=settings, seed=seed, threads=threads, max_steps=max_steps,
                 storage=storage, log=log)  # fmt: skip
     data = _data(task, data, start)
-    of = fresh_task(task, data)
-    changes = settings_of(of, preset, settings)
-    architecture = _architecture(of, preset, arch, topology, start, save, changes)
+    task_object = fresh_task(task, data)
+    changes = settings_of(task_object, preset, settings)
+    architecture = _architecture(task_object, preset, arch, topology, start, save, changes)
     job = EvaluationJob(
         task=task,
         architecture=architecture,
@@ -63,20 +63,20 @@ def evaluate(
         data=text_of(data),
         start=text_of(start),
         threads=threads,
-        **_beside(of, architecture, max_steps, profile, measure, render, save),
+        **_job_options(task_object, architecture, max_steps, profile, measure, render, save),
     )
     return evaluate_all([job], storage, study, Resources(workers=1, threads=threads), log)[0]
 
 
 def _data(task: str, data: str | Path | None, start: str | Path | None) -> str | Path | None:
-    """What was asked for, or what the network was trained on whose weights a training begins with."""
+    """The data given, or that of the network that training starts from."""
     if data is not None or start is None:
         return data
     return data_of(Path(start), task)
 
 
 def _architecture(
-    of: Task,
+    task: Task,
     preset: str,
     arch: str,
     topology: str | None,
@@ -84,15 +84,15 @@ def _architecture(
     save: str | Path | None,
     changes: Settings,
 ) -> Architecture:
-    """What was asked for, or that of the network whose weights a training begins with."""
+    """The architecture given, or that of the network that training starts from."""
     if start is None:
-        return architecture_of(of, preset, arch, topology)
-    unused = {f"--set {name}": str(value) for name, value in changes if name in of.unused_with_start}
-    return started_from(Path(start), of, save, {"--arch": arch, "--topology": topology, **unused})
+        return architecture_of(task, preset, arch, topology)
+    extras = {f"--set {name}": str(value) for name, value in changes if name in task.unused_with_start}
+    return started_from(Path(start), task, save, {"--arch": arch, "--topology": topology, **extras})
 
 
-def _beside(
-    of: Task,
+def _job_options(
+    task: Task,
     architecture: Architecture,
     max_steps: int | None,
     profile: bool,
@@ -100,17 +100,17 @@ def _beside(
     render: str | Path | None,
     save: str | Path | None,
 ) -> dict[str, Any]:
-    """How far a job is to train, and what it is to give beside its metrics. Raises UserError where it cannot."""
-    check_max_steps(of, max_steps)
+    """How far a job trains, and what it gives beside metrics. Raises UserError where it cannot."""
+    check_max_steps(task, max_steps)
     with status_if_slow(LOADING):
         if render is not None:
-            of.render(None, Path(render))
+            task.render(None, Path(render))
             check_writable(Path(render))
-        measures = check_measures(measure, of, architecture)
+        measures = check_measures(measure, task, architecture)
     return {
         "max_steps": max_steps,
         "profiled": profile,
-        "trace": str(trace_of(of.name, architecture)) if profile else None,
+        "trace": str(trace_of(task.name, architecture)) if profile else None,
         "measures": measures,
         "render": text_of(render),
         "save": make_folder(save),

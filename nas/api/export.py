@@ -30,10 +30,10 @@ def export(
     Raises:
         UserError: No such row, a network that was not saved, or an export that cannot be exact.
     """
-    loaded = load(study, storage=storage)
-    folder = network_folder(Store(storage), loaded.name, loaded.rows(), key)
+    source_study = load(study, storage=storage)
+    folder = network_folder(Store(storage), source_study.name, source_study.rows(), key)
     record = read_record(folder)
-    where = record.settings.get("data") if data is None else data
-    of = fresh_task(task or known_reference(record, folder), None if where is None else str(where))
+    data_source = record.settings.get("data") if data is None else data
+    task_object = fresh_task(task or known_reference(record, folder), None if data_source is None else str(data_source))
     with status_if_slow(f"exporting {to} ..."):
-        return export_folder(folder, Path(to), of)
+        return export_folder(folder, Path(to), task_object)

@@ -30,34 +30,36 @@ def load(
 
 def _study(study: str | None, storage: str, source: str | Path | Sequence[str | Path]) -> Study:
 
-    named = [source] if isinstance(source, str | Path) else list(source)
-    if named and study is None and storage != DEFAULT_STORE:
+    paths = [source] if isinstance(source, str | Path) else list(source)
+    if paths and study is None and storage != DEFAULT_STORE:
         message = "--from and --storage are two sources. Leave one out, or give --study too."
         raise UserError("conflict", message, option="--from", excludes="--storage")
-    files = sources.union([sources.read(one) for one in named])
-    if named and study is None:
-        where = ",".join(map(str, named))
+    files = sources.union([sources.read(entry) for entry in paths])
+    if paths and study is None:
+        where = ",".join(map(str, paths))
         return Study(where, where, files.rows, bad=files.bad, flat=files.flat)
-    stored = _stored(study, storage)
-    if not named:
-        return stored
-    both = sources.union([sources.Source(tuple(stored.rows()), bad=stored.bad), files])
-    name = ",".join([stored.name, *map(str, named)])
-    return Study(name, storage, both.rows, stored.config, both.bad, stored.reeval_identities, both.flat)
+    base = _study_of_store(study, storage)
+    if not paths:
+        return base
+    union = sources.union([sources.Source(tuple(base.rows()), bad=base.bad), files])
+    name = ",".join([base.name, *map(str, paths)])
+    return Study(name, storage, union.rows, base.config, union.bad, base.reeval_identities, union.flat)
 
 
-def _stored(study: str | None, storage: str) -> Study:
+def _study_of_store(study: str | None, storage: str) -> Study:
     from nas.store.store import Store
     from nas.store.study_names import named, no_study
 
     store = Store(storage)
-    searched, known = store.searches(), store.studies()
-    names = [*(name for name in searched if name not in known), *known]
+    searches, row_studies = store.searches(), store.studies()
+    names = [*(name for name in searches if name not in row_studies), *row_studies]
     if not names:
         raise no_study(store.place)
-    newest = [name for name in searched if name in known] or list(searched) or known  # those with rows first
-    wanted = [newest[-1]] if study is None else named(study, names)
-    stored = store.read(wanted)
-    config = searched.get(wanted[0]) if len(wanted) == 1 else None
-    reeval_identities = frozenset[str]().union(*map(store.confirming, wanted))
-    return Study(",".join(wanted), storage, stored.rows, config, stored.bad, reeval_identities)
+    newest = (
+        [name for name in searches if name in row_studies] or list(searches) or row_studies
+    )  # those with rows first
+    selection = [newest[-1]] if study is None else named(study, names)
+    source = store.read(selection)
+    config = searches.get(selection[0]) if len(selection) == 1 else None
+    reeval_identities = frozenset[str]().union(*map(store.confirming, selection))
+    return Study(",".join(selection), storage, source.rows, config, source.bad, reeval_identities)

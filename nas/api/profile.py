@@ -31,10 +31,12 @@ def profile(
     """
     check_call(task=task, topology=topology, settings=settings, batch=batch, threads=threads)
 
-    of = fresh_task(task, data)
-    architecture = architecture_of(of, preset, arch, topology)
-    recipe = recipe_of(of, preset, settings_of(of, preset, settings))
-    counted = as_a_whole(of, architecture)
+    task_object = fresh_task(task, data)
+    architecture = architecture_of(task_object, preset, arch, topology)
+    recipe = recipe_of(task_object, preset, settings_of(task_object, preset, settings))
+    counts = as_a_whole(task_object, architecture)
     shape = ("task", "key", "depth", "width", "hidden", "heads", "head_dim", "topology", "model", "params", "flops")
-    measured = profile_what_fits(of, architecture, recipe, batch, trace_of(of.name, architecture), threads)
-    return {**{name: counted[name] for name in shape}, **measured}
+    measurements = profile_what_fits(
+        task_object, architecture, recipe, batch, trace_of(task_object.name, architecture), threads
+    )
+    return {**{name: counts[name] for name in shape}, **measurements}

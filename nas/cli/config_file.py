@@ -17,7 +17,7 @@ SAVE = "save_config"
 """The parameter of the option that writes one, which no file holds."""
 
 
-def expanded(words: Sequence[str], commands: Mapping[str, Any]) -> list[str]:
+def expand(words: Sequence[str], commands: Mapping[str, Any]) -> list[str]:
     """The words of a command line with those of its file in the place of @FILE; what is typed as well is left out.
 
     Raises:
@@ -26,23 +26,25 @@ def expanded(words: Sequence[str], commands: Mapping[str, Any]) -> list[str]:
     `commands` are typer's, by their names.
     """
     command = command_of(words, commands)
-    at = next((index for index, word in enumerate(words) if word.startswith("@") and len(word) > 1), None)
-    if command is None or at is None or at < list(words).index(command):
+    index = next((index for index, word in enumerate(words) if word.startswith("@") and len(word) > 1), None)
+    if command is None or index is None or index < list(words).index(command):
         return list(words)
-    typed = {word.partition("=")[0] for word in words}
-    names = {_name(one): one for one in commands[command].params if one.name not in (SAVE, "help")}
+    flags = {word.partition("=")[0] for word in words}
+    names = {
+        _name(parameter): parameter for parameter in commands[command].params if parameter.name not in (SAVE, "help")
+    }
     options, arguments = list[str](), dict[str, list[str]]()
-    for name, value in _read(Path(words[at][1:])).items():
+    for name, value in _read(Path(words[index][1:])).items():
         if name not in names:
-            raise unknown(f"option in {words[at][1:]}", name, names)
-        parameter, values = names[name], _values(name, value, words[at][1:])
+            raise unknown(f"option in {words[index][1:]}", name, names)
+        parameter, values = names[name], _values(name, value, words[index][1:])
         if parameter.param_type_name == "argument":
             arguments[name] = values
-        elif not typed & {*parameter.opts}:
+        elif not flags & {*parameter.opts}:
             flag = parameter.opts[0]
             options += [flag] * (value is True) if isinstance(value, bool) else [f"{flag}={each}" for each in values]
     in_order = [word for name in names for word in arguments.get(name, [])]
-    return [*words[:at], *in_order, *options, *words[at + 1 :]]
+    return [*words[:index], *in_order, *options, *words[index + 1 :]]
 
 
 def command_of(words: Sequence[str], commands: Mapping[str, Any]) -> str | None:
@@ -58,14 +60,14 @@ def save(context: typer.Context, file: Path) -> None:
     """
     import tomli_w
 
-    typed = {}
+    record = {}
     for parameter in context.command.params:
-        given = context.params.get(str(parameter.name))
+        value = context.params.get(str(parameter.name))
         source = context.get_parameter_source(str(parameter.name))
         if source is not None and source.name == "COMMANDLINE" and parameter.name != SAVE:
-            typed[_name(parameter)] = _plain(given)
+            record[_name(parameter)] = _plain(value)
     try:
-        file.write_text(tomli_w.dumps(typed), encoding="utf-8")
+        file.write_text(tomli_w.dumps(record), encoding="utf-8")
     except OSError as error:
         message = f"--save-config {file} cannot be written: {error.strerror}."
         raise UserError("unwritable", message, option="--save-config", path=str(file)) from error

@@ -28,26 +28,26 @@ def copy_searches(storage: str = DEFAULT_STORE) -> InMemoryStorage:
     if not searches:
         message = f"there is no search in {store.place}. Make one with `nas search`, or give --storage."
         raise UserError("missing-rows", message, option="--storage", storage=store.place)
-    with clear_storage_errors(storage), held_storage(storage) as opened:
+    with clear_storage_errors(storage), held_storage(storage) as source:
         for name, config in searches.items():
-            study, rows = optuna.load_study(study_name=name, storage=opened), store.numbered(name)
-            shown = optuna.create_study(study_name=name, storage=copy, directions=study.directions)
+            study, rows = optuna.load_study(study_name=name, storage=source), store.numbered(name)
+            twin = optuna.create_study(study_name=name, storage=copy, directions=study.directions)
             with warnings.catch_warnings(action="ignore", category=optuna.exceptions.ExperimentalWarning):
-                shown.set_metric_names([*config.objectives])
+                twin.set_metric_names([*config.objectives])
             for trial in study.get_trials():
                 if trial.number in rows:
                     trial.user_attrs.update(_attributes(rows[trial.number]))
-                shown.add_trial(trial)
+                twin.add_trial(trial)
     return copy
 
 
 def _attributes(row: Row) -> dict[str, Any]:
     """What of a Row is shown beside its trial."""
-    tested = {f"test_{name}": value for name, value in row.test.items()}
-    counted = {name: getattr(row.costs, name) for name in COUNTS}
-    told = {"key": row.architecture.key, "wiring": row.architecture.topology, "error": row.error}
-    every = {**told, **row.metrics, **tested, **counted, **row.extra_metrics}
-    return {name: value for name, value in every.items() if value is not None}
+    test_metrics = {f"test_{name}": value for name, value in row.test.items()}
+    counts = {name: getattr(row.costs, name) for name in COUNTS}
+    labels = {"key": row.architecture.key, "wiring": row.architecture.topology, "error": row.error}
+    attributes = {**labels, **row.metrics, **test_metrics, **counts, **row.extra_metrics}
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def serve(copy: InMemoryStorage, port: int = 8080) -> None:
@@ -58,8 +58,8 @@ def serve(copy: InMemoryStorage, port: int = 8080) -> None:
     try:
         from optuna_dashboard import run_server
     except ImportError as error:
-        needed = 'pip install ".[dashboard]"'
-        message = f"the dashboard is a package of its own ({error.name}): {needed}"
+        install = 'pip install ".[dashboard]"'
+        message = f"the dashboard is a package of its own ({error.name}): {install}"
         raise UserError("needs-extra", message, extra="dashboard", package=error.name) from error
     try:
         run_server(copy, host="localhost", port=port)  # says where it listens

@@ -30,22 +30,22 @@ def read_lists(
         UserError: An unknown task or topology, one beside what has none, or a store that cannot be used.
     """
     if of is not None and kind not in (ListKind.PRESETS, ListKind.TOPOLOGIES):
-        asked = f"`nas list presets {of}` or `nas list topologies {of}`"
-        message = f"NAME is of presets a task and of topologies a topology, got {of!r} alone. Ask {asked}."
+        remedy = f"`nas list presets {of}` or `nas list topologies {of}`"
+        message = f"NAME is of presets a task and of topologies a topology, got {of!r} alone. Ask {remedy}."
         raise UserError("conflict", message, option="NAME", value=of, choices=("presets", "topologies"))
-    listed: dict[ListKind, Callable[[], Lines]] = {
+    readers: dict[ListKind, Callable[[], Lines]] = {
         ListKind.TASKS: _tasks,
         ListKind.PRESETS: lambda: _sheet(of) if of else _presets(),
         ListKind.SPACES: lambda: chain(
-            _registered(SPACES), [("timm:MODEL", "Depth against heads of a model of timm's.")]
+            _descriptions(SPACES), [("timm:MODEL", "Depth against heads of a model of timm's.")]
         ),
-        ListKind.TOPOLOGIES: lambda: _options(of) if of else _registered(TOPOLOGIES),
-        ListKind.SAMPLERS: lambda: _registered(SAMPLERS),
+        ListKind.TOPOLOGIES: lambda: _options(of) if of else _descriptions(TOPOLOGIES),
+        ListKind.SAMPLERS: lambda: _descriptions(SAMPLERS),
         ListKind.STUDIES: lambda: _studies(storage),
     }
-    wanted = [kind] if kind else [k for k in listed if k not in (ListKind.PRESETS, ListKind.STUDIES)]
+    kinds = [kind] if kind else [k for k in readers if k not in (ListKind.PRESETS, ListKind.STUDIES)]
     with status_if_slow(LOADING):
-        return {one: list(listed[one]()) for one in wanted}
+        return {list_kind: list(readers[list_kind]()) for list_kind in kinds}
 
 
 def print_lists(lists: dict[ListKind, list[tuple[str, str]]]) -> None:
@@ -54,7 +54,7 @@ def print_lists(lists: dict[ListKind, list[tuple[str, str]]]) -> None:
         tables.print_pairs(tables.screen(), lines, kind.value)
 
 
-def _registered(registry: Any) -> Lines:
+def _descriptions(registry: Any) -> Lines:
     """What each says of itself. One that had to be imported for that and cannot be is named with its reason."""
     for name in registry.names():
         try:
@@ -65,8 +65,8 @@ def _registered(registry: Any) -> Lines:
 
 def _tasks() -> Lines:
 
-    yield from _registered(TASKS)
-    for name, line in _registered(TASK_FAMILIES):
+    yield from _descriptions(TASKS)
+    for name, line in _descriptions(TASK_FAMILIES):
         yield f"{name}:NAME", line
 
 
@@ -98,8 +98,8 @@ def _options(topology: str) -> Lines:
     kind, options = load(topology)
     yield topology, TOPOLOGIES.description(Spec.parse(topology).name)
     for option, meaning in meanings(kind).items():
-        searched = f" Searched: {', '.join(map(format_scalar, kind.axes[option]))}." if option in kind.axes else ""
-        yield f"{option}={format_scalar(getattr(options, option))}", f"{meaning}{searched}"
+        suffix = f" Searched: {', '.join(map(format_scalar, kind.axes[option]))}." if option in kind.axes else ""
+        yield f"{option}={format_scalar(getattr(options, option))}", f"{meaning}{suffix}"
 
 
 def _studies(url: str) -> Lines:
@@ -113,5 +113,5 @@ def _studies(url: str) -> Lines:
             yield name, f"{rows}; evaluations"
             continue
         config = searches[name]
-        searched = f"{config.task}, {config.space}, {config.preset}, {', '.join(config.objectives)}"
-        yield name, f"{rows}; {searched}; {config.budget or 'no budget'}"
+        description = f"{config.task}, {config.space}, {config.preset}, {', '.join(config.objectives)}"
+        yield name, f"{rows}; {description}; {config.budget or 'no budget'}"

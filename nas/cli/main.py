@@ -11,7 +11,7 @@ from typer.main import get_command
 
 import nas
 from nas.cli.command import app
-from nas.cli.config_file import command_of, expanded
+from nas.cli.config_file import command_of, expand
 from nas.cli.option_values import check_option_values
 from nas.environment.debugging import DEBUG, show_traceback
 from nas.workers.orphan_threads import LEFT_BEHIND
@@ -35,7 +35,7 @@ _UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, e
 
 def main() -> None:
     """Run the command line; a user's error, or one in a plug-in's code, is one line and exit status 2."""
-    _open_what_is_closed()
+    _open_standard_streams()
     show_notices()
     with SILENCE.lasting():
         status = _status(_run)
@@ -45,7 +45,7 @@ def main() -> None:
     sys.exit(status)
 
 
-def _open_what_is_closed() -> None:
+def _open_standard_streams() -> None:
     """Have the numbers of standard input and error be something: else the next file that is opened would have them."""
     for number in (0, 2):
         try:
@@ -66,17 +66,17 @@ def _run() -> int:
         raise UserError("unwritable", message, option="stdout")
     group = get_command(app)
     commands = vars(group)["commands"]
-    words = expanded(sys.argv[1:], commands)
+    words = expand(sys.argv[1:], commands)
     check_option_values(words, commands)
     try:
         return group(args=words, prog_name="nas", standalone_mode=False) or 0
     except _UsageError as error:
         if not error.format_message().strip():  # `nas` alone, which has printed its help
             return 2
-        raise _misused(error, words, commands) from error
+        raise _usage_error(error, words, commands) from error
 
 
-def _misused(error: Any, words: Sequence[str], commands: Mapping[str, Any]) -> UserError:
+def _usage_error(error: Any, words: Sequence[str], commands: Mapping[str, Any]) -> UserError:
     """What typer says of words that it cannot take, in one line."""
     command = error.ctx.command_path if error.ctx else "nas"
     text = " ".join(error.format_message().split())
@@ -99,22 +99,22 @@ def _misused(error: Any, words: Sequence[str], commands: Mapping[str, Any]) -> U
     return UserError(kind, message, **fields)
 
 
-def _limits(error: Any, of: Any, words: Sequence[str]) -> tuple[Kind, dict[str, Any]]:
+def _limits(error: Any, parameter_type: Any, words: Sequence[str]) -> tuple[Kind, dict[str, Any]]:
     """The kind of mistake of a value that typer refused, with the value and what it may be."""
     texts = (word.partition("=")[2] if word.startswith("--") and "=" in word else word for word in words)
-    value = next((text for text in texts if _is_of(error, of, text)), None)
-    if (choices := getattr(of, "choices", None)) is not None:
+    value = next((text for text in texts if _rejects(error, parameter_type, text)), None)
+    if (choices := getattr(parameter_type, "choices", None)) is not None:
         near = None if value is None else nearest(value, sorted(choices))
         return "unknown-name", {"value": value, "choices": (*choices,), "nearest": near}
-    if getattr(of, "min", None) is not None and "range x" in error.message:
-        return "out-of-range", {"value": value, "least": of.min}
+    if getattr(parameter_type, "min", None) is not None and "range x" in error.message:
+        return "out-of-range", {"value": value, "least": parameter_type.min}
     return "bad-syntax", {"value": value}
 
 
-def _is_of(error: Any, of: Any, text: str) -> bool:
+def _rejects(error: Any, parameter_type: Any, text: str) -> bool:
     """Whether typer's error is of this text."""
     try:
-        of.convert(text, error.param, error.ctx)
+        parameter_type.convert(text, error.param, error.ctx)
     except _UsageError as again:
         return bool(again.message == error.message)
     return False
@@ -127,18 +127,18 @@ def _status(work: Callable[[], int | None]) -> int:
     except SystemExit as end:
         if place_of(end) is None or isinstance(end.__context__, BrokenPipeError):  # typer, or rich
             return int(end.code or 0)
-        return _said(end, f"{reason_of(end)}: a plug-in ended the program.")
+        return _print_error(end, f"{reason_of(end)}: a plug-in ended the program.")
     except UserError as error:
-        return _said(error, str(error))
+        return _print_error(error, str(error))
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
             return _no_reader(error)
         if place_of(error) is None:  # ours to trace
             raise
-        return _said(error, f"{reason_of(error)}. `nas --debug` has the traceback.")
+        return _print_error(error, f"{reason_of(error)}. `nas --debug` has the traceback.")
 
 
-def _said(error: BaseException, line: str) -> int:
+def _print_error(error: BaseException, line: str) -> int:
     show_traceback(error)
     print(printable(f"nas: {line}"), file=sys.stderr)
     return 2
@@ -154,11 +154,11 @@ def _no_reader(error: OSError) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if error.errno == errno.EPIPE:  # `| head` has seen enough
         return 1  # as typer does
-    return _said(error, f"what was to be printed cannot be written: {error.strerror}.")
+    return _print_error(error, f"what was to be printed cannot be written: {error.strerror}.")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(show: bool) -> None:
+    if show:
         typer.echo(f"nas {nas.__version__}")
         raise typer.Exit
 
@@ -170,6 +170,6 @@ def _for_all_commands(
     verbose: bool = typer.Option(False, "-v", "--verbose", help="Also print when each evaluation starts and ends."),
     version: bool = typer.Option(False, "--version", help="Print the version.", callback=_print_version, is_eager=True),
 ) -> None:
-    for name, asked in ((DEBUG, debug), (QUIET, quiet), (VERBOSE, verbose)):
-        if asked:
+    for name, value in ((DEBUG, debug), (QUIET, quiet), (VERBOSE, verbose)):
+        if value:
             os.environ[name] = "1"

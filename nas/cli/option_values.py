@@ -21,26 +21,26 @@ def check_option_values(words: Sequence[str], commands: Mapping[str, Any]) -> No
     command = command_of(words, commands)
     if command is None:
         return
-    options = [one for one in commands[command].params if one.param_type_name == "option"]
-    valued = {flag: one for one in options if not one.is_flag for flag in one.opts}
-    given = [(valued[flag], value) for flag, value in _given(words, valued)]
-    for option, value in given:
+    options = [parameter for parameter in commands[command].params if parameter.param_type_name == "option"]
+    options_by_flag = {flag: parameter for parameter in options if not parameter.is_flag for flag in parameter.opts}
+    pairs = [(options_by_flag[flag], value) for flag, value in _option_values(words, options_by_flag)]
+    for option, value in pairs:
         if not value.strip(" ,"):
             message = f"{option.opts[0]} was given nothing. Say what, or leave it out."
             raise UserError("missing-value", message, option=option.opts[0], value=value)
-    uses = Counter(option.opts[0] for option, _ in given if not option.multiple)
+    uses = Counter(option.opts[0] for option, _ in pairs if not option.multiple)
     for name, times in uses.items():
         if times > 1:
             message = f"{name} is given once, got it {times} times. Give all of it in one."
             raise UserError("duplicate", message, option=name, value=name, times=times)
 
 
-def _given(words: Sequence[str], valued: Collection[str]) -> Iterator[tuple[str, str]]:
+def _option_values(words: Sequence[str], flags: Collection[str]) -> Iterator[tuple[str, str]]:
     """The options before `--` that hold a value, with it: --output FILE, --output=FILE, -o FILE, -oFILE."""
     rest = takewhile(lambda word: word != "--", words)
     for word in rest:
         flag = word.partition("=")[0] if word.startswith("--") else word[:2]
-        if flag in valued and word != flag:
+        if flag in flags and word != flag:
             yield flag, word[len(flag) :].removeprefix("=")
-        elif flag in valued and (value := next(rest, None)) is not None:  # which may begin with a dash
+        elif flag in flags and (value := next(rest, None)) is not None:  # which may begin with a dash
             yield flag, value

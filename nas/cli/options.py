@@ -25,7 +25,7 @@ class ListKind(StrEnum):
     STUDIES = "studies"
 
 
-class Printed(StrEnum):
+class PaperQuantity(StrEnum):
     """What `nas reproduce` can compare."""
 
     PARAMS = "params"
@@ -76,7 +76,7 @@ ListedName = Annotated[
     str | None,
     Argument(metavar="NAME", help="Show every preset of this task, or every option of this topology."),
 ]
-What = Annotated[Printed, Argument(metavar="WHAT", help="What to compare.")]
+What = Annotated[PaperQuantity, Argument(metavar="WHAT", help="What to compare.")]
 
 # What is built and trained
 

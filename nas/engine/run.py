@@ -180,11 +180,11 @@ def run_search(
         )
         done, logs = retry_on_disconnect(_row_identities)(store, name), _open_logs(store, name, log)
         # Whether a process died of its evaluation is seen from outside, and not by coordinators that die one by one.
-        isolated = store.shared or plan.resumes or seconds is not None
+        separate_process = store.shared or plan.resumes or seconds is not None
         try:
             with (
                 EvaluationProgress(config.task, list(config.objectives), done, trials) as progress,
-                pool_of(resources, trials, apart=isolated) as pool,
+                pool_of(resources, trials, apart=separate_process) as pool,
             ):
                 listeners = [progress.add, *logs]
                 Scheduler(

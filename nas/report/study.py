@@ -139,7 +139,7 @@ class Study:
         # SciPy's algebra takes a quarter of a second to import.
         from results.stats.architecture_summary import summarize
 
-        directions = self._asked(objectives)
+        directions = self._resolve_objectives(objectives)
         if not directions.keys() <= set(self.column_names):  # where all failed, no metric is a column
             return []
         key = tuple(directions.items())
@@ -264,7 +264,7 @@ class Study:
         """
         from nas.report import plots
 
-        directions, architectures = self._asked(objectives), self.summaries(objectives)
+        directions, architectures = self._resolve_objectives(objectives), self.summaries(objectives)
         if not architectures:
             raise self.missing_rows_error()
         check_comparable(architectures, "picture")
@@ -297,7 +297,7 @@ class Study:
         """What a report of it is made of. Raises UserError where no Row is complete, or an objective is unknown."""
         from nas.report.html.contents import Contents  # with SciPy's statistics
 
-        directions, architectures = self._asked(objectives), self.summaries(objectives)
+        directions, architectures = self._resolve_objectives(objectives), self.summaries(objectives)
         if not architectures:
             raise self.missing_rows_error()
         # Of seeds, whose means are shown, there is nothing to say.
@@ -337,7 +337,7 @@ class Study:
         message = f"study {self.name!r} has no complete row yet: {len(self)} ended{why}. {see}{again}."
         return UserError("missing-rows", message, study=self.name, needs="complete")
 
-    def _asked(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
+    def _resolve_objectives(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
         if objectives is None:
             return self.objectives
         return resolve(names_in(objectives), self.directions)

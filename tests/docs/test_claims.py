@@ -6,10 +6,10 @@ from collections import Counter
 from doc_pages import ROOT
 from grouped import grouped
 from nas.papers.claims.dilution import Dilution
-from nas.papers.claims.experiments import untrained
-from nas.papers.claims.recorded import RECORDED
+from nas.papers.claims.experiments import cheap_experiments
+from nas.papers.claims.recorded import TABLE_EXPERIMENTS
 from nas.papers.claims.scaling import Scaling
-from nas.papers.claims.trained import COMPARED
+from nas.papers.claims.trained import ARCHITECTURE_PAIRS
 
 PAGE = (ROOT / "docs" / "claims.md").read_text()
 VERDICTS = ("agrees", "contradicts", "not distinguishable")
@@ -22,13 +22,13 @@ LINES = [
 
 def test_every_untrained_claim_is_a_line_of_the_table() -> None:
     said = Counter((line[0], line[1], line[2]) for line in LINES if len(line) == 7)
-    claims = [claim for experiment in untrained() for claim in experiment.claims]
+    claims = [claim for experiment in cheap_experiments() for claim in experiment.claims]
     assert [one.name for one in claims if said[one.source, one.statement, f"{one.quantity}, {one.name}"] != 1] == []
 
 
 def test_table_has_the_numbers_of_counted_and_recorded_claims() -> None:
     with grouped() as case:
-        for experiment in (Scaling(), *RECORDED):
+        for experiment in (Scaling(), *TABLE_EXPERIMENTS):
             for finding in experiment.findings():
                 with case(finding.claim.name):
                     (line,) = (line for line in LINES if line[2].endswith(f", {finding.claim.name}"))
@@ -40,7 +40,7 @@ def test_table_has_the_numbers_of_counted_and_recorded_claims() -> None:
 
 def test_every_trained_claim_is_a_line_of_the_table() -> None:
     said = {(line[0], line[1], line[2]) for line in LINES if len(line) == 6}
-    assert said == {(one.paper, one.claim.statement, one.claim.quantity) for one in COMPARED}
+    assert said == {(one.paper, one.claim.statement, one.claim.quantity) for one in ARCHITECTURE_PAIRS}
 
 
 def test_totals_agree_with_the_table() -> None:

@@ -2,27 +2,29 @@
 
 from pathlib import Path
 
-from nas.cli.options import Printed
+from nas.cli.options import PaperQuantity
 from results.records import published
 from search_spaces.support.errors import UserError
 
-DRAWN = ("ancre", "dca")
+FIGURE_PAPERS = ("ancre", "dca")
 """Papers whose figures of linear networks are trained here."""
 
 
-def check_request(what: Printed, paper: str | None, preset: str | None, study: str | None, plot: Path | None) -> None:
+def check_request(
+    what: PaperQuantity, paper: str | None, preset: str | None, study: str | None, plot: Path | None
+) -> None:
     """Raise UserError for an unknown paper, a preset where nothing is trained, or a plot where nothing is drawn."""
     if paper is not None:
         published.lines_of(paper)  # which raises for an unknown one
-    if plot is not None and what is not Printed.FIGURES:
+    if plot is not None and what is not PaperQuantity.FIGURES:
         message = f"only figures are drawn, got --plot {plot} for {what}. Leave it out."
         raise UserError("conflict", message, option="--plot", path=str(plot), what=what.value)
-    if what is Printed.CLAIMS and preset is None and study is not None:
+    if what is PaperQuantity.CLAIMS and preset is None and study is not None:
         message = f"--study is of what is trained, got {study!r}. Say by which --preset, or leave it out."
         raise UserError("missing-value", message, option="--preset", needed_by="--study", study=study)
-    if what is not Printed.CLAIMS and preset is not None:
+    if what is not PaperQuantity.CLAIMS and preset is not None:
         message = f"only claims are trained, got --preset {preset} for {what}. Leave it out."
         raise UserError("conflict", message, option="--preset", value=preset, what=what.value)
-    if what is Printed.FIGURES and paper not in (None, *DRAWN):
-        message = f"`nas reproduce figures` has nothing of --paper {paper}. Choose from: {', '.join(DRAWN)}."
-        raise UserError("unsupported", message, option="--paper", value=paper, choices=DRAWN, what="figures")
+    if what is PaperQuantity.FIGURES and paper not in (None, *FIGURE_PAPERS):
+        message = f"`nas reproduce figures` has nothing of --paper {paper}. Choose from: {', '.join(FIGURE_PAPERS)}."
+        raise UserError("unsupported", message, option="--paper", value=paper, choices=FIGURE_PAPERS, what="figures")

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from nas.papers.claims.experiments import trained, untrained
+from nas.papers.claims.experiments import cheap_experiments, training_experiments
 from nas.report import tables
 from nas.workers.resources import resources_of
 from search_spaces.support.progress import say
@@ -22,14 +22,20 @@ def records(
     Raises:
         UserError: An unknown preset, or a store or rows that cannot be used.
     """
-    experiments = untrained() if preset is None else trained(preset, storage, study, resources_of(workers, 1))
-    found = []
+    experiments = (
+        cheap_experiments()
+        if preset is None
+        else training_experiments(preset, storage, study, resources_of(workers, 1))
+    )
+    claim_records = []
     with one_thread():
         for experiment in experiments:
             if paper in (None, experiment.paper):
                 say(f"{experiment.paper}: {experiment.setting}")
-                found += [_record(experiment.paper, experiment.setting, finding) for finding in experiment.findings()]
-    return sorted(found, key=lambda record: str(record["paper"]))
+                claim_records += [
+                    _record(experiment.paper, experiment.setting, finding) for finding in experiment.findings()
+                ]
+    return sorted(claim_records, key=lambda record: str(record["paper"]))
 
 
 @contextmanager

@@ -11,13 +11,13 @@ from search_spaces.support.errors import UserError
 
 def records(what: str, paper: str | None) -> list[dict[str, Any]]:
     """A record a line, of one paper or of all. Raises UserError for a paper that has no line there."""
-    every = [asdict(cost) | {"matches": _matches(cost)} for cost in COSTS[what]()]
-    found = [record for record in every if paper in (None, record["paper"])]
-    if not found:
-        papers = tuple(dict.fromkeys(record["paper"] for record in every))
+    cost_records = [asdict(cost) | {"matches": _matches(cost)} for cost in COSTS[what]()]
+    selection = [record for record in cost_records if paper in (None, record["paper"])]
+    if not selection:
+        papers = tuple(dict.fromkeys(record["paper"] for record in cost_records))
         message = f"`nas reproduce {what}` has nothing of --paper {paper}. Choose from: {', '.join(papers)}."
         raise UserError("unsupported", message, option="--paper", value=paper, choices=papers, what=what)
-    return found
+    return selection
 
 
 def _matches(cost: Cost) -> str | None:

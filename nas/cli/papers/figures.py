@@ -5,7 +5,7 @@ from typing import Any
 
 from nas.cli.papers.claims import one_thread
 from nas.papers.figures import low_rank, shortcut_layouts
-from nas.papers.figures.drawing import drawn
+from nas.papers.figures.drawing import draw_figure
 from nas.report import tables
 from nas.report.format import check_picture
 from nas.report.plots import save_figure
@@ -21,12 +21,12 @@ def records(paper: str | None, plot: Path | None) -> list[dict[str, Any]]:
     check_picture(plot)
     panels = []
     with one_thread():
-        for name, made in (("ancre", shortcut_layouts.panels), ("dca", low_rank.panels)):
+        for name, build_panels in (("ancre", shortcut_layouts.panels), ("dca", low_rank.panels)):
             if paper in (None, name):
                 with status_if_slow(f"training the linear networks of {name}'s figures ..."):
-                    panels += made()
+                    panels += build_panels()
     if plot is not None:
-        save_figure(drawn(panels), plot)
+        save_figure(draw_figure(panels), plot)
     return [record for panel in panels for record in panel.records()]
 
 

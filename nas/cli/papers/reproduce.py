@@ -7,11 +7,11 @@ from typing import Any
 
 import typer
 
-from nas.cli.options import Printed
+from nas.cli.options import PaperQuantity
 from nas.cli.papers import claims, costs, figures
 from nas.cli.papers.checks import check_request
 from nas.environment.paths import DEFAULT_STORE
-from nas.papers.configs import LABELS, Reading, holds, is_printed, readings, row_of, unread
+from nas.papers.configs import LABELS, Reading, holds, is_printed, models_without_reading, readings, row_of
 from nas.papers.configs.networks import params
 from nas.report import tables
 from nas.report.format import Format
@@ -30,13 +30,13 @@ class PaperComparison:
         records: A flat record a line.
     """
 
-    what: Printed
+    what: PaperQuantity
     papers: Sequence[str]
     records: Sequence[dict[str, Any]]
 
 
 def compare_with_papers(
-    what: Printed,
+    what: PaperQuantity,
     paper: str | None = None,
     preset: str | None = None,
     workers: int | str | None = None,
@@ -51,11 +51,11 @@ def compare_with_papers(
     """
     check_request(what, paper, preset, study, plot)
     papers = published.papers() if paper is None else [paper]
-    if what is Printed.CLAIMS:
+    if what is PaperQuantity.CLAIMS:
         return PaperComparison(what, papers, claims.records(paper, preset, storage, study, workers))
-    if what is Printed.FIGURES:
+    if what is PaperQuantity.FIGURES:
         return PaperComparison(what, papers, figures.records(paper, plot))
-    if what is not Printed.PARAMS:
+    if what is not PaperQuantity.PARAMS:
         return PaperComparison(what, papers, costs.records(what.value, paper))
     return PaperComparison(what, papers, [record for name in papers for record in _records(name)])
 
@@ -63,11 +63,11 @@ def compare_with_papers(
 def print_comparison(comparison: PaperComparison, format: Format = Format.TABLE) -> None:
     """Print what was printed and what came out, a line a reading or a claim."""
     records = list(comparison.records)
-    if format is Format.TABLE and comparison.what is Printed.CLAIMS:
+    if format is Format.TABLE and comparison.what is PaperQuantity.CLAIMS:
         claims.print_table(records)
-    elif format is Format.TABLE and comparison.what is Printed.FIGURES:
+    elif format is Format.TABLE and comparison.what is PaperQuantity.FIGURES:
         figures.print_table(records)
-    elif format is Format.TABLE and comparison.what is not Printed.PARAMS:
+    elif format is Format.TABLE and comparison.what is not PaperQuantity.PARAMS:
         costs.print_table(records)
     elif format is Format.TABLE:
         _print(records, comparison.papers)
@@ -75,30 +75,30 @@ def print_comparison(comparison: PaperComparison, format: Format = Format.TABLE)
         print_records(screen(), records, list(records[0]), f"{len(records)} lines", format)
     else:
         write_records(records, format)
-    labelled = [record for record in records if "label" in record]
-    if not all(holds(record["label"], record["matches"] == "yes") for record in labelled):
+    with_label = [record for record in records if "label" in record]
+    if not all(holds(record["label"], record["matches"] == "yes") for record in with_label):
         raise typer.Exit(1)
 
 
 def _records(paper: str) -> Iterator[dict[str, Any]]:
 
-    printed = {row_of(line): line["params_millions"] for line in published.lines_of(paper)}
+    millions = {row_of(line): line["params_millions"] for line in published.lines_of(paper)}
     for reading in readings(paper):
-        yield _record(paper, reading, printed[reading.row])
+        yield _record(paper, reading, millions[reading.row])
 
 
-def _record(paper: str, reading: Reading, printed: str) -> dict[str, Any]:
+def _record(paper: str, reading: Reading, millions: str) -> dict[str, Any]:
 
-    counted = params(reading)
+    count = params(reading)
     return {
         "paper": paper,
         "table": reading.table,
         "model": reading.model,
         "data": reading.data,
-        "printed_millions": float(printed),
-        "params": counted,
+        "printed_millions": float(millions),
+        "params": count,
         "label": reading.label,
-        "matches": "yes" if is_printed(counted, printed, reading.rounding) else "no",
+        "matches": "yes" if is_printed(count, millions, reading.rounding) else "no",
         "network": reading.network,
         "preset": reading.preset,
         "architecture": reading.architecture,
@@ -113,8 +113,8 @@ def _print(records: Sequence[dict[str, Any]], papers: Sequence[str]) -> None:
     console, lines = tables.screen(), []
     for record in records:
         label = record["label"] if holds(record["label"], record["matches"] == "yes") else "BROKEN"
-        printed, counted = f"{record['printed_millions']:g}M", f"{record['params'] / 1e6:.4f}M"
-        cells = (record["paper"], record["table"], record["model"], record["data"], printed, counted, label)
+        paper_count, our_count = f"{record['printed_millions']:g}M", f"{record['params'] / 1e6:.4f}M"
+        cells = (record["paper"], record["table"], record["model"], record["data"], paper_count, our_count, label)
         formula = f" [+ {record['formula']}]" if record["formula"] else ""
         lines.append((*cells, record["reading"] + formula))
     headings = ("paper", "table", "model", "data", "printed", "counted", "label", "reading")
@@ -125,5 +125,5 @@ def _print(records: Sequence[dict[str, Any]], papers: Sequence[str]) -> None:
     if any(record["formula"] for record in records):
         console.print("[+ ...]: in closed form, what nothing here builds, or less what is left out", markup=False)
     for paper in papers:
-        if missing := unread(paper):
+        if missing := models_without_reading(paper):
             tables.say(console, f"{paper}: printed, and built by nothing here: {'; '.join(missing)}")

@@ -28,9 +28,11 @@ def print_effects(
         _print(effects, format)
     else:
         lines = [
-            {"task": name, "metric": one.metric, "axis": one.axis} | line | {"value": str(line["value"])}
-            for name, one in effects.items()
-            for line in one.records()
+            {"task": name, "metric": task_effects.metric, "axis": task_effects.axis}
+            | line
+            | {"value": str(line["value"])}
+            for name, task_effects in effects.items()
+            for line in task_effects.records()
         ]
         write_records(lines, format, output)
     if plot is not None:
@@ -40,28 +42,33 @@ def print_effects(
     tables.say_path(output, plot)
 
 
-def agreements(found: Mapping[str, Effects]) -> list[dict[str, Any]]:
+def agreements(effects: Mapping[str, Effects]) -> list[dict[str, Any]]:
     """A line for each two tasks that have three values in common."""
-    pairs = ((one, other, agreement(found[one], found[other])) for one, other in combinations(found, 2))
+    pairs = ((one, other, agreement(effects[one], effects[other])) for one, other in combinations(effects, 2))
     return [{"task": one, "and": other} | tau for one, other, tau in pairs if tau is not None]
 
 
-def _print(found: Mapping[str, Effects], format: Format) -> None:
+def _print(effects: Mapping[str, Effects], format: Format) -> None:
     console = tables.screen()
-    for name, one in found.items():
-        named = {"value": one.axis, "mean": one.metric}
-        lines = [{named.get(column, column): cell for column, cell in line.items()} for line in one.records()]
-        title = f"{name}: {one.metric} of each {one.axis} over {one.values[0]}, of equal {one.at or 'shape'}"
-        columns = sorted(lines[0], key=lambda column: column in (one.metric, "n"))  # a narrow terminal drops the last
+    for name, task_effects in effects.items():
+        headings = {"value": task_effects.axis, "mean": task_effects.metric}
+        lines = [
+            {headings.get(column, column): cell for column, cell in line.items()} for line in task_effects.records()
+        ]
+        baseline = f"{task_effects.values[0]}, of equal {task_effects.at or 'shape'}"
+        title = f"{name}: {task_effects.metric} of each {task_effects.axis} over {baseline}"
+        columns = sorted(
+            lines[0], key=lambda column: column in (task_effects.metric, "n")
+        )  # a narrow terminal drops the last
         tables.print_records(console, lines, columns, title, format)
-        if one.apart:
-            values = few(one.apart, most=10)
-            tables.say(console, f"not held against {one.values[0]}, with which they share nothing: {values}")
-        if one.freedom < 1:
+        if task_effects.apart:
+            values = few(task_effects.apart, most=10)
+            tables.say(console, f"not held against {task_effects.values[0]}, with which they share nothing: {values}")
+        if task_effects.freedom < 1:
             tables.say(
                 console,
                 "no intervals: as much is asked as was measured. Give rows of more shapes, or of one with more seeds.",
             )
-    if taus := agreements(found):
+    if taus := agreements(effects):
         title = "Kendall's tau of their orders, and 95 % of what it may be"
         tables.print_records(console, taus, list(taus[0]), title, format)

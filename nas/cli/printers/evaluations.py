@@ -31,7 +31,7 @@ def print_row(row: Row, format: Format = Format.TABLE, output: Path | None = Non
     if for_terminal:
         tables.print_record(tables.screen(), tables.readable(row))
     else:
-        _write_stored([row], format, output)
+        _write_store_rows([row], format, output)
     if row.status == "failed":
         raise UserError("failed", f"the evaluation failed: {row.error}", identity=row.identity())
 
@@ -59,7 +59,7 @@ def print_comparison(
     if curves is not None:
         export.write(table.curves(comparison.training_rows), "csv", curves)
     if not for_terminal and comparison.training_rows:
-        _write_stored(comparison.training_rows, format, output)
+        _write_store_rows(comparison.training_rows, format, output)
     elif not for_terminal:
         write_records(comparison.records, format, output)
     else:
@@ -75,7 +75,7 @@ def print_comparison(
 def print_audit(audit: "Audit", format: Format = Format.TABLE, output: Path | None = None) -> None:
     """Print an audit: a file gets every Row, a terminal what they say."""
     if not tables.for_a_terminal(format, output):
-        _write_stored(audit.training_rows, format, output)
+        _write_store_rows(audit.training_rows, format, output)
         return
     console, names = tables.screen(), list(audit.records[0])
     orders = [name for name in names if name.startswith("tau_")]
@@ -104,14 +104,14 @@ def print_with_plot(
     tables.say_path(output, plot)
 
 
-def _write_stored(rows: Sequence[Row], format: Format, output: Path | None) -> None:
+def _write_store_rows(rows: Sequence[Row], format: Format, output: Path | None) -> None:
     """Write Rows that a store has. Raises UserError where that cannot be, and says that they are not lost."""
     try:
         write_rows(rows, format, output)
     except UserError as error:
         which = f"--where \"identity = '{rows[0].identity()}'\" " if len(rows) == 1 else ""
-        failed = next((f" The evaluation failed: {row.error}" for row in rows if row.status == "failed"), "")
-        stored = (
+        reason = next((f" The evaluation failed: {row.error}" for row in rows if row.status == "failed"), "")
+        remedy = (
             f"What was found is in the store: `nas results --study all {which}-o FILE` writes it, with its --storage."
         )
-        raise UserError(error.kind, f"{error} {stored}{failed}", **error.fields) from error
+        raise UserError(error.kind, f"{error} {remedy}{reason}", **error.fields) from error

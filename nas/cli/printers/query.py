@@ -23,7 +23,7 @@ from search_spaces.support.errors import UserError
 
 MOST_BEST = 10
 """Lines of --best, and of --columns all, that a terminal shows of each task, without --limit, --order-by and --by."""
-MOST_MEASURED = 6
+MOST_EXTRA = 6
 """Columns of what files of columns have measured that a terminal shows: of Parquet files no others are read."""
 
 
@@ -46,31 +46,31 @@ def print_query(
     _check_columns(columns, format)
     question = Question(pareto, knee, best, names_in(by or ""), sql)
     for_terminal, condition = tables.for_a_terminal(format, output), _conditions(study, where, budget)
-    orders, named = names_in(order_by or ""), [] if columns == "all" else names_in(columns or "")
-    few = (for_terminal and columns is None) or (named and format is not Format.JSONL)
-    lines = study.select(_asked(study, question, condition, orders, named) if few else study.column_names)
-    every = query(lines, where=condition)
-    found = _in_order(question, question.asked_of(study, every), orders or question.order(study), limit)
-    _say_mixtures(question, found, every)
+    orders, names = names_in(order_by or ""), [] if columns == "all" else names_in(columns or "")
+    few = (for_terminal and columns is None) or (names and format is not Format.JSONL)
+    rows = study.select(_columns_to_read(study, question, condition, orders, names) if few else study.column_names)
+    matches = query(rows, where=condition)
+    answer = _in_order(question, question.answer(study, matches), orders or question.order(study), limit)
+    _say_mixtures(question, answer, matches)
     if format is Format.JSONL:
-        write_rows(_rows_of(study, found), format, output)
+        write_rows(_rows_of(study, answer), format, output)
     elif not for_terminal:
-        export.write(query(found, columns=named), format.value, output)
-    elif not len(found):
-        tables.say(tables.screen(), _nothing(question, len(every), len(lines)))
+        export.write(query(answer, columns=names), format.value, output)
+    elif not len(answer):
+        tables.say(tables.screen(), _nothing(question, len(matches), len(rows)))
     elif columns == "all" and format is Format.TABLE:
-        _print_each(found if limit else found.slice(0, MOST_BEST), len(found))
+        _print_each(answer if limit else answer.slice(0, MOST_BEST), len(answer))
     else:
-        chosen = query(found, columns=named).column_names if columns else None
-        of, cut = lines if question.is_of_rows else every, question.is_ranked and not (limit or orders)
-        _print_answer(study, question, found, chosen, format, MOST_BEST if cut else len(found), of)
+        answer_columns = query(answer, columns=names).column_names if columns else None
+        base, truncate = rows if question.is_of_rows else matches, question.is_ranked and not (limit or orders)
+        _print_answer(study, question, answer, answer_columns, format, MOST_BEST if truncate else len(answer), base)
     tables.say_path(output)
 
 
-def _say_mixtures(question: Question, found: pa.Table, every: pa.Table) -> None:
+def _say_mixtures(question: Question, answer: pa.Table, matches: pa.Table) -> None:
     """Say what an answer of rows, or of means over rows, should not have been made of together."""
-    of_means = mixtures_within(every, question.by) if question.is_of_means else []
-    for line in mixtures(found) if question.is_of_rows else of_means:
+    notes = mixtures_within(matches, question.by) if question.is_of_means else []
+    for line in mixtures(answer) if question.is_of_rows else notes:
         tables.say(tables.screen(stderr=True), f"note: {line}")
 
 
@@ -88,88 +88,98 @@ def _check_columns(columns: str | None, format: Format) -> None:
         raise UserError("conflict", message, option="--columns", value=columns, excludes="--format")
 
 
-def _nothing(question: Question, every: int, of: int) -> str:
+def _nothing(question: Question, matches: int, total: int) -> str:
     """Why nothing is found."""
-    reason = question.unanswered if every else "no row meets the condition" if of else "there is no row"
-    return f"nothing to show: {every} of {of} rows asked, {reason}"
+    reason = question.empty_reason if matches else "no row meets the condition" if total else "there is no row"
+    return f"nothing to show: {matches} of {total} rows asked, {reason}"
 
 
 def _print_answer(
     study: Study,
     question: Question,
-    found: pa.Table,
-    chosen: Sequence[str] | None,
+    answer: pa.Table,
+    answer_columns: Sequence[str] | None,
     format: Format,
     most: int,
-    every: pa.Table,
+    base: pa.Table,
 ) -> None:
     """Print the lines found, with the columns that were chosen or those that tell them apart; of a task so many."""
-    dropped = tables.DROP_ORDER if chosen is None and question.sql is None else ()  # of what was asked for, the last go
+    drop_order = (
+        tables.DROP_ORDER if answer_columns is None and question.sql is None else ()
+    )  # of what was asked for, the last go
     if question.is_of_rows:
-        telling = [*_telling(study, found, (), every), *_differing(found)] if chosen is None else chosen
-        _print(query(found, columns=telling), f"{len(found)} of {len(every)} rows", format, dropped)
+        columns = (
+            [*_terminal_columns(study, answer, (), base), *_varying_columns(answer)]
+            if answer_columns is None
+            else answer_columns
+        )
+        _print(query(answer, columns=columns), f"{len(answer)} of {len(base)} rows", format, drop_order)
         return
     if question.sql is not None:
-        title = f"{len(found)} {'line' if len(found) == 1 else 'lines'}"
-        _print(query(found, columns=chosen or found.column_names), title, format, dropped)
+        title = f"{len(answer)} {'line' if len(answer) == 1 else 'lines'}"
+        _print(query(answer, columns=answer_columns or answer.column_names), title, format, drop_order)
         return
-    for task, part in _by_task(found, [*question.by, *(chosen or ())]):
-        telling = _telling(study, part, question.first, part) if question.best else []
-        if chosen is not None:
-            telling = [column for column in chosen if column in part.column_names]
-            if not telling:  # what was asked for this task has not
+    for task, part in _by_task(answer, [*question.by, *(answer_columns or ())]):
+        columns = _terminal_columns(study, part, question.first, part) if question.best else []
+        if answer_columns is not None:
+            columns = [column for column in answer_columns if column in part.column_names]
+            if not columns:  # what was asked for this task has not
                 continue
         how_many = f"{most} of {len(part)}" if most < len(part) else f"{len(part)}"
-        own = len(_of_task(every, task)) if task and "task" in every.column_names else len(every)
-        title = f"{f'{task}: ' if task else ''}{how_many} {'line' if how_many == '1' else 'lines'} from {own} rows"
-        _print(query(part, columns=telling, limit=most), title, format, dropped)
+        row_count = len(_of_task(base, task)) if task and "task" in base.column_names else len(base)
+        title = (
+            f"{f'{task}: ' if task else ''}{how_many} {'line' if how_many == '1' else 'lines'} from {row_count} rows"
+        )
+        _print(query(part, columns=columns, limit=most), title, format, drop_order)
 
 
-def _asked(
-    study: Study, question: Question, condition: str | None, orders: Sequence[str], named: Sequence[str]
+def _columns_to_read(
+    study: Study, question: Question, condition: str | None, orders: Sequence[str], names: Sequence[str]
 ) -> list[str]:
     """The columns that have to be read to answer and to show it. Raises UserError where there is no such column."""
-    known = study.column_names
-    asked = {*question.reads(study), *named}
+    available = study.column_names
+    columns = {*question.source_columns(study), *names}
     if condition is not None:
         from results.query.condition import columns_in
 
-        asked |= {*columns_in(condition, known)}
+        columns |= {*columns_in(condition, available)}
     if question.is_of_rows:  # of anything else columns are its answer's
-        check_columns(known, named)
-        asked |= {order_in(text, known)[0] for text in orders}
-        asked |= {*(() if named else _telling_columns(study)), "status", "error"}
+        check_columns(available, names)
+        columns |= {order_in(text, available)[0] for text in orders}
+        columns |= {*(() if names else _identifying_columns(study)), "status", "error"}
     if question.is_of_rows or question.is_of_means:
-        asked |= {*mixed(known)}
-    return [name for name in known if name in asked]
+        columns |= {*mixed(available)}
+    return [name for name in available if name in columns]
 
 
-def _print(found: pa.Table, title: str, format: Format, dropped: Sequence[str]) -> None:
-    tables.print_records(tables.screen(), found.to_pylist(), found.column_names, title, format, dropped)
+def _print(answer: pa.Table, title: str, format: Format, drop_order: Sequence[str]) -> None:
+    tables.print_records(tables.screen(), answer.to_pylist(), answer.column_names, title, format, drop_order)
 
 
-def _print_each(found: pa.Table, of: int) -> None:
+def _print_each(answer: pa.Table, total: int) -> None:
     """Print lines of so many columns that no terminal has room for: each by itself, a column that it has a line."""
     console = tables.screen()
-    for number, record in enumerate(found.to_pylist(), 1):
-        tables.say(console, f"{number} of {of} lines")
+    for number, record in enumerate(answer.to_pylist(), 1):
+        tables.say(console, f"{number} of {total} lines")
         tables.print_record(console, record)
-    if len(found) < of:
-        tables.say(console, f"{of - len(found)} more: --limit {of} prints all, --format csv as a table")
+    if len(answer) < total:
+        tables.say(console, f"{total - len(answer)} more: --limit {total} prints all, --format csv as a table")
 
 
-def _by_task(found: pa.Table, asked: Sequence[str]) -> Iterator[tuple[str | None, pa.Table]]:
+def _by_task(answer: pa.Table, names: Sequence[str]) -> Iterator[tuple[str | None, pa.Table]]:
     """The lines of each task, with the columns that it has and that were asked for or differ."""
-    tasks = found["task"].unique().to_pylist() if "task" in found.column_names else [None]
+    tasks = answer["task"].unique().to_pylist() if "task" in answer.column_names else [None]
     for task in tasks:
-        own = found if "task" not in found.column_names else _of_task(found, task).drop_columns("task")
-        there = {name for name in own.column_names if own[name].null_count < len(own)}
-        there -= {name for name in COMPARABLE if name in there and name not in asked and len(own[name].unique()) == 1}
-        yield task, own.select([name for name in own.column_names if {name, name.removesuffix("_se")} & there])
+        part = answer if "task" not in answer.column_names else _of_task(answer, task).drop_columns("task")
+        present = {name for name in part.column_names if part[name].null_count < len(part)}
+        present -= {
+            name for name in COMPARABLE if name in present and name not in names and len(part[name].unique()) == 1
+        }
+        yield task, part.select([name for name in part.column_names if {name, name.removesuffix("_se")} & present])
 
 
-def _of_task(found: pa.Table, task: str | None) -> pa.Table:
-    return found.filter(compute.is_null(found["task"]) if task is None else compute.equal(found["task"], task))
+def _of_task(answer: pa.Table, task: str | None) -> pa.Table:
+    return answer.filter(compute.is_null(answer["task"]) if task is None else compute.equal(answer["task"], task))
 
 
 def _conditions(study: Study, where: str | None, budget: Sequence[str]) -> str | None:
@@ -186,32 +196,32 @@ def _conditions(study: Study, where: str | None, budget: Sequence[str]) -> str |
     return " and ".join([*([f"({where})"] if where is not None else []), *bounds]) or None
 
 
-def _rows_of(study: Study, found: pa.Table) -> list[Row]:
+def _rows_of(study: Study, answer: pa.Table) -> list[Row]:
     """The whole Rows of a table's lines. Raises UserError where a line is of none."""
     rows = {row.identity(): row for row in study.rows()}
-    wanted = [*map(str, found["identity"].to_pylist() if "identity" in found.column_names else [""])]
-    if not rows.keys() >= {*wanted}:
+    identities = [*map(str, answer["identity"].to_pylist() if "identity" in answer.column_names else [""])]
+    if not rows.keys() >= {*identities}:
         message = "--format jsonl is of whole rows, and not every line here is one. Give csv, json or parquet."
         raise UserError("unsupported", message, option="--format", value="jsonl")
-    return [rows[identity] for identity in wanted]
+    return [rows[identity] for identity in identities]
 
 
-def _differing(found: pa.Table) -> list[str]:
+def _varying_columns(answer: pa.Table) -> list[str]:
     """What else rows may differ in."""
-    several = [name for name in ("seed", "status") if name in found.column_names and len(found[name].unique()) > 1]
-    return [*several, *(["error"] if "error" in found.column_names and any(found["error"].to_pylist()) else [])]
+    several = [name for name in ("seed", "status") if name in answer.column_names and len(answer[name].unique()) > 1]
+    return [*several, *(["error"] if "error" in answer.column_names and any(answer["error"].to_pylist()) else [])]
 
 
-def _telling(study: Study, found: pa.Table, asked: Sequence[str], of: pa.Table) -> list[str]:
+def _terminal_columns(study: Study, answer: pa.Table, names: Sequence[str], base: pa.Table) -> list[str]:
     """The columns that a terminal shows: what tells them from the others of a table, what was asked for, and shapes."""
-    differing = [name for name in ("task", "preset") if name in found.column_names and len(of[name].unique()) > 1]
-    recipe = [name for name in found.column_names if name.startswith("recipe_") and len(found[name].unique()) > 1]
-    telling = dict.fromkeys((*differing, *asked, *(recipe if asked else ()), *_telling_columns(study)))
-    return [name for name in telling if name in found.column_names and found[name].null_count < len(found)]
+    varying = [name for name in ("task", "preset") if name in answer.column_names and len(base[name].unique()) > 1]
+    recipe = [name for name in answer.column_names if name.startswith("recipe_") and len(answer[name].unique()) > 1]
+    columns = dict.fromkeys((*varying, *names, *(recipe if names else ()), *_identifying_columns(study)))
+    return [name for name in columns if name in answer.column_names and answer[name].null_count < len(answer)]
 
 
-def _telling_columns(study: Study) -> list[str]:
+def _identifying_columns(study: Study) -> list[str]:
     """The columns that tell Rows apart, and what files of columns alone have measured, with its errors."""
-    measured = [name for name in study.extra_columns() if not is_reserved(name.removeprefix("test_"))]
-    shown = [column for name in measured[:MOST_MEASURED] for column in (name, f"{name}_se")]
-    return [*study.identifying_columns(), *shown]
+    extra = [name for name in study.extra_columns() if not is_reserved(name.removeprefix("test_"))]
+    columns = [column for name in extra[:MOST_EXTRA] for column in (name, f"{name}_se")]
+    return [*study.identifying_columns(), *columns]

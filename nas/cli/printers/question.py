@@ -1,4 +1,4 @@
-"""What `nas results` is asked of rows, and its answer. Loads no torch."""
+"""What `nas results` computes from rows, and its answer. Loads no torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from results.stats.pareto import TOGETHER
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import status_if_slow
 
-GROUPED = ("seeds", "expected", "chance")
+GROUP_COLUMNS = ("seeds", "expected", "chance")
 """Columns that architectures have in place of rows."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of rows beyond which of them: one of these, or of each group the best.
+    """What to compute from the rows that meet the condition: one of these, or the best of each group.
 
     Attributes:
         pareto: Objectives whose front is asked for.
@@ -44,10 +44,10 @@ class Question:
         if twice := [name for name in self.by if self.by.count(name) > 1]:
             message = f"--by names a column twice: {', '.join(self.by)}."
             raise UserError("duplicate", message, option="--by", value=twice[0])
-        given = [name for name in ("pareto", "best", "by", "sql") if getattr(self, name) not in (None, [])]
-        if len(given) > 1 and given != ["best", "by"]:
-            message = f"--{given[0]} and --{given[1]} are two questions. Ask one after the other."
-            raise UserError("conflict", message, option=f"--{given[0]}", excludes=f"--{given[1]}")
+        questions = [name for name in ("pareto", "best", "by", "sql") if getattr(self, name) not in (None, [])]
+        if len(questions) > 1 and questions != ["best", "by"]:
+            message = f"--{questions[0]} and --{questions[1]} are two questions. Ask one after the other."
+            raise UserError("conflict", message, option=f"--{questions[0]}", excludes=f"--{questions[1]}")
 
     @property
     def is_of_rows(self) -> bool:
@@ -68,54 +68,54 @@ class Question:
     def first(self) -> list[str]:
         """The columns that its answer begins with."""
         metric = [] if self.best is None else [self.best.split()[-1]]
-        return [*self.by, *metric, *(f"{name}_se" for name in metric), *GROUPED]
+        return [*self.by, *metric, *(f"{name}_se" for name in metric), *GROUP_COLUMNS]
 
     @property
-    def unanswered(self) -> str:
+    def empty_reason(self) -> str:
         """Why rows that meet the condition are no answer."""
-        wanted = self.best or self.pareto
-        return "of these nothing is an answer" if wanted is None else f"of these no complete one has {wanted}"
+        target = self.best or self.pareto
+        return "of these nothing is an answer" if target is None else f"of these no complete one has {target}"
 
     def order(self, study: Study) -> list[str]:
         """What its answer is ordered by where nobody says it: a front by its cost, or else its first objective."""
-        asked = [*study.directions_of(names_in(self.pareto or ""))]
-        return [name for name in asked if name in COSTS][:1] or asked[:1]
+        names = [*study.directions_of(names_in(self.pareto or ""))]
+        return [name for name in names if name in COSTS][:1] or names[:1]
 
-    def reads(self, study: Study) -> list[str]:
+    def source_columns(self, study: Study) -> list[str]:
         """The columns that it is about, whether the study has them or not."""
-        named = [*study.directions_of(names_in(self.pareto or "")), *self.by]
-        if self.sql is not None or self.best is not None or not {*named} <= {*study.column_names}:
+        names = [*study.directions_of(names_in(self.pareto or "")), *self.by]
+        if self.sql is not None or self.best is not None or not {*names} <= {*study.column_names}:
             return study.column_names  # as SELECT * does, and what tells architectures from each other
-        return [*named, *(self._measured(study) if self.by else ()), *TOGETHER]
+        return [*names, *(self._mean_columns(study) if self.by else ()), *TOGETHER]
 
-    def _measured(self, study: Study) -> list[str]:
+    def _mean_columns(self, study: Study) -> list[str]:
         """The columns of which groups have means."""
         metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
         return [*metrics, *study.extra_columns(), "params", "flops"]
 
-    def asked_of(self, study: Study, every: pa.Table) -> pa.Table:
+    def answer(self, study: Study, rows: pa.Table) -> pa.Table:
         """Its answer by some rows of a study. Raises UserError where there is none."""
         if self.sql is not None:
             from results.query import sql
 
             with status_if_slow("asking in SQL ..."):
-                return sql.answer(every, self.sql)
+                return sql.answer(rows, self.sql)
         if self.is_of_rows:
-            return every if self.pareto is None else _front(study, every, self.pareto, knee=self.knee)
+            return rows if self.pareto is None else _front(study, rows, self.pareto, knee=self.knee)
         from results.query import grouping  # with SciPy's algebra, which takes a quarter of a second to import
 
         if self.best is not None:
             [(metric, direction)] = study.directions_of([self.best]).items()
-            return grouping.best(every, metric, direction, self.by, study.reeval_identities)
-        return grouping.means(every, self.by, self._measured(study))
+            return grouping.best(rows, metric, direction, self.by, study.reeval_identities)
+        return grouping.means(rows, self.by, self._mean_columns(study))
 
 
-def _front(study: Study, every: pa.Table, pareto: str, *, knee: bool) -> pa.Table:
+def _front(study: Study, rows: pa.Table, pareto: str, *, knee: bool) -> pa.Table:
     objectives = study.directions_of(names_in(pareto))
     if not objectives:
         message = f"--pareto needs at least one column, got {pareto!r}."
         raise UserError("missing-value", message, option="--pareto", value=pareto)
     if study.rows() and not any(row.status == "complete" for row in study.rows()):
         raise study.missing_rows_error()
-    found = fronts.front(every, objectives)
-    return fronts.knee(found, objectives) if knee else found
+    front = fronts.front(rows, objectives)
+    return fronts.knee(front, objectives) if knee else front

@@ -29,9 +29,9 @@ def print_front(study: Study, plot: Path | None = None) -> None:
 
 def _failures(study: Study) -> list[str]:
     """How many of a search's trainings failed: as they were trained, nobody may have looked."""
-    failed = [row.error for row in study.rows() if row.status == "failed"]
+    errors = [row.error for row in study.rows() if row.status == "failed"]
     again = f"; another --study than {study.name} tries them again" if study.config else ""
-    return [f"{len(failed)} of {len(study)} evaluations failed, the first with: {failed[0]}{again}"] if failed else []
+    return [f"{len(errors)} of {len(study)} evaluations failed, the first with: {errors[0]}{again}"] if errors else []
 
 
 def print_report(study: Study, page: Path | None = None, *, wirings: bool = False) -> None:

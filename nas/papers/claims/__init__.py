@@ -95,10 +95,10 @@ class Experiment(ABC):
     def findings(self) -> list[Finding]:
         """What came out, claim by claim."""
         values = self.values()
-        return [judged(claim, values[claim.name], len(self.claims), exact=self.exact) for claim in self.claims]
+        return [judge(claim, values[claim.name], len(self.claims), exact=self.exact) for claim in self.claims]
 
 
-def judged(claim: Claim, values: Sequence[float], together: int, *, exact: bool = False) -> Finding:
+def judge(claim: Claim, values: Sequence[float], together: int, *, exact: bool = False) -> Finding:
     """What values mean for one claim of so many that are measured together."""
     if exact:
         low = high = statistics.fmean(values)

@@ -33,8 +33,8 @@ class LowRankNetwork(nn.Module):
         super().__init__()
         self.site = Site(("x",), _FEATURES, starts_block=True)
         maps = nn.Linear(_FEATURES, _RANK, bias=False), nn.Linear(_RANK, _FEATURES, bias=False)
-        for each in maps:
-            nn.init.xavier_normal_(each.weight)
+        for layer in maps:
+            nn.init.xavier_normal_(layer.weight)
         self.maps = nn.Sequential(*maps)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -62,16 +62,16 @@ class Dilution(Experiment):
 
     def values(self) -> Values:
         """Choose a rate for both, and train both with that."""
-        found = {}
+        differences = {}
         for claim, (affine, rates) in zip(self.claims, TARGETS, strict=True):
-            others = range(self.seeds, 2 * self.seeds)
-            chosen = {topology: best_rate(topology, affine, rates, others) for topology in _TOPOLOGIES}
-            plain, learnt = (
+            tuning_seeds = range(self.seeds, 2 * self.seeds)
+            best_rates = {topology: best_rate(topology, affine, rates, tuning_seeds) for topology in _TOPOLOGIES}
+            resnet, grn = (
                 [decades(topology, affine, rate, seed) for seed in range(self.seeds)]
-                for topology, rate in chosen.items()
+                for topology, rate in best_rates.items()
             )
-            found[claim.name] = [a - b for a, b in zip(plain, learnt, strict=True)]
-        return found
+            differences[claim.name] = [a - b for a, b in zip(resnet, grn, strict=True)]
+        return differences
 
 
 def best_rate(
@@ -147,5 +147,5 @@ def _difference(topology: str, seed: int) -> float:
         other = retrofit(plain.state_dict(), task.base, topology, task.build)
     with torch.no_grad():
         before, after = plain.double().eval()(images), other.double().eval()(images)
-    largest: float = ((after - before).abs().max() / before.abs().max()).item()
-    return largest
+    difference: float = ((after - before).abs().max() / before.abs().max()).item()
+    return difference

@@ -5,24 +5,24 @@ from collections.abc import Iterator
 from nas.papers.claims import Experiment
 from nas.papers.claims.dilution import Dilution, Start
 from nas.papers.claims.heads import Heads
-from nas.papers.claims.recorded import RECORDED
+from nas.papers.claims.recorded import TABLE_EXPERIMENTS
 from nas.papers.claims.scaling import Scaling
 from nas.papers.claims.shortcuts import Shortcuts
-from nas.papers.claims.trained import COMPARED, SEEDS, Trained
+from nas.papers.claims.trained import ARCHITECTURE_PAIRS, SEEDS, TrainingExperiment
 from nas.papers.claims.variance import Variance
 from nas.workers.resources import Resources
 from search_spaces.support.errors import unknown
 
 
-def untrained() -> Iterator[Experiment]:
+def cheap_experiments() -> Iterator[Experiment]:
     """What is counted, computed, or read from rows that ship: a minute and a half of one core."""
     yield from (Start(), Dilution(), Shortcuts(), Scaling(), Variance(), Heads())
-    yield from RECORDED
+    yield from TABLE_EXPERIMENTS
 
 
-def trained(preset: str, storage: str, study: str | None, resources: Resources) -> Iterator[Experiment]:
+def training_experiments(preset: str, storage: str, study: str | None, resources: Resources) -> Iterator[Experiment]:
     """What trains networks. Raises UserError for a preset that has no number of seeds."""
     if preset not in SEEDS:
         raise unknown("preset", preset, list(SEEDS), of="claims")
-    for paper in dict.fromkeys(one.paper for one in COMPARED):
-        yield Trained(paper, preset, storage, study, resources)
+    for paper in dict.fromkeys(pair.paper for pair in ARCHITECTURE_PAIRS):
+        yield TrainingExperiment(paper, preset, storage, study, resources)

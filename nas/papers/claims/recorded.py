@@ -1,7 +1,7 @@
 """What the rows that ship with this project say of the papers' claims."""
 
 from nas.papers.claims import Claim
-from nas.papers.claims.rows import Better, Recorded, Shape
+from nas.papers.claims.rows import Better, Shape, TableExperiment
 
 _LM = "stdlib-lm-topologies-tuned"
 _LM_SETTING = "stdlib-lm at proxy, 918k parameters each, learning rates tuned alike, 3 seeds"
@@ -30,8 +30,8 @@ def _in_the_maze(depth: int) -> Better:
     return Better(claim=claim, first=first, second={"topology": "ancre", "depth": depth}, metric="time_at_goal")
 
 
-RECORDED = (
-    Recorded(
+TABLE_EXPERIMENTS = (
+    TableExperiment(
         "dca",
         _LM,
         _LM_SETTING,
@@ -41,16 +41,16 @@ RECORDED = (
             _over_resnet("hyper", "table 5", "hyper-connections have a lower perplexity than the transformer"),
         ),
     ),
-    Recorded(
+    TableExperiment(
         "ancre", _LM, _LM_SETTING, (_over_resnet("ancre", "table 2", "ANCRe has a lower perplexity than residuals"),)
     ),
-    Recorded(
+    TableExperiment(
         "ancre",
         _MAZE,
         "goal-point-maze-medium at proxy, blocks of 4 layers, learning rates tuned alike, 3 seeds",
         (_in_the_maze(1), _in_the_maze(3)),
     ),
-    Recorded(
+    TableExperiment(
         "rmt",
         _LM,
         _LM_SETTING,
@@ -62,7 +62,7 @@ RECORDED = (
             ),
         ),
     ),
-    Recorded(
+    TableExperiment(
         "leaner",
         _LISTS,
         "lra-listops at proxy, 5 seeds",

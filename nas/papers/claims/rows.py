@@ -53,7 +53,7 @@ def _by_seed(rows: Sequence[Row], shape: Shape, metric: str) -> dict[int, float]
     }
 
 
-class Recorded(Experiment):
+class TableExperiment(Experiment):
     """Claims that a table of rows tells which ships with this project."""
 
     def __init__(self, paper: str, table: str, setting: str, pairs: Sequence[Better]) -> None:

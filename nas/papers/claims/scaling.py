@@ -19,14 +19,14 @@ _CASES = (
 """Name, preset, before, after, and what is printed: of the transformer 100 and about 94 %, of the RMT less than 1 %."""
 
 
-def _claim(name: str, what: str, printed: int | None) -> Claim:
+def _claim(name: str, quantity: str, percent: int | None) -> Claim:
     return Claim(
-        name=f"{name}, {what}",
+        name=f"{name}, {quantity}",
         source="section 3.1",
-        statement=f"twice the stream has {f'{printed} %' if printed else 'less than 1 %'} more {what}",
+        statement=f"twice the stream has {f'{percent} %' if percent else 'less than 1 %'} more {quantity}",
         quantity=_PERCENT,
-        low=printed - 0.5 if printed else -math.inf,
-        high=printed + 0.5 if printed else 1.0,
+        low=percent - 0.5 if percent else -math.inf,
+        high=percent + 0.5 if percent else 1.0,
     )
 
 
@@ -37,19 +37,19 @@ class Scaling(Experiment):
     setting = "openwebtext-lm's transformer of 405M and RMT of 305M; counts, of FLOPs for one sequence of 512"
     exact = True
     claims = tuple(
-        _claim(name, what, printed)
+        _claim(name, quantity, percent)
         for name, *_, params, flops in _CASES
-        for what, printed in (("parameters", params), ("FLOPs", flops))
+        for quantity, percent in (("parameters", params), ("FLOPs", flops))
     )
 
     def values(self) -> Values:
         """Count each twice."""
-        found = {}
+        increases = {}
         for name, preset, before, after, *_ in _CASES:
             small, large = (_counts(preset, change) for change in (before, after))
-            for what in small:
-                found[f"{name}, {what}"] = [100 * (large[what] / small[what] - 1)]
-        return found
+            for quantity in small:
+                increases[f"{name}, {quantity}"] = [100 * (large[quantity] / small[quantity] - 1)]
+        return increases
 
 
 def _counts(preset: str, change: str) -> dict[str, int]:

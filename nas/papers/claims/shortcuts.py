@@ -107,16 +107,16 @@ def curve(net: Net, seeds: int) -> Tensor:
     weights = [(draw() * _SCALE).requires_grad_() for _ in range(net.layers)]
     learnt = net.temperature is not None
     logits = [target.new_zeros(seeds, j, 1, 1).requires_grad_() for j in range(1, net.layers + 1)] if learnt else []
-    found = []
+    losses = []
     for _ in range(_STEPS):
         loss = _loss(net, weights, logits, target)
-        found.append(loss.detach())
+        losses.append(loss.detach())
         gradients = torch.autograd.grad(loss.sum(), weights + logits)
         with torch.no_grad():
             for parameter, gradient in zip(weights + logits, gradients, strict=True):
                 parameter -= _RATE * gradient
-    found.append(_loss(net, weights, logits, target).detach())
-    return torch.stack(found).clamp_min(1e-28)
+    losses.append(_loss(net, weights, logits, target).detach())
+    return torch.stack(losses).clamp_min(1e-28)
 
 
 def _loss(net: Net, weights: list[Tensor], logits: list[Tensor], target: Tensor) -> Tensor:

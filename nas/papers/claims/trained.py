@@ -25,7 +25,7 @@ _WORSE_BY = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ArchitecturePair:
     """Two architectures, as `--arch` has them, and what is claimed of the second.
 
     Attributes:
@@ -34,7 +34,7 @@ class Compared:
         first: Changes to the task's base architecture.
         second: Changes to the task's base architecture.
         metric: What is compared.
-        matched: Whether the second is given as many parameters as the first, by its hidden features.
+        match_params: Whether the second is given as many parameters as the first, by its hidden features.
     """
 
     paper: str
@@ -42,40 +42,40 @@ class Compared:
     first: str
     second: str
     metric: str = "loss"
-    matched: bool = True
+    match_params: bool = True
 
 
 def _claim(name: str, source: str, statement: str, quantity: str = _LOSS, low: float = 0.0) -> Claim:
     return Claim(name=f"{name}, {TASK}", source=source, statement=statement, quantity=quantity, low=low)
 
 
-COMPARED = (
-    Compared(
+ARCHITECTURE_PAIRS = (
+    ArchitecturePair(
         "dca",
         _claim("dca over resnet", "tables 5, 6", "DCA is better than residuals at equal parameters"),
         "",
         "topology=dca",
     ),
-    Compared(
+    ArchitecturePair(
         "ancre",
         _claim("ancre over resnet", "section 5", "ANCRe is better than residuals at equal parameters"),
         "",
         "topology=ancre",
     ),
-    Compared(
+    ArchitecturePair(
         "rmt",
         _claim("rmt over resnet", "section 4.2", "the RMT is better than the transformer at equal parameters"),
         "",
         "topology=rmt(keys=32)",
     ),
-    Compared(
+    ArchitecturePair(
         "rmt",
         _claim("keys 32 over 8", "section 4.4", "a larger residual stream is better, the rest being equal"),
         "topology=rmt(keys=8)",
         "topology=rmt(keys=32)",
-        matched=False,
+        match_params=False,
     ),
-    Compared(
+    ArchitecturePair(
         "leaner",
         _claim(
             "2 x 8 over 4 x 4",
@@ -87,38 +87,38 @@ COMPARED = (
         "",
         "depth=2,heads=8",
         "accuracy",
-        matched=False,
+        match_params=False,
     ),
 )
 
 
-class Trained(Experiment):
+class TrainingExperiment(Experiment):
     """One paper's claims, by trainings."""
 
     def __init__(self, paper: str, preset: str, storage: str, study: str | None, resources: Resources) -> None:
         self.paper, self.preset = paper, preset
         self.storage, self.study, self.resources = storage, study, resources
-        self.compared = tuple(one for one in COMPARED if one.paper == paper)
-        self.claims = tuple(one.claim for one in self.compared)
+        self.pairs = tuple(pair for pair in ARCHITECTURE_PAIRS if pair.paper == paper)
+        self.claims = tuple(pair.claim for pair in self.pairs)
         self.setting = f"{TASK} at {preset}, {SEEDS[preset]} seeds"
 
     def values(self) -> Values:
         """Train what the store lacks, and compare."""
         task = fresh_task(TASK, None)
         pairs = [
-            candidates(task, [one.first, one.second], None, "params" if one.matched else None, self.preset)
-            for one in self.compared
+            candidates(task, [pair.first, pair.second], None, "params" if pair.match_params else None, self.preset)
+            for pair in self.pairs
         ]
         rows = self._rows(task, list(dict.fromkeys(chain.from_iterable(pairs))))
         return {
-            one.claim.name: by_how_much(
-                rows, Better(claim=one.claim, first=asdict(first), second=asdict(second), metric=one.metric)
+            pair.claim.name: by_how_much(
+                rows, Better(claim=pair.claim, first=asdict(first), second=asdict(second), metric=pair.metric)
             )
-            for one, (first, second) in zip(self.compared, pairs, strict=True)
+            for pair, (first, second) in zip(self.pairs, pairs, strict=True)
         }
 
     def _rows(self, task: Task, architectures: Sequence[Architecture]) -> list[Row]:
         changes = settings_of(task, self.preset, "")
-        with_changes = [(one, changes) for one in architectures]
+        with_changes = [(architecture, changes) for architecture in architectures]
         jobs = jobs_of(TASK, None, with_changes, range(SEEDS[self.preset]), self.preset, 1)
         return evaluate_all(jobs, self.storage, self.study, self.resources)

@@ -18,7 +18,7 @@ _WIDTH, _HIDDEN, _RANK, _LENGTH, _KEYS = 1024, 4096, 16, 64, 64
 _DRAWS, _POSITIONS, _TOKENS = 250, 4, 256
 _HALF_A_DIGIT = 0.005  # two decimals are printed, noughts at their end left out: 1.14 and 0.4
 
-_PRINTED: Mapping[str, tuple[float, float]] = {
+_TABLE_2: Mapping[str, tuple[float, float]] = {
     "attention stores, RMT": (0.4, 1.6),
     "attention stores, transformer": (1.0, 1.0),
     "attention loads, RMT": (1.14, 0.86),
@@ -49,7 +49,7 @@ class Variance(Experiment):
             low=number - _HALF_A_DIGIT,
             high=number + _HALF_A_DIGIT,
         )
-        for name, numbers in _PRINTED.items()
+        for name, numbers in _TABLE_2.items()
         for way, number in zip(("forward", "backward"), numbers, strict=True)
     )
 
@@ -58,11 +58,11 @@ class Variance(Experiment):
 
     def values(self) -> Values:
         """Measure all, a seed at a time."""
-        each = [_measured(seed) for seed in range(self.seeds)]
-        return {claim.name: [one[claim.name] for one in each] for claim in self.claims}
+        ratios = [_variance_ratios(seed) for seed in range(self.seeds)]
+        return {claim.name: [ratio[claim.name] for ratio in ratios] for claim in self.claims}
 
 
-def _measured(seed: int) -> dict[str, float]:
+def _variance_ratios(seed: int) -> dict[str, float]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         up, down = _linear(_WIDTH, _HIDDEN), _linear(_HIDDEN, _WIDTH)
@@ -98,9 +98,9 @@ def _load(ports: int) -> Move:
     return lambda matrix: torch.cat(module(matrix), dim=-1)
 
 
-def _by_keys(made: Callable[[], Move], shape: tuple[int, ...]) -> tuple[float, float]:
+def _by_keys(build: Callable[[], Move], shape: tuple[int, ...]) -> tuple[float, float]:
     """Means over many draws of the keys, which are few numbers."""
-    draws = [_ratios(made(), shape) for _ in range(_DRAWS)]
+    draws = [_ratios(build(), shape) for _ in range(_DRAWS)]
     return statistics.fmean(forward for forward, _ in draws), statistics.fmean(backward for _, backward in draws)
 
 

@@ -78,20 +78,20 @@ def readings(paper: str) -> tuple[Reading, ...]:
     order = [row_of(line) for line in published.lines_of(paper)]
     text = files("nas.papers.configs").joinpath(f"{paper}.csv").read_text(encoding="utf-8")
     records = csv.DictReader(text.splitlines())
-    found = [Reading(**record | {"params": int(record["params"])}) for record in records]  # type: ignore[arg-type]
-    return tuple(sorted(found, key=lambda reading: order.index(reading.row)))
+    entries = [Reading(**record | {"params": int(record["params"])}) for record in records]  # type: ignore[arg-type]
+    return tuple(sorted(entries, key=lambda reading: order.index(reading.row)))
 
 
-def unread(paper: str) -> list[str]:
+def models_without_reading(paper: str) -> list[str]:
     """The models with printed parameters that no reading counts: nothing here builds them."""
     read = {reading.row for reading in readings(paper)}
-    sized = [line for line in published.lines_of(paper) if line["params_millions"]]
-    return [f"table {line['table']} {line['model']} ({line['data']})" for line in sized if row_of(line) not in read]
+    lines = [line for line in published.lines_of(paper) if line["params_millions"]]
+    return [f"table {line['table']} {line['model']} ({line['data']})" for line in lines if row_of(line) not in read]
 
 
-def is_printed(params: int, printed: str, rounding: str) -> bool:
-    """Whether a paper that rounds so would print that many parameters as `printed` millions, with as many digits."""
-    return (Decimal(params) / 10**6).quantize(Decimal(printed), rounding=_MODES[rounding]) == Decimal(printed)
+def is_printed(params: int, millions: str, rounding: str) -> bool:
+    """Whether a paper that rounds so would print that many parameters as `millions`, with as many digits."""
+    return (Decimal(params) / 10**6).quantize(Decimal(millions), rounding=_MODES[rounding]) == Decimal(millions)
 
 
 def holds(label: Label, matches: bool) -> bool:

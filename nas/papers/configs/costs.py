@@ -62,18 +62,18 @@ def flops() -> Iterator[Cost]:
         (False, "the same without the unembedding, which comes nearest"),
     ):
         for table in ("3", "4"):
-            both = []
+            pair = []
             for model, preset in (("Transformer", "transformer-405m"), ("RMT", "rmt-305m")):
                 line = _line("rmt", table, model)
                 tokens = float(line["train_tokens_millions"]) * 1e6
                 here = 3 * tokens / task.context * _forward(task, task.base_for(preset), vocabulary=vocabulary)
-                printed, digits = _number(line["train_flops"])
-                both.append((printed, here))
+                paper_value, digits = _number(line["train_flops"])
+                pair.append((paper_value, here))
                 label = _label_of_flops(table, model, vocabulary=vocabulary)
-                yield Cost("rmt", table, model, printed, digits, here, "FLOPs", label, words)
-            relation, counted = (both[1][i] / both[0][i] for i in (0, 1))
+                yield Cost("rmt", table, model, paper_value, digits, here, "FLOPs", label, words)
+            relation, ratio = (pair[1][i] / pair[0][i] for i in (0, 1))
             label = _label_of_flops(table, _RELATION, vocabulary=vocabulary)
-            yield Cost("rmt", table, _RELATION, relation, 0.01, counted, "share", label, words)
+            yield Cost("rmt", table, _RELATION, relation, 0.01, ratio, "share", label, words)
 
 
 def tokens() -> Iterator[Cost]:
@@ -85,17 +85,17 @@ def tokens() -> Iterator[Cost]:
             architecture = task.base_for(preset)
             words = (2 * task.vocabulary + task.context) * architecture.width
             here = 20 * (_params(task, architecture) - words) / 1e6
-            printed, digits = _number(line["train_tokens_millions"])
+            paper_value, digits = _number(line["train_tokens_millions"])
             yield Cost(
-                "rmt", table, line["model"], printed, digits, here, "10^6 tokens", _label_of_tokens(line["model"]),
+                "rmt", table, line["model"], paper_value, digits, here, "10^6 tokens", _label_of_tokens(line["model"]),
                 "20 tokens for each parameter that is in no embedding, section 4.2",
             )  # fmt: skip
     for size in ("60M", "130M", "350M", "1B"):
         line = _line("ancre", "7", f"LLaMA-{size}, FullPT(+ANCRe)")
         here = float(line["steps"]) * float(line["batch"]) * float(line["context"]) / 1e6
-        printed, digits = _number(_line("ancre", "2", f"LLaMA-{size}, FullPT")["train_tokens_millions"])
+        paper_value, digits = _number(_line("ancre", "2", f"LLaMA-{size}, FullPT")["train_tokens_millions"])
         yield Cost(
-            "ancre", "2", f"LLaMA-{size}", printed, max(digits, 100), here, "10^6 tokens",
+            "ancre", "2", f"LLaMA-{size}", paper_value, max(digits, 100), here, "10^6 tokens",
             _label_of_tokens(f"LLaMA-{size}"), "steps, rows and tokens of table 7, padding included",
         )  # fmt: skip
 
@@ -103,14 +103,16 @@ def tokens() -> Iterator[Cost]:
 def memory() -> Iterator[Cost]:
     """Leaner, tables 2 to 5, and ANCRe, table 6: what a device held, beside what weights and their optimiser hold."""
     for line in published.lines_of("leaner"):
-        if line["memory_gb"] and (reading := _matching("leaner", line)):
-            yield _held("leaner", line, params(reading), BYTES_SINGLE, "four numbers of four bytes a parameter")
+        if line["memory_gb"] and (reading := _first_match("leaner", line)):
+            yield _memory_cost("leaner", line, params(reading), BYTES_SINGLE, "four numbers of four bytes a parameter")
     for line in published.lines_of("ancre"):
         if line["memory_gb"]:
             size, _, which = line["model"].partition(", ")
             model = f"{size}, FullPT" + ("+ANCRe" if which == "with ANCRe" else "")
-            (reading,) = (one for one in readings("ancre") if one.table == "2" and one.model == model)
-            yield _held("ancre", line, params(reading), BYTES_BF16, "four numbers of two bytes a parameter")
+            (reading,) = (
+                candidate for candidate in readings("ancre") if candidate.table == "2" and candidate.model == model
+            )
+            yield _memory_cost("ancre", line, params(reading), BYTES_BF16, "four numbers of two bytes a parameter")
 
 
 def time() -> Iterator[Cost]:
@@ -121,20 +123,20 @@ def time() -> Iterator[Cost]:
     for k in (1, 2, 4, 8, 16, 24):
         line = _line("dca", "1", f"{k}-DCA")
         topology = base.changed({"topology": f"dca(k={k})"})
-        yield _beside(
-            "dca", "1", line["model"], plain / float(line["batches_per_s"]), _more(lm1b, topology, base), words
+        yield _time_cost(
+            "dca", "1", line["model"], plain / float(line["batches_per_s"]), _work_ratio(lm1b, topology, base), words
         )
     task = OpenWebTextLM()
     large, lean = task.base_for("transformer-405m"), task.base_for("rmt-305m")
-    printed = float(_line("rmt", "4", "RMT")["train_s"]) / float(_line("rmt", "4", "Transformer")["train_s"])
-    yield _beside("rmt", "4", _RELATION, printed, _more(task, lean, large), words)
+    paper_value = float(_line("rmt", "4", "RMT")["train_s"]) / float(_line("rmt", "4", "Transformer")["train_s"])
+    yield _time_cost("rmt", "4", _RELATION, paper_value, _work_ratio(task, lean, large), words)
     for size in ("60M", "130M", "350M"):
-        with_, without = (_line("ancre", "6", f"LLaMA-{size}, {one} ANCRe") for one in ("with", "without"))
-        printed = float(with_["train_s"]) / float(without["train_s"])
+        with_, without = (_line("ancre", "6", f"LLaMA-{size}, {variant} ANCRe") for variant in ("with", "without"))
+        paper_value = float(with_["train_s"]) / float(without["train_s"])
         c4 = _c4()
         plain_network = c4.base_for(f"ancre-{size.lower()}")
-        counted = _more(c4, plain_network.changed({"topology": "ancre"}), plain_network)
-        yield _beside("ancre", "6", f"LLaMA-{size}, ANCRe over none", printed, counted, words)
+        ratio = _work_ratio(c4, plain_network.changed({"topology": "ancre"}), plain_network)
+        yield _time_cost("ancre", "6", f"LLaMA-{size}, ANCRe over none", paper_value, ratio, words)
 
 
 COSTS: Mapping[str, Callable[[], Iterator[Cost]]] = {"flops": flops, "tokens": tokens, "memory": memory, "time": time}
@@ -147,25 +149,38 @@ def _c4() -> CorpusTask:
     return C4LM()
 
 
-def _beside(paper: str, table: str, model: str, printed: float, counted: float, reading: str) -> Cost:
-    return Cost(paper, table, model, printed, 0.01, counted, "times a step | times its work", "beside", reading)
+def _time_cost(paper: str, table: str, model: str, paper_value: float, ratio: float, reading: str) -> Cost:
+    return Cost(paper, table, model, paper_value, 0.01, ratio, "times a step | times its work", "beside", reading)
 
 
-def _held(paper: str, line: published.Line, count: int, each: int, what: str) -> Cost:
-    printed, digits = _number(line["memory_gb"])
-    reading = f"weights, gradients and Adam's moments alone: {what}; no activations"
+def _memory_cost(paper: str, line: published.Line, count: int, bytes_each: int, description: str) -> Cost:
+    paper_value, digits = _number(line["memory_gb"])
+    reading = f"weights, gradients and Adam's moments alone: {description}; no activations"
     unit = "GB on the device | GB of these"
-    return Cost(paper, line["table"], line["model"], printed, digits, count * each / 1e9, unit, "beside", reading)
+    return Cost(
+        paper, line["table"], line["model"], paper_value, digits, count * bytes_each / 1e9, unit, "beside", reading
+    )
 
 
-def _matching(paper: str, line: published.Line) -> Reading | None:
+def _first_match(paper: str, line: published.Line) -> Reading | None:
     """The first reading that gives the row's printed parameters."""
     key = line["table"], line["model"], line["data"]
-    return next((one for one in readings(paper) if one.row == key and one.label in ("stated", "fitted")), None)
+    return next(
+        (
+            candidate
+            for candidate in readings(paper)
+            if candidate.row == key and candidate.label in ("stated", "fitted")
+        ),
+        None,
+    )
 
 
 def _line(paper: str, table: str, model: str) -> published.Line:
-    (line,) = (one for one in published.lines_of(paper) if (one["table"], one["model"]) == (table, model))
+    (line,) = (
+        candidate
+        for candidate in published.lines_of(paper)
+        if (candidate["table"], candidate["model"]) == (table, model)
+    )
     return line
 
 
@@ -198,8 +213,8 @@ def _params(task: CorpusTask, architecture: Architecture) -> int:
     return task.closed_form(architecture).params
 
 
-def _more(task: Task, architecture: Architecture, base: Architecture) -> float:
+def _work_ratio(task: Task, architecture: Architecture, base: Architecture) -> float:
     """The work of one network over another's: multiply-accumulates, and half of mixing's elementwise operations."""
-    forms = [task.closed_form(one) for one in (architecture, base)]
+    forms = [task.closed_form(network) for network in (architecture, base)]
     work = [form.macs + form.elementwise / 2 for form in forms if form is not None]
     return work[0] / work[1]

@@ -39,15 +39,15 @@ def params(reading: Reading) -> int:
     """
     if reading.network.startswith("timm:"):
         with meta_device():
-            return _counted(_timm(reading.network.removeprefix("timm:"), reading.architecture), reading)
+            return _count(_timm(reading.network.removeprefix("timm:"), reading.architecture), reading)
     architecture = architecture_of(reading)
     with meta_device():
-        built = _counted(build(reading, architecture), reading)
+        number = _count(build(reading, architecture), reading)
     sizes = {name: getattr(architecture, name) for name in ("depth", "width", "heads", "head_dim", "hidden")}
-    return built + (value_of(reading.formula, sizes) if reading.formula else 0)
+    return number + (value_of(reading.formula, sizes) if reading.formula else 0)
 
 
-def _counted(network: nn.Module, reading: Reading) -> int:
+def _count(network: nn.Module, reading: Reading) -> int:
     return sum(p.numel() for p in network.parameters() if reading.counts == "all" or p.ndim == 2)
 
 

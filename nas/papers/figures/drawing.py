@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _MARKERS = "osD^vP*X<>"
 
 
-def drawn(panels: Sequence[Panel]) -> "Figure":
+def draw_figure(panels: Sequence[Panel]) -> "Figure":
     """A row of panels a paper."""
     from matplotlib.figure import Figure
 

@@ -21,23 +21,23 @@ TARGETS = (
 
 def panels(seeds: int = SEEDS) -> list[Panel]:
     """Both, by batches with ten layers and by layers at the end."""
-    found = []
+    figure_panels = []
     for panel, target, affine, rates in TARGETS:
         by_batch, by_depth = list[Curve](), list[Curve]()
         for topology in TOPOLOGIES:
-            chosen = {layers: best_rate(topology, affine, rates, [seeds], layers) for layers in LAYERS}
-            left = [
+            best_rates = {layers: best_rate(topology, affine, rates, [seeds], layers) for layers in LAYERS}
+            losses = [
                 [decades(topology, affine, rate, seed, layers) for seed in range(seeds)]
-                for layers, rate in chosen.items()
+                for layers, rate in best_rates.items()
             ]
-            by_depth.append(Curve(topology, LAYERS, left))
-            by_batch.append(_by_batch(topology, affine, chosen[LAYERS[-1]], seeds))
-        said = f"with learnt weights the residual network learns {target} better"
-        found.append(Panel("dca", f"1 ({panel})", said, "steps", by_batch))
-        found.append(
+            by_depth.append(Curve(topology, LAYERS, losses))
+            by_batch.append(_by_batch(topology, affine, best_rates[LAYERS[-1]], seeds))
+        statement = f"with learnt weights the residual network learns {target} better"
+        figure_panels.append(Panel("dca", f"1 ({panel})", statement, "steps", by_batch))
+        figure_panels.append(
             Panel("dca", f"1 ({panel}) by depth", f"the same ({target}) by depth, not in the paper", "layers", by_depth)
         )
-    return found
+    return figure_panels
 
 
 def _by_batch(topology: str, affine: bool, rate: float, seeds: int) -> Curve:
@@ -45,7 +45,7 @@ def _by_batch(topology: str, affine: bool, rate: float, seeds: int) -> Curve:
     decades = []
     for seed in range(seeds):
         losses = curve(topology, affine, rate, seed, LAYERS[-1])
-        kept = losses.where(losses.isfinite() & (losses < 1e3 * losses[0]), losses[0])
-        decades.append(kept.reshape(-1, EVERY).mean(1).log10())
+        finite_losses = losses.where(losses.isfinite() & (losses < 1e3 * losses[0]), losses[0])
+        decades.append(finite_losses.reshape(-1, EVERY).mean(1).log10())
     points = torch.stack(decades, dim=1)
     return Curve(f"{topology}, rate {rate:g}", [EVERY * (number + 1) for number in range(len(points))], points.tolist())

@@ -16,15 +16,15 @@ FAST = ("1:2+2:3", "0:2+2:3")
 
 def panels(seeds: int = SEEDS) -> list[Panel]:
     """All three."""
-    deep = [_trained(f"{layers} layers", Net(layers), seeds) for layers in (2, 3, 4)]
+    deep = [_train_curve(f"{layers} layers", Net(layers), seeds) for layers in (2, 3, 4)]
     three = [
-        _trained("none", Net(3), seeds),
-        _trained("cascaded", Net(3, ((0, 1), (1, 2), (2, 3))), seeds),
-        *(_trained(_named([skip]), Net(3, (skip,)), seeds) for skip in _every(3)),
-        *_learnt(3, seeds),
+        _train_curve("none", Net(3), seeds),
+        _train_curve("cascaded", Net(3, ((0, 1), (1, 2), (2, 3))), seeds),
+        *(_train_curve(_label([skip]), Net(3, (skip,)), seeds) for skip in _every(3)),
+        *_ancre_curves(3, seeds),
     ]
-    four = [_trained("0:3 alone", Net(4, ((0, 3),)), seeds), *_pairs(seeds), *_learnt(4, seeds)]
-    said = (
+    four = [_train_curve("0:3 alone", Net(4, ((0, 3),)), seeds), *_pairs(seeds), *_ancre_curves(4, seeds)]
+    specs = (
         ("2 (a)", "without shortcuts, the deeper, the slower", deep),
         (
             "2 (b)",
@@ -33,29 +33,29 @@ def panels(seeds: int = SEEDS) -> list[Panel]:
         ),
         ("2 (c)", "of 4 layers, a second shortcut helps only where it is well placed; ANCRe is on a par", four),
     )
-    return [Panel("ancre", figure, statement, "steps", curves) for figure, statement, curves in said]
+    return [Panel("ancre", figure, statement, "steps", curves) for figure, statement, curves in specs]
 
 
 def _pairs(seeds: int) -> Iterable[Curve]:
     """Every pair of shortcuts of four layers; those that are said to be fast, and the one that is, stand out."""
-    curves = [_trained(_named(pair), Net(4, pair), seeds) for pair in combinations(_every(4), 2)]
-    best = min(curves, key=lambda one: one.means[-1]).network
-    return [replace(one, stands_out=one.network in (*FAST, best)) for one in curves]
+    curves = [_train_curve(_label(pair), Net(4, pair), seeds) for pair in combinations(_every(4), 2)]
+    best = min(curves, key=lambda curve: curve.means[-1]).network
+    return [replace(curve, stands_out=curve.network in (*FAST, best)) for curve in curves]
 
 
 def _every(layers: int) -> list[tuple[int, int]]:
     return list(combinations(range(layers + 1), 2))
 
 
-def _named(skips: Iterable[tuple[int, int]]) -> str:
+def _label(skips: Iterable[tuple[int, int]]) -> str:
     return "+".join(f"{first}:{last}" for first, last in skips)
 
 
-def _learnt(layers: int, seeds: int) -> list[Curve]:
-    return [_trained(f"ANCRe {tau:g}", Net(layers, temperature=tau), seeds) for tau in (0.1, 0.01)]
+def _ancre_curves(layers: int, seeds: int) -> list[Curve]:
+    return [_train_curve(f"ANCRe {tau:g}", Net(layers, temperature=tau), seeds) for tau in (0.1, 0.01)]
 
 
-def _trained(name: str, net: Net, seeds: int) -> Curve:
+def _train_curve(name: str, net: Net, seeds: int) -> Curve:
     decades = curve(net, seeds).log10()
     at = range(0, len(decades), EVERY)
     return Curve(name, at, [decades[step].tolist() for step in at])

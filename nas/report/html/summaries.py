@@ -60,15 +60,18 @@ def hypervolumes(
     from files of columns alone, were trained nobody knows when, and are left out.
     """
     order = {row.identity(): number for number, row in enumerate(rows, 1)}
-    ranked = [architecture for architecture in architectures if order.keys() & {*architecture.identities}]
-    if not ranked:
+    candidates = [architecture for architecture in architectures if order.keys() & {*architecture.identities}]
+    if not candidates:
         return []
     signs = np.array([-1.0 if way == "max" else 1.0 for way in objectives.values()])
-    values = np.array([[architecture.expected[name] for name in objectives] for architecture in ranked]) * signs
+    values = np.array([[architecture.expected[name] for name in objectives] for architecture in candidates]) * signs
     spread = np.ptp(values, axis=0)
     shares = (values - values.min(axis=0)) / np.where(spread == 0, 1.0, spread)
     first_trainings = np.array(
-        [min(order[identity] for identity in architecture.identities if identity in order) for architecture in ranked]
+        [
+            min(order[identity] for identity in architecture.identities if identity in order)
+            for architecture in candidates
+        ]
     )
 
     def volume(number: int) -> float:

@@ -42,8 +42,8 @@ def heat_map(pairs: Sequence[Record], colour: str) -> Spec:
     ]
     chart = alt.Chart(data(pairs)).mark_rect(color=colour, stroke=TEXT, strokeOpacity=0.2, strokeWidth=0.5)
     chart = chart.encode(
-        x=alt.X("source:O", title="source", axis=_named(sources, labelAngle=-45, minExtent=_slanted(sources))),
-        y=alt.Y("reader:O", title="reader", axis=_named(readers)),
+        x=alt.X("source:O", title="source", axis=_name_axis(sources, labelAngle=-45, minExtent=_label_extent(sources))),
+        y=alt.Y("reader:O", title="reader", axis=_name_axis(readers)),
         opacity=alt.Opacity("share:Q", scale=scale, legend=legend),
         tooltip=tooltip,
     )
@@ -116,11 +116,11 @@ def _by_number(pairs: Sequence[Record], number: str, name: str) -> list[str]:
     return [names[place] for place in sorted(names)]
 
 
-def _slanted(names: Sequence[str]) -> float:
+def _label_extent(names: Sequence[str]) -> float:
     """Pixels that the longest name takes downwards; what is left out for want of room is not counted by Vega itself."""
     return 5.0 * max(map(len, names))
 
 
-def _named(names: Sequence[str], **more: Any) -> alt.Axis:
+def _name_axis(names: Sequence[str], **more: Any) -> alt.Axis:
     """An axis of numbers that shows names, as many as there is room for."""
     return alt.Axis(labelExpr=f"{json.dumps(names)}[datum.value]", labelOverlap="greedy", ticks=False, **more)

@@ -70,7 +70,7 @@ def test_answer_from_some_columns_of_parquet_equals_that_from_all(
                 print_query(theirs, **question)
                 projected = capfd.readouterr()
                 with monkeypatch.context() as patch:
-                    patch.setattr("nas.cli.printers.query._asked", lambda study, *_: study.column_names)
+                    patch.setattr("nas.cli.printers.query._columns_to_read", lambda study, *_: study.column_names)
                     print_query(theirs, **question)
                 assert capfd.readouterr() == projected
 

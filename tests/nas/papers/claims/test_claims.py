@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy.stats import t
 
-from nas.papers.claims import Claim, judged
+from nas.papers.claims import Claim, judge
 
 
 def claim(low: float = 0.0, high: float = math.inf) -> Claim:
@@ -23,7 +23,7 @@ def test_verdict_follows_from_interval_and_range() -> None:
         ([1.0], 0, math.inf, "not distinguishable"),
     ]
     for values, low, high, verdict in judgements:
-        assert judged(claim(low, high), values, 1).verdict == verdict, values
+        assert judge(claim(low, high), values, 1).verdict == verdict, values
 
 
 def test_interval_is_students_for_all_claims_together() -> None:
@@ -31,21 +31,21 @@ def test_interval_is_students_for_all_claims_together() -> None:
     mean = sum(values) / 4
     deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / 3)
     reach = t.ppf(1 - 0.05 / 5 / 2, 3) * deviation / 2
-    found = judged(claim(), values, 5)
+    found = judge(claim(), values, 5)
     assert (found.low, found.high) == pytest.approx((mean - reach, mean + reach))
-    alone = judged(claim(), values, 1)
+    alone = judge(claim(), values, 1)
     assert alone.low is not None
     assert found.low is not None
     assert found.low < alone.low
 
 
 def test_count_is_its_own_interval() -> None:
-    found = judged(claim(99.5, 100.5), [100.0], 6, exact=True)
+    found = judge(claim(99.5, 100.5), [100.0], 6, exact=True)
     assert (found.low, found.high, found.verdict) == (100.0, 100.0, "agrees")
-    assert judged(claim(-math.inf, 1.0), [2.8], 6, exact=True).verdict == "contradicts"
+    assert judge(claim(-math.inf, 1.0), [2.8], 6, exact=True).verdict == "contradicts"
 
 
 def test_one_draw_and_equal_draws_have_no_interval() -> None:
     for values in ([5.0], [5.0, 5.0, 5.0]):
-        found = judged(claim(), values, 1)
+        found = judge(claim(), values, 1)
         assert (found.low, found.high) == (None, None)

@@ -17,18 +17,18 @@ from grouped import grouped
 from nas.papers.claims import Experiment, dilution, shortcuts
 from nas.papers.claims.dilution import Start, decades
 from nas.papers.claims.heads import Heads
-from nas.papers.claims.recorded import RECORDED
+from nas.papers.claims.recorded import TABLE_EXPERIMENTS
 from nas.papers.claims.rows import Better, by_how_much
 from nas.papers.claims.scaling import Scaling
 from nas.papers.claims.shortcuts import Net, Shortcuts, losses
-from nas.papers.claims.trained import COMPARED, SEEDS
+from nas.papers.claims.trained import ARCHITECTURE_PAIRS, SEEDS
 from nas.papers.claims.variance import Variance, _ratios
 from results.records import jsonl
 from results.records.published import papers
 from results.records.sources import shipped
 from tasks.vision.digits import DigitsViT
 
-QUICK: list[Experiment] = [Shortcuts(seeds=3), Scaling(), *RECORDED]
+QUICK: list[Experiment] = [Shortcuts(seeds=3), Scaling(), *TABLE_EXPERIMENTS]
 ALL = [*QUICK, Start(), Variance(), Heads()]
 
 
@@ -78,7 +78,7 @@ def test_low_rank_network_learns_and_is_reproducible(monkeypatch: pytest.MonkeyP
 
 
 def test_rows_are_paired_by_seed_and_signed_by_direction() -> None:
-    recorded = next(one for one in RECORDED if one.paper == "leaner")
+    recorded = next(one for one in TABLE_EXPERIMENTS if one.paper == "leaner")
     (better,) = recorded.pairs
     ((values),) = recorded.values().values()
     assert len(values) == 5
@@ -93,7 +93,7 @@ def test_rows_are_paired_by_seed_and_signed_by_direction() -> None:
 
 
 def test_command_prints_a_line_a_claim(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
-    monkeypatch.setattr("nas.cli.papers.claims.untrained", lambda: iter(QUICK))
+    monkeypatch.setattr("nas.cli.papers.claims.cheap_experiments", lambda: iter(QUICK))
     printed = list(
         csv.DictReader(io.StringIO(command("reproduce", "claims", "--paper", "rmt", "--format", "csv").stdout))
     )
@@ -123,4 +123,4 @@ def test_claims_train_once_and_are_known_afterwards(
 
 
 def test_every_paper_has_a_trained_claim() -> None:
-    assert {one.paper for one in COMPARED} == set(papers())
+    assert {one.paper for one in ARCHITECTURE_PAIRS} == set(papers())

@@ -7,7 +7,7 @@ import pytest
 from nas.costs.count import cheap_counts
 from nas.evaluation.job import EvaluationJob
 from nas.papers.claims import trained
-from nas.papers.claims.trained import COMPARED, SEEDS, Trained
+from nas.papers.claims.trained import ARCHITECTURE_PAIRS, SEEDS, TrainingExperiment
 from nas.workers.resources import resources_of
 from results.records.row import Row
 from tasks.vision.digits import DigitsViT
@@ -33,10 +33,10 @@ def test_claim_compares_the_rows_of_its_two_networks(paper: str, monkeypatch: py
         ]
 
     monkeypatch.setattr(trained, "evaluate_all", take_jobs)
-    values = Trained(paper, "smoke", "sqlite://", None, resources_of(1, 1)).values()
+    values = TrainingExperiment(paper, "smoke", "sqlite://", None, resources_of(1, 1)).values()
     assert {job.seed for job in asked} == set(range(SEEDS["smoke"]))
     assert {job.preset for job in asked} == {"smoke"}
-    names = {one.claim.name: one for one in COMPARED if one.paper == paper}
+    names = {one.claim.name: one for one in ARCHITECTURE_PAIRS if one.paper == paper}
     assert values.keys() == names.keys()
     if paper == "rmt":  # resnet, 32 keys at its size, 8 keys, 32 keys
         assert list(values.values()) == [[1.0] * 4, [1.0] * 4]
@@ -53,13 +53,13 @@ def test_claims_at_equal_parameters_have_them(monkeypatch: pytest.MonkeyPatch) -
         return []
 
     monkeypatch.setattr(trained, "evaluate_all", take_jobs)
-    for one in COMPARED:
+    for one in ARCHITECTURE_PAIRS:
         monkeypatch.setattr(trained, "by_how_much", lambda rows, better, one=one: [float(better.metric == one.metric)])
-        monkeypatch.setattr(trained, "COMPARED", (one,))
-        experiment = Trained(one.paper, "smoke", "sqlite://", None, resources_of(1, 1))
+        monkeypatch.setattr(trained, "ARCHITECTURE_PAIRS", (one,))
+        experiment = TrainingExperiment(one.paper, "smoke", "sqlite://", None, resources_of(1, 1))
         assert experiment.values() == {one.claim.name: [1.0]}
         first, second = dict.fromkeys(job.architecture for job in evaluated)
         params = [cheap_counts(DigitsViT(), each)["params"] for each in (first, second)]
-        assert abs(params[1] / params[0] - 1) < 0.005 or not one.matched
-        assert ("equal parameters" in one.claim.statement) is one.matched
+        assert abs(params[1] / params[0] - 1) < 0.005 or not one.match_params
+        assert ("equal parameters" in one.claim.statement) is one.match_params
         assert params[1] < params[0] or "fewer parameters" not in one.claim.statement

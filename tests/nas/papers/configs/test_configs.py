@@ -9,7 +9,7 @@ import pytest
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.papers.configs import LABELS, Reading, holds, is_printed, readings, row_of, unread
+from nas.papers.configs import LABELS, Reading, holds, is_printed, models_without_reading, readings, row_of
 from nas.papers.configs.formulas import value_of
 from nas.papers.configs.networks import architecture_of, params
 from results.records.published import lines_of, papers
@@ -82,7 +82,7 @@ def test_stated_readings_are_rounded_and_counted_in_full() -> None:
 
 
 def test_every_printed_count_is_read() -> None:
-    assert not {paper: missing for paper in papers() if (missing := unread(paper))}
+    assert not {paper: missing for paper in papers() if (missing := models_without_reading(paper))}
 
 
 def test_nominal_sizes_are_in_the_names_of_their_models() -> None:
@@ -140,7 +140,9 @@ def test_command_fails_where_a_stated_row_no_longer_matches(command: Command, mo
     (first, *_) = (reading for reading in readings("rmt") if reading.label == "stated")
     wrong = replace(first, architecture="depth=23")
     monkeypatch.setattr("nas.cli.papers.reproduce.readings", lambda paper: (wrong,))
-    monkeypatch.setattr("nas.cli.papers.reproduce.unread", lambda paper: ["table 10 Highway transformer (OpenWebText)"])
+    monkeypatch.setattr(
+        "nas.cli.papers.reproduce.models_without_reading", lambda paper: ["table 10 Highway transformer (OpenWebText)"]
+    )
     done = command("reproduce", "params", "--paper", "rmt")
     assert done.returncode == 1
     assert "BROKEN" in done.stdout

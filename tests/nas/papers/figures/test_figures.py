@@ -11,7 +11,7 @@ import torch
 from nas.papers.claims import dilution, shortcuts
 from nas.papers.claims.shortcuts import Net, curve
 from nas.papers.figures import Curve, Panel, low_rank, shortcut_layouts
-from nas.papers.figures.drawing import drawn
+from nas.papers.figures.drawing import draw_figure
 
 SHIPPED = Path(__file__).parents[4] / "results" / "tables" / "figures" / "linear-networks.csv"
 
@@ -125,7 +125,7 @@ def test_low_rank_curve_ends_where_the_claims_measure() -> None:
 def test_picture_has_a_row_a_paper_and_a_line_a_curve() -> None:
     curves = [Curve("a", [0, 1], [[1.0], [0.0]]), *(Curve(n, [0, 1], [[2.0], [1.0]], stands_out=False) for n in "bc")]
     panels = [Panel("ancre", "2", "said", "steps", curves), Panel("dca", "1", "said too", "layers", curves[:1])]
-    figure = drawn([*panels, panels[1]])
+    figure = draw_figure([*panels, panels[1]])
     assert len(figure.axes) == 3
     first = figure.axes[0]
     assert len(first.lines) == 3

@@ -10,7 +10,7 @@ import pytest
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.cli.options import Printed
+from nas.cli.options import PaperQuantity
 from nas.cli.papers.reproduce import compare_with_papers
 from nas.papers.figures import Curve, Panel, low_rank, shortcut_layouts
 from search_spaces.support.errors import Kind
@@ -48,7 +48,7 @@ def test_every_point_is_written_as_csv(command: Command, tmp_path: Path) -> None
 MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"paper": "rmt"}, "unsupported", {"option": "--paper", "value": "rmt", "choices": ("ancre", "dca")}),
     ({"plot": Path("f.xyz")}, "unsupported", {"path": "f.xyz", "choices": (".png", ".pdf", ".svg")}),
-    ({"what": Printed.PARAMS, "plot": Path("f.png")}, "conflict", {"option": "--plot", "what": "params"}),
+    ({"what": PaperQuantity.PARAMS, "plot": Path("f.png")}, "conflict", {"option": "--plot", "what": "params"}),
     ({"preset": "smoke"}, "conflict", {"option": "--preset", "value": "smoke", "what": "figures"}),
 ]
 
@@ -57,4 +57,4 @@ def test_impossible_options_are_refused() -> None:
     with grouped() as case:
         for arguments, kind, fields in MISTAKES:
             with case(str(arguments)), raises(kind, **fields):
-                compare_with_papers(**{"what": Printed.FIGURES, **arguments})
+                compare_with_papers(**{"what": PaperQuantity.FIGURES, **arguments})
