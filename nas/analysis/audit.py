@@ -36,7 +36,7 @@ from tasks.base import Task
 LEAST_ARCHITECTURES, LEAST_SEEDS = 4, 2
 """Fewer say nothing of variances."""
 
-REPORTS = (0.1, 0.25, 0.5)
+REPORT_FRACTIONS = (0.1, 0.25, 0.5)
 """Shares of a training at which its reports are held against its end."""
 
 _DRAWS = 500  # members of a large space, of which those spread by cost are taken
@@ -100,7 +100,7 @@ def audit_for(config: SearchConfig, store: Store) -> Audit | None:
     rows = [
         row
         for row in store.read([name]).rows
-        if row.data == config.data_fingerprint and row.task_version == task.version and _keeps(within, row)
+        if row.data == config.data_fingerprint and row.task_version == task.version and _is_within(within, row)
     ]
     try:
         return audit_of(name, rows, {})
@@ -108,7 +108,7 @@ def audit_for(config: SearchConfig, store: Store) -> Audit | None:
         return None
 
 
-def _keeps(budget: Budget, row: Row) -> bool:
+def _is_within(budget: Budget, row: Row) -> bool:
     """Whether what was counted of a Row's architecture is within a budget."""
     return budget.allows({name: nan if count is None else count for name, count in asdict(row.costs).items()})
 
@@ -145,12 +145,12 @@ def spread_by_cost(task: Task, members: Feasible | BudgetDP, number: int) -> lis
 def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[Row]]) -> Audit:
     """What Rows say of a task's metrics; `elsewhere` are those of other presets, by their names.
 
-    An architecture counts where its trainings with the seeds that are looked at were completed, see `readings_of`.
+    An architecture counts if its trainings with the chosen seeds were completed: see `rows_by_architecture`.
 
     Raises:
         UserError: Too few were.
     """
-    audit_rows = readings_of(rows)
+    audit_rows = rows_by_architecture(rows)
     if len(audit_rows) < LEAST_ARCHITECTURES:
         first = next((f", the first with: {row.error}" for row in rows if row.error), "")
         raise UserError(
@@ -161,7 +161,7 @@ def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[R
             least=LEAST_ARCHITECTURES,
         )
     complete = [row for seed_rows in audit_rows.values() for row in seed_rows]
-    other_presets = {preset: readings_of(seed_rows) for preset, seed_rows in elsewhere.items()}
+    other_presets = {preset: rows_by_architecture(seed_rows) for preset, seed_rows in elsewhere.items()}
     names = [name for name in complete[0].directions if all(name in row.metrics for row in complete)]
     records = [metric_record(name, audit_rows, other_presets) for name in names]
     records.sort(key=lambda record: -float(record["reliability"]))
@@ -171,7 +171,7 @@ def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[R
     return Audit(title, tuple(records), tuple(resolutions), tuple(rows))
 
 
-def readings_of(rows: Sequence[Row]) -> RowsByArchitecture:
+def rows_by_architecture(rows: Sequence[Row]) -> RowsByArchitecture:
     """Architectures with the complete Rows of the same seeds: of the first seeds so many that most Rows are used.
 
     They are LEAST_SEEDS at least, where there are so many.
@@ -215,7 +215,7 @@ def metric_record(
         estimates["sd_examples"] = jackknife(lambda *some: _deviation(components(*some).examples), *splits)
         estimates["tau_test"] = jackknife(order_kept, *splits)
     estimates["tau_seeds"] = jackknife(order_between_seeds, validation)
-    for share in REPORTS:
+    for share in REPORT_FRACTIONS:
         early = _matrix(audit_rows, lambda row, share=share: _early_report(row, name, share))  # type: ignore[misc]
         if not np.isnan(early).any():
             estimates[f"tau_at_{share:.0%}"] = jackknife(order_kept, early, validation)

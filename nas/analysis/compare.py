@@ -37,7 +37,7 @@ COST_COLUMNS = (
 )
 """Costs in the table of a comparison."""
 
-NEAR = 0.005
+MATCH_TOLERANCE = 0.005
 """How far off a match may be before that is said, as a share."""
 
 _WIDEST = 2**24
@@ -91,7 +91,7 @@ def candidates(
     ]
     for architecture in matches:
         difference = cheap_counts(task, architecture)[match] / target - 1
-        if abs(difference) > NEAR:
+        if abs(difference) > MATCH_TOLERANCE:
             message = f"{architecture.topology} comes no nearer than {difference:+.1%} of {match}: {architecture}."
             fields = {"topology": architecture.topology, "architecture": str(architecture), "difference": difference}
             notice = Notice("mismatch", message, option="--match", value=match, **fields)
@@ -186,7 +186,7 @@ def summary(architecture: Architecture, rows: Sequence[Row], metrics: Sequence[s
     return summary
 
 
-def side_by_side(
+def comparison_records(
     metric: Metric,
     architectures: Sequence[Architecture],
     costs: Sequence[Mapping[str, Any]],
@@ -200,7 +200,7 @@ def side_by_side(
     """
     metrics = [metric.name, f"test_{metric.name}"]
     is_tested = all(metric.name in row.test for row in rows if row.status == "complete")
-    differences = over_first(architectures, rows, metrics[1] if is_tested else metrics[0], metric.direction)
+    differences = differences_to_first(architectures, rows, metrics[1] if is_tested else metrics[0], metric.direction)
     records = []
     for architecture, cost, over in zip(architectures, costs, differences, strict=True):
         record: dict[str, Any] = {**asdict(architecture), **{name: cost[name] for name in COST_COLUMNS if name in cost}}
@@ -215,7 +215,7 @@ def side_by_side(
     return tuple(records)
 
 
-def over_first(
+def differences_to_first(
     architectures: Sequence[Architecture], rows: Sequence[Row], metric: str, direction: Direction
 ) -> list[dict[str, Any]]:
     """By how much each architecture's metric is above the first's, and whether they can be told apart.

@@ -19,7 +19,7 @@ from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate
 
-WAYS = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
+DIRECTIONS = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def simulate(
     The last `reevals` trials train front candidates with held-out seeds. It ends early where there is nothing
     left to propose. The same sampler, seed and outcomes give what `nas search --workers 1` proposes.
     """
-    study = optuna.create_study(directions=[WAYS[way] for way in directions], sampler=sampler)
+    study = optuna.create_study(directions=[DIRECTIONS[way] for way in directions], sampler=sampler)
     candidates, trial_counts = list[Candidate](), Counter[Candidate]()
     for number in range(trials):
         if reevals and number == trials - reevals:

@@ -25,7 +25,7 @@ from search_spaces.support.errors import UserError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
+TRIAL_FRACTIONS = (0.1, 0.25, 0.5, 0.75, 1.0)
 """Of the trainings of a search: where it is looked at."""
 
 TRIALS = 100
@@ -77,12 +77,12 @@ def trials_for(benchmark: TabularBenchmark, trials: int | None) -> int:
     return trials
 
 
-def lengths(trials: int) -> list[int]:
+def trial_counts(trials: int) -> list[int]:
     """The numbers of trainings after which a search is looked at, in increasing order."""
-    return sorted({max(1, round(share * trials)) for share in SHARES})
+    return sorted({max(1, round(share * trials)) for share in TRIAL_FRACTIONS})
 
 
-def worth(rows: Sequence[Row], truth: TrueFront, objectives: Mapping[str, Direction], after: int) -> float:
+def front_share(rows: Sequence[Row], truth: TrueFront, objectives: Mapping[str, Direction], after: int) -> float:
     """The share of the whole front that a search would report after so many trainings."""
     return truth.share(expected_front(rows[:after], objectives))
 
@@ -108,7 +108,7 @@ def run_searches(
     seeds: int,
     trials: int,
 ) -> Iterator[tuple[str, list[float]]]:
-    """Each sampler's searches, one after the other: its name, and what the search is worth after each of `lengths`.
+    """Yield each sampler's searches: its name, and the front's share after each of `trial_counts`.
 
     Args:
         recorded: The table of what is within the budget.
@@ -125,14 +125,16 @@ def run_searches(
     for sampler in samplers:
         for seed in range(seeds):
             rows = replay(benchmark, members, objectives, sampler, seed, trials)
-            yield sampler, [worth(rows, truth, objectives, after) for after in lengths(trials)]
+            yield sampler, [front_share(rows, truth, objectives, after) for after in trial_counts(trials)]
 
 
 def tournament_of(title: str, shares_by_sampler: Mapping[str, Sequence[Sequence[float]]], trials: int) -> Tournament:
     """Medians and quartiles of what each sampler's searches are worth, by linear interpolation: [S, N] each."""
     records, shares = [], {sampler: np.array(values, dtype=float) for sampler, values in shares_by_sampler.items()}
     for sampler, values in shares.items():
-        for after, (low, middle, high) in zip(lengths(trials), np.quantile(values, QUARTILES, axis=0).T, strict=True):
+        for after, (low, middle, high) in zip(
+            trial_counts(trials), np.quantile(values, QUARTILES, axis=0).T, strict=True
+        ):
             records.append(
                 {
                     "sampler": sampler,

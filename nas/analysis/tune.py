@@ -20,7 +20,7 @@ from tasks.recipes.settings import values_of
 TRIALS = 8
 """Trainings for each architecture's recipe, where nothing else is asked for."""
 
-REACH = 10.0
+TUNING_RANGE = 10.0
 """How far from the preset's own value others are tried, as a factor."""
 
 
@@ -41,7 +41,7 @@ def recipes_to_try(
 ) -> list[Settings]:
     """So many changes of a recipe: first none beyond `changes`, then the named settings spread about their values.
 
-    They are the same for every architecture: points of the Halton sequence, by factors from 1 / REACH to REACH.
+    They are the same for every architecture: Halton points, by factors from 1 / TUNING_RANGE to TUNING_RANGE.
 
     Raises:
         UserError: A setting that is not there, is no positive number, or cannot have such a value.
@@ -62,7 +62,7 @@ def recipes_to_try(
     shares = qmc.Halton(len(names), scramble=False).random(number + 1)[2:]  # without a corner, and `changes` itself
     recipes = [changes]
     for point in shares:
-        factors = REACH ** (2 * point - 1)
+        factors = TUNING_RANGE ** (2 * point - 1)
         point_settings = {
             name: float(f"{values[name] * factor:.3g}") for name, factor in zip(names, factors, strict=True)
         }

@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nas.analysis.audit import REPORTS, Audit, audit_for
+from nas.analysis.audit import REPORT_FRACTIONS, Audit, audit_for
 from nas.samplers.rungs import NONE_HELD, Rungs
 from nas.store.search_config import SearchConfig
 from nas.store.store import Store
 from search_spaces.support.progress import say
 
-RELIABLE = 0.8
+MIN_RELIABILITY = 0.8
 """The reliability of one seed below which a search is told of it, its standard error taken off."""
 
-PREDICTS = 0.5
+MIN_PREDICTIVENESS = 0.5
 """How well early reports must order architectures, as a share of how well another seed does, to hold trainings by."""
 
 
@@ -21,17 +21,17 @@ def rungs_for(config: SearchConfig, store: Store) -> Rungs:
     rungs, audit = Rungs(**config.rungs), audit_for(config, store)
     if audit is None:
         return rungs
-    early = too_early(audit, config.objectives, rungs) if rungs.number else None
-    for line in (unreliable(audit, config.objectives), early):
+    early = early_report_warning(audit, config.objectives, rungs) if rungs.number else None
+    for line in (unreliable_objective_warning(audit, config.objectives), early):
         if line is not None:
             say(line)
     return NONE_HELD if early else rungs
 
 
-def unreliable(audit: Audit, objectives: Iterable[str]) -> str | None:
+def unreliable_objective_warning(audit: Audit, objectives: Iterable[str]) -> str | None:
     """That one seed does not measure an objective well, and which metric it measures better; None where it does."""
     records = {record["metric"]: record for record in audit.records}
-    doubtful = [records[name] for name in objectives if name in records and _at_least(records[name]) < RELIABLE]
+    doubtful = [records[name] for name in objectives if name in records and _at_least(records[name]) < MIN_RELIABILITY]
     if not doubtful:
         return None
     best = next(iter(records.values()))
@@ -40,15 +40,15 @@ def unreliable(audit: Audit, objectives: Iterable[str]) -> str | None:
     return f"{text}{better}."
 
 
-def too_early(audit: Audit, objectives: Iterable[str], rungs: Rungs) -> str | None:
+def early_report_warning(audit: Audit, objectives: Iterable[str], rungs: Rungs) -> str | None:
     """That reports at the first rung do not tell how a training ends; None where they do, or that is not known."""
     for record in audit.records:
-        shares = [share for share in REPORTS if f"tau_at_{share:.0%}" in record]
+        shares = [share for share in REPORT_FRACTIONS if f"tau_at_{share:.0%}" in record]
         if record["metric"] not in objectives or not shares:
             continue
         share = max((share for share in shares if share <= rungs.min_fraction), default=shares[0])
         early, seeds = record[f"tau_at_{share:.0%}"], record["tau_seeds"]
-        if early <= PREDICTS * max(seeds, 0.0):
+        if early <= MIN_PREDICTIVENESS * max(seeds, 0.0):
             return (
                 f"by its audit, {record['metric']} after {share:.0%} of a training does not tell how it ends (Kendall's"
                 f" tau {early:.2f}, between seeds {seeds:.2f}): no training is held at a rung. Raise --min-fraction."
@@ -62,6 +62,6 @@ def _at_least(record: Mapping[str, Any]) -> float:
 
 
 def _describe_reliability(record: Mapping[str, Any]) -> str:
-    apart = f"{record['levels']} of {record['architectures']} architectures apart"
+    levels = f"{record['levels']} of {record['architectures']} architectures apart"
     reliability = f"{record['reliability']:.2f}±{record['reliability_se']:.2f}"
-    return f"{record['metric']} with a reliability of {reliability} and tells {apart}"
+    return f"{record['metric']} with a reliability of {reliability} and tells {levels}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nas.analysis.compare import Comparison, candidates, costs_of, jobs_of, side_by_side
+from nas.analysis.compare import Comparison, candidates, comparison_records, costs_of, jobs_of
 from nas.analysis.tune import best_recipes, names_to_tune, recipes_to_try
 from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
@@ -56,5 +56,5 @@ def compare(
     with_best = zip(architectures, best_recipes(architectures, recipes, tuning, names, metric), strict=True)
     rows = evaluate_all(jobs_of(task, data, with_best, range(seeds), preset, threads), storage, study, resources, log)
     title = f"{task_object.name}, preset {preset}, {seeds or 'no'} seeds"
-    records = side_by_side(metric, architectures, costs, rows, match, [f"recipe_{name}" for name in names])
+    records = comparison_records(metric, architectures, costs, rows, match, [f"recipe_{name}" for name in names])
     return Comparison(title, records, tuple(rows), tuple(tuning), task_object.baselines(recipe) if rows else None)

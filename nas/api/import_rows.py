@@ -21,5 +21,5 @@ def import_rows(
         UserError: A file that cannot be read, a line that is no row, no row at all, or the study of a search.
     """
     check_url(storage)
-    paths = [Path(one) for one in ([files] if isinstance(files, str | Path) else files)]
+    paths = [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
     return import_into(storage, check_name(study or paths[0].name.partition(".")[0]), rows_in(paths))

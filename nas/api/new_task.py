@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nas.scaffold.new_file import NewFile, class_of, shell_quote, start
+from nas.scaffold.new_file import NewFile, class_name_of, shell_quote, start
 
 
 def new_task(name: str, *, output: str | Path | None = None) -> NewFile:
@@ -12,7 +12,7 @@ def new_task(name: str, *, output: str | Path | None = None) -> NewFile:
         UserError: A name that is taken or cannot be, or a file that exists or cannot be written.
     """
     file = start("task", name, output)
-    reference = f"{shell_quote(file)}:{class_of(name)}"
+    reference = f"{shell_quote(file)}:{class_name_of(name)}"
     return NewFile(
         file,
         (

@@ -49,8 +49,8 @@ def tournament(
     number = trials_for(benchmark, trials)
     shares: dict[str, list[list[float]]] = {name: [] for name in names}
     with Progress(f"{task.name}: searches of {number} trainings", len(names) * seeds) as progress:
-        for name, worth in run_searches(benchmark, members, directions, names, seeds, number):
-            shares[name].append(worth)
+        for name, front_shares in run_searches(benchmark, members, directions, names, seeds, number):
+            shares[name].append(front_shares)
             progress.advance(name)
     return tournament_of(_title(task.name, benchmark, directions, seeds), shares, number)
 

@@ -47,7 +47,7 @@ class Command(TyperCommand):
             with termination_signals():
                 if file is not None:
                     save(ctx, Path(file))
-                self._refuse_blank(ctx)
+                self._check_not_blank(ctx)
                 return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             number = interrupt.number if isinstance(interrupt, Terminated) else SIGINT
@@ -56,13 +56,13 @@ class Command(TyperCommand):
             print(f"nas: ended by {number.name}{hint}.", file=sys.stderr)
             raise typer.Exit(128 + number) from None
 
-    def _refuse_blank(self, ctx: Any) -> None:
+    def _check_not_blank(self, ctx: Any) -> None:
         """Raise UserError for an argument without text, or of commas alone. nas.cli.option_values does for options."""
-        for one in (each for each in self.params if each.param_type_name == "argument"):
-            value = ctx.params[one.name]
+        for parameter in (parameter for parameter in self.params if parameter.param_type_name == "argument"):
+            value = ctx.params[parameter.name]
             texts = value if isinstance(value, list | tuple) else [value]
-            if value != one.default and not all(str(text).strip(" ,") for text in texts):
-                name = str(one.name).upper()
+            if value != parameter.default and not all(str(text).strip(" ,") for text in texts):
+                name = str(parameter.name).upper()
                 raise UserError("missing-value", f"{name} was given nothing. Say what, or leave it out.", option=name)
 
 

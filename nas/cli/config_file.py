@@ -42,7 +42,9 @@ def expand(words: Sequence[str], commands: Mapping[str, Any]) -> list[str]:
             arguments[name] = values
         elif not flags & {*parameter.opts}:
             flag = parameter.opts[0]
-            options += [flag] * (value is True) if isinstance(value, bool) else [f"{flag}={each}" for each in values]
+            options += (
+                [flag] * (value is True) if isinstance(value, bool) else [f"{flag}={element}" for element in values]
+            )
     in_order = [word for name in names for word in arguments.get(name, [])]
     return [*words[:index], *in_order, *options, *words[index + 1 :]]
 
@@ -91,14 +93,14 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _values(name: str, value: Any, file: str) -> list[str]:
     values = value if isinstance(value, list) else [value]
-    if not all(isinstance(each, str | int | float) for each in values):
+    if not all(isinstance(element, str | int | float) for element in values):
         message = f"{name} in {file} must be text, a number, true, false or a list of these, got {value!r:.60}."
         raise UserError("wrong-type", message, option=name, value=value, path=file)
-    return [str(each) for each in values]
+    return [str(element) for element in values]
 
 
 def _plain(value: Any) -> Any:
     """A value that TOML has."""
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(element) for element in value]
     return value if isinstance(value, bool | int | float) else str(value)

@@ -35,7 +35,7 @@ def read_lists(
         raise UserError("conflict", message, option="NAME", value=of, choices=("presets", "topologies"))
     readers: dict[ListKind, Callable[[], Lines]] = {
         ListKind.TASKS: _tasks,
-        ListKind.PRESETS: lambda: _sheet(of) if of else _presets(),
+        ListKind.PRESETS: lambda: _preset_values(of) if of else _presets(),
         ListKind.SPACES: lambda: chain(
             _descriptions(SPACES), [("timm:MODEL", "Depth against heads of a model of timm's.")]
         ),
@@ -82,7 +82,7 @@ def _presets() -> Lines:
             yield name, f"broken: {error}"
 
 
-def _sheet(task: str) -> Lines:
+def _preset_values(task: str) -> Lines:
     """Every value of every preset of a task: what `--set` can change."""
     from tasks.load import task_class
 

@@ -168,20 +168,20 @@ class SearchPlan(Plan):
         From which trial on is noted. A study that is extended, or where nothing can have another seed, searches on, and
         then confirms anew; where there is nothing more to search, all that are left confirm.
         """
-        trials, more = trials_of(self.study), self.sampler.has_more(self.study)
+        trials, has_more = trials_of(self.study), self.sampler.has_more(self.study)
         starts = started_trials(self.study)
         if len(starts) >= self.trials:
             return False
         first_reeval, confirmable = confirms_from(self.study), self.sampler.can_confirm(self.study)
         previous = first_reeval
         searching = len(starts) < self.trials - self.reevals
-        if more and (searching or not confirmable):
+        if has_more and (searching or not confirmable):
             first_reeval = None
-        if first_reeval is None and self.reevals and confirmable and not (searching and more):
+        if first_reeval is None and self.reevals and confirmable and not (searching and has_more):
             first_reeval = len(trials)
         if first_reeval != previous:
             confirm_from(self.study, first_reeval)
-        return (first_reeval is not None and confirmable) or more
+        return (first_reeval is not None and confirmable) or has_more
 
     def _adopt(self, trial: FrozenTrial) -> bool:
         """Whether a trial that somebody else began is now this coordinator's."""
@@ -217,13 +217,13 @@ class SearchPlan(Plan):
 
     def _add_row(self, row: Row) -> None:
         columns = row.columns()
-        ways = self.config.objectives.items()
-        values = [columns.get(name) for name, _ in ways]
+        objectives = self.config.objectives.items()
+        values = [columns.get(name) for name, _ in objectives]
         if row.status == "complete":  # what was held has no network yet, and may have one of the same identity later
             self._networks.add(row.identity())
         if row.status == "complete" and None not in values:
-            signs = [-1.0 if way == "max" else 1.0 for _, way in ways]
-            errors = [float(columns.get(f"{name}_se") or 0.0) for name, _ in ways]
+            signs = [-1.0 if direction == "max" else 1.0 for _, direction in objectives]
+            errors = [float(columns.get(f"{name}_se") or 0.0) for name, _ in objectives]
             self._front[row.identity()] = [(np.array(values, dtype=float) * signs).tolist(), errors]
 
     def _is_reeval(self, trial: FrozenTrial) -> bool:

@@ -91,7 +91,7 @@ def build_request(
     task_object = fresh_task(task, data)
     search_space = space_of(task_object, space, arch, preset, listed(axis))
     bounds, changes = parse_budget(listed(budget)), settings_of(task_object, preset, settings)
-    _refuse_twice(dict(changes), search_space)
+    _check_no_axis_is_set(dict(changes), search_space)
     recipe = recipe_of(task_object, preset, changes)
     metrics = task_object.metrics_for(recipe)
     directions: dict[str, Direction] = {metric.name: metric.direction for metric in metrics}
@@ -127,7 +127,7 @@ def build_request(
     )
 
 
-def _refuse_twice(settings: Mapping[str, Any], space: SearchSpace) -> None:
+def _check_no_axis_is_set(settings: Mapping[str, Any], space: SearchSpace) -> None:
     """Raise UserError where a setting is an axis of the space as well."""
     for name in settings:
         if f"recipe.{name}" in space.axes:
@@ -146,12 +146,12 @@ def _summary(members: Feasible | BudgetDP, budget: Budget) -> str:
     space, profile_bounds = members.space, str(budget.profiled)
     suffix = f"; {profile_bounds} is measured before each training" if profile_bounds else ""
     if not str(budget.counted):
-        return f"{readable(members.number)} architectures in space {space.name!r}{suffix}"
+        return f"{format_count(members.number)} architectures in space {space.name!r}{suffix}"
     total = members.everything if isinstance(members, BudgetDP) else len(space)
-    share = f"{readable(members.number)} of {readable(total)}"
+    share = f"{format_count(members.number)} of {format_count(total)}"
     return f"{share} architectures of space {space.name!r} are within {budget.counted}{suffix}"
 
 
-def readable(number: int) -> str:
+def format_count(number: int) -> str:
     """A number to its last digit, and where it is long, its size in front: "1.5e+33 (1484...)"."""
     return str(number) if number < 10**9 else f"{Decimal(number):.2e} ({number:,})"

@@ -63,9 +63,9 @@ def _check_possible(row: Row, path: Path) -> None:
     if row.status not in get_args(Status):
         reason = f"its status must be one of {', '.join(get_args(Status))}, got {row.status!r}"
         raise error(reason, option="status", value=row.status, choices=get_args(Status))
-    if ways := {*row.directions.values()} - {*get_args(Direction)}:
-        reason = f"the direction of a metric must be max or min, got {min(ways)!r}"
-        raise error(reason, option="direction", value=min(ways), choices=get_args(Direction))
+    if directions := {*row.directions.values()} - {*get_args(Direction)}:
+        reason = f"the direction of a metric must be max or min, got {min(directions)!r}"
+        raise error(reason, option="direction", value=min(directions), choices=get_args(Direction))
     for name in COUNTS:
         if isinstance(count := getattr(row.costs, name), int) and count < 0:
             raise error(f"{name} must be at least 0, got {count}", option=name, value=count, least=0)

@@ -161,7 +161,7 @@ def run_search(
         leases_in(store) as leases,
         held_storage(storage) as searches,
     ):
-        retry_on_disconnect(_refuse_evaluations)(store, name)
+        retry_on_disconnect(_check_holds_no_evaluations)(store, name)
         rungs = retry_on_disconnect(rungs_for)(config, store)  # by what the store knows of the task
         study = retry_on_disconnect(open_study)(searches, name, config, sampler)
         traces = store.folder.absolute() / f"{slug(name)}-traces" if trace else None
@@ -197,7 +197,7 @@ def run_search(
             say("every architecture within the budget has been tried")
 
 
-def _refuse_evaluations(store: Store, study: str) -> None:
+def _check_holds_no_evaluations(store: Store, study: str) -> None:
     """Raise UserError where rows of no search have that name: as a search it would take no more of them."""
     if study in store.studies() and study not in store.searches():
         message = f"study {study!r} holds evaluations, and is no search. Give another --study."

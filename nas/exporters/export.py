@@ -117,8 +117,8 @@ def _write_and_check(
             samples = _inputs(draws, axes)
             difference = max(_difference(network, forward, sample) for sample in samples)
             if difference > kind.tolerance:
-                far = f"its outputs differ by {difference:.1e} of the largest"
-                message = f"{far}, and {kind.tolerance:g} is allowed"
+                gap = f"its outputs differ by {difference:.1e} of the largest"
+                message = f"{gap}, and {kind.tolerance:g} is allowed"
                 raise ExportError(message, problem="difference", difference=difference, most=kind.tolerance)  # noqa: TRY301  # as what others raise
         except ExportError as error:
             errors.append(error)

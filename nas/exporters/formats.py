@@ -25,7 +25,7 @@ from tasks.data.batches import Inputs, call, tensors
 TOLERANCE = 1e-5
 """How far outputs of a graph may be from the network's; weights have to come back to the bit."""
 
-ONE_PIECE = 2**31 - 2**24
+MAX_ONNX_BYTES = 2**31 - 2**24
 """Bytes of weights that fit into one file of ONNX, with room for the graph."""
 
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
@@ -87,7 +87,7 @@ def _onnx(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Reco
     """What torch.onnx makes of what torch.export makes."""
     onnx, runtime = _packages()
     weights = sum(x.numel() * x.element_size() for x in weights_of(network).values())
-    if weights > ONE_PIECE:
+    if weights > MAX_ONNX_BYTES:
         message = f"one file of ONNX has 2 GiB at most, and its weights have {weights:,} bytes"
         raise ExportError(message, problem="size", bytes=weights)
     with torch.no_grad():

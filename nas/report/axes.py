@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from results.stats.architecture_summary import ArchitectureSummary
 
 
-def across_and_up(objectives: Mapping[str, Direction]) -> tuple[str, str]:
+def axis_names(objectives: Mapping[str, Direction]) -> tuple[str, str]:
     """The objectives of the x axis, which is the first cost or else the second of them, and of the y axis."""
     x_name = next((name for name in objectives if name in COSTS), [*objectives, *objectives][1])
     return x_name, next((name for name in objectives if name != x_name), x_name)
@@ -21,7 +21,7 @@ def topology_of(architecture: "ArchitectureSummary") -> str:
     return str(architecture.record.get("topology") or "-")
 
 
-def front_line(
+def front_corners(
     architectures: "Sequence[ArchitectureSummary]", objectives: Mapping[str, Direction]
 ) -> list[tuple[float, float, float]]:
     """The corners of the front through what is expected: where a step begins, its height and that one's error.
@@ -31,19 +31,19 @@ def front_line(
     """
     if len(objectives) != 2:
         return []
-    x_name, y_name = across_and_up(objectives)
-    more = objectives[x_name] == "max"
+    x_name, y_name = axis_names(objectives)
+    descending = objectives[x_name] == "max"
     best = sorted(
         (architecture for architecture in architectures if architecture.on_front),
         key=lambda architecture: architecture.expected[x_name],
-        reverse=more,
+        reverse=descending,
     )
     corners = [
         (architecture.expected[x_name], architecture.expected[y_name], architecture.record.get(f"{y_name}_se") or 0.0)
         for architecture in best
     ]
     ends = [architecture.expected[x_name] for architecture in architectures]
-    return [*corners, (min(ends) if more else max(ends), *corners[-1][1:])]
+    return [*corners, (min(ends) if descending else max(ends), *corners[-1][1:])]
 
 
 def is_wide(values: Sequence[float]) -> bool:

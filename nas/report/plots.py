@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator
 
 from nas.budget.objectives import COSTS
-from nas.report.axes import across_and_up, front_line, is_wide, topology_of
+from nas.report.axes import axis_names, front_corners, is_wide, topology_of
 from nas.report.colours import Look, looks
 from nas.report.format import check_picture
 from results.records.row import Direction
@@ -29,11 +29,11 @@ def draw_front(
 
     Error bars and the band about the front are standard errors of means; what has no fresh seeds is hollow.
     """
-    x_name, y_name = across_and_up(objectives)
+    x_name, y_name = axis_names(objectives)
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     _draw_points(axes, architectures, x_name, y_name)
-    _draw_line(axes, front_line(architectures, objectives))
+    _draw_line(axes, front_corners(architectures, objectives))
     for number, (name, columns) in enumerate(baselines.items()):
         if y_name in columns:
             style = ("--", ":", "-.")[number % 3]

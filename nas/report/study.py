@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-    from nas.report.html.contents import Contents
+    from nas.report.html.contents import ReportContents
     from results.records.parquet import ParquetTable
     from results.stats.architecture_summary import ArchitectureSummary
     from results.stats.effects import Effects
@@ -293,16 +293,16 @@ class Study:
             raise UserError("needs-extra", message, extra="report", module=error.name) from error
         write_page(contents, Path(path), wirings=wirings)
 
-    def contents(self, objectives: str | Sequence[str] | None = None) -> "Contents":
+    def contents(self, objectives: str | Sequence[str] | None = None) -> "ReportContents":
         """What a report of it is made of. Raises UserError where no Row is complete, or an objective is unknown."""
-        from nas.report.html.contents import Contents  # with SciPy's statistics
+        from nas.report.html.contents import ReportContents  # with SciPy's statistics
 
         directions, architectures = self._resolve_objectives(objectives), self.summaries(objectives)
         if not architectures:
             raise self.missing_rows_error()
         # Of seeds, whose means are shown, there is nothing to say.
         notes = mixtures(self.select([name for name in mixed(self.column_names) if name != "seed"]))
-        return Contents(
+        return ReportContents(
             name=self.name,
             storage=self.storage,
             title=self.title(directions, architectures),
@@ -332,7 +332,7 @@ class Study:
     def missing_rows_error(self) -> UserError:
         """That it has no complete Row, and the first reason."""
         why = next((f", the first with: {row.error}" for row in self._rows if row.error), "")
-        see = f"See `{tables.ask_again(self.name, self.storage)}`"
+        see = f"See `{tables.results_command(self.name, self.storage)}`"
         again = "; another --study tries them again" if self.config and len(self) else ""
         message = f"study {self.name!r} has no complete row yet: {len(self)} ended{why}. {see}{again}."
         return UserError("missing-rows", message, study=self.name, needs="complete")

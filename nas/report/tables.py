@@ -57,7 +57,7 @@ def say(console: Console, line: str) -> None:
     console.print(printable(line), soft_wrap=True, highlight=False, markup=False)
 
 
-def ask_again(name: str, storage: str) -> str:
+def results_command(name: str, storage: str) -> str:
     """The command that asks a study, or files of rows, for more; a password is not shown."""
     if "://" not in storage:
         return f"nas results {' '.join(f'--from {shlex.quote(file)}' for file in storage.split(','))}"
@@ -65,7 +65,7 @@ def ask_again(name: str, storage: str) -> str:
     return f"nas results --study {shlex.quote(name)}{where}"
 
 
-def for_a_terminal(format: Format, output: Path | None = None) -> bool:
+def is_for_terminal(format: Format, output: Path | None = None) -> bool:
     """Whether to print a table. Raises UserError where a table is to go to a file."""
     is_table = format in (Format.TABLE, Format.MARKDOWN)
     if is_table and output is not None:
@@ -81,7 +81,7 @@ def say_path(*files: Path | None) -> None:
         say(screen(stderr=True), f"{file} is written")
 
 
-def readable(row: "Row") -> dict[str, Any]:
+def readable_columns(row: "Row") -> dict[str, Any]:
     """A Row's columns as somebody reads them: its recipe and its versions a line each."""
     columns = row.columns()
     for prefix, name in (("recipe_", "recipe"), ("version_", "versions")):

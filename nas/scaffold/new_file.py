@@ -37,7 +37,7 @@ class NewFile:
     commands: Sequence[tuple[str, str]]
 
 
-def class_of(name: str) -> str:
+def class_name_of(name: str) -> str:
     """The class that a task or topology of that name is written as: "two-moons" is TwoMoons."""
     return "".join(part.capitalize() for part in name.split("-"))
 
@@ -53,7 +53,7 @@ def start(kind: Literal["task", "topology"], name: str, output: str | Path | Non
     file = Path(output) if output is not None else Path(f"{name.replace('-', '_')}.py")
     _check_file(file)
     _write(file, _fill_template(template, {
-        f"New{kind.capitalize()}": class_of(name), f"new-{kind}": name, f"new_{kind}": file.stem}))  # fmt: skip
+        f"New{kind.capitalize()}": class_name_of(name), f"new-{kind}": name, f"new_{kind}": file.stem}))  # fmt: skip
     return file
 
 
@@ -75,7 +75,7 @@ def _check_name(kind: str, name: str, template: str) -> None:
         whose = "this project's" if registry.is_ours(name) else "an installed package's"
         message = f"{kind} {name!r} is {whose} already. Give another name."
         raise UserError("exists", message, option="NAME", value=name, ours=registry.is_ours(name))
-    class_name = class_of(name)
+    class_name = class_name_of(name)
     if iskeyword(class_name) or hasattr(builtins, class_name) or re.search(rf"\b{class_name}\b", template):
         message = f"{kind} {name!r} would be class {class_name}, which means something else. Give another name."
         raise UserError("conflict", message, option="NAME", value=name, class_name=class_name)

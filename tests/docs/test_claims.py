@@ -7,9 +7,9 @@ from doc_pages import ROOT
 from grouped import grouped
 from nas.papers.claims.dilution import Dilution
 from nas.papers.claims.experiments import cheap_experiments
-from nas.papers.claims.recorded import TABLE_EXPERIMENTS
 from nas.papers.claims.scaling import Scaling
-from nas.papers.claims.trained import ARCHITECTURE_PAIRS
+from nas.papers.claims.table_experiments import TABLE_EXPERIMENTS
+from nas.papers.claims.training_experiments import ARCHITECTURE_PAIRS
 
 PAGE = (ROOT / "docs" / "claims.md").read_text()
 VERDICTS = ("agrees", "contradicts", "not distinguishable")

@@ -71,9 +71,9 @@ def _record(paper: str, setting: str, finding: Any) -> dict[str, Any]:
 def print_table(records: list[dict[str, Any]]) -> None:
     """Print a line a claim, those of one experiment together, and how many came out how."""
     console, headings = tables.screen(), ("source", "claim", "claimed", "mean", "interval", "verdict")
-    for (paper, setting), together in groupby(records, lambda record: (record["paper"], record["setting"])):
+    for (paper, setting), group in groupby(records, lambda record: (record["paper"], record["setting"])):
         lines = []
-        for record in together:
+        for record in group:
             low, high = record["low"], record["high"]
             interval = "unknown" if low is None else f"{low:.3g} .. {high:.3g}"
             cells = (record["source"], record["claim"], _range(record["from"], record["to"]), f"{record['mean']:.3g}")

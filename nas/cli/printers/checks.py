@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nas.report.format import Format, check_picture
-from nas.report.tables import for_a_terminal
+from nas.report.tables import is_for_terminal
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import check_writable
 
@@ -19,7 +19,7 @@ def check_output(
 ) -> None:
     """Raise UserError where a format or a file cannot be written. JSON Lines and curves need rows."""
     check_picture(plot)
-    for_a_terminal(format, output)
+    is_for_terminal(format, output)
     if format is Format.JSONL and not has_rows:
         message = "JSON Lines are of rows, and there are none. Give --format csv, json or parquet."
         raise UserError("unsupported", message, option="--format", value=format.value)

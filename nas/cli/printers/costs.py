@@ -11,7 +11,7 @@ from nas.report.format import Format
 
 def print_costs(records: Sequence[dict[str, Any]], format: Format = Format.TABLE) -> None:
     """Print one record of counts, or one for each layer or operator."""
-    if not tables.for_a_terminal(format):
+    if not tables.is_for_terminal(format):
         _write(records, format)
     elif "key" in records[0]:
         tables.print_record(tables.screen(), records[0])
@@ -22,7 +22,7 @@ def print_costs(records: Sequence[dict[str, Any]], format: Format = Format.TABLE
 
 def print_profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
     """Print what was measured, and the slowest operators of the trace."""
-    if not tables.for_a_terminal(format):
+    if not tables.is_for_terminal(format):
         _write([record], format)
         return
     console = tables.screen()

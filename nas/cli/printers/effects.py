@@ -24,7 +24,7 @@ def print_effects(
 ) -> None:
     """Print the effect of each value of an axis, a table for each task, and draw it where a file is named."""
     effects = study.effects(axis, metric, at=at)
-    if tables.for_a_terminal(format, output):
+    if tables.is_for_terminal(format, output):
         _print(effects, format)
     else:
         lines = [
@@ -44,8 +44,8 @@ def print_effects(
 
 def agreements(effects: Mapping[str, Effects]) -> list[dict[str, Any]]:
     """A line for each two tasks that have three values in common."""
-    pairs = ((one, other, agreement(effects[one], effects[other])) for one, other in combinations(effects, 2))
-    return [{"task": one, "and": other} | tau for one, other, tau in pairs if tau is not None]
+    pairs = ((first, second, agreement(effects[first], effects[second])) for first, second in combinations(effects, 2))
+    return [{"task": first, "and": second} | tau for first, second, tau in pairs if tau is not None]
 
 
 def _print(effects: Mapping[str, Effects], format: Format) -> None:

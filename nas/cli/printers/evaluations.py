@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 def print_row(row: Row, format: Format = Format.TABLE, output: Path | None = None) -> None:
     """Print a Row; a failed evaluation is printed too, and then is a UserError."""
-    for_terminal = tables.for_a_terminal(format, output)
+    for_terminal = tables.is_for_terminal(format, output)
     if not first_process():
         return
     if line := before_training(row):
         tables.say(tables.screen(stderr=True), line)
     if for_terminal:
-        tables.print_record(tables.screen(), tables.readable(row))
+        tables.print_record(tables.screen(), tables.readable_columns(row))
     else:
         _write_store_rows([row], format, output)
     if row.status == "failed":
@@ -55,7 +55,7 @@ def print_comparison(
     comparison: "Comparison", format: Format = Format.TABLE, output: Path | None = None, curves: Path | None = None
 ) -> None:
     """Print a comparison: a file gets every Row, a terminal the means."""
-    for_terminal = tables.for_a_terminal(format, output)
+    for_terminal = tables.is_for_terminal(format, output)
     if curves is not None:
         export.write(table.curves(comparison.training_rows), "csv", curves)
     if not for_terminal and comparison.training_rows:
@@ -74,7 +74,7 @@ def print_comparison(
 
 def print_audit(audit: "Audit", format: Format = Format.TABLE, output: Path | None = None) -> None:
     """Print an audit: a file gets every Row, a terminal what they say."""
-    if not tables.for_a_terminal(format, output):
+    if not tables.is_for_terminal(format, output):
         _write_store_rows(audit.training_rows, format, output)
         return
     console, names = tables.screen(), list(audit.records[0])
@@ -95,7 +95,7 @@ def print_with_plot(
     plot: Path | None = None,
 ) -> None:
     """Print the records of a result, and draw it where a file is named."""
-    if tables.for_a_terminal(format, output):
+    if tables.is_for_terminal(format, output):
         tables.print_records(tables.screen(), result.records, list(result.records[0]), result.title, format)
     else:
         write_records(result.records, format, output)

@@ -45,7 +45,7 @@ def print_query(
     """Answer a question about the Rows of a study: print it, or write it to a file."""
     _check_columns(columns, format)
     question = Question(pareto, knee, best, names_in(by or ""), sql)
-    for_terminal, condition = tables.for_a_terminal(format, output), _conditions(study, where, budget)
+    for_terminal, condition = tables.is_for_terminal(format, output), _conditions(study, where, budget)
     orders, names = names_in(order_by or ""), [] if columns == "all" else names_in(columns or "")
     few = (for_terminal and columns is None) or (names and format is not Format.JSONL)
     rows = study.select(_columns_to_read(study, question, condition, orders, names) if few else study.column_names)
@@ -62,15 +62,15 @@ def print_query(
         _print_each(answer if limit else answer.slice(0, MOST_BEST), len(answer))
     else:
         answer_columns = query(answer, columns=names).column_names if columns else None
-        base, truncate = rows if question.is_of_rows else matches, question.is_ranked and not (limit or orders)
+        base, truncate = rows if question.returns_rows else matches, question.is_ranked and not (limit or orders)
         _print_answer(study, question, answer, answer_columns, format, MOST_BEST if truncate else len(answer), base)
     tables.say_path(output)
 
 
 def _say_mixtures(question: Question, answer: pa.Table, matches: pa.Table) -> None:
     """Say what an answer of rows, or of means over rows, should not have been made of together."""
-    notes = mixtures_within(matches, question.by) if question.is_of_means else []
-    for line in mixtures(answer) if question.is_of_rows else notes:
+    notes = mixtures_within(matches, question.by) if question.returns_means else []
+    for line in mixtures(answer) if question.returns_rows else notes:
         tables.say(tables.screen(stderr=True), f"note: {line}")
 
 
@@ -107,7 +107,7 @@ def _print_answer(
     drop_order = (
         tables.DROP_ORDER if answer_columns is None and question.sql is None else ()
     )  # of what was asked for, the last go
-    if question.is_of_rows:
+    if question.returns_rows:
         columns = (
             [*_terminal_columns(study, answer, (), base), *_varying_columns(answer)]
             if answer_columns is None
@@ -143,11 +143,11 @@ def _columns_to_read(
         from results.query.condition import columns_in
 
         columns |= {*columns_in(condition, available)}
-    if question.is_of_rows:  # of anything else columns are its answer's
+    if question.returns_rows:  # of anything else columns are its answer's
         check_columns(available, names)
         columns |= {order_in(text, available)[0] for text in orders}
         columns |= {*(() if names else _identifying_columns(study)), "status", "error"}
-    if question.is_of_rows or question.is_of_means:
+    if question.returns_rows or question.returns_means:
         columns |= {*mixed(available)}
     return [name for name in available if name in columns]
 

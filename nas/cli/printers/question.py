@@ -50,12 +50,12 @@ class Question:
             raise UserError("conflict", message, option=f"--{questions[0]}", excludes=f"--{questions[1]}")
 
     @property
-    def is_of_rows(self) -> bool:
+    def returns_rows(self) -> bool:
         """Whether its answer is some of the rows."""
         return self.sql is None and self.best is None and not self.by
 
     @property
-    def is_of_means(self) -> bool:
+    def returns_means(self) -> bool:
         """Whether its answer is means over groups of rows."""
         return bool(self.by) and self.best is None
 
@@ -100,7 +100,7 @@ class Question:
 
             with status_if_slow("asking in SQL ..."):
                 return sql.answer(rows, self.sql)
-        if self.is_of_rows:
+        if self.returns_rows:
             return rows if self.pareto is None else _front(study, rows, self.pareto, knee=self.knee)
         from results.query import grouping  # with SciPy's algebra, which takes a quarter of a second to import
 

@@ -23,7 +23,7 @@ def print_front(study: Study, plot: Path | None = None) -> None:
         tables.say(console, line)
     path = plot or RUNS / f"{slug(study.name)}-front.png"
     study.plot(path)
-    more = f"; ask more with: {tables.ask_again(study.name, study.storage)}" if study.config else ""
+    more = f"; ask more with: {tables.results_command(study.name, study.storage)}" if study.config else ""
     tables.say(console, f"front drawn in {path}{more}")
 
 

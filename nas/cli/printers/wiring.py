@@ -13,20 +13,20 @@ def print_wiring(report: WiringReport, format: Format = Format.TABLE, plot: Path
     """Print how layers mix earlier outputs, and sizes over depth; or draw both where a file is named."""
     if plot is not None:
         report.plot(plot)
-    if not tables.for_a_terminal(format):
+    if not tables.is_for_terminal(format):
         write_records(report.records, format)
         return
     console = tables.screen()
     tables.say(console, f"{report.title}{f'; drawn in {plot}' if plot is not None else ''}")
     for stack in report.stacks if plot is None else ():
-        of = f"{stack.name}: " if stack.name else ""
+        prefix = f"{stack.name}: " if stack.name else ""
         rows, depths = matrix_records(stack), depth_records(stack)
-        title = f"{of}{stack.quantity} of each source, by its number below, in what a layer reads"
+        title = f"{prefix}{stack.quantity} of each source, by its number below, in what a layer reads"
         tables.print_records(console, rows, list(rows[-1]), title, format)
         names = ("number", "layer", "read", "made", "gradient")
         columns = [name for name in names if any(name in record for record in depths)]
-        title = f"{of}root mean square of what is read and made, norm of the loss's gradient by what is made"
+        title = f"{prefix}root mean square of what is read and made, norm of the loss's gradient by what is made"
         tables.print_records(console, depths, columns, title, format)
         for name, weights in stack.coefficients.items():
             rows = coefficient_records(weights)
-            tables.print_records(console, rows, list(rows[0]), f"{of}{name}, of the topology's own weights", format)
+            tables.print_records(console, rows, list(rows[0]), f"{prefix}{name}, of the topology's own weights", format)

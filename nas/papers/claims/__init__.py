@@ -98,14 +98,14 @@ class Experiment(ABC):
         return [judge(claim, values[claim.name], len(self.claims), exact=self.exact) for claim in self.claims]
 
 
-def judge(claim: Claim, values: Sequence[float], together: int, *, exact: bool = False) -> Finding:
+def judge(claim: Claim, values: Sequence[float], num_claims: int, *, exact: bool = False) -> Finding:
     """What values mean for one claim of so many that are measured together."""
     if exact:
         low = high = statistics.fmean(values)
     elif len(set(values)) < 2:  # one draw, or draws that agree to the last digit: of their spread nothing is known
         return Finding(claim, tuple(values), None, None, "not distinguishable")
     else:
-        low, high = interval(values, together)
+        low, high = interval(values, num_claims)
     verdict: Verdict = "not distinguishable"
     if claim.low <= low and high <= claim.high:
         verdict = "agrees"

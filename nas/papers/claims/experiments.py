@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from nas.papers.claims import Experiment
 from nas.papers.claims.dilution import Dilution, Start
 from nas.papers.claims.heads import Heads
-from nas.papers.claims.recorded import TABLE_EXPERIMENTS
 from nas.papers.claims.scaling import Scaling
 from nas.papers.claims.shortcuts import Shortcuts
-from nas.papers.claims.trained import ARCHITECTURE_PAIRS, SEEDS, TrainingExperiment
+from nas.papers.claims.table_experiments import TABLE_EXPERIMENTS
+from nas.papers.claims.training_experiments import ARCHITECTURE_PAIRS, SEEDS, TrainingExperiment
 from nas.papers.claims.variance import Variance
 from nas.workers.resources import Resources
 from search_spaces.support.errors import unknown

@@ -32,13 +32,13 @@ def _name(few: Shape, many: Shape) -> str:
 def _claims() -> Iterable[tuple[Shape, Shape, Claim]]:
     by_heads = [((few, _HEAD_DIM), (many, _HEAD_DIM)) for few, many in pairwise(_HEADS)]
     by_dim = [((_FIXED_HEADS, few), (_FIXED_HEADS, many)) for few, many in pairwise(_HEAD_DIMS)]
-    for pairs, source, what in (
+    for pairs, source, effect in (
         (by_heads, "theorem 3.1, figure 1 left", "more heads of as many features are better conditioned"),
         (by_dim, "theorem A.2, figure 1 right", "as many heads of more features are better conditioned"),
         ([_INNER], "section 1", "several heads are better conditioned, here than one of as many features in all"),
     ):
         for few, many in pairs:
-            statement = f"{what}: {many[0]} of {many[1]} than {few[0]} of {few[1]}"
+            statement = f"{effect}: {many[0]} of {many[1]} than {few[0]} of {few[1]}"
             yield few, many, Claim(name=_name(few, many), source=source, statement=statement, quantity=_LOG)
 
 

@@ -14,7 +14,7 @@ Shape = Mapping[str, int | str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Better:
+class BetterClaim:
     """That one architecture is better than another.
 
     Attributes:
@@ -30,7 +30,7 @@ class Better:
     metric: str
 
 
-def by_how_much(rows: Sequence[Row], better: Better) -> list[float]:
+def paired_differences(rows: Sequence[Row], better: BetterClaim) -> list[float]:
     """How much better the second is, a number for each seed that completed both: a seed gives both the same data.
 
     Raises:
@@ -38,11 +38,11 @@ def by_how_much(rows: Sequence[Row], better: Better) -> list[float]:
     """
     first, second = (_by_seed(rows, shape, better.metric) for shape in (better.first, better.second))
     sign = {row.directions[better.metric] for row in rows if better.metric in row.directions} == {"max"}
-    both = sorted(first.keys() & second.keys())
-    if not both:
+    seeds = sorted(first.keys() & second.keys())
+    if not seeds:
         message = f"a claim needs rows of {dict(better.first)} and {dict(better.second)}, and there are none."
         raise UserError("missing-rows", message, claim=better.claim.name)
-    return [(second[seed] - first[seed]) * (1 if sign else -1) for seed in both]
+    return [(second[seed] - first[seed]) * (1 if sign else -1) for seed in seeds]
 
 
 def _by_seed(rows: Sequence[Row], shape: Shape, metric: str) -> dict[int, float]:
@@ -56,7 +56,7 @@ def _by_seed(rows: Sequence[Row], shape: Shape, metric: str) -> dict[int, float]
 class TableExperiment(Experiment):
     """Claims that a table of rows tells which ships with this project."""
 
-    def __init__(self, paper: str, table: str, setting: str, pairs: Sequence[Better]) -> None:
+    def __init__(self, paper: str, table: str, setting: str, pairs: Sequence[BetterClaim]) -> None:
         self.paper, self.table, self.pairs = paper, table, pairs
         self.setting = f"rows of `{table}`: {setting}"
         self.claims = tuple(pair.claim for pair in pairs)
@@ -64,4 +64,4 @@ class TableExperiment(Experiment):
     def values(self) -> Values:
         """Compare the table's rows."""
         rows, _ = jsonl.read(shipped()[self.table])
-        return {pair.claim.name: by_how_much(rows, pair) for pair in self.pairs}
+        return {pair.claim.name: paired_differences(rows, pair) for pair in self.pairs}

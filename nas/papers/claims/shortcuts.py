@@ -20,7 +20,7 @@ _FEATURES, _SCALE, _RATE, _STEPS = 10, 0.01, 0.1, 200
 
 
 @dataclass(frozen=True, slots=True)
-class Net:
+class LinearNet:
     """A linear network.
 
     Attributes:
@@ -34,18 +34,18 @@ class Net:
     temperature: float | None = None
 
 
-NETS: Mapping[str, Net] = {
-    "none of 2": Net(2),
-    "none of 3": Net(3),
-    "cascaded": Net(3, ((0, 1), (1, 2), (2, 3))),
-    "0:1": Net(3, ((0, 1),)),
-    "0:2": Net(3, ((0, 2),)),
-    "ANCRe 0.1": Net(3, temperature=0.1),
-    "ANCRe 0.01": Net(3, temperature=0.01),
-    "0:1 of 4": Net(4, ((0, 1),)),
-    "0:3 of 4": Net(4, ((0, 3),)),
-    "1:2+2:3 of 4": Net(4, ((1, 2), (2, 3))),
-    "0:2+2:3 of 4": Net(4, ((0, 2), (2, 3))),
+NETS: Mapping[str, LinearNet] = {
+    "none of 2": LinearNet(2),
+    "none of 3": LinearNet(3),
+    "cascaded": LinearNet(3, ((0, 1), (1, 2), (2, 3))),
+    "0:1": LinearNet(3, ((0, 1),)),
+    "0:2": LinearNet(3, ((0, 2),)),
+    "ANCRe 0.1": LinearNet(3, temperature=0.1),
+    "ANCRe 0.01": LinearNet(3, temperature=0.01),
+    "0:1 of 4": LinearNet(4, ((0, 1),)),
+    "0:3 of 4": LinearNet(4, ((0, 3),)),
+    "1:2+2:3 of 4": LinearNet(4, ((1, 2), (2, 3))),
+    "0:2+2:3 of 4": LinearNet(4, ((0, 2), (2, 3))),
 }
 """What the names in claims mean."""
 
@@ -90,12 +90,12 @@ class Shortcuts(Experiment):
         return {f"{fast} below {slow}": (decades[slow] - decades[fast]).tolist() for fast, slow, *_ in _FASTER}
 
 
-def losses(net: Net, seeds: int) -> Tensor:
+def losses(net: LinearNet, seeds: int) -> Tensor:
     """The loss after the last step, [S]; nothing below what a double can tell from 0."""
     return curve(net, seeds)[-1]
 
 
-def curve(net: Net, seeds: int) -> Tensor:
+def curve(net: LinearNet, seeds: int) -> Tensor:
     """The loss before each step and after the last, [steps + 1, S]; nothing below what a double can tell from 0."""
     generator = torch.Generator().manual_seed(0)
     shape = (seeds, _FEATURES, _FEATURES)
@@ -119,7 +119,7 @@ def curve(net: Net, seeds: int) -> Tensor:
     return torch.stack(losses).clamp_min(1e-28)
 
 
-def _loss(net: Net, weights: list[Tensor], logits: list[Tensor], target: Tensor) -> Tensor:
+def _loss(net: LinearNet, weights: list[Tensor], logits: list[Tensor], target: Tensor) -> Tensor:
     outputs = [torch.eye(_FEATURES, dtype=torch.float64).expand_as(target)]
     for j, weight in enumerate(weights, 1):
         h = weight @ outputs[-1]

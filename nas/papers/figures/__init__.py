@@ -19,23 +19,23 @@ class Curve:
         network: What it is called, in the panel's words.
         at: Where it is measured: after so many steps, or with so many layers.
         decades: At each of these, log10 of the loss of each seed.
-        stands_out: Whether it is drawn in a colour of its own.
+        highlight: Whether it is drawn in a colour of its own.
     """
 
     network: str
     at: Sequence[int]
     decades: Sequence[Sequence[float]]
-    stands_out: bool = True
+    highlight: bool = True
 
     @property
     def means(self) -> list[float]:
         """Over seeds."""
-        return [fmean(each) for each in self.decades]
+        return [fmean(values) for values in self.decades]
 
     @property
     def errors(self) -> list[float]:
         """Standard errors over seeds; 0 of one seed."""
-        return [stdev(each) / sqrt(len(each)) if len(each) > 1 else 0.0 for each in self.decades]
+        return [stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0 for values in self.decades]
 
 
 @dataclass(frozen=True, slots=True)

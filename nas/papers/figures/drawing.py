@@ -27,11 +27,11 @@ def draw_figure(panels: Sequence[Panel]) -> "Figure":
 
 
 def _draw(axes: "Axes", panel: Panel) -> None:
-    plain = [curve for curve in panel.curves if not curve.stands_out]
+    plain = [curve for curve in panel.curves if not curve.highlight]
     for number, curve in enumerate(plain):
         label = f"{len(plain)} others" if number == 0 else None
         axes.plot(curve.at, curve.means, color="0.8", linewidth=0.6, label=label, zorder=1)
-    for number, curve in enumerate(one for one in panel.curves if one.stands_out):
+    for number, curve in enumerate(curve for curve in panel.curves if curve.highlight):
         _draw_curve(axes, curve, number)
     axes.set_title(fill(f"{panel.paper}, figure {panel.figure}: {panel.statement}", 52), loc="left", fontsize=8)
     axes.set_xlabel(panel.across)

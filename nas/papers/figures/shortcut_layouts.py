@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations
 
-from nas.papers.claims.shortcuts import Net, curve
+from nas.papers.claims.shortcuts import LinearNet, curve
 from nas.papers.figures import Curve, Panel
 
 SEEDS, EVERY = 20, 20
@@ -16,14 +16,14 @@ FAST = ("1:2+2:3", "0:2+2:3")
 
 def panels(seeds: int = SEEDS) -> list[Panel]:
     """All three."""
-    deep = [_train_curve(f"{layers} layers", Net(layers), seeds) for layers in (2, 3, 4)]
+    deep = [_train_curve(f"{layers} layers", LinearNet(layers), seeds) for layers in (2, 3, 4)]
     three = [
-        _train_curve("none", Net(3), seeds),
-        _train_curve("cascaded", Net(3, ((0, 1), (1, 2), (2, 3))), seeds),
-        *(_train_curve(_label([skip]), Net(3, (skip,)), seeds) for skip in _every(3)),
+        _train_curve("none", LinearNet(3), seeds),
+        _train_curve("cascaded", LinearNet(3, ((0, 1), (1, 2), (2, 3))), seeds),
+        *(_train_curve(_label([skip]), LinearNet(3, (skip,)), seeds) for skip in _all_skips(3)),
         *_ancre_curves(3, seeds),
     ]
-    four = [_train_curve("0:3 alone", Net(4, ((0, 3),)), seeds), *_pairs(seeds), *_ancre_curves(4, seeds)]
+    four = [_train_curve("0:3 alone", LinearNet(4, ((0, 3),)), seeds), *_pairs(seeds), *_ancre_curves(4, seeds)]
     specs = (
         ("2 (a)", "without shortcuts, the deeper, the slower", deep),
         (
@@ -38,12 +38,12 @@ def panels(seeds: int = SEEDS) -> list[Panel]:
 
 def _pairs(seeds: int) -> Iterable[Curve]:
     """Every pair of shortcuts of four layers; those that are said to be fast, and the one that is, stand out."""
-    curves = [_train_curve(_label(pair), Net(4, pair), seeds) for pair in combinations(_every(4), 2)]
+    curves = [_train_curve(_label(pair), LinearNet(4, pair), seeds) for pair in combinations(_all_skips(4), 2)]
     best = min(curves, key=lambda curve: curve.means[-1]).network
-    return [replace(curve, stands_out=curve.network in (*FAST, best)) for curve in curves]
+    return [replace(curve, highlight=curve.network in (*FAST, best)) for curve in curves]
 
 
-def _every(layers: int) -> list[tuple[int, int]]:
+def _all_skips(layers: int) -> list[tuple[int, int]]:
     return list(combinations(range(layers + 1), 2))
 
 
@@ -52,10 +52,10 @@ def _label(skips: Iterable[tuple[int, int]]) -> str:
 
 
 def _ancre_curves(layers: int, seeds: int) -> list[Curve]:
-    return [_train_curve(f"ANCRe {tau:g}", Net(layers, temperature=tau), seeds) for tau in (0.1, 0.01)]
+    return [_train_curve(f"ANCRe {tau:g}", LinearNet(layers, temperature=tau), seeds) for tau in (0.1, 0.01)]
 
 
-def _train_curve(name: str, net: Net, seeds: int) -> Curve:
+def _train_curve(name: str, net: LinearNet, seeds: int) -> Curve:
     decades = curve(net, seeds).log10()
     at = range(0, len(decades), EVERY)
     return Curve(name, at, [decades[step].tolist() for step in at])

@@ -11,7 +11,7 @@ import altair as alt
 
 from nas.budget.objectives import COSTS
 from nas.report import tables
-from nas.report.axes import across_and_up, front_line, is_wide
+from nas.report.axes import axis_names, front_corners, is_wide
 from nas.report.colours import Look
 from nas.report.html import summaries
 from results.records.row import Direction
@@ -37,9 +37,10 @@ def front(
     published: Sequence[Record],
 ) -> Spec:
     """Every architecture with its error, the front through what is expected, simple methods, and what papers print."""
-    across, up = across_and_up(objectives)
+    across, up = axis_names(objectives)
     corners = [
-        {"x": x, "y": y, "low": y - error, "high": y + error} for x, y, error in front_line(architectures, objectives)
+        {"x": x, "y": y, "low": y - error, "high": y + error}
+        for x, y, error in front_corners(architectures, objectives)
     ]
     step: Literal["step-before", "step-after"]  # from left to right
     step = "step-before" if objectives[across] == "max" else "step-after"
@@ -119,10 +120,15 @@ def axis(architectures: Sequence[ArchitectureSummary], name: str, metric: str, l
     """
     means = summaries.means_by_value(architectures, name, metric)
     values = [
-        {**summaries.shape_of(one), "at": str(one.record.get(name)), "of": one.record[metric]} for one in architectures
+        {
+            **summaries.shape_of(architecture),
+            "at": str(architecture.record.get(name)),
+            "of": architecture.record[metric],
+        }
+        for architecture in architectures
     ]
-    order = [one["at"] for one in means]
-    are_long = sum(len(each) + 1 for each in order) > _SIDE_BY_SIDE
+    order = [mean["at"] for mean in means]
+    are_long = sum(len(label) + 1 for label in order) > _SIDE_BY_SIDE
     scale, title = alt.Scale(zero=False), _title(metric)
     tooltip = [*_SHAPE, alt.Tooltip("of:Q", title=metric, format=".4~g")]
     summary = [*("at:N", "number:Q"), *(alt.Tooltip(f"{part}:Q", format=".4~g") for part in ("mean", "spread"))]

@@ -11,7 +11,7 @@ from results.stats.architecture_summary import ArchitectureSummary
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class ReportContents:
     """What a report is made of.
 
     Attributes:

@@ -21,10 +21,10 @@ from markupsafe import Markup
 from nas.budget.objectives import COSTS
 from nas.environment.passwords import without_passwords
 from nas.report import tables
-from nas.report.axes import across_and_up, topology_of
+from nas.report.axes import axis_names, topology_of
 from nas.report.colours import Look, looks
 from nas.report.html import charts, summaries
-from nas.report.html.contents import Contents
+from nas.report.html.contents import ReportContents
 from nas.report.html.wiring_charts import coefficient_map, heat_map, over_depth
 from search_spaces.support.errors import Notice, fields_of, printable
 from search_spaces.support.files import atomic_write, unwritable
@@ -62,7 +62,7 @@ class Cell:
     value: Any
 
 
-def write_page(contents: Contents, path: Path, *, wirings: bool = False) -> None:
+def write_page(contents: ReportContents, path: Path, *, wirings: bool = False) -> None:
     """Write a study's report into a file, with the wirings of its best networks where they are asked for.
 
     Raises:
@@ -75,7 +75,7 @@ def write_page(contents: Contents, path: Path, *, wirings: bool = False) -> None
         raise unwritable(path, error, "--output") from error
 
 
-def page_of(contents: Contents, *, wirings: bool = False) -> str:
+def page_of(contents: ReportContents, *, wirings: bool = False) -> str:
     """The page of a study. Without `wirings` it loads no torch; if none of these can be shown, a Notice says why."""
     architectures = contents.architectures
     vega = _vega()
@@ -120,9 +120,9 @@ def _template() -> Template:
     return pages.get_template("page.html")
 
 
-def _sections(contents: Contents, look_by_topology: Mapping[str, Look]) -> Iterator[Section]:
+def _sections(contents: ReportContents, look_by_topology: Mapping[str, Look]) -> Iterator[Section]:
     rows, architectures, objectives = contents.rows, contents.architectures, contents.objectives
-    across, up = across_and_up(objectives)
+    across, up = axis_names(objectives)
     methods = contents.config.baselines if contents.config else {}
     baselines = {name: columns[up] for name, columns in methods.items() if up in columns}
     published = summaries.published({row.task for row in rows}, across, up)
@@ -161,7 +161,7 @@ def _sections(contents: Contents, look_by_topology: Mapping[str, Look]) -> Itera
             yield Section("Topologies at equal cost", description, {"equal-cost": chart})
 
 
-def _wirings(contents: Contents, look_by_topology: Mapping[str, Look]) -> Section:
+def _wirings(contents: ReportContents, look_by_topology: Mapping[str, Look]) -> Section:
     """How the best networks are wired: a part for each of their stacks."""
     with status_if_slow(LOADING):
         from nas.report.html.wirings import wirings_of
@@ -217,13 +217,13 @@ _WIRINGS = (
 )
 
 
-def _columns(contents: Contents) -> list[str]:
+def _columns(contents: ReportContents) -> list[str]:
     names = [name for name in (*contents.columns, *tables.SUMMARY_COLUMNS) if not name.endswith("_se")]
     records = [*map(tables.summary_record, contents.architectures)]
     return [name for name in dict.fromkeys(names) if any(record.get(name) not in (None, "") for record in records)]
 
 
-def _lines(contents: Contents) -> Iterator[list[Cell]]:
+def _lines(contents: ReportContents) -> Iterator[list[Cell]]:
     """The cells of every architecture."""
     names = _columns(contents)
     for architecture in contents.architectures:
@@ -232,7 +232,7 @@ def _lines(contents: Contents) -> Iterator[list[Cell]]:
         yield [Cell(tables.cell(record, name), values.get(name)) for name in names]
 
 
-def _origins(contents: Contents) -> Iterator[tuple[str, str]]:
+def _origins(contents: ReportContents) -> Iterator[tuple[str, str]]:
     """What it takes to make the study again, and where it is."""
     yield "store", without_passwords(contents.storage)
     if contents.config is not None:
@@ -240,4 +240,4 @@ def _origins(contents: Contents) -> Iterator[tuple[str, str]]:
             yield name, str(getattr(contents.config, name))
         yield "settings", ", ".join(f"{name}={value}" for name, value in contents.config.settings.items())
     yield from summaries.origins(contents.rows)
-    yield "ask again", tables.ask_again(contents.name, contents.storage)
+    yield "ask again", tables.results_command(contents.name, contents.storage)

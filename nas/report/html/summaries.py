@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nas.report.axes import across_and_up, topology_of
+from nas.report.axes import axis_names, topology_of
 from results.records import table
 from results.records.columns import SHAPE
 from results.records.published import lines_of
@@ -218,7 +218,7 @@ def origins(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 def rank_key(architecture: ArchitectureSummary, objectives: Mapping[str, Direction]) -> tuple[float, float]:
     """The less, the more surely it is on the front; where nobody knows how surely, the better by its metric."""
-    _, metric = across_and_up(objectives)
+    _, metric = axis_names(objectives)
     value = architecture.expected[metric]
     return 0.0 if isnan(architecture.p_front) else -architecture.p_front, -value if objectives[
         metric

@@ -33,7 +33,7 @@ Record = Mapping[str, Any]
 MOST_NETWORKS = 6
 """Networks: each takes seconds to measure and most of a screen, and to compare more of them one would rather ask."""
 
-DIGITS = 4
+SIGNIFICANT_DIGITS = 4
 """Significant ones of what is shown: a deep network has thousands of pairs, and a page is sent by mail."""
 
 
@@ -201,7 +201,7 @@ def _coefficients(weights: Array) -> list[Record]:
 
 
 def _short(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.{DIGITS}g}")
+    return None if value is None else float(f"{value:.{SIGNIFICANT_DIGITS}g}")
 
 
 def _names(architectures: Sequence[ArchitectureSummary]) -> str:

@@ -12,7 +12,7 @@ import nas
 import nas.analysis.warnings
 from expect import raises
 from grouped import grouped
-from nas.analysis.audit import audit_for, audit_of, check_audit, readings_of, spread_by_cost, study_of
+from nas.analysis.audit import audit_for, audit_of, check_audit, rows_by_architecture, spread_by_cost, study_of
 from nas.budget.bounds import parse_budget
 from nas.budget.feasibility import within
 from nas.costs.count import cheap_counts
@@ -65,8 +65,8 @@ def test_metrics_are_sorted_by_reliability() -> None:
     assert loss["tau_at_10%"] == 0.0  # all reported the same until then
     assert loss["tau_at_25%"] == 0.0
     assert loss["tau_at_50%"] == pytest.approx(1)
-    validation = np.array([[row.metrics["loss"] for row in own] for own in readings_of(trained()).values()])
-    test = np.array([[row.test["loss"] for row in own] for own in readings_of(trained()).values()])
+    validation = np.array([[row.metrics["loss"] for row in own] for own in rows_by_architecture(trained()).values()])
+    test = np.array([[row.test["loss"] for row in own] for own in rows_by_architecture(trained()).values()])
     assert loss["sd_architecture"] ** 2 == pytest.approx(components(validation, test).architecture)
     assert all(f"{name}_se" in loss for name in ("reliability", "sd_seed", "sd_examples", "tau_seeds", "tau_test"))
     json.dumps(audit.records)
@@ -89,8 +89,8 @@ def test_levels_need_seeds_and_their_training_time() -> None:
 def test_an_architecture_counts_if_all_its_seeds_were_completed() -> None:
     rows = trained()
     lost = [a_row(architecture=row.architecture, seed=row.seed, status="failed", error="it broke") for row in rows[:1]]
-    assert len(readings_of(lost + rows[1:])) == 5
-    assert [row.seed for row in next(iter(readings_of(rows).values()))] == [0, 1, 2]
+    assert len(rows_by_architecture(lost + rows[1:])) == 5
+    assert [row.seed for row in next(iter(rows_by_architecture(rows).values()))] == [0, 1, 2]
     with raises("missing-rows", architectures=3, least=4) as few:
         audit_of("title", lost + rows[1:12], {})
     assert "it broke" in str(few.value)
@@ -99,9 +99,9 @@ def test_an_architecture_counts_if_all_its_seeds_were_completed() -> None:
 def test_further_seeds_of_some_architectures_change_nothing() -> None:
     more = [a_row(architecture=row.architecture, seed=3, metrics=row.metrics) for row in trained()[:3:3]]
     failed = [a_row(architecture=LITTLE, seed=9, status="failed", error="it broke")]
-    assert readings_of(trained() + more + failed) == readings_of(trained())
-    assert len(readings_of(trained(seeds=2) + [row for row in trained(4) if row.seed == 2])) == 4
-    assert {len(own) for own in readings_of(trained(9, 1) + trained(4, 2)).values()} == {2}
+    assert rows_by_architecture(trained() + more + failed) == rows_by_architecture(trained())
+    assert len(rows_by_architecture(trained(seeds=2) + [row for row in trained(4) if row.seed == 2])) == 4
+    assert {len(own) for own in rows_by_architecture(trained(9, 1) + trained(4, 2)).values()} == {2}
 
 
 def test_a_metric_that_another_preset_lacks_has_no_agreement() -> None:
@@ -167,7 +167,7 @@ def test_chosen_architectures_are_spread_evenly_by_cost() -> None:
 def test_an_audit_is_stored_and_warns_a_search(
     search: Search, asked: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nas.analysis.warnings, "RELIABLE", 2.0)  # nothing is
+    monkeypatch.setattr(nas.analysis.warnings, "MIN_RELIABILITY", 2.0)  # nothing is
     little = {"architectures": 4, "seeds": 2, "workers": 1, "storage": asked["storage"], "budget": "params<=3k"}
     audit = nas.audit(TASK, preset="smoke", **little)
     assert {row.status for row in audit.rows()} == {"complete"}

@@ -16,7 +16,7 @@ import nas
 from command_line import Command
 from expect import raises, warns
 from grouped import grouped
-from nas.analysis.compare import candidates, match_cost, paper_overhead, side_by_side, summary
+from nas.analysis.compare import candidates, comparison_records, match_cost, paper_overhead, summary
 from nas.costs.count import cheap_counts
 from nas.engine.progress import EvaluationProgress
 from nas.evaluation.job import fresh_task
@@ -70,7 +70,9 @@ def test_one_seed_has_no_error() -> None:
 def test_records_compare_each_architecture_with_the_first() -> None:
     task, deeper = load_task(TOY), SHAPE.changed({"depth": 2})
     rows = [row(seed, 0.1 * seed, architecture=one) for one in (SHAPE, deeper) for seed in range(2)]
-    first, second = side_by_side(task.metrics[0], [SHAPE, deeper], [{"step_ms": 2.0}, {"step_ms": 3.0}], rows, None)
+    first, second = comparison_records(
+        task.metrics[0], [SHAPE, deeper], [{"step_ms": 2.0}, {"step_ms": 3.0}], rows, None
+    )
     assert (first["step_over_first"], second["step_over_first"]) == (1.0, 1.5)
     assert (first["over_first"], second["over_first"]) == (None, 0.0)
     assert second["than_first"] == "not distinguishable"

@@ -14,7 +14,7 @@ from command_line import Command
 from expect import raises
 from grouped import grouped
 from nas.analysis.simulation import replay
-from nas.analysis.tournament import Tournament, expected_front, lengths, trials_for, worth
+from nas.analysis.tournament import Tournament, expected_front, front_share, trial_counts, trials_for
 from nas.budget.bounds import Feasible
 from results.records.row import Direction, Row
 from results.stats.true_front import TrueFront
@@ -91,8 +91,8 @@ def test_front_is_reported_by_validation_and_judged_by_test() -> None:
     assert expected_front([], WAYS) == []
     truth = TrueFront(a_table(*recorded()), WAYS)
     found = [row for row in recorded() if row.seed == 0]
-    assert worth(found, truth, WAYS, 0) == 0
-    assert 0 < worth(found, truth, WAYS, 9) <= worth(found, truth, WAYS, 36) <= 1
+    assert front_share(found, truth, WAYS, 0) == 0
+    assert 0 < front_share(found, truth, WAYS, 9) <= front_share(found, truth, WAYS, 36) <= 1
 
 
 def test_more_trainings_find_more_and_seeds_repeat(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_picture_has_a_line_and_a_band_per_sampler(played: Tournament, tmp_path:
 def test_default_trials_and_checkpoints() -> None:
     table = a_table()
     assert (trials_for(table, None), trials_for(table, 108)) == (18, 108)
-    assert lengths(100) == [10, 25, 50, 75, 100]
-    assert lengths(2) == [1, 2]
+    assert trial_counts(100) == [10, 25, 50, 75, 100]
+    assert trial_counts(2) == [1, 2]
     with raises("out-of-range", option="--trials", value=109, most=108):
         trials_for(table, 109)
 

@@ -9,8 +9,8 @@ import pytest
 import nas
 from expect import raises, warns
 from grouped import grouped
-from nas.analysis.compare import over_first
-from nas.analysis.tune import REACH, best_recipes, recipes_to_try
+from nas.analysis.compare import differences_to_first
+from nas.analysis.tune import TUNING_RANGE, best_recipes, recipes_to_try
 from nas.cli import printers
 from search_spaces.support.errors import Kind
 from tasks.base import Metric
@@ -29,9 +29,9 @@ def test_tried_recipes_are_the_own_one_and_others_within_reach() -> None:
     recipe = task.presets["smoke"]
     for name in ("lr", "weight_decay"):
         factors = [dict(settings)[name] / getattr(recipe, name) for settings in tried[1:]]
-        assert all(1 / REACH <= factor <= REACH for factor in factors)
-        assert min(factors) < REACH**-0.5
-        assert max(factors) > REACH**0.5
+        assert all(1 / TUNING_RANGE <= factor <= TUNING_RANGE for factor in factors)
+        assert min(factors) < TUNING_RANGE**-0.5
+        assert max(factors) > TUNING_RANGE**0.5
     assert all(dict(settings)["epochs"] == 3 for settings in tried)
     assert recipes_to_try(task, "smoke", (("epochs", 3),), ["lr", "weight_decay"], 9) == tried
 
@@ -91,7 +91,7 @@ def trained(values: list[list[float]]) -> tuple[list[Any], list[Any]]:
 def test_differences_are_paired_by_seed_with_joint_intervals() -> None:
     base = [0.2, 0.5, 0.8, 0.4]
     shapes, rows = trained([base, [v + d for v, d in zip(base, (0.1, 0.11, 0.09, 0.1), strict=True)], base[::-1]])
-    first, better, like = over_first(shapes, rows, "test_accuracy", "max")
+    first, better, like = differences_to_first(shapes, rows, "test_accuracy", "max")
     assert set(first) == set(better)
     assert not any(first.values())
     off = [0.1, 0.11, 0.09, 0.1]
@@ -99,18 +99,18 @@ def test_differences_are_paired_by_seed_with_joint_intervals() -> None:
     assert better["over_first"] == pytest.approx(0.1)
     assert (better["low"], better["high"]) == pytest.approx((0.1 - reach, 0.1 + reach), abs=1e-5)
     assert better["than_first"] == "better"
-    assert over_first(shapes, rows, "accuracy", "min")[1]["than_first"] == "worse"
+    assert differences_to_first(shapes, rows, "accuracy", "min")[1]["than_first"] == "worse"
     assert like["over_first"] == pytest.approx(0)
     assert like["than_first"] == "not distinguishable"
 
 
 def test_one_seed_or_failed_trainings_give_no_interval() -> None:
     shapes, rows = trained([[0.1], [0.2]])
-    assert over_first(shapes, rows, "accuracy", "max")[1] == {
+    assert differences_to_first(shapes, rows, "accuracy", "max")[1] == {
         "over_first": pytest.approx(0.1),
         **dict.fromkeys(("low", "high", "than_first")),
     }
-    assert not any(over_first(shapes, rows[:1], "accuracy", "max")[1].values())
+    assert not any(differences_to_first(shapes, rows[:1], "accuracy", "max")[1].values())
 
 
 def test_comparison_tunes_first_with_a_seed_of_its_own(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from nas.analysis.audit import Audit
-from nas.analysis.warnings import too_early, unreliable
+from nas.analysis.warnings import early_report_warning, unreliable_objective_warning
 from nas.samplers.rungs import Rungs
 from toy_searches import TOYS, Search
 
@@ -16,26 +16,28 @@ def an_audit(**taus: float) -> Audit:
 
 def test_early_reports_that_do_not_predict_the_end_are_told() -> None:
     rungs = Rungs(2, 0.3, 3)
-    assert too_early(an_audit(**{"tau_at_25%": 0.5}), ["accuracy", "flops"], rungs) is None
+    assert early_report_warning(an_audit(**{"tau_at_25%": 0.5}), ["accuracy", "flops"], rungs) is None
     later = {"tau_at_10%": 0.1, "tau_at_25%": 0.5}
-    assert too_early(an_audit(**later), ["accuracy"], rungs) is None  # the former is before the first rung
-    assert too_early(an_audit(**{"tau_at_25%": 0.1}), ["accuracy"], Rungs(1, 0.1, 3)) is not None  # nothing was earlier
-    assert too_early(an_audit(**{"tau_at_10%": 0.0, "tau_seeds": 0.0}), ["accuracy"], rungs) is not None
-    assert too_early(an_audit(**{"tau_at_25%": 0.1}), ["flops"], rungs) is None
-    said = too_early(an_audit(**{"tau_at_25%": 0.1}), ["accuracy", "flops"], rungs)
+    assert early_report_warning(an_audit(**later), ["accuracy"], rungs) is None  # the former is before the first rung
+    assert (
+        early_report_warning(an_audit(**{"tau_at_25%": 0.1}), ["accuracy"], Rungs(1, 0.1, 3)) is not None
+    )  # nothing was earlier
+    assert early_report_warning(an_audit(**{"tau_at_10%": 0.0, "tau_seeds": 0.0}), ["accuracy"], rungs) is not None
+    assert early_report_warning(an_audit(**{"tau_at_25%": 0.1}), ["flops"], rungs) is None
+    said = early_report_warning(an_audit(**{"tau_at_25%": 0.1}), ["accuracy", "flops"], rungs)
     assert said is not None
     assert all(token in said for token in ("accuracy", "25%", "0.10", "0.80", "--min-fraction"))
-    assert too_early(an_audit(**{"tau_at_10%": 0.1}), ["accuracy"], Rungs(1, 0.02, 3)) is not None
+    assert early_report_warning(an_audit(**{"tau_at_10%": 0.1}), ["accuracy"], Rungs(1, 0.02, 3)) is not None
 
 
 def test_reliability_is_judged_less_its_standard_error() -> None:
     record = {"metric": "accuracy", "reliability": 0.9, "levels": 2, "architectures": 8}
     sure, unsure = (Audit("title", ({**record, "reliability_se": error},), (), ()) for error in (0.05, 0.2))
-    assert unreliable(sure, ["accuracy", "flops"]) is None
-    caution = unreliable(unsure, ["accuracy"])
+    assert unreliable_objective_warning(sure, ["accuracy", "flops"]) is None
+    caution = unreliable_objective_warning(unsure, ["accuracy"])
     assert caution is not None
     assert all(token in caution for token in ("accuracy", "0.90±0.20", "2 of 8"))
-    assert unreliable(unsure, ["flops"]) is None
+    assert unreliable_objective_warning(unsure, ["flops"]) is None
 
 
 def test_no_trial_is_stopped_early_if_early_reports_do_not_predict(

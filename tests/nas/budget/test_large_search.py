@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 import nas
-from nas.engine.request import readable
+from nas.engine.request import format_count
 from nas.report.tables import print_records
 
 
@@ -40,9 +40,9 @@ def test_a_search_of_an_unlisted_space_counts_its_members_and_continues(
 
 
 def test_a_long_number_begins_with_its_magnitude() -> None:
-    assert readable(12_345) == "12345"
-    assert readable(10**30) == f"1.00e+30 ({10**30:,})"
-    assert readable(10**400).startswith("1.00e+400 (")
+    assert format_count(12_345) == "12345"
+    assert format_count(10**30) == f"1.00e+30 ({10**30:,})"
+    assert format_count(10**400).startswith("1.00e+400 (")
 
 
 def test_a_table_shows_values_that_differ_between_blocks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -237,6 +237,6 @@ def test_missing_packages_are_refused_before_any_work(tmp_path: Path, monkeypatc
 
 def test_weights_too_large_for_onnx_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs_onnx()
-    monkeypatch.setattr(formats, "ONE_PIECE", 8)
+    monkeypatch.setattr(formats, "MAX_ONNX_BYTES", 8)
     with raises("unsupported", option="--to", problem="size"):
         export(Steps(), torch.ones(1), tmp_path / "a.onnx", RECORD)

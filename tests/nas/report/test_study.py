@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 import nas
 from expect import raises, warns
 from grouped import grouped
-from nas.report.axes import front_line
+from nas.report.axes import front_corners
 from nas.report.colours import looks
 from nas.report.plots import save_figure
 from nas.report.study import Study
@@ -71,7 +71,7 @@ def test_line_of_a_front_steps_towards_worse_values() -> None:
         for ways, corners in LINES:
             with case(str(ways)):
                 found = summarize(table.from_records(lines), ways)
-                assert [(round(x), pytest.approx(y, abs=0.03)) for x, y, _ in front_line(found, ways)] == corners
+                assert [(round(x), pytest.approx(y, abs=0.03)) for x, y, _ in front_corners(found, ways)] == corners
 
 
 def test_study_as_data_frame_picture_and_notebook(study: Study, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from nas.cli import printers
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.format import Format
 from nas.report.study import Study
-from nas.report.tables import ask_again, front_notes, front_records, print_comparison, print_records, screen
+from nas.report.tables import front_notes, front_records, print_comparison, print_records, results_command, screen
 from results.records.costs import Costs
 from results.stats.architecture_summary import ArchitectureSummary
 from toy_rows import a_row
@@ -115,11 +115,11 @@ def test_narrow_terminal_has_fewer_columns_and_all_digits(capsys: pytest.Capture
 
 
 def test_command_to_ask_again_has_no_password() -> None:
-    assert ask_again("a b", DEFAULT_STORE) == "nas results --study 'a b'"
-    assert ask_again("s", "sqlite:////tmp/s.db") == "nas results --study s --storage sqlite:////tmp/s.db"
-    assert "sesame" not in ask_again("s", "postgresql://me:sesame@host/db")
-    assert ask_again("my rows.jsonl", "my rows.jsonl") == "nas results --from 'my rows.jsonl'"
-    assert ask_again("a,b", "a.jsonl,tables") == "nas results --from a.jsonl --from tables"
+    assert results_command("a b", DEFAULT_STORE) == "nas results --study 'a b'"
+    assert results_command("s", "sqlite:////tmp/s.db") == "nas results --study s --storage sqlite:////tmp/s.db"
+    assert "sesame" not in results_command("s", "postgresql://me:sesame@host/db")
+    assert results_command("my rows.jsonl", "my rows.jsonl") == "nas results --from 'my rows.jsonl'"
+    assert results_command("a,b", "a.jsonl,tables") == "nas results --from a.jsonl --from tables"
 
 
 def test_error_without_its_metric_is_a_column(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,11 +17,11 @@ from grouped import grouped
 from nas.papers.claims import Experiment, dilution, shortcuts
 from nas.papers.claims.dilution import Start, decades
 from nas.papers.claims.heads import Heads
-from nas.papers.claims.recorded import TABLE_EXPERIMENTS
-from nas.papers.claims.rows import Better, by_how_much
+from nas.papers.claims.rows import BetterClaim, paired_differences
 from nas.papers.claims.scaling import Scaling
-from nas.papers.claims.shortcuts import Net, Shortcuts, losses
-from nas.papers.claims.trained import ARCHITECTURE_PAIRS, SEEDS
+from nas.papers.claims.shortcuts import LinearNet, Shortcuts, losses
+from nas.papers.claims.table_experiments import TABLE_EXPERIMENTS
+from nas.papers.claims.training_experiments import ARCHITECTURE_PAIRS, SEEDS
 from nas.papers.claims.variance import Variance, _ratios
 from results.records import jsonl
 from results.records.published import papers
@@ -58,7 +58,9 @@ def test_two_layer_linear_network_takes_the_steps_of_its_gradients() -> None:
         off = second @ (first + torch.eye(10)) - target
         first, second = first - 0.1 * second.mT @ off, second - 0.1 * off @ (first + torch.eye(10)).mT
     off = second @ (first + torch.eye(10)) - target
-    assert losses(Net(2, ((0, 1),)), 2) == pytest.approx((off.square().sum((1, 2)) / 2).clamp_min(1e-28), rel=1e-6)
+    assert losses(LinearNet(2, ((0, 1),)), 2) == pytest.approx(
+        (off.square().sum((1, 2)) / 2).clamp_min(1e-28), rel=1e-6
+    )
 
 
 def test_variance_ratio_of_a_linear_map_is_that_of_its_weights() -> None:
@@ -82,14 +84,16 @@ def test_rows_are_paired_by_seed_and_signed_by_direction() -> None:
     (better,) = recorded.pairs
     ((values),) = recorded.values().values()
     assert len(values) == 5
-    turned = Better(claim=better.claim, first=better.second, second=better.first, metric=better.metric)
+    turned = BetterClaim(claim=better.claim, first=better.second, second=better.first, metric=better.metric)
     rows, _ = jsonl.read(shipped()[recorded.table])
-    assert by_how_much(rows, turned) == pytest.approx([-value for value in values])
-    lower = Better(claim=better.claim, first=better.first, second=better.second, metric="loss")
+    assert paired_differences(rows, turned) == pytest.approx([-value for value in values])
+    lower = BetterClaim(claim=better.claim, first=better.first, second=better.second, metric="loss")
     by_seed = {(row.seed, row.architecture.depth): row.metrics["loss"] for row in rows}
-    assert by_how_much(rows, lower) == pytest.approx([by_seed[seed, 2] - by_seed[seed, 1] for seed in range(5)])
+    assert paired_differences(rows, lower) == pytest.approx([by_seed[seed, 2] - by_seed[seed, 1] for seed in range(5)])
     with raises("missing-rows", claim=better.claim.name):
-        by_how_much(rows, Better(claim=better.claim, first={"depth": 9}, second={"depth": 1}, metric="loss"))
+        paired_differences(
+            rows, BetterClaim(claim=better.claim, first={"depth": 9}, second={"depth": 1}, metric="loss")
+        )
 
 
 def test_command_prints_a_line_a_claim(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:

@@ -1,7 +1,7 @@
 """Which rows a claim is told from."""
 
 from nas.papers.claims import Claim
-from nas.papers.claims.rows import Better, by_how_much
+from nas.papers.claims.rows import BetterClaim, paired_differences
 from toy_rows import LITTLE, a_row
 
 CLAIM = Claim(name="a", source="table 1", statement="deeper is better", quantity="accuracy more")
@@ -16,4 +16,6 @@ def test_complete_pairs_of_rows_alone_count() -> None:
         a_row(seed=1, architecture=deep, status="pruned", metrics={"accuracy": 1.0}),
         a_row(seed=2, architecture=deep),
     ]
-    assert by_how_much(rows, Better(claim=CLAIM, first={"depth": 1}, second={"depth": 2}, metric="accuracy")) == [0.5]
+    assert paired_differences(
+        rows, BetterClaim(claim=CLAIM, first={"depth": 1}, second={"depth": 2}, metric="accuracy")
+    ) == [0.5]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nas.papers.claims import dilution, shortcuts
-from nas.papers.claims.shortcuts import Net, curve
+from nas.papers.claims.shortcuts import LinearNet, curve
 from nas.papers.figures import Curve, Panel, low_rank, shortcut_layouts
 from nas.papers.figures.drawing import draw_figure
 
@@ -40,7 +40,7 @@ def test_point_is_the_loss_after_so_many_steps(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(shortcuts, "_STEPS", 8)
     monkeypatch.setattr(shortcut_layouts, "EVERY", 4)
     curves = {one.network: one for one in shortcut_layouts.panels(seeds=2)[1].curves}
-    for name, net in (("0:2", Net(3, ((0, 2),))), ("ANCRe 0.01", Net(3, temperature=0.01))):
+    for name, net in (("0:2", LinearNet(3, ((0, 2),))), ("ANCRe 0.01", LinearNet(3, temperature=0.01))):
         drawn = curves[name]
         assert list(drawn.at) == [0, 4, 8]
         for steps, decades in zip(drawn.at, drawn.decades, strict=True):
@@ -49,9 +49,9 @@ def test_point_is_the_loss_after_so_many_steps(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_panels_train_every_shortcut_of_three_layers_and_every_pair_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
-    trained: list[Net] = []
+    trained: list[LinearNet] = []
 
-    def fake_curve(net: Net, seeds: int) -> torch.Tensor:
+    def fake_curve(net: LinearNet, seeds: int) -> torch.Tensor:
         trained.append(net)
         place = -9.0 if net.skips == ((0, 3), (1, 4)) else -1.0
         return torch.full((41, seeds), 10.0**place)
@@ -66,7 +66,7 @@ def test_panels_train_every_shortcut_of_three_layers_and_every_pair_of_four(monk
     assert len(set(pairs)) == len(pairs) == 45
     assert len(deep.curves) == 3
     assert [one.network for one in three.curves][:2] == ["none", "cascaded"]
-    stand_out = {one.network for one in four.curves if one.stands_out}
+    stand_out = {one.network for one in four.curves if one.highlight}
     assert stand_out == {"0:3 alone", "1:2+2:3", "0:2+2:3", "0:3+1:4", "ANCRe 0.1", "ANCRe 0.01"}
 
 
@@ -74,7 +74,7 @@ def test_shipped_table_agrees_with_trainings() -> None:
     """Of figure 2 (a) all of it; late points of fast networks hang on how a processor rounds."""
     every, curves = shortcut_layouts.EVERY, []
     for layers in (2, 3, 4):
-        decades = curve(Net(layers), shortcut_layouts.SEEDS).log10()[::every].tolist()
+        decades = curve(LinearNet(layers), shortcut_layouts.SEEDS).log10()[::every].tolist()
         curves.append(Curve(f"{layers} layers", range(0, every * len(decades), every), decades))
     panel, there = Panel("ancre", "2 (a)", "", "steps", curves), shipped("2 (a)")
     assert len(there) == len(panel.records()) == 33
@@ -123,7 +123,7 @@ def test_low_rank_curve_ends_where_the_claims_measure() -> None:
 
 
 def test_picture_has_a_row_a_paper_and_a_line_a_curve() -> None:
-    curves = [Curve("a", [0, 1], [[1.0], [0.0]]), *(Curve(n, [0, 1], [[2.0], [1.0]], stands_out=False) for n in "bc")]
+    curves = [Curve("a", [0, 1], [[1.0], [0.0]]), *(Curve(n, [0, 1], [[2.0], [1.0]], highlight=False) for n in "bc")]
     panels = [Panel("ancre", "2", "said", "steps", curves), Panel("dca", "1", "said too", "layers", curves[:1])]
     figure = draw_figure([*panels, panels[1]])
     assert len(figure.axes) == 3

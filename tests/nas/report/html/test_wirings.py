@@ -16,7 +16,7 @@ from expect import raises, warns
 from nas.cli.main import app
 from nas.evaluation.retrofit import origin_of
 from nas.report.html import wirings
-from nas.report.html.contents import Contents
+from nas.report.html.contents import ReportContents
 from nas.report.html.page import page_of
 from nas.report.html.wirings import Wirings, wirings_of
 from nas.report.study import Study
@@ -205,7 +205,7 @@ def test_command_and_function_ask_for_the_same_wirings(
 ) -> None:
     calls: list[Any] = []
 
-    def noted(contents: Contents, **how: Any) -> str:
+    def noted(contents: ReportContents, **how: Any) -> str:
         calls.append((contents.name, contents.rows, how))
         return "a page"
 

@@ -1,7 +1,7 @@
 """What the rows that ship with this project say of the papers' claims."""
 
 from nas.papers.claims import Claim
-from nas.papers.claims.rows import Better, Shape, TableExperiment
+from nas.papers.claims.rows import BetterClaim, Shape, TableExperiment
 
 _LM = "stdlib-lm-topologies-tuned"
 _LM_SETTING = "stdlib-lm at proxy, 918k parameters each, learning rates tuned alike, 3 seeds"
@@ -9,17 +9,17 @@ _MAZE = "goal-point-maze-medium-tuned"
 _LISTS = "lra-listops-depth-heads"
 
 
-def _over_resnet(topology: str, source: str, statement: str) -> Better:
+def _over_resnet(topology: str, source: str, statement: str) -> BetterClaim:
     claim = Claim(
         name=f"{topology} over resnet, stdlib-lm",
         source=source,
         statement=statement,
         quantity="nats a token by which its validation loss is lower, at equal parameters",
     )
-    return Better(claim=claim, first={"topology": "resnet"}, second={"topology": topology}, metric="loss")
+    return BetterClaim(claim=claim, first={"topology": "resnet"}, second={"topology": topology}, metric="loss")
 
 
-def _in_the_maze(depth: int) -> Better:
+def _in_the_maze(depth: int) -> BetterClaim:
     first: Shape = {"topology": "resnet", "depth": depth}
     claim = Claim(
         name=f"ancre over resnet, maze, {4 * depth} layers",
@@ -27,7 +27,7 @@ def _in_the_maze(depth: int) -> Better:
         statement=f"ANCRe improves goal-conditioned reinforcement learning, here with {4 * depth} layers",
         quantity="steps of 500 more at the goal",
     )
-    return Better(claim=claim, first=first, second={"topology": "ancre", "depth": depth}, metric="time_at_goal")
+    return BetterClaim(claim=claim, first=first, second={"topology": "ancre", "depth": depth}, metric="time_at_goal")
 
 
 TABLE_EXPERIMENTS = (
@@ -67,7 +67,7 @@ TABLE_EXPERIMENTS = (
         _LISTS,
         "lra-listops at proxy, 5 seeds",
         (
-            Better(
+            BetterClaim(
                 claim=Claim(
                     name="1 x 4 over 2 x 2, ListOps",
                     source="table 6",

@@ -6,8 +6,8 @@ import pytest
 
 from nas.costs.count import cheap_counts
 from nas.evaluation.job import EvaluationJob
-from nas.papers.claims import trained
-from nas.papers.claims.trained import ARCHITECTURE_PAIRS, SEEDS, TrainingExperiment
+from nas.papers.claims import training_experiments
+from nas.papers.claims.training_experiments import ARCHITECTURE_PAIRS, SEEDS, TrainingExperiment
 from nas.workers.resources import resources_of
 from results.records.row import Row
 from tasks.vision.digits import DigitsViT
@@ -32,7 +32,7 @@ def test_claim_compares_the_rows_of_its_two_networks(paper: str, monkeypatch: py
             for job in jobs
         ]
 
-    monkeypatch.setattr(trained, "evaluate_all", take_jobs)
+    monkeypatch.setattr(training_experiments, "evaluate_all", take_jobs)
     values = TrainingExperiment(paper, "smoke", "sqlite://", None, resources_of(1, 1)).values()
     assert {job.seed for job in asked} == set(range(SEEDS["smoke"]))
     assert {job.preset for job in asked} == {"smoke"}
@@ -52,10 +52,14 @@ def test_claims_at_equal_parameters_have_them(monkeypatch: pytest.MonkeyPatch) -
         evaluated[:] = jobs
         return []
 
-    monkeypatch.setattr(trained, "evaluate_all", take_jobs)
+    monkeypatch.setattr(training_experiments, "evaluate_all", take_jobs)
     for one in ARCHITECTURE_PAIRS:
-        monkeypatch.setattr(trained, "by_how_much", lambda rows, better, one=one: [float(better.metric == one.metric)])
-        monkeypatch.setattr(trained, "ARCHITECTURE_PAIRS", (one,))
+        monkeypatch.setattr(
+            training_experiments,
+            "paired_differences",
+            lambda rows, better, one=one: [float(better.metric == one.metric)],
+        )
+        monkeypatch.setattr(training_experiments, "ARCHITECTURE_PAIRS", (one,))
         experiment = TrainingExperiment(one.paper, "smoke", "sqlite://", None, resources_of(1, 1))
         assert experiment.values() == {one.claim.name: [1.0]}
         first, second = dict.fromkeys(job.architecture for job in evaluated)

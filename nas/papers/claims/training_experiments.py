@@ -9,7 +9,7 @@ from nas.engine.scheduler import evaluate_all
 from nas.evaluation.job import fresh_task
 from nas.evaluation.resolve import settings_of
 from nas.papers.claims import Claim, Experiment, Values
-from nas.papers.claims.rows import Better, by_how_much
+from nas.papers.claims.rows import BetterClaim, paired_differences
 from nas.workers.resources import Resources
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
@@ -111,8 +111,8 @@ class TrainingExperiment(Experiment):
         ]
         rows = self._rows(task, list(dict.fromkeys(chain.from_iterable(pairs))))
         return {
-            pair.claim.name: by_how_much(
-                rows, Better(claim=pair.claim, first=asdict(first), second=asdict(second), metric=pair.metric)
+            pair.claim.name: paired_differences(
+                rows, BetterClaim(claim=pair.claim, first=asdict(first), second=asdict(second), metric=pair.metric)
             )
             for pair, (first, second) in zip(self.pairs, pairs, strict=True)
         }
