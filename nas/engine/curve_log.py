@@ -26,7 +26,7 @@ _NAME = "events.out.tfevents"
 
 
 def curve_logs(log: LogFormat | None, store_folder: Path, study: str) -> Sequence[Callable[[Row], None]]:
-    """What is to be told of each Row of a study, in the store of that folder, where curves are to be written."""
+    """The listeners that write a study's curves: one where `log` is given, else none."""
     return [CurveLog(store_folder, study).add] if log is not None and first_process() else []
 
 

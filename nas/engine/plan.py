@@ -1,4 +1,4 @@
-"""A search as a plan: ask for a candidate, have it evaluated, tell what came out; one coordinator's side of it."""
+"""A search as a plan, as one coordinator sees it: propose a trial, have it evaluated, record the outcome."""
 
 import shutil
 from pathlib import Path
@@ -43,26 +43,26 @@ SaveModels = Literal["front", "all", "none"]
 
 @final
 class SearchPlan(Plan):
-    """The trials of a study, one after another, until it holds as many as were asked for.
+    """The trials of a study, one after another, until it has `trials` of them.
 
-    A study that was interrupted, or whose coordinator died, goes on with the trials that were under way: they keep
-    their numbers and candidates, so that the study is the one it would have been. Where several coordinators are at it,
-    each takes over what another one has lost.
+    A study that was interrupted, or whose coordinator died, resumes the trials that were running. They keep their
+    numbers and candidates, so the study ends as it would have without the interruption. Of several coordinators, each
+    adopts the trials of one that died.
 
     Attributes:
         study: Optuna's, with its trials.
         store: Where the Rows are.
-        config: What the study is about.
+        config: What the search is of.
         budget: Its hard limits.
         leases: What this coordinator has acquired.
         sampler: What proposes candidates.
-        trials: How many the study is to hold.
+        trials: Total number of trials.
         reevals: How many of these, at its end, train front candidates with held-out seeds.
-        rungs: Where its trainings are held.
-        save_models: Which trained networks stay.
-        threads: Of the CPU, for each evaluation.
-        traces: Where each network's trace is kept, or None where none is made.
-        resumes: Whether another process has left trials under way.
+        rungs: The steps at which early stopping pauses trainings.
+        save_models: Which trained networks are kept.
+        threads: CPU threads of each evaluation.
+        traces: Folder of the networks' traces, or None for no traces.
+        resumes: Whether an earlier process left trials running.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class SearchPlan(Plan):
         self._read_new_rows()
 
     def next(self) -> EvaluationJob | Wait | None:
-        """A trial that another coordinator has left, or a new one while there is room for more."""
+        """The job of an orphaned trial, or else of a new one; None where the study has all its trials."""
         with turn_at(self.study):
             orphans = self._orphans()
             orphan = next(filter(self._adopt, orphans), None)
@@ -108,7 +108,7 @@ class SearchPlan(Plan):
         return job
 
     def on_end(self, job: EvaluationJob, row: Row) -> None:
-        """Tell Optuna, and let go of the networks that are no longer wanted."""
+        """Conclude the trial in Optuna, and remove the networks that left the front."""
         assert job.number is not None
         self._conclude(job.number, row)
         self.leases.release(self._lease_name(job.number))
@@ -117,7 +117,7 @@ class SearchPlan(Plan):
         self._prune_networks()
 
     def _prune_networks(self) -> None:
-        """See what others have found, and remove the networks that are not of the front any more."""
+        """Read the Rows of all coordinators, and remove the networks that left the front."""
         if self.save_models != "front":
             return
         self._read_new_rows()
@@ -132,7 +132,7 @@ class SearchPlan(Plan):
         self._networks &= best
 
     def has_open_trials(self) -> bool:
-        """Whether trainings are under way, or held and to go on."""
+        """Whether a trial is running, or a paused one is to be promoted."""
         with turn_at(self.study):
             running = any(trial.state == TrialState.RUNNING for trial in trials_of(self.study))
             return running or self._next_promotion() is not None
@@ -141,9 +141,9 @@ class SearchPlan(Plan):
         conclude(self.study, number, row, self.config.objectives, self._stopping.reports(row))
 
     def _new(self) -> FrozenTrial | None:
-        """A new trial, which is nobody else's; None where the study is to hold no more.
+        """Create a trial and acquire its lease; None where the study has all its trials.
 
-        What goes on with a training that was held comes first, and is none of those that were asked for.
+        Promotions of paused trainings come first, and do not count towards `trials`.
         """
         promotion = self._next_promotion()
         if promotion is None and not self._has_room():
@@ -153,7 +153,7 @@ class SearchPlan(Plan):
         return trial
 
     def _next_promotion(self) -> FrozenTrial | None:
-        """The trial whose training was held at a rung and goes on next; None where none does."""
+        """The trial whose training, paused at a rung, is promoted next; None where none is."""
         if not self.rungs.number:
             return None
         searching = len(started_trials(self.study)) < self.trials - self.reevals and self.sampler.has_more(self.study)
@@ -163,10 +163,10 @@ class SearchPlan(Plan):
         return next(trial for trial in reversed(trials_of(self.study)) if first_of(trial) == first)
 
     def _has_room(self) -> bool:
-        """Whether a trial is to be begun: one of the search or, when that has ended, one that confirms.
+        """Whether to start a trial: one of the search or, after it, a re-evaluation with a held-out seed.
 
-        From which trial on is noted. A study that is extended, or where nothing can have another seed, searches on, and
-        then confirms anew; where there is nothing more to search, all that are left confirm.
+        Optuna's study records the first trial that re-evaluates. A study that is extended, or whose candidates have no
+        seed left, searches on and re-evaluates later. Once every candidate is tried, all remaining trials re-evaluate.
         """
         trials, has_more = trials_of(self.study), self.sampler.has_more(self.study)
         starts = started_trials(self.study)
@@ -184,7 +184,7 @@ class SearchPlan(Plan):
         return (first_reeval is not None and confirmable) or has_more
 
     def _adopt(self, trial: FrozenTrial) -> bool:
-        """Whether a trial that somebody else began is now this coordinator's."""
+        """Acquire the lease of another coordinator's trial: whether it is now this one's."""
         lease = self._lease_name(trial.number)
         if not self.leases.claim(lease):
             return False
@@ -194,7 +194,7 @@ class SearchPlan(Plan):
         return False
 
     def _orphans(self) -> list[FrozenTrial]:
-        """Trials under way that others have begun; those that have a Row are concluded, and are not among them."""
+        """Running trials of other coordinators that have no Row; those that have one are concluded here."""
         running = [trial for trial in trials_of(self.study) if trial.state == TrialState.RUNNING]
         running = [trial for trial in running if trial.number not in self._local_trials]
         rows = self.store.numbered(self.study.study_name, [trial.number for trial in running]) if running else {}
@@ -207,7 +207,7 @@ class SearchPlan(Plan):
         return f"trial {number} of {self.study.study_name}"
 
     def _read_new_rows(self) -> None:
-        """Look at the Rows of all trials that have ended since, whoever has evaluated them."""
+        """Read the Rows of all trials that ended since the last call, of any coordinator."""
         numbers = {
             trial.number for trial in trials_of(self.study) if trial.state.is_finished()
         } - self._trials_with_rows
@@ -231,7 +231,7 @@ class SearchPlan(Plan):
         return first_reeval is not None and first_of(trial) >= first_reeval
 
     def _seed(self, trial: FrozenTrial, point: Point) -> int:
-        """The seed of a trial: the search's, or the next one that no other trial of the same candidate has."""
+        """The seed of a trial: the search's, or the next that no other trial of the candidate has."""
         if trial.params:  # as an earlier process recorded it
             return self._recorded_seed(trial)
         siblings = [sibling for sibling in trials_of(self.study) if sibling.number != trial.number]
@@ -244,7 +244,7 @@ class SearchPlan(Plan):
         return seed
 
     def _seeds(self, point: Point) -> tuple[int, ...] | None:
-        """The only seeds that there are of a candidate; None where any will do."""
+        """The seeds that a candidate can have; None where it can have any."""
         config = self.config
         return task_of(config.task, config.data).seeds(self.sampler.candidate(point).architecture)
 

@@ -14,13 +14,13 @@ from search_spaces.support.progress import Progress, say_more, warn
 
 @final
 class EvaluationProgress:
-    """A context that is told of each evaluation as it begins and of each Row as it comes.
+    """A progress display of evaluations, as a context: call `begin` for each job and `add` for each Row.
 
     Args:
         title: What is evaluated.
-        scores: The columns that are shown of each Row; None where nobody is to be told of Rows.
-        identities: Those of the Rows that there are already: what goes on from one of them is not counted twice.
-        total: How many there are to be.
+        scores: The columns shown of each Row; None to show no Rows.
+        identities: Identities of the Rows that exist already, so that a resumed training is not counted twice.
+        total: Number of evaluations.
     """
 
     def __init__(self, title: str, scores: Sequence[str] | None, identities: Iterable[str], total: int) -> None:

@@ -1,4 +1,4 @@
-"""What a search asks for, read and checked before anything is trained."""
+"""Read and check a search's request before anything is trained."""
 
 import hashlib
 import json
@@ -32,16 +32,16 @@ from tasks.base import Task
 
 
 def check_device(quantities: Collection[str]) -> None:
-    """Raise UserError where energy is asked for and there is nothing that tells it."""
+    """Raise UserError where energy is an objective or a bound and no device measures it."""
     if "energy_j" in quantities and not torch.cuda.is_available():
         message = "energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops."
         raise UserError("needs-system", message, option="energy_j", needs="cuda")
 
 
 def check_measurable(task: Task, base: Architecture, quantities: Collection[str]) -> None:
-    """Raise UserError where a network is to be measured and there is none, or no device that tells it.
+    """Raise UserError where a measured quantity needs a network or a device that is missing.
 
-    That is asked now, and not in every trial.
+    This is checked once, and not in every trial.
     """
     check_device(quantities)
     if measures_for(quantities) or any(name in PROFILED for name in quantities):
@@ -51,13 +51,13 @@ def check_measurable(task: Task, base: Architecture, quantities: Collection[str]
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """A search that can be carried out.
+    """A search that passed all checks.
 
     Attributes:
-        config: What it is about.
-        budget: The config's, as limits.
+        config: What the search is of, as plain data.
+        budget: The config's budget, parsed.
         members: The candidates within the budget.
-        summary: How many they are, in words.
+        summary: The number of candidates, in words.
     """
 
     config: SearchConfig
@@ -67,7 +67,7 @@ class SearchRequest:
 
     @property
     def name(self) -> str:
-        """The task and a digest of what it is about: the same command finds its study again."""
+        """The task and a digest of the config: the same command finds its study again."""
         record = json.dumps({**self.config.record(), "baselines": {}}, sort_keys=True)
         return f"{dashed(Path(self.config.task).name)}-{hashlib.sha256(record.encode()).hexdigest()[:6]}"
 
@@ -87,7 +87,7 @@ def build_request(
     data: str | Path | None,
     rungs: Rungs = NONE_HELD,
 ) -> SearchRequest:
-    """Read what a search asks for. Raises UserError where it cannot be, before anything is trained."""
+    """Read and check the arguments of a search. Raises UserError before anything is trained."""
     task_object = fresh_task(task, data)
     search_space = space_of(task_object, space, arch, preset, listed(axis))
     bounds, changes = parse_budget(listed(budget)), settings_of(task_object, preset, settings)
@@ -136,7 +136,7 @@ def _check_no_axis_is_set(settings: Mapping[str, Any], space: SearchSpace) -> No
 
 
 def _data_fields(task: Task, recipe: Any) -> dict[str, Any]:
-    """What a search's config says of a recipe's data, and of what simple methods make of it."""
+    """The config's fields about data: its fingerprint and the baselines on it."""
     with status_if_slow(f"reading the data of {task.name} ..."):
         return {"data_fingerprint": task.fingerprint(recipe), "baselines": task.baselines(recipe)}
 

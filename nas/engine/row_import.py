@@ -20,12 +20,12 @@ _MOST_LINES = 3
 
 @dataclass(frozen=True)
 class ImportCounts:
-    """What an import came to.
+    """How many rows an import added.
 
     Attributes:
         study: The study that the rows are in.
-        new: How many it did not have.
-        duplicates: How many it had.
+        new: Rows that the study did not have.
+        duplicates: Rows that it had.
     """
 
     study: str

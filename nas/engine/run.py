@@ -1,4 +1,4 @@
-"""Carrying a search out: its sampler, its study and its plan, until there is nothing more to do."""
+"""Run a search: build its sampler, study and plan, and evaluate until it is done."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -46,12 +46,12 @@ from tasks.base import Task
 
 @dataclass(frozen=True)
 class TrialCounts:
-    """How many trainings a search is to rest on.
+    """How many trials a search has, and how they are split.
 
     Attributes:
-        trials: In all.
-        seeds: Of each candidate, at least.
-        reeval_fraction: The share of the trials that, at the end, trains what may be on the front with fresh seeds.
+        trials: Total number of trials.
+        seeds: Seeds of each candidate, at least.
+        reeval_fraction: Fraction of the trials that re-evaluate front candidates with held-out seeds, at the end.
 
     Raises:
         UserError: There are not so many trials, or it is no share.
@@ -88,7 +88,7 @@ class TrialCounts:
 
 
 def closed_form_costs(task: Task, objectives: Collection[str], base: Architecture) -> Costs | None:
-    """What counting tells of the objectives, where it takes no time: of tasks with a closed form."""
+    """A function from an architecture to its counted objectives; None for a task without a closed form."""
     if task.closed_form(base) is None:
         return None
 
@@ -101,7 +101,7 @@ def closed_form_costs(task: Task, objectives: Collection[str], base: Architectur
 
 
 def seed_limits(task: Task, base: Architecture) -> Callable[[Architecture], int] | None:
-    """How many seeds an architecture can have; None where any number of them."""
+    """A function from an architecture to its number of seeds; None where that is unlimited."""
     return None if task.seeds(base) is None else lambda architecture: len(task.seeds(architecture) or ())
 
 
@@ -123,7 +123,7 @@ def _row_identities(store: Store, study: str) -> set[str]:
 
 
 def _build_sampler(request: SearchRequest, counts: TrialCounts) -> BudgetSampler:
-    """What proposes the trials of a search whose task has all that they need. Raises UserError."""
+    """Prepare the task, and build the sampler that proposes trials. Raises UserError."""
     config, base = request.config, request.members.space.base
     task = task_of(config.task, config.data)
     prepare(task)
@@ -146,7 +146,7 @@ def run_search(
     trace: bool,
     log: LogFormat | None,
 ) -> None:
-    """Search until the study holds so many trials, all candidates were tried, or the time is up. Raises UserError."""
+    """Search until the study has its trials, all candidates were tried, or the time is up. Raises UserError."""
     config, trials, deadline = request.config, counts.trials, None if seconds is None else time.monotonic() + seconds
     check_resources(request, resources, trace=trace)
     name = check_name(study_name or request.name)
@@ -205,7 +205,7 @@ def _check_holds_no_evaluations(store: Store, study: str) -> None:
 
 
 def _open_logs(store: Store, study: str, log: LogFormat | None) -> Sequence[Callable[[Row], None]]:
-    """What is to be told of a search's Rows, having been told of those that are stored already."""
+    """The listeners that write curves, after they wrote those of the stored Rows."""
     logs = curve_logs(log, store.folder, study)
     with status_if_slow("writing the curves of what is stored already ..."):
         for row in retry_on_disconnect(store.read)([study]).rows if logs else ():
@@ -215,7 +215,7 @@ def _open_logs(store: Store, study: str, log: LogFormat | None) -> Sequence[Call
 
 
 def _is_unfinished(plan: SearchPlan, trials: int) -> bool:
-    """Whether a search whose time is up has anything left to do, which is said."""
+    """Whether a search whose time is up has trials left; prints so."""
     number = len(retry_on_disconnect(_row_identities)(plan.store, plan.study.study_name))
     is_unfinished = number < trials or retry_on_disconnect(plan.has_open_trials)()
     if is_unfinished:

@@ -1,4 +1,4 @@
-"""The loop of all evaluations: what a plan wants next, what is known already, who computes, where Rows go."""
+"""The loop of all evaluations: take a plan's next job, reuse or compute its Row, store it."""
 
 import time
 from abc import ABC, abstractmethod
@@ -30,11 +30,11 @@ from tasks.base import Task
 
 
 class OutOfTime(Exception):
-    """What was wanted was not all done in time; what is stored stays, and the rest can be gone on with."""
+    """The time was up before the plan was done; stored Rows stay, and the same call resumes."""
 
 
 class Wait(Enum):
-    """What a plan says that has nothing to begin, and may have while other coordinators are at what is left."""
+    """The answer of a plan with no job now, which may have one while other coordinators run."""
 
     WAIT = "wait"
 
@@ -42,18 +42,18 @@ class Wait(Enum):
 WAIT: Final = Wait.WAIT
 
 POLL_S = 2.0
-"""Seconds after which it is asked again what other coordinators have left or found."""
+"""Seconds between looks at what other coordinators have done."""
 
 
 class Plan(ABC):
-    """What is to be evaluated, in which order. It keeps no Rows: the store does.
+    """Which jobs to evaluate, in which order. The store keeps the Rows.
 
-    Both may be called again where a server was away and it is not known how much of the first call it has kept.
+    Both methods must be idempotent: after a lost connection they are called again.
     """
 
     @abstractmethod
     def next(self) -> EvaluationJob | Wait | None:
-        """The next evaluation to begin; None where there is none before another one has ended, or none any more."""
+        """The next job; None where there is none before a running one has ended, or none any more."""
 
     @abstractmethod
     def on_end(self, job: EvaluationJob, row: Row) -> None:
@@ -62,10 +62,10 @@ class Plan(ABC):
 
 @final
 class SequentialPlan(Plan):
-    """Some evaluations, one after the other.
+    """A list of jobs, in order.
 
     Attributes:
-        rows: Identity -> the Row of each evaluation that has ended.
+        rows: Identity -> the Row of each finished evaluation.
     """
 
     def __init__(self, jobs: Sequence[EvaluationJob]) -> None:
@@ -73,7 +73,7 @@ class SequentialPlan(Plan):
         self.rows: dict[str, Row] = {}
 
     def next(self) -> EvaluationJob | None:
-        """The next one in the order that they were given in."""
+        """The next job of the list."""
         return self._waiting.pop() if self._waiting else None
 
     def on_end(self, job: EvaluationJob, row: Row) -> None:
@@ -83,12 +83,12 @@ class SequentialPlan(Plan):
 
 @dataclass(frozen=True)
 class Scheduler:
-    """Evaluates what a plan wants and writes each Row to the store as it comes.
+    """Evaluates a plan's jobs and writes each Row to the store as it comes.
 
     Attributes:
-        store: Where Rows go; an evaluation that it holds complete is not done again.
-        study: The name that they are written under.
-        leases: What this coordinator has acquired: no evaluation is begun that another one is at.
+        store: Where Rows go; an evaluation with a complete Row is not repeated.
+        study: The study that Rows are written to.
+        leases: This coordinator's leases; without its lease no evaluation begins.
         workers: Where evaluations run.
         listeners: Called with each Row once it is stored.
         keep_networks: Whether trained networks are kept, beside the store.
@@ -108,7 +108,7 @@ class Scheduler:
     timings: Timings = field(default_factory=Timings)
 
     def run(self, plan: Plan) -> None:
-        """Go on until the plan wants nothing more. A UserError or Ctrl-C ends it; what is stored stays.
+        """Run until the plan has no more jobs. A UserError or Ctrl-C ends it; stored Rows stay.
 
         Raises:
             OutOfTime: The time is up; what was running then is dropped with the workers.
@@ -139,7 +139,7 @@ class Scheduler:
                 raise OutOfTime
 
     def _fill_workers(self, plan: Plan, running: int, remote_jobs: list[EvaluationJob]) -> tuple[int, bool]:
-        """Fill the workers; how many evaluations run then, and whether the plan may want more of its own accord."""
+        """Submit jobs while workers are free: how many evaluations run then, and whether the plan answered WAIT."""
         for job in tuple(remote_jobs):
             if running < self.workers.capacity and (ready := self._acquire(job)) is not None:
                 remote_jobs.remove(job)
@@ -160,7 +160,7 @@ class Scheduler:
         return running, False
 
     def _begin(self, plan: Plan, job: EvaluationJob) -> int:
-        """Have a job evaluated, unless all of it is known: how many evaluations were begun."""
+        """Submit a job, unless the store has its Row: the number of evaluations submitted, 0 or 1."""
         measures = job.profiled or job.trace
         if job.known is None or measures or lacks_network(job, job.known):
             self.on_begin(job)
@@ -177,9 +177,9 @@ class Scheduler:
 
     @retry_on_disconnect
     def _acquire(self, job: EvaluationJob) -> EvaluationJob | None:
-        """The job with what is known of it and the folders that are its own; None while another coordinator is at it.
+        """The job with its stored Row and its folders; None while another coordinator has its lease.
 
-        It is asked what is known once nobody else can find it any more.
+        The store is read after the lease is acquired: from then on nobody else can add a Row of this job.
         """
         if not self.leases.claim(_lease_name(job.identity)):
             return None
@@ -227,10 +227,10 @@ def evaluate_all(
     resources: Resources,
     log: LogFormat | None = None,
 ) -> list[Row]:
-    """The Row of every job, in their order, each written to the store as it comes, in the study of that name.
+    """Evaluate jobs and return their Rows in order; each is written to the study as it comes.
 
-    With `log` their curves are written too. Without jobs the store is left alone. Raises UserError where it cannot be
-    used, the task has no data, or a folder for a network holds another.
+    With `log` their curves are written too. Without jobs the store is not opened. Raises UserError for a store that
+    cannot be used, a task without data, or a folder with another network.
     """
     if not jobs:
         return []
@@ -264,7 +264,7 @@ def evaluation_store(storage: str, study: str | None) -> Iterator[tuple[Store, s
 
 
 def prepare(task: Task) -> None:
-    """Have a task see to what every training needs, and say so where that takes its time. Raises UserError."""
+    """Prepare a task's data, with a status line where that is slow. Raises UserError."""
     with status_if_slow(f"preparing the data of {task.name} ..."):
         task.prepare()
 

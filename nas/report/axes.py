@@ -1,4 +1,4 @@
-"""What a plot or a chart of architectures has on its axes. Draws nothing."""
+"""Axes of plots and charts of architectures. Draws nothing."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ def axis_names(objectives: Mapping[str, Direction]) -> tuple[str, str]:
 
 
 def topology_of(architecture: "ArchitectureSummary") -> str:
-    """How an architecture is wired; of a line in a file that does not say, a dash, as tables show it."""
+    """An architecture's topology; a dash where a line of a file has none, as in tables."""
     return str(architecture.record.get("topology") or "-")
 
 

@@ -1,4 +1,4 @@
-"""A study as people hold it: its Rows, its front, a data frame, a picture, a report. Loads no torch."""
+"""A study: its Rows, front, data frame, plot and report. Loads no torch."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def check_comparable(summaries: "Sequence[ArchitectureSummary]", what: str) -> None:
-    """Raise UserError where architectures cannot be held against each other, as `what` is to do."""
+    """Raise UserError where architectures are of several tasks, presets or data, which `what` cannot mix."""
     for column in COMPARABLE:
         values = sorted({summary.record.get(column) for summary in summaries}, key=str)
         if len(values) > 1:
@@ -86,10 +86,10 @@ class Study:
         return directions | {name: way for row in self._rows for name, way in row.directions.items()}
 
     def directions_of(self, names: Sequence[str]) -> dict[str, Direction]:
-        """Columns -> what is to be had of them: "max accuracy" says it, and of metrics and costs it is known.
+        """Columns -> "max" or "min": read from "max accuracy", and known of metrics and costs.
 
         Raises:
-            UserError: A column of which it is not known, or an unknown one.
+            UserError: An unknown column, or one without a known direction.
         """
         directions: dict[str, Direction] = {}
         for name in names:
@@ -294,7 +294,7 @@ class Study:
         write_page(contents, Path(path), wirings=wirings)
 
     def contents(self, objectives: str | Sequence[str] | None = None) -> "ReportContents":
-        """What a report of it is made of. Raises UserError where no Row is complete, or an objective is unknown."""
+        """The contents of its report. Raises UserError where no Row is complete, or an objective is unknown."""
         from nas.report.html.contents import ReportContents  # with SciPy's statistics
 
         directions, architectures = self._resolve_objectives(objectives), self.summaries(objectives)
@@ -315,7 +315,7 @@ class Study:
         )
 
     def title(self, objectives: Mapping[str, Direction], architectures: "Sequence[ArchitectureSummary]") -> str:
-        """What a front of it is called, in a line."""
+        """The title of its front, in a line."""
         ways = ", ".join(f"{way} {name}" for name, way in objectives.items())
         budget = self.config.budget or "no budget" if self.config else "all rows"
         members = sum(architecture.on_front for architecture in architectures)
@@ -330,7 +330,7 @@ class Study:
         return [*tables.front_columns(objectives, dict.fromkeys(metrics)), *recipe]
 
     def missing_rows_error(self) -> UserError:
-        """That it has no complete Row, and the first reason."""
+        """The error that it has no complete Row, with the first failure."""
         why = next((f", the first with: {row.error}" for row in self._rows if row.error), "")
         see = f"See `{tables.results_command(self.name, self.storage)}`"
         again = "; another --study tries them again" if self.config and len(self) else ""

@@ -1,4 +1,4 @@
-"""What people see: the front as a table and a picture, a Row, the lists. Loads no torch."""
+"""Tables on the terminal: fronts, comparisons, Rows, lists. Loads no torch."""
 
 import math
 import os
@@ -35,7 +35,7 @@ DROP_ORDER = ("data", "status", "head_dim", "key", "params", "seeds", "heads")
 """Columns that a terminal leaves out before others, where it is too narrow for all."""
 
 _COMPARISON_COLUMNS = ("hidden", "head_dim", "heads", "depth", "over_first", "low", "high", "than_first", "topology")
-"""What is left of a comparison where a terminal has room for little: how architectures differ, and the verdict."""
+"""Columns of a comparison that a narrow terminal drops last: how architectures differ, and the verdict."""
 
 _FILES = (".csv", ".json", ".jsonl", ".parquet")
 """What the name of a file of rows ends in."""
@@ -58,7 +58,7 @@ def say(console: Console, line: str) -> None:
 
 
 def results_command(name: str, storage: str) -> str:
-    """The command that asks a study, or files of rows, for more; a password is not shown."""
+    """The `nas results` command of a study or of files of rows, without a password."""
     if "://" not in storage:
         return f"nas results {' '.join(f'--from {shlex.quote(file)}' for file in storage.split(','))}"
     where = "" if storage == DEFAULT_STORE else f" --storage {shlex.quote(without_passwords(storage))}"
@@ -82,7 +82,7 @@ def say_path(*files: Path | None) -> None:
 
 
 def readable_columns(row: "Row") -> dict[str, Any]:
-    """A Row's columns as somebody reads them: its recipe and its versions a line each."""
+    """A Row's columns for people: its recipe and its versions in a line each."""
     columns = row.columns()
     for prefix, name in (("recipe_", "recipe"), ("version_", "versions")):
         names = [column for column in columns if column.startswith(prefix)]
@@ -145,7 +145,7 @@ def _p_front(architecture: "ArchitectureSummary") -> str | None:
 
 
 def front_notes(architectures: "Sequence[ArchitectureSummary]") -> list[str]:
-    """What is to be known of a front that its table does not say."""
+    """Notes below the table of a front."""
     candidates = contenders(architectures)
     if any(math.isnan(architecture.p_front) for architecture in candidates):
         return ["single trainings without standard errors: what of this is chance cannot be told; --seeds 2 can"]

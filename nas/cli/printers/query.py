@@ -1,4 +1,4 @@
-"""`nas results`: the rows that were asked for. Loads no torch."""
+"""`nas results`: answer a question about rows and print it. Loads no torch."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -89,7 +89,7 @@ def _check_columns(columns: str | None, format: Format) -> None:
 
 
 def _nothing(question: Question, matches: int, total: int) -> str:
-    """Why nothing is found."""
+    """Why an answer is empty."""
     reason = question.empty_reason if matches else "no row meets the condition" if total else "there is no row"
     return f"nothing to show: {matches} of {total} rows asked, {reason}"
 
@@ -103,7 +103,7 @@ def _print_answer(
     most: int,
     base: pa.Table,
 ) -> None:
-    """Print the lines found, with the columns that were chosen or those that tell them apart; of a task so many."""
+    """Print an answer with the chosen columns or those that tell lines apart, `most` lines a task."""
     drop_order = (
         tables.DROP_ORDER if answer_columns is None and question.sql is None else ()
     )  # of what was asked for, the last go
@@ -136,7 +136,7 @@ def _print_answer(
 def _columns_to_read(
     study: Study, question: Question, condition: str | None, orders: Sequence[str], names: Sequence[str]
 ) -> list[str]:
-    """The columns that have to be read to answer and to show it. Raises UserError where there is no such column."""
+    """The columns to read for the answer and its table. Raises UserError for an unknown column."""
     available = study.column_names
     columns = {*question.source_columns(study), *names}
     if condition is not None:
@@ -207,13 +207,13 @@ def _rows_of(study: Study, answer: pa.Table) -> list[Row]:
 
 
 def _varying_columns(answer: pa.Table) -> list[str]:
-    """What else rows may differ in."""
+    """Further columns in which rows differ: seed, status, error."""
     several = [name for name in ("seed", "status") if name in answer.column_names and len(answer[name].unique()) > 1]
     return [*several, *(["error"] if "error" in answer.column_names and any(answer["error"].to_pylist()) else [])]
 
 
 def _terminal_columns(study: Study, answer: pa.Table, names: Sequence[str], base: pa.Table) -> list[str]:
-    """The columns that a terminal shows: what tells them from the others of a table, what was asked for, and shapes."""
+    """The columns that a terminal shows: those that tell lines apart, `names`, and shapes."""
     varying = [name for name in ("task", "preset") if name in answer.column_names and len(base[name].unique()) > 1]
     recipe = [name for name in answer.column_names if name.startswith("recipe_") and len(answer[name].unique()) > 1]
     columns = dict.fromkeys((*varying, *names, *(recipe if names else ()), *_identifying_columns(study)))
@@ -221,7 +221,7 @@ def _terminal_columns(study: Study, answer: pa.Table, names: Sequence[str], base
 
 
 def _identifying_columns(study: Study) -> list[str]:
-    """The columns that tell Rows apart, and what files of columns alone have measured, with its errors."""
+    """The columns that tell Rows apart, and measured columns of files without Rows, with their errors."""
     extra = [name for name in study.extra_columns() if not is_reserved(name.removeprefix("test_"))]
     columns = [column for name in extra[:MOST_EXTRA] for column in (name, f"{name}_se")]
     return [*study.identifying_columns(), *columns]

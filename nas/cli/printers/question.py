@@ -21,10 +21,10 @@ class Question:
     """What to compute from the rows that meet the condition: one of these, or the best of each group.
 
     Attributes:
-        pareto: Objectives whose front is asked for.
-        knee: Whether only that front's knee is.
-        best: The metric by which the best architectures are.
-        by: Columns that make groups.
+        pareto: Objectives of a front.
+        knee: Whether to keep only that front's knee.
+        best: The metric that ranks architectures.
+        by: Columns to group by.
         sql: A SELECT.
 
     Raises:
@@ -72,17 +72,17 @@ class Question:
 
     @property
     def empty_reason(self) -> str:
-        """Why rows that meet the condition are no answer."""
+        """Why no row that meets the condition is in the answer."""
         target = self.best or self.pareto
         return "of these nothing is an answer" if target is None else f"of these no complete one has {target}"
 
     def order(self, study: Study) -> list[str]:
-        """What its answer is ordered by where nobody says it: a front by its cost, or else its first objective."""
+        """The default order of its answer: a front by its cost, or else by its first objective."""
         names = [*study.directions_of(names_in(self.pareto or ""))]
         return [name for name in names if name in COSTS][:1] or names[:1]
 
     def source_columns(self, study: Study) -> list[str]:
-        """The columns that it is about, whether the study has them or not."""
+        """The columns that the answer needs, whether the study has them or not."""
         names = [*study.directions_of(names_in(self.pareto or "")), *self.by]
         if self.sql is not None or self.best is not None or not {*names} <= {*study.column_names}:
             return study.column_names  # as SELECT * does, and what tells architectures from each other
@@ -94,7 +94,7 @@ class Question:
         return [*metrics, *study.extra_columns(), "params", "flops"]
 
     def answer(self, study: Study, rows: pa.Table) -> pa.Table:
-        """Its answer by some rows of a study. Raises UserError where there is none."""
+        """Compute its answer from rows of a study. Raises UserError where there is none."""
         if self.sql is not None:
             from results.query import sql
 

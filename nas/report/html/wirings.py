@@ -1,7 +1,4 @@
-"""How the best networks of a study are wired, as `nas show` measures it: of those that the store keeps.
-
-Nothing here draws.
-"""
+"""The wiring of a study's best saved networks, measured as by `nas show`. Draws nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -31,10 +28,10 @@ from search_spaces.support.progress import Progress
 Record = Mapping[str, Any]
 
 MOST_NETWORKS = 6
-"""Networks: each takes seconds to measure and most of a screen, and to compare more of them one would rather ask."""
+"""Most networks that are measured: each takes seconds, and most of a screen."""
 
 SIGNIFICANT_DIGITS = 4
-"""Significant ones of what is shown: a deep network has thousands of pairs, and a page is sent by mail."""
+"""Digits of each number: a deep network has thousands of pairs, and a page is sent by mail."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ class NetworkWiring:
 
 @dataclass(frozen=True)
 class Wirings:
-    """What there is to show of a study.
+    """The wirings that a study's report shows.
 
     Attributes:
         networks: The stacks of its best networks, in the order of their costs.
@@ -76,7 +73,7 @@ class Wirings:
 
 @dataclass(frozen=True)
 class _SavedNetwork:
-    """A contender, and where a network of it is."""
+    """A contender with one of its saved networks."""
 
     architecture: ArchitectureSummary
     row: Row
@@ -86,7 +83,7 @@ class _SavedNetwork:
 def wirings_of(
     storage: str, rows: Sequence[Row], architectures: Sequence[ArchitectureSummary], objectives: Mapping[str, Direction]
 ) -> Wirings:
-    """Measure the networks of those that are or may be on the front, as far as they are kept and among the best.
+    """Measure the saved networks of the front's contenders.
 
     Those are the MOST_NETWORKS with the highest probability of being on the front; without one, the best by metric.
     """
@@ -107,7 +104,7 @@ def wirings_of(
 def _saved_networks(
     storage: str, rows: Sequence[Row], contenders: Sequence[ArchitectureSummary]
 ) -> list[_SavedNetwork]:
-    """A network of each contender that has one: that of its first Row whose network is kept."""
+    """The saved network of each contender's first Row that has one."""
     if not _is_stored(storage):
         return []
     by_identity, networks = {row.identity(): row for row in rows}, []
@@ -131,7 +128,7 @@ def _reason_without_network(storage: str) -> str:
 
 
 def _measure(networks: Sequence[_SavedNetwork]) -> tuple[list[NetworkWiring], dict[str, tuple[UserError, list[str]]]]:
-    """The wirings of networks; and each reason why some cannot be measured, with its error and their names."""
+    """The wirings of networks, and the failures: reason -> the first error and the networks' names."""
     wirings, failures = list[NetworkWiring](), dict[str, tuple[UserError, list[str]]]()
     load = cache(fresh_task)  # they are of one task: its data is read once
     with Progress("networks measured", len(networks)) as progress:
@@ -145,7 +142,7 @@ def _measure(networks: Sequence[_SavedNetwork]) -> tuple[list[NetworkWiring], di
 
 
 def _wiring_report(network: _SavedNetwork, load: Any) -> WiringReport:
-    """What `nas.show` gives of a checkpoint. Raises UserError where it cannot be shown, or would run a file of code."""
+    """Measure a saved network as `nas.show` does. Raises UserError, also where that would run a file of code."""
     if not is_installed(network.row.task):
         any_of = f"{network.folder.parent}/..."  # one reason for all of them
         message = f"a report runs no file of code; `nas show FILE.py:CLASS --checkpoint {any_of}` shows each"

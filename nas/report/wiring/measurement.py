@@ -1,4 +1,4 @@
-"""From a network that somebody asked for to what is shown of it: built, given a batch of its task's data, measured."""
+"""Measure the wiring of a network, at initialisation or of a checkpoint, on a batch of its task's data."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -31,7 +31,7 @@ EXAMPLES = 16
 def wiring_at_init(
     task: Task, architecture: Architecture, preset: str, settings: tuple[tuple[str, Scalar], ...], seed: int
 ) -> WiringReport:
-    """What there is to show of a network that is drawn, and not trained. Raises UserError as `measure_network` does."""
+    """Measure a network at initialisation. Raises UserError as `measure_network` does."""
     recipe = {f"recipe.{name}": value for name, value in settings}
     record = Record(
         task=task.name,
@@ -50,7 +50,7 @@ def wiring_at_init(
 def wiring_of_checkpoint(
     task: Task, folder: Path, preset: str, settings: tuple[tuple[str, Scalar], ...], changes: str, seed: int
 ) -> WiringReport:
-    """What there is to show of the network in a checkpoint, with the data of a preset.
+    """Measure the network of a checkpoint, with the data of a preset.
 
     Raises:
         UserError: `changes` of its architecture would make it another one; and as `measure_network`.
@@ -99,7 +99,7 @@ def measure_network(
 
 
 def _forward(task: Task, network: nn.Module, recipe: Any, seed: int) -> Callable[[], Tensor | None]:
-    """What calls the network with a batch, and gives the task's loss, or None where it tells none."""
+    """A function that calls the network with a batch and returns the task's loss, or None where it has none."""
     if not isinstance(task, SupervisedTask):
         random_inputs = each(Draws(network, each(task.example(), _precise)).draw(EXAMPLES), _precise)
 
