@@ -25,7 +25,7 @@ from nas.costs.count import cheap_counts
 from results.records import jsonl
 from results.records.row import Costs, CurvePoint, Row
 from search_spaces.spaces.parsing import parse_architecture
-from tasks.recipes.settings import changed, values_of
+from tasks.recipes.settings import override, plain_values
 from tasks.vision.digit_ranks import DigitRanksViT
 
 FILE = Path(__file__).parent / "data" / "digit-ranks-vit.csv.gz"
@@ -66,7 +66,7 @@ def recorded(file: Path = FILE) -> list[Row]:
     The file holds neither standard errors on test, nor seconds, nor what made it; costs are by closed form.
     """
     task, found = DigitRanksViT(), curves(file)
-    recipe = values_of(changed(task.presets["proxy"], {"reports": 20}))
+    recipe = plain_values(override(task.presets["proxy"], {"reports": 20}))
     directions = {metric.name: metric.direction for metric in task.metrics}
     rows = []
     for text, (*reported, (last, at_end)) in sorted(found.items(), key=lambda one: one[0] != str(task.base)):

@@ -17,7 +17,7 @@ from benchmarks.form import Figure, main
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.residual_mlp import GoalAgent
 from tasks.goal_rl.catalog import GoalPointMaze
-from tasks.goal_rl.contrastive import actor_goals, critic_loss, squashed
+from tasks.goal_rl.contrastive import actor_goals, critic_loss, sample_with_log_prob
 from tasks.goal_rl.recipe import GoalRecipe
 from tasks.run import Run
 from tasks.training.allocator import keep_freed_memory
@@ -53,7 +53,7 @@ def bare_updates(task: GoalPointMaze, shape: Architecture, recipe: GoalRecipe) -
     began = time.perf_counter()
     for _ in range(recipe.updates * recipe.rounds):
         aims = actor_goals(goals, recipe.goals_of_others)
-        chosen, log_prob = squashed(*agent.policy(states, aims), torch.randn(recipe.batch, sizes.action))
+        chosen, log_prob = sample_with_log_prob(*agent.policy(states, aims), torch.randn(recipe.batch, sizes.action))
         distance = (agent.reach(states, chosen) - agent.place(aims)).norm(dim=1)
         actor_step.zero_grad()
         (log_alpha.exp().detach() * log_prob + distance).mean().backward()

@@ -9,7 +9,7 @@ import random
 import time
 
 from benchmarks.form import Figure, main
-from tasks.lra.lists import block_of, generated
+from tasks.lra.lists import generate, make_block
 from tasks.lra.presets import LISTOPS
 
 _PAPER = LISTOPS["paper"]
@@ -36,7 +36,7 @@ def literal_lists_per_second(lists: int) -> float:
 def lists_per_second(lists: int) -> float:
     """Lists that one core makes and evaluates in a second."""
     began = time.process_time()
-    block_of(_PAPER.grammar, seed=0, size=lists, number=0)
+    make_block(_PAPER.grammar, seed=0, size=lists, number=0)
     return lists / (time.process_time() - began)
 
 
@@ -47,7 +47,7 @@ def figures(quick: bool) -> dict[str, Figure]:
     seconds = wanted / ours
     if not quick:
         began = time.perf_counter()
-        generated(_PAPER.grammar, wanted, seed=0)
+        generate(_PAPER.grammar, wanted, seed=0)
         seconds = time.perf_counter() - began
     return {
         "lists_per_second": Figure(ours, "lists/s", "higher", peers={"drawn to the end": theirs}),

@@ -28,7 +28,7 @@ from tasks.data.batches import Batch
 from tasks.language.corpus import Corpus, folder_corpus, stdlib_corpus
 from tasks.language.data import LanguageSplits
 from tasks.language.presets import LanguageRecipe
-from tasks.language.rows import Packed
+from tasks.language.rows import PackedLayout
 from tasks.language.shards import texts_of
 from tasks.language.task import LanguageTask
 from tasks.language.tokenizer import Tokenizer, train_tokenizer
@@ -42,7 +42,7 @@ class GPT2OnStdlib(LanguageTask):
     name = "gpt2-on-stdlib"
     version = 1
     style = "gpt2"
-    layout = Packed()
+    layout = PackedLayout()
     tied = True
 
     def __init__(self, architecture: Architecture, vocabulary: int, context: int, recipe: LanguageRecipe) -> None:

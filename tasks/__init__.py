@@ -7,7 +7,7 @@ from search_spaces.support.faces import lazily
 if TYPE_CHECKING:
     from tasks.adapters.hugging_face import EvalPrediction, HuggingFaceRecipe, HuggingFaceTask
     from tasks.adapters.lightning_module import LightningRecipe, LightningTask
-    from tasks.base import Diverged, Fitted, Metric, Task
+    from tasks.base import Diverged, FitResult, Metric, Task
     from tasks.data.batches import Batch
     from tasks.data.example_splits import Examples
     from tasks.data.splits import TensorSplits
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tasks.run import STOP, Run
     from tasks.training.classification import ClassificationTask
     from tasks.training.contract import check_task
-    from tasks.training.loop import Training, apart, checkpoint_of, train
+    from tasks.training.loop import Training, checkpoint_of, isolated_rng, train
     from tasks.training.supervised import SupervisedTask, means
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
     "Diverged",
     "EvalPrediction",
     "Examples",
-    "Fitted",
+    "FitResult",
     "HuggingFaceRecipe",
     "HuggingFaceTask",
     "LightningRecipe",
@@ -40,9 +40,9 @@ __all__ = [
     "Task",
     "TensorSplits",
     "Training",
-    "apart",
     "check_task",
     "checkpoint_of",
+    "isolated_rng",
     "means",
     "train",
 ]
@@ -54,7 +54,7 @@ _HOMES = {
     "Diverged": "tasks.base",
     "EvalPrediction": "tasks.adapters.hugging_face",
     "Examples": "tasks.data.example_splits",
-    "Fitted": "tasks.base",
+    "FitResult": "tasks.base",
     "HuggingFaceRecipe": "tasks.adapters.hugging_face",
     "HuggingFaceTask": "tasks.adapters.hugging_face",
     "LightningRecipe": "tasks.adapters.lightning_module",
@@ -68,7 +68,7 @@ _HOMES = {
     "Task": "tasks.base",
     "TensorSplits": "tasks.data.splits",
     "Training": "tasks.training.loop",
-    "apart": "tasks.training.loop",
+    "isolated_rng": "tasks.training.loop",
     "check_task": "tasks.training.contract",
     "checkpoint_of": "tasks.training.loop",
     "means": "tasks.training.supervised",

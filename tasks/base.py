@@ -38,15 +38,15 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """What training one architecture gave.
+class FitResult:
+    """The result of training one architecture.
 
     Attributes:
         steps: Optimiser steps taken.
         metrics: On validation: every metric of the task, `<metric>_se` where there is a standard error, nothing else.
         test: The same on the test split; empty where the training was stopped on the way.
         extra_metrics: What else was learnt of data or network (skipped_documents, env_steps), which is no metric.
-        speeds: What the training did in a second; they differ each time, and two Fitted may be equal.
+        speeds: What the training did in a second; they differ each time, and two FitResult may be equal.
         network: The trained network, with the parameters of `Task.build`'s; None where the task does not give it.
         network_steps: Those of the steps that the network has behind it; None where it is all of them.
 
@@ -67,18 +67,20 @@ class Fitted:
 
     def __post_init__(self) -> None:
         if self.network is not None and not isinstance(self.network, nn.Module):
-            raise TypeError(f"Fitted.network must be a torch.nn.Module or None, got {_SHORT.repr(self.network)}")
-        steps = _number(self.steps, "Fitted.steps")
+            raise TypeError(f"FitResult.network must be a torch.nn.Module or None, got {_SHORT.repr(self.network)}")
+        steps = _number(self.steps, "FitResult.steps")
         if not (steps.is_integer() and 0 <= steps < 2**63):
-            raise ValueError(f"Fitted.steps must be a whole number of at most 64 bits, got {_SHORT.repr(self.steps)}")
+            raise ValueError(
+                f"FitResult.steps must be a whole number of at most 64 bits, got {_SHORT.repr(self.steps)}"
+            )
         object.__setattr__(self, "steps", int(self.steps))
         for name in ("metrics", "test"):
-            object.__setattr__(self, name, plain_numbers(getattr(self, name), f"Fitted.{name}"))
+            object.__setattr__(self, name, plain_numbers(getattr(self, name), f"FitResult.{name}"))
         for name in ("extra_metrics", "speeds"):
-            object.__setattr__(self, name, plain_numbers(getattr(self, name), f"Fitted.{name}", left_out=True))
+            object.__setattr__(self, name, plain_numbers(getattr(self, name), f"FitResult.{name}", skip_invalid=True))
 
 
-def plain_numbers(values: Any, name: str, *, left_out: bool = False) -> dict[str, float]:
+def plain_numbers(values: Any, name: str, *, skip_invalid: bool = False) -> dict[str, float]:
     """Text -> plain number. What is no number raises, or is left out with a Notice."""
     if not isinstance(values, Mapping):
         raise TypeError(f"{name} must be a mapping from names to numbers, got {_SHORT.repr(values)}")
@@ -87,7 +89,7 @@ def plain_numbers(values: Any, name: str, *, left_out: bool = False) -> dict[str
         try:
             numbers[_name(key, name)] = _number(value, f"{name}[{key!r}]")
         except TypeError as error:
-            if not left_out:
+            if not skip_invalid:
                 raise
             warnings.warn(Notice("skipped", f"{error}; it is left out.", option=f"{name}[{key!r}]"), stacklevel=3)
     return numbers
@@ -126,7 +128,7 @@ class Task(ABC):
             of its outputs, or None where it has no matrix work; for operators of the task's networks that `nas cost`
             does not know.
         takes_data: Whether `--data` is for it.
-        reports_on_the_way: Whether its trainings report metrics before their end, where they can be held or stopped.
+        reports_intermediate: Whether its trainings report metrics on the way, so that they can be paused or stopped.
         unused_with_start: The settings of its recipes that say nothing where a training begins with given weights.
         data: The folder or name given by `--data`, or None for the default.
 
@@ -142,7 +144,7 @@ class Task(ABC):
     bases: ClassVar[Mapping[str, Architecture]] = {}
     handlers: ClassVar[Handlers] = {}
     takes_data: ClassVar[bool] = True
-    reports_on_the_way: ClassVar[bool] = True
+    reports_intermediate: ClassVar[bool] = True
     unused_with_start: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, data: Path | None = None) -> None:
@@ -191,7 +193,7 @@ class Task(ABC):
         """Name -> version of the tasks whose trained networks a training of this one may begin with."""
         return {self.name: self.version}
 
-    def own_space(self) -> SearchSpace | None:
+    def fixed_space(self) -> SearchSpace | None:
         """The only space that it has, as one whose trainings are recorded; None where any is laid out around a base."""
         return None
 
@@ -204,10 +206,10 @@ class Task(ABC):
         return None
 
     @abstractmethod
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Train and measure one architecture: a function of run's architecture, recipe, seed, start and the data.
 
-        Where `run.report` answers STOP, the training ends there: Fitted has that step, the metrics just reported and
+        Where `run.report` answers STOP, the training ends there: FitResult has that step, the metrics just reported and
         no test, and a checkpoint is left in the run's folder. A later `fit` of the same run with the same folder says
         the curve again and goes on, on a CPU to the same numbers as if it had never stopped. So does one after an
         interruption. A training that ended leaves no files.

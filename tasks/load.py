@@ -53,15 +53,15 @@ def _from_file(reference: str) -> Any:
     if not path.is_file():
         message = f"a task's file must exist, got {str(path)!r}. Give FILE.py:CLASS."
         raise UserError("missing-file", message, option="task", path=str(path))
-    module = _imported(path)
-    known = [
+    module = _import_file(path)
+    classes = [
         key for key, value in vars(module).items() if inspect.isclass(value) and value.__module__ == module.__name__
     ]
     if not text:
-        message = f"expected FILE.py:CLASS, got {reference!r}. Classes there: {', '.join(known) or 'none'}."
-        raise UserError("bad-syntax", message, option="task", value=reference, choices=tuple(known))
+        message = f"expected FILE.py:CLASS, got {reference!r}. Classes there: {', '.join(classes) or 'none'}."
+        raise UserError("bad-syntax", message, option="task", value=reference, choices=tuple(classes))
     if name not in vars(module):
-        raise unknown("class", name, known, of=str(path))
+        raise unknown("class", name, classes, of=str(path))
     return vars(module)[name]
 
 
@@ -72,7 +72,7 @@ class _UncachedFile(SourceFileLoader):
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
-def _imported(path: Path) -> ModuleType:
+def _import_file(path: Path) -> ModuleType:
     path = path.resolve()
     # The name is the file's own, so that two files of the same name, or one called random.py, disturb nothing.
     name = f"task_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:10]}"
@@ -98,18 +98,22 @@ def _check(reference: str, kind: Any) -> None:
     if not (inspect.isclass(kind) and issubclass(kind, Task)):
         message = f"a task must be a subclass of tasks.base.Task, got {reference!r}, which is {kind!r}."
         raise UserError("bad-plugin", message, option="task", value=reference)
-    declared = {
+    attributes = {
         name
         for parent in kind.__mro__
         for name, hint in inspect.get_annotations(parent).items()
         if "ClassVar" in str(hint)
     }
-    missing = sorted(declared - set(dir(kind))) + sorted(kind.__abstractmethods__)
+    missing = sorted(attributes - set(dir(kind))) + sorted(kind.__abstractmethods__)
     if missing:
         message = f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task for what each is."
         raise UserError("bad-plugin", message, task=reference, needs=tuple(missing))
     metrics: Any = kind.metrics
-    if not isinstance(metrics, tuple | list) or not metrics or not all(isinstance(one, Metric) for one in metrics):
+    if (
+        not isinstance(metrics, tuple | list)
+        or not metrics
+        or not all(isinstance(metric, Metric) for metric in metrics)
+    ):
         raise UserError(
             "bad-plugin",
             f"task {reference!r}: metrics must be a tuple of at least one Metric, got {metrics!r}. "

@@ -1,4 +1,4 @@
-"""One training: what it is of, what it may use, and what it is told on the way."""
+"""The run that `Task.fit` trains: its architecture, recipe, seed, device and callbacks."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,16 +26,16 @@ Report = Callable[[int, Mapping[str, float]], Decision]
 """Called with the optimiser's step and the metrics there; what it raises ends the training at once."""
 
 
-Advanced = Callable[[int, int], None]
-"""Called with the optimiser's step and how many there are in all, as often as one likes."""
+StepCallback = Callable[[int, int], None]
+"""Called with the optimiser's step and the number of steps, as often as the training likes."""
 
 
 def no_op(step: int, steps: int) -> None:
-    """Tell nobody."""
+    """The default step callback: do nothing."""
 
 
 def always_continue(step: int, metrics: Mapping[str, float]) -> Decision:
-    """Take no notice."""
+    """The default report: never stop early."""
     return CONTINUE
 
 
@@ -49,14 +49,14 @@ class Run:
 
     Attributes:
         architecture: The network.
-        recipe: The settings: a preset, or one changed by `tasks.recipes.settings.changed`. A frozen dataclass.
+        recipe: The settings: a preset, or one changed by `tasks.recipes.settings.override`. A frozen dataclass.
         seed: Of initialisation, data order and augmentation.
         device: What the caller lends: a task may use less, but never more.
         threads: How many the CPU's operators may use, while it trains.
         folder: Where the training may keep files, or None. One that ended leaves none.
         start: The weights to begin with, by the names of `Task.build`'s network, or None where they are drawn.
         report: Is told the metrics on the way, and says whether to go on.
-        advanced: May be told how far it is, for whoever waits.
+        on_step: Called with the step and the number of steps, to show progress. A task may leave it out.
     """
 
     architecture: Architecture
@@ -67,4 +67,4 @@ class Run:
     folder: Path | None = None
     start: Mapping[str, Tensor] | None = None
     report: Report = always_continue
-    advanced: Advanced = no_op
+    on_step: StepCallback = no_op

@@ -23,7 +23,7 @@ from results.records import jsonl
 from results.records.row import Row
 from results.records.strict_json import BadRow, parse
 from search_spaces.architecture.checkpoint import RECORD, read_record
-from tasks.data.image_shards import listed, shard_source
+from tasks.data.image_shards import read_listing, shard_source
 from tasks.data.image_sources import source
 from tasks.language import shards
 from tasks.language.corpus import folder_corpus
@@ -127,7 +127,7 @@ def test_pipe_among_data_is_refused_without_waiting(tmp_path: Path) -> None:
         lambda: folder_corpus(tmp_path, "text"),
         lambda: tokenizer_at(tmp_path),
         lambda: read_record(tmp_path),
-        lambda: listed(tmp_path, ("train",)),
+        lambda: read_listing(tmp_path, ("train",)),
         lambda: jsonl.read(tmp_path / "rows.jsonl"),
     ):
         with raises("bad-file") as refused:
@@ -217,7 +217,7 @@ def test_listing_of_shards_names_files_below_it_and_no_commands(tmp_path: Path) 
         listing = {"splits": {"train": {"filenames": [name], "shard_lengths": [1]}}}
         (tmp_path / "_info.json").write_text(json.dumps(listing))
         with raises("bad-data", option="filenames", value=name):
-            listed(tmp_path, ("train",))
+            read_listing(tmp_path, ("train",))
 
 
 def test_huge_image_is_refused_without_unpacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from search_spaces.architecture.checkpoint import read_record
 from search_spaces.support.errors import Kind, UserError, fields_of, reason_of
 from search_spaces.support.progress import status_if_slow
 from tasks.language.data import LanguageSplits
-from tasks.language.hub import ask_the_hub_only_where_it_is
+from tasks.language.hub import go_offline_if_unreachable
 from tasks.language.task import LanguageTask
 
 _FEWSHOT_SEED = 1234
@@ -152,7 +152,7 @@ def _lm_eval(names: Sequence[str], include: Path | None) -> tuple[Any, Any]:
         logging.getLogger(name).setLevel(logging.ERROR)
     disable_progress_bars()
     os.environ.setdefault("DISABLE_MULTIPROC", "1")  # lm-eval would fork this process to resample, and print that
-    ask_the_hub_only_where_it_is()
+    go_offline_if_unreachable()
     if include is not None and not include.is_dir():
         message = f"--include must be a folder of lm-eval's task files, got {str(include)!r}."
         kind: Kind = "bad-file" if include.exists() else "missing-file"

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from nas.report.records_result import RecordsResult
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
-from tasks.data.batches import call, moved
+from tasks.data.batches import call, to_device
 from tasks.recipes.parametrization import STANDARD, at_width
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
-from tasks.training.loop import apart
+from tasks.training.loop import isolated_rng
 from tasks.training.supervised import SupervisedTask
 
 if TYPE_CHECKING:
@@ -98,12 +98,12 @@ def _mean(task: SupervisedTask, architecture: Architecture, recipe: Recipe, seed
 
 def _moves(task: SupervisedTask, run: Run, recipe: Recipe) -> dict[str, float]:
     splits, inputs = task.splits_for(recipe), task.inputs(recipe)
-    with apart(run):
+    with isolated_rng(run):
         training = task.training(run, recipe, splits)
-        before = _outputs_by_part(training.network, moved(inputs, training.fabric.device))
+        before = _outputs_by_part(training.network, to_device(inputs, training.fabric.device))
         for _ in range(STEPS):
             training.advance()
-        after = _outputs_by_part(training.network, moved(inputs, training.fabric.device))
+        after = _outputs_by_part(training.network, to_device(inputs, training.fabric.device))
     return {part: (after[part] - output).square().mean().sqrt().item() for part, output in before.items()}
 
 

@@ -13,7 +13,7 @@ from search_spaces.spaces.enumerated import enumerated_space, first_of
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
-from tasks.base import Fitted, Metric, Task
+from tasks.base import FitResult, Metric, Task
 from tasks.data.batches import Inputs
 from tasks.run import STOP, Run
 
@@ -36,7 +36,7 @@ class ReplayTask(Task):
     table: ClassVar[TabularBenchmark]
     takes_data = False
 
-    def own_space(self) -> SearchSpace:
+    def fixed_space(self) -> SearchSpace:
         """Exactly what was recorded."""
         return enumerated_space(self.name, self.table.architectures)
 
@@ -57,7 +57,7 @@ class ReplayTask(Task):
         """Of the table."""
         return self.table.fingerprint
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Say the recorded curve as far as is wanted, and then what the training came to.
 
         Raises:
@@ -73,11 +73,11 @@ class ReplayTask(Task):
             if at_end and row.status == "complete":
                 break
             if run.report(point["step"], point["metrics"]) is STOP:
-                return Fitted(steps=point["step"], metrics=point["metrics"])
+                return FitResult(steps=point["step"], metrics=point["metrics"])
         if row.status != "complete":
             raise RecordedFailure(row.error or f"it was recorded until step {row.steps} ({row.status})")
         parts = {name: getattr(row, name) for name in ("metrics", "test", "extra_metrics", "speeds")}
-        return Fitted(steps=row.steps, **parts)
+        return FitResult(steps=row.steps, **parts)
 
     def build(self, architecture: Architecture) -> nn.Module:
         """Not possible. Raises UserError."""

@@ -15,7 +15,7 @@ from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Notice, UserError, unknown
 from tasks.base import Metric, Task
-from tasks.recipes.settings import values_of
+from tasks.recipes.settings import plain_values
 
 TRIALS = 8
 """Trainings for each architecture's recipe, where nothing else is asked for."""
@@ -49,7 +49,7 @@ def recipes_to_try(
     if not names:
         return [changes]
     number = number or TRIALS
-    values = values_of(recipe_of(task, preset, changes))
+    values = plain_values(recipe_of(task, preset, changes))
     for name in names:
         if name not in values:
             raise unknown("setting", name, values, of=f"preset {preset!r}")

@@ -43,7 +43,7 @@ def tournament(
         raise UserError("unsupported", message, option="TABLE", value=table)
     metrics = dict(task.table.directions)
     directions = resolve([next(iter(metrics)), "flops"] if objectives is None else names_in(objectives), metrics)
-    members = within(task.own_space(), task, parse_budget(listed(budget)))
+    members = within(task.fixed_space(), task, parse_budget(listed(budget)))
     assert isinstance(members, Feasible)  # a table's space lists its members
     benchmark = task.table.only([candidate.architecture for candidate in members])
     number = trials_for(benchmark, trials)

@@ -13,7 +13,7 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.progress import LOADING, status_if_slow
 from search_spaces.support.spec import Spec, format_scalar
 from search_spaces.topologies.registry import TOPOLOGIES, load
-from tasks.recipes.settings import values_of
+from tasks.recipes.settings import plain_values
 from tasks.registry import TASK_FAMILIES, TASKS
 
 Lines = Iterator[tuple[str, str]]
@@ -87,7 +87,7 @@ def _preset_values(task: str) -> Lines:
     from tasks.load import task_class
 
     for preset, recipe in task_class(task).presets.items():
-        for name, value in values_of(recipe).items():
+        for name, value in plain_values(recipe).items():
             yield f"{preset} {name}", str(value)
 
 

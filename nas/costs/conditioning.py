@@ -32,7 +32,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from search_spaces.layers.attention import Attention, NoProjection
 from search_spaces.support.errors import UserError
 from search_spaces.topologies.base import Topology
-from tasks.data.batches import Inputs, call, chosen, moved
+from tasks.data.batches import Inputs, call, select, to_device
 from tasks.data.splits import spread
 
 TOKENS, EXAMPLES = 16, 4
@@ -154,7 +154,7 @@ def met(network: nn.Module, inputs: Inputs) -> Iterator[list[AttentionLayer]]:
     with ExitStack() as hooks, _evaluating(network), torch.compiler.set_stance("force_eager"):
         for layer in _layers(network):
             hooks.enter_context(layer.register_forward_pre_hook(note, with_kwargs=True))
-        call(network, moved(chosen(inputs, slice(EXAMPLES)), device))
+        call(network, to_device(select(inputs, slice(EXAMPLES)), device))
     for module, given, mask in calls:
         texts = [text for text in range(len(given[0])) if mask is None or mask[text].any()]
         yield [AttentionLayer(module, _some(given, mask, text)) for text in texts]

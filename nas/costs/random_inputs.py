@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tasks.data.batches import Inputs, call, each, examples, tensors
+from tasks.data.batches import Inputs, call, examples, map_tensors, tensors
 
 
 class Draws:
@@ -23,7 +23,7 @@ class Draws:
 
     def __init__(self, network: nn.Module, example: Inputs) -> None:
         """Find out which inputs are ids. The network is called once, on the CPU."""
-        self.example = each(example, lambda x: x.detach().cpu().clone())
+        self.example = map_tensors(example, lambda x: x.detach().cpu().clone())
         with torch.no_grad(), _Lookups() as lookups:
             call(network, self.example)
         self._rows = lookups.rows
@@ -44,7 +44,7 @@ class Draws:
 
     def draw(self, size: int | None = None, tokens: int | None = None) -> Inputs:
         """Inputs of `size` examples, of the example's number where it is None, cut to so many tokens."""
-        return each(self.example, lambda x: self._like(x, size, tokens))
+        return map_tensors(self.example, lambda x: self._like(x, size, tokens))
 
     def axes(self, x: Tensor) -> dict[int, str]:
         """Axes of one of the inputs whose length may change, and what they count."""

@@ -34,7 +34,7 @@ from search_spaces.support.errors import Notice, fields_of, reason_of
 from search_spaces.support.files import read_checked, write_checked
 from search_spaces.support.rank import processes
 from search_spaces.support.threads import threads_on_the_cpu
-from tasks.base import Diverged, Fitted, plain_numbers
+from tasks.base import Diverged, FitResult, plain_numbers
 from tasks.run import CONTINUE, STOP, Decision, Run
 
 KEPT = "row.json"
@@ -153,7 +153,7 @@ def _train(evaluation: Evaluation, row: Row) -> tuple[Row, nn.Module | None]:
         folder=Path(job.folder) if job.folder else None,
         start=_start(job),
         report=report,
-        advanced=heartbeat,
+        on_step=heartbeat,
     )
     try:
         fitted = task.fit(run)
@@ -240,11 +240,11 @@ def _within(limits: Budget, row: Row, amounts: Mapping[str, Any]) -> Row:
     return replace(row, status="over-budget", error=f"{text} is not within {limits}")
 
 
-def _check(evaluation: Evaluation, fitted: Fitted) -> None:
+def _check(evaluation: Evaluation, fitted: FitResult) -> None:
     """Raise where a metric is missing or not finite, or `fit` gave something else."""
     task = evaluation.task
-    if not isinstance(fitted, Fitted):
-        raise TypeError(f"fit of task {task.name!r} must return a Fitted, got {type(fitted).__name__}")
+    if not isinstance(fitted, FitResult):
+        raise TypeError(f"fit of task {task.name!r} must return a FitResult, got {type(fitted).__name__}")
     for metric in task.metrics_for(evaluation.recipe):
         if metric.name not in fitted.metrics:
             raise RuntimeError(f"fit of task {task.name!r} gave no {metric.name!r}")

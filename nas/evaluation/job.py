@@ -19,7 +19,7 @@ from search_spaces.support.progress import status_if_slow
 from search_spaces.support.spec import Scalar
 from tasks.base import Task
 from tasks.load import load_task
-from tasks.recipes.settings import changed, values_of
+from tasks.recipes.settings import override, plain_values
 from tasks.registry import TASKS
 
 
@@ -118,7 +118,7 @@ def recipe_of(task: Task, preset: str, settings: tuple[tuple[str, Scalar], ...] 
     """
     if preset not in task.presets:
         raise unknown("preset", preset, task.presets, of=f"task {task.name!r}")
-    return changed(task.presets[preset], dict(settings), f"preset {preset!r} of task {task.name!r}")
+    return override(task.presets[preset], dict(settings), f"preset {preset!r} of task {task.name!r}")
 
 
 @lru_cache(maxsize=64)
@@ -155,7 +155,7 @@ def resolve(job: EvaluationJob) -> Evaluation:
         data=data_fingerprint(job.task, job.data, job.preset, job.settings),
         architecture=job.architecture,
         preset=job.preset,
-        recipe=values_of(recipe),
+        recipe=plain_values(recipe),
         seed=job.seed,
         start=None if job.start is None else fingerprint(read_weights(Path(job.start))),
         space=job.space,

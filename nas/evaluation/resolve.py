@@ -17,7 +17,7 @@ from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.spec import Scalar, Spec, split_top_level
 from search_spaces.topologies.registry import refusal, texts_that_wire
 from tasks.base import Task
-from tasks.recipes.settings import values_of
+from tasks.recipes.settings import plain_values
 
 DEFAULT_SPACE = "joint"
 
@@ -63,7 +63,7 @@ def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] 
     Raises:
         UserError: An unknown space, an axis that cannot be, or a recipe that has not the field of one.
     """
-    own = task.own_space()
+    own = task.fixed_space()
     if own is not None:
         asked = [option for option, value in (("--space", name), ("--arch", arch), ("--axis", [*axes])) if value]
         if asked:
@@ -103,13 +103,13 @@ def settings_of(task: Task, preset: str, settings: str | Mapping[str, Any]) -> S
         UserError: No FIELD=VALUE, a field that stands twice or that the recipe has not, a value that it cannot have.
     """
     asked = pairs_of(settings)
-    values = values_of(recipe_of(task, preset, tuple(asked.items())))
+    values = plain_values(recipe_of(task, preset, tuple(asked.items())))
     return tuple((name, _hashable(values[name])) for name in sorted(asked))
 
 
 def check_max_steps(task: Task, max_steps: int | None) -> None:
     """Raise UserError where a training is to be stopped at a report, and there is none before its end."""
-    if max_steps is not None and not task.reports_on_the_way:
+    if max_steps is not None and not task.reports_intermediate:
         message = f"--max-steps stops a training at a report, and {task.name} has none on the way. Leave it out."
         raise UserError("unsupported", message, option="--max-steps", value=max_steps, task=task.name)
 

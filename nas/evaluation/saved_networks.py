@@ -21,7 +21,7 @@ from search_spaces.architecture.checkpoint import (
 )
 from search_spaces.support.errors import Notice, UserError, unknown
 from search_spaces.support.spec import Scalar
-from tasks.base import Fitted, Task
+from tasks.base import FitResult, Task
 from tasks.training.supervised import SupervisedTask
 
 
@@ -30,7 +30,7 @@ def has_network(folder: str | Path | None) -> bool:
     return folder is not None and Path(folder, RECORD).exists()
 
 
-def keep_network(task: Task, job: EvaluationJob, fitted: Fitted) -> None:
+def keep_network(task: Task, job: EvaluationJob, fitted: FitResult) -> None:
     """Keep a trained network where the job says; one that cannot be kept is said, and takes no training with it."""
     places = [Path(place) for place in (job.network, job.save) if place is not None]
     if fitted.network is None:

@@ -20,7 +20,7 @@ from search_spaces.architecture.checkpoint import Record, load_weights, read_rec
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import atomic_replace, partial_file, unwritable
 from tasks.base import Task
-from tasks.data.batches import Inputs, call, each, tensors
+from tasks.data.batches import Inputs, call, map_tensors, tensors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ def _write_and_check(
     network: nn.Module, example: Inputs, partial: Path, record: Record, kind: ExportFormat
 ) -> dict[str, Any]:
     """Write the file with as many free axes as can be had, and say what was found of it."""
-    draws = Draws(network, each(example, _precise))
+    draws = Draws(network, map_tensors(example, _precise))
     errors: list[ExportError] = []
     for axes in kind.axes(draws):
         try:

@@ -84,7 +84,7 @@ NONE_HELD = Rungs()
 
 def check_reports(task: "Task", recipe: Any, rungs: Rungs) -> None:
     """Raise UserError where trainings cannot be held at the same steps: without reports, or without known lengths."""
-    if rungs.number and not task.reports_on_the_way:
+    if rungs.number and not task.reports_intermediate:
         message = f"--rungs hold trainings at their reports, and {task.name} has none on the way. Leave it out."
         raise UserError("unsupported", message, option="--rungs", task=task.name)
     if rungs.number and isinstance(recipe, Recipe) and recipe.hours:

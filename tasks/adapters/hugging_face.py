@@ -21,7 +21,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
 from tasks.adapters.topology_support import check_topology_support
 from tasks.data.batches import Inputs
-from tasks.data.example_splits import Example, Examples, ExampleSplits, stacked
+from tasks.data.example_splits import Example, Examples, ExampleSplits, stack_examples
 from tasks.data.jackknife import jackknife
 from tasks.recipes.recipe import Recipe, Schedule
 from tasks.recipes.settings import AtLeastOne, NotNegative, Positive, ShareOfOne
@@ -72,14 +72,14 @@ class ByConvention(nn.Module):
         self.model = model
         self.names = names
 
-    def forward(self, *given: Tensor, **named: Tensor) -> dict[str, Tensor]:
+    def forward(self, *positional: Tensor, **keyword: Tensor) -> dict[str, Tensor]:
         """All tensors that the model gives: caches and the like are left out."""
-        outputs = self.model(**dict(zip(self.names, given, strict=False)), **named)
-        found = outputs if isinstance(outputs, Mapping) else {name: getattr(outputs, name, None) for name in _GIVEN}
-        return {name: value for name, value in found.items() if isinstance(value, Tensor)}
+        outputs = self.model(**dict(zip(self.names, positional, strict=False)), **keyword)
+        tensors = outputs if isinstance(outputs, Mapping) else {name: getattr(outputs, name, None) for name in _OUTPUTS}
+        return {name: value for name, value in tensors.items() if isinstance(value, Tensor)}
 
 
-_GIVEN = ("loss", "logits")
+_OUTPUTS = ("loss", "logits")
 
 
 class HuggingFaceTask(SupervisedTask):
@@ -109,7 +109,7 @@ class HuggingFaceTask(SupervisedTask):
 
     def collate(self, examples: list[Example]) -> Mapping[str, Any]:
         """A batch of examples; by default they are stacked, and `label` is called `labels`."""
-        return stacked(examples)
+        return stack_examples(examples)
 
     def compute_metrics(self, prediction: EvalPrediction) -> Mapping[str, float]:
         """The metrics beside `loss`, of arrays of all examples."""
@@ -134,13 +134,13 @@ class HuggingFaceTask(SupervisedTask):
         """What the model reads of the first validation example."""
         with torch.device("cpu"):
             inputs = self.inputs(next(iter(self.presets.values())))
-        here = torch.get_default_device()
-        moved: Inputs = tuple(one[:1].to(here) for one in inputs)
-        return moved
+        device = torch.get_default_device()
+        first: Inputs = tuple(tensor[:1].to(device) for tensor in inputs)
+        return first
 
     def inputs(self, recipe: Any) -> tuple[Tensor, ...]:
         """What it reads of the first validation batch."""
-        batch, _ = next(self.splits_for(recipe).measured("validation", recipe, torch.device("cpu")))
+        batch, _ = next(self.splits_for(recipe).evaluation_batches("validation", recipe, torch.device("cpu")))
         for name in self.input_names:
             if name not in batch:
                 raise UserError(
@@ -170,55 +170,55 @@ class HuggingFaceTask(SupervisedTask):
         """The loss of the batch, at each of its examples, and what `compute_metrics` reads; each [B, ...]."""
         size = len(next(iter(outputs[name] for name in outputs if name != "loss")))
         loss = self.loss(outputs, targets, None)
-        found = {"loss": loss.expand(size), "opens": torch.arange(size) == 0}
+        measures = {"loss": loss.expand(size), "opens": torch.arange(size) == 0}
         if type(self).compute_metrics is HuggingFaceTask.compute_metrics:
-            return found
+            return measures
         logits = _one_or_all([value for name, value in outputs.items() if name != "loss"])
-        kept = self.preprocess_logits_for_metrics(logits, _one_or_all(list(targets.values())))
-        predictions = kept if isinstance(kept, tuple) else (kept,)
+        logits_for_metrics = self.preprocess_logits_for_metrics(logits, _one_or_all(list(targets.values())))
+        predictions = logits_for_metrics if isinstance(logits_for_metrics, tuple) else (logits_for_metrics,)
         return {
-            **found,
+            **measures,
             **{f"prediction {number}": value for number, value in enumerate(predictions)},
             **{f"label {number}": value for number, value in enumerate(targets.values())},
         }
 
-    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+    def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
         """The loss and what `compute_metrics` gives, of those that are the task's metrics, with standard errors."""
-        arrays = {name: values.numpy() for name, values in measured.items() if " " in name}
-        found = _of_batches(measured["loss"], measured["opens"])
+        arrays = {name: values.numpy() for name, values in measures.items() if " " in name}
+        metrics = _of_batches(measures["loss"], measures["opens"])
         if arrays:
-            found |= jackknife(lambda which: self._computed(arrays, which), np.arange(len(measured["loss"])))
-        known = {one.name for one in self.metrics}
-        missing = sorted(known - set(found))
+            metrics |= jackknife(lambda indices: self._metrics(arrays, indices), np.arange(len(measures["loss"])))
+        metric_names = {metric.name for metric in self.metrics}
+        missing = sorted(metric_names - set(metrics))
         if missing:
-            computed = tuple(name for name in found if not name.endswith("_se"))
+            names = tuple(name for name in metrics if not name.endswith("_se"))
             raise UserError(
                 "bad-plugin",
                 f"task {self.name!r} measures {', '.join(missing)}, and compute_metrics gave "
-                f"{', '.join(computed)}. Name the metrics after these.",
+                f"{', '.join(names)}. Name the metrics after these.",
                 task=self.name,
                 option="metrics",
                 value=tuple(missing),
-                choices=computed,
+                choices=names,
             )
-        return {name: value for name, value in found.items() if name.removesuffix("_se") in known}
+        return {name: value for name, value in metrics.items() if name.removesuffix("_se") in metric_names}
 
-    def _computed(self, arrays: Mapping[str, Any], which: Any) -> dict[str, float]:
+    def _metrics(self, arrays: Mapping[str, Any], indices: Any) -> dict[str, float]:
         """The metrics of some of the examples."""
-        chosen = {
-            kind: _one_or_all([array[which] for name, array in arrays.items() if name.startswith(kind)])
+        parts = {
+            kind: _one_or_all([array[indices] for name, array in arrays.items() if name.startswith(kind)])
             for kind in ("prediction", "label")
         }
-        given = self.compute_metrics(EvalPrediction(chosen["prediction"], chosen["label"]))
-        return {name: float(value) for name, value in given.items()}
+        metrics = self.compute_metrics(EvalPrediction(parts["prediction"], parts["label"]))
+        return {name: float(value) for name, value in metrics.items()}
 
     def _columns(self) -> Collection[str] | None:
         """What the model's forward names, and labels; None where it names nothing."""
         with torch.device("meta"):
             forward = inspect.signature(self.model(self.base).forward)
         kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        named = {name for name, parameter in forward.parameters.items() if parameter.kind not in kinds}
-        return {*named, *_LABELS, *self.label_names} if named else None
+        names = {name for name, parameter in forward.parameters.items() if parameter.kind not in kinds}
+        return {*names, *_LABELS, *self.label_names} if names else None
 
 
 def _of_batches(loss: Tensor, opens: Tensor) -> dict[str, float]:
@@ -231,9 +231,9 @@ def _of_batches(loss: Tensor, opens: Tensor) -> dict[str, float]:
     if batches < 2:
         return {"loss": mean.item()}
     number = opens.cumsum(0) - 1
-    share = torch.bincount(number) / len(loss)
-    off = (loss[opens].double() - mean) * share
-    return {"loss": mean.item(), "loss_se": (off.square().sum() * batches / (batches - 1)).sqrt().item()}
+    weights = torch.bincount(number) / len(loss)
+    deviations = (loss[opens].double() - mean) * weights
+    return {"loss": mean.item(), "loss_se": (deviations.square().sum() * batches / (batches - 1)).sqrt().item()}
 
 
 def _one_or_all(values: list[Any]) -> Any:

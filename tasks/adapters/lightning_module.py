@@ -24,18 +24,18 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import load_weights
 from search_spaces.support.errors import UserError, reason_of
 from search_spaces.support.rank import processes
-from tasks.adapters.lightning_trainer import Course, InCheckpoint, Metrics, OneDevice, Stopped
+from tasks.adapters.lightning_trainer import Course, InCheckpoint, Metrics, OneDevice, StopTraining
 from tasks.adapters.topology_support import check_topology_support
-from tasks.base import Diverged, Fitted, Task
-from tasks.data.batches import Inputs, each
+from tasks.base import Diverged, FitResult, Task
+from tasks.data.batches import Inputs, map_tensors
 from tasks.data.fingerprints import examples_of, fingerprint_of
-from tasks.data.splits import seeded
+from tasks.data.splits import seeded_rng
 from tasks.recipes.recipe import Precision
-from tasks.recipes.settings import AtLeastOne, Between, NotNegative, ShareOfOne, check, shown
+from tasks.recipes.settings import AtLeastOne, Between, NotNegative, ShareOfOne, check, recipe_text
 from tasks.run import STOP, Run
 from tasks.training.checkpoint import Checkpoint
 from tasks.training.fabric import make_lightning_quiet
-from tasks.training.loop import apart, checkpoint_of
+from tasks.training.loop import checkpoint_of, isolated_rng
 
 Bound = Annotated[int, Between(-1)]
 
@@ -73,7 +73,7 @@ class LightningRecipe:
             )
 
     def __str__(self) -> str:
-        return shown(self, ("max_epochs",))
+        return recipe_text(self, ("max_epochs",))
 
 
 class LightningTask(Task):
@@ -140,14 +140,14 @@ class LightningTask(Task):
             if not is_overridden(step, module):
                 message = f"task {self.name!r}: {type(module).__name__} must have {step}. Write it."
                 raise UserError("bad-plugin", message, task=self.name, option=step)
-        with seeded(0):
+        with seeded_rng(0):
             self.data_module(next(iter(self.presets.values()))).prepare_data()
 
     def example(self) -> Inputs:
         """Zeros of the shape that the module's `example_input_array` has."""
         with torch.device("meta"):
-            given: Any = self.build(self.base).example_input_array
-        if given is None:
+            inputs: Any = self.build(self.base).example_input_array
+        if inputs is None:
             raise UserError(
                 "bad-plugin",
                 f"task {self.name!r} needs inputs of one example to count costs. Give the module an "
@@ -155,27 +155,27 @@ class LightningTask(Task):
                 task=self.name,
                 option="example_input_array",
             )
-        zeros: Inputs = each(given, lambda x: torch.zeros(x.shape, dtype=x.dtype))
+        zeros: Inputs = map_tensors(inputs, lambda x: torch.zeros(x.shape, dtype=x.dtype))
         return zeros
 
     def fingerprint(self, recipe: Any) -> str:
         """Of every example of the data, read once for a recipe; write another where that takes long."""
-        known = self._fingerprints
-        if recipe not in known:
-            with torch.device("cpu"), seeded(0):
-                known[recipe] = fingerprint_of(map(examples_of, self._loaders(recipe)))
-        return known[recipe]
+        cache = self._fingerprints
+        if recipe not in cache:
+            with torch.device("cpu"), seeded_rng(0):
+                cache[recipe] = fingerprint_of(map(examples_of, self._loaders(recipe)))
+        return cache[recipe]
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Train by Lightning's Trainer and measure. See Task.fit."""
         return train_by_lightning(self, run, checkpoint_of(self, run))
 
     def metrics_of(self, logged: Mapping[str, float], part: str) -> dict[str, float]:
         """The task's metrics and their standard errors in what was logged. Raises UserError where one is missing."""
-        called = self.logged_as[part == "test"]
-        found = {}
+        pattern = self.logged_as[part == "test"]
+        metrics = {}
         for metric in self.metrics:
-            name = called.format(metric.name)
+            name = pattern.format(metric.name)
             if name not in logged:
                 raise UserError(
                     "bad-plugin",
@@ -186,10 +186,10 @@ class LightningTask(Task):
                     value=name,
                     choices=tuple(sorted(logged)),
                 )
-            found[metric.name] = logged[name]
+            metrics[metric.name] = logged[name]
             if f"{name}_se" in logged:
-                found[f"{metric.name}_se"] = logged[f"{name}_se"]
-        return found
+                metrics[f"{metric.name}_se"] = logged[f"{name}_se"]
+        return metrics
 
     @cached_property
     def _fingerprints(self) -> dict[Any, str]:
@@ -197,13 +197,13 @@ class LightningTask(Task):
 
     def _loaders(self, recipe: Any) -> list[Any]:
         """All loaders of the data."""
-        data, found = self.data_module(recipe), []
+        data, loaders = self.data_module(recipe), []
         data.prepare_data()
         for stage, names in (("fit", ("train_dataloader", "val_dataloader")), ("test", ("test_dataloader",))):
-            with seeded(0):
+            with seeded_rng(0):
                 data.setup(stage)
-            found += [getattr(data, name)() for name in names if is_overridden(name, data)]
-        return [loader for one in found for loader in _flat(one)]
+            loaders += [getattr(data, name)() for name in names if is_overridden(name, data)]
+        return [loader for group in loaders for loader in _flat(group)]
 
 
 def _flat(loaders: Any) -> list[Any]:
@@ -212,27 +212,29 @@ def _flat(loaders: Any) -> list[Any]:
         return list(loaders.flattened)
     several = loaders.values() if isinstance(loaders, Mapping) else loaders
     return (
-        [each for one in several for each in _flat(one)] if isinstance(loaders, Mapping | list | tuple) else [loaders]
+        [loader for member in several for loader in _flat(member)]
+        if isinstance(loaders, Mapping | list | tuple)
+        else [loaders]
     )
 
 
-def train_by_lightning(task: LightningTask, run: Run, checkpoint: Checkpoint) -> Fitted:
+def train_by_lightning(task: LightningTask, run: Run, checkpoint: Checkpoint) -> FitResult:
     """Train to the end, or to where the run's report says STOP; see Task.fit."""
-    kept = checkpoint.load()
+    state = checkpoint.load()
     with _said_quietly():
         while True:
-            with apart(run), TemporaryDirectory() as scratch:
-                training = LightningTraining(task, run, checkpoint, kept, scratch)
+            with isolated_rng(run), TemporaryDirectory() as scratch:
+                training = LightningTraining(task, run, checkpoint, state, scratch)
                 try:
-                    return training.fitted()
+                    return training.fit()
                 except Diverged:  # what it would go on from leads there again
                     checkpoint.clear()
                     raise
                 except Exception as error:
-                    if kept is None or training.course.began:
+                    if state is None or training.course.began:
                         raise
                     checkpoint.quarantine(reason_of(error))  # its weights have other names: the task's file was changed
-            kept = None
+            state = None
 
 
 class LightningTraining:
@@ -242,44 +244,44 @@ class LightningTraining:
         task: Makes module and data.
         run: Whose training it is.
         checkpoint: Where it is kept.
-        kept: What to go on from, or None.
+        state: What to go on from, or None.
         scratch: A folder for files that callbacks may write; it goes with the training.
     """
 
-    def __init__(self, task: LightningTask, run: Run, checkpoint: Checkpoint, kept: Any | None, scratch: str) -> None:
-        self.task, self.run, self.checkpoint, self.kept = task, run, checkpoint, kept
+    def __init__(self, task: LightningTask, run: Run, checkpoint: Checkpoint, state: Any | None, scratch: str) -> None:
+        self.task, self.run, self.checkpoint, self.state = task, run, checkpoint, state
         self.module: LightningModule = task.training_form(run.architecture, run.recipe)
         if run.start is not None:
             load_weights(self.module, run.start, "the checkpoint")
-        with seeded(0):  # how data is cut is no matter of the run's seed
+        with seeded_rng(0):  # how data is cut is no matter of the run's seed
             self.data = task.data_module(run.recipe)
-        curve = [] if kept is None else [(step, metrics) for step, metrics in kept["curve"]]
-        self.course = Course(run.seed, self._validation, self._stops, run.advanced, checkpoint.due, curve)
+        curve = [] if state is None else [(step, metrics) for step, metrics in state["curve"]]
+        self.course = Course(run.seed, self._validation, self._stops, run.on_step, checkpoint.due, curve)
         self.trainer = self._trainer(scratch)
 
-    def fitted(self) -> Fitted:
+    def fit(self) -> FitResult:
         """Train and measure."""
         trainer, course = self.trainer, self.course
         try:
             with course.own_signals():
-                if self.run.start is not None and self.kept is None:
-                    course.validated = 0, self._measured("validation")
-                with seeded(0):
-                    trainer.fit(self.module, datamodule=self.data, ckpt_path=None if self.kept is None else "kept")
+                if self.run.start is not None and self.state is None:
+                    course.validation_point = 0, self._evaluate("validation")
+                with seeded_rng(0):
+                    trainer.fit(self.module, datamodule=self.data, ckpt_path=None if self.state is None else "kept")
                 steps = trainer.global_step
                 course.check(trainer)
-                found = self._measured("validation"), self._measured("test")
-        except Stopped as stopped:
-            step, metrics = stopped.args[0]
-            is_last = stopped.args[0] is course.curve[-1]
-            return Fitted(steps=step, metrics=metrics, network=self._network() if is_last else None)
+                validation, test = self._evaluate("validation"), self._evaluate("test")
+        except StopTraining as stop:
+            step, metrics = stop.args[0]
+            is_last = stop.args[0] is course.curve[-1]
+            return FitResult(steps=step, metrics=metrics, network=self._network() if is_last else None)
         self.checkpoint.clear()
-        return Fitted(steps=steps, metrics=found[0], test=found[1], network=self._network())
+        return FitResult(steps=steps, metrics=validation, test=test, network=self._network())
 
     def _trainer(self, scratch: str) -> Trainer:
         run, task = self.run, self.task
         options = {"callbacks": [], **task.trainer_options(run.recipe)}
-        training = None if self.kept is None else self.kept["training"]
+        training = None if self.state is None else self.state["training"]
         device = run.device
         return Trainer(
             **{
@@ -308,14 +310,14 @@ class LightningTraining:
     def _validation(self, logged: Metrics) -> Metrics:
         return self.task.metrics_of(logged, "validation")
 
-    def _measured(self, part: str) -> Metrics:
+    def _evaluate(self, part: str) -> Metrics:
         """The metrics of a part; none of a test that the module does not have."""
         if part == "test" and not is_overridden("test_step", self.module):
             return {}
         measure = self.trainer.validate if part == "validation" else self.trainer.test
-        with seeded(0):
+        with seeded_rng(0):
             measure(self.module, datamodule=self.data, verbose=False)
-        return self.task.metrics_of(self.course.measured(self.trainer), part)
+        return self.task.metrics_of(self.course.logged_metrics(self.trainer), part)
 
     def _network(self) -> LightningModule:
         """The module, without what trained it."""

@@ -21,8 +21,8 @@ from torch import Tensor
 from tasks.base import Diverged
 from tasks.data.seeded_batches import SeededBatches
 from tasks.data.splits import derived_seed
-from tasks.run import Advanced
-from tasks.training.loop import Reported
+from tasks.run import StepCallback
+from tasks.training.loop import CurvePoint
 from tasks.training.supervised import means
 
 _LOOK_EVERY = 20
@@ -34,7 +34,7 @@ _NOT_OURS = ("hyper_parameters", "datamodule_hyper_parameters")
 Metrics = dict[str, float]
 
 
-class Stopped(Exception):
+class StopTraining(Exception):
     """The report of a point said STOP; its argument is the point."""
 
 
@@ -62,12 +62,12 @@ class InCheckpoint(CheckpointIO):
     """Gives what the Trainer saves to whoever keeps it, and the Trainer what was kept.
 
     Args:
-        kept: What to go on from, or None.
+        state: What to go on from, or None.
         keep: Is given what the Trainer saves.
     """
 
-    def __init__(self, kept: Mapping[str, Any] | None, keep: Callable[[dict[str, Any]], None]) -> None:
-        self._kept, self._keep = kept, keep
+    def __init__(self, state: Mapping[str, Any] | None, keep: Callable[[dict[str, Any]], None]) -> None:
+        self._state, self._keep = state, keep
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         """Hand it over, without what the task makes anew."""
@@ -75,8 +75,8 @@ class InCheckpoint(CheckpointIO):
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
         """What was kept."""
-        assert self._kept is not None
-        return dict(self._kept)
+        assert self._state is not None
+        return dict(self._state)
 
     def remove_checkpoint(self, path: Any) -> None:
         """Nothing: whoever keeps it removes it."""
@@ -91,13 +91,13 @@ class Course(Callback):
         seed: Of what the network draws.
         metrics: Finds the metrics in what was logged in a validation.
         stops: Is told a step and the metrics there; answers whether to stop.
-        advanced: Is told how far the training is.
+        on_step: Is told how far the training is.
         due: Whether it is time for a checkpoint.
         curve: What was reported before; it is told again, and grows.
 
     Attributes:
         began: Whether the training has begun, or has been taken up.
-        validated: A point that is reported before the next step, if there is one.
+        validation_point: A point that is reported before the next step, if there is one.
     """
 
     def __init__(
@@ -105,16 +105,16 @@ class Course(Callback):
         seed: int,
         metrics: Callable[[Metrics], Metrics],
         stops: Callable[[int, Metrics], bool],
-        advanced: Advanced,
+        on_step: StepCallback,
         due: Callable[[], bool],
-        curve: list[Reported],
+        curve: list[CurvePoint],
     ) -> None:
         self.seed, self.metrics, self.stops, self.due, self.curve = seed, metrics, stops, due, curve
-        self.advanced, self.steps = advanced, inf
+        self.on_step, self.steps = on_step, inf
         self.began = False
-        self.validated: Reported | None = None
+        self.validation_point: CurvePoint | None = None
         self._handlers = handlers()
-        self._raised: BaseException | None = None
+        self._exception: BaseException | None = None
         self._loss_sum: Any = 0.0
         self._each: dict[str, list[Tensor]] = defaultdict(list)
 
@@ -128,20 +128,20 @@ class Course(Callback):
         self.began, self.steps = True, trainer.estimated_stepping_batches
         for point in self.curve:
             if self.stops(*point):
-                raise Stopped(point)
+                raise StopTraining(point)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
         """Report and keep, between two steps; and seed what the network draws in the next one."""
         if trainer.fit_loop.restarting:
             _forget_the_restart(trainer)
         if batch_idx % trainer.accumulate_grad_batches == 0:
-            point, self.validated = self.validated, None
-            stopped = point is not None and self._stops(trainer, point)
-            if stopped or self.due():
+            point, self.validation_point = self.validation_point, None
+            stops = point is not None and self._stops(trainer, point)
+            if stops or self.due():
                 self.check(trainer)
                 trainer.save_checkpoint("kept")
-            if stopped:
-                raise Stopped(point)
+            if stops:
+                raise StopTraining(point)
         torch.manual_seed(derived_seed(self.seed, "network", trainer.current_epoch, batch_idx))
 
     def on_train_batch_end(
@@ -149,7 +149,7 @@ class Course(Callback):
     ) -> None:
         """Tell how far it is, add up the losses, and look at them from time to time."""
         if 0 < self.steps < inf:  # there may be no end but by the clock
-            self.advanced(trainer.global_step, int(self.steps))
+            self.on_step(trainer.global_step, int(self.steps))
         loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
         if isinstance(loss, Tensor):
             self._loss_sum = self._loss_sum + loss.detach()
@@ -163,7 +163,7 @@ class Course(Callback):
 
     def on_sanity_check_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """See before any training that every metric is there."""
-        self.metrics(self.measured(trainer))
+        self.metrics(self.logged_metrics(trainer))
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Forget the last measurement."""
@@ -184,16 +184,16 @@ class Course(Callback):
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Note the point."""
         if trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking:
-            self.validated = trainer.global_step, self.metrics(self.measured(trainer))
+            self.validation_point = trainer.global_step, self.metrics(self.logged_metrics(trainer))
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Note what ended it."""
-        self._raised = exception
+        self._exception = exception
 
-    def measured(self, trainer: Trainer) -> Metrics:
+    def logged_metrics(self, trainer: Trainer) -> Metrics:
         """What was logged; and of what was returned of each example, the mean and its standard error."""
-        logged = {name: float(value) for name, value in trainer.callback_metrics.items()}
-        return logged | means({name: torch.cat(values) for name, values in self._each.items()})
+        metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        return metrics | means({name: torch.cat(values) for name, values in self._each.items()})
 
     @contextmanager
     def own_signals(self) -> Iterator[None]:
@@ -201,13 +201,13 @@ class Course(Callback):
         try:
             yield
         except SystemExit:
-            if isinstance(self._raised, KeyboardInterrupt):
-                raise self._raised from None
+            if isinstance(self._exception, KeyboardInterrupt):
+                raise self._exception from None
             raise
         finally:
             listen(self._handlers)
 
-    def _stops(self, trainer: Trainer, point: Reported) -> bool:
+    def _stops(self, trainer: Trainer, point: CurvePoint) -> bool:
         self.check(trainer)
         self.curve.append(point)
         return self.stops(*point)

@@ -54,17 +54,17 @@ def names(parts: Any) -> list[str]:
     return [name for part in parts for name in names(part)]
 
 
-def each(parts: Form, change: Callable[[Tensor], Tensor]) -> Form:
+def map_tensors(parts: Form, change: Callable[[Tensor], Tensor]) -> Form:
     """The same form with every tensor changed."""
-    changed: Any
+    form: Any
     if isinstance(parts, Tensor):
-        changed = change(parts)
+        form = change(parts)
     elif isinstance(parts, Mapping):
-        changed = {name: each(part, change) for name, part in parts.items()}
+        form = {name: map_tensors(part, change) for name, part in parts.items()}
     else:
         assert isinstance(parts, tuple)
-        changed = tuple(each(part, change) for part in parts)
-    return changed  # type: ignore[no-any-return]
+        form = tuple(map_tensors(part, change) for part in parts)
+    return form  # type: ignore[no-any-return]
 
 
 def examples(parts: Any) -> int:
@@ -72,34 +72,34 @@ def examples(parts: Any) -> int:
     return len(tensors(parts)[0])
 
 
-def chosen(parts: Form, which: Tensor | slice) -> Form:
+def select(parts: Form, indices: Tensor | slice) -> Form:
     """Some of the examples: those of these indices [B], or of a slice."""
-    return each(parts, lambda tensor: tensor[which])
+    return map_tensors(parts, lambda tensor: tensor[indices])
 
 
-def joined(batches: list[Tensor]) -> Tensor:
+def concatenate(batches: list[Tensor]) -> Tensor:
     """Examples [B, ...] of several batches one after another, [E, ...].
 
     Where further axes are of other lengths, as those of texts, the short are filled up with -100: torch's losses leave
     that out, and so do metrics written for Hugging Face's Trainer.
     """
     longest = [max(sizes) for sizes in zip(*(batch.shape[1:] for batch in batches), strict=True)]
-    return torch.cat([_filled(batch, longest) for batch in batches])
+    return torch.cat([_pad(batch, longest) for batch in batches])
 
 
-def _filled(batch: Tensor, longest: list[int]) -> Tensor:
+def _pad(batch: Tensor, longest: list[int]) -> Tensor:
     if list(batch.shape[1:]) == longest:
         return batch
-    filled = batch.new_full((len(batch), *longest), -100)
-    filled[tuple(slice(size) for size in batch.shape)] = batch
-    return filled
+    rows = batch.new_full((len(batch), *longest), -100)
+    rows[tuple(slice(size) for size in batch.shape)] = batch
+    return rows
 
 
-def moved(parts: Form, device: torch.device) -> Form:
+def to_device(parts: Form, device: torch.device) -> Form:
     """The same on a device; the copy is not waited for."""
-    return each(parts, lambda tensor: tensor.to(device, non_blocking=True))
+    return map_tensors(parts, lambda tensor: tensor.to(device, non_blocking=True))
 
 
-def repeated(parts: Form, times: int) -> Form:
+def repeat(parts: Form, times: int) -> Form:
     """Each example that many times."""
-    return each(parts, lambda tensor: tensor.repeat(times, *[1] * (tensor.dim() - 1)))
+    return map_tensors(parts, lambda tensor: tensor.repeat(times, *[1] * (tensor.dim() - 1)))

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from search_spaces.support.errors import UserError
 from search_spaces.support.rank import ALONE, RankInfo
-from tasks.data.batches import Batch, moved
+from tasks.data.batches import Batch, to_device
 from tasks.data.fingerprints import fingerprint_of
-from tasks.data.splits import DataPosition, Part, Splits, derived_seed, seeded, shuffled, spread
+from tasks.data.splits import DataPosition, Part, Splits, derived_seed, seeded_rng, shuffled_order, spread
 from tasks.recipes.recipe import Recipe
 
 Example = Mapping[str, Any]
@@ -34,10 +34,10 @@ class Examples(Protocol):
 Collate = Callable[[list[Any]], Mapping[str, Any]]
 
 
-def stacked(examples: Sequence[Example]) -> dict[str, Tensor]:
+def stack_examples(examples: Sequence[Example]) -> dict[str, Tensor]:
     """A batch of examples whose values have the same shapes; `label` is called `labels`."""
     names = {name: "labels" if name in ("label", "label_ids") else name for name in examples[0]}
-    return {said: torch.stack([torch.as_tensor(one[name]) for one in examples]) for name, said in names.items()}
+    return {key: torch.stack([torch.as_tensor(example[name]) for example in examples]) for name, key in names.items()}
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ExampleSplits(Splits):
     train: Examples
     validation: Examples
     test: Examples
-    collate: Collate = field(default=stacked)
+    collate: Collate = field(default=stack_examples)
     columns: Collection[str] | None = None
     labels: tuple[str, ...] = ("labels",)
 
@@ -71,35 +71,37 @@ class ExampleSplits(Splits):
         return len(self.train)
 
     def training(
-        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: RankInfo = ALONE
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Batches of shuffled examples; the position is the number of micro-batches."""
         size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
-        purpose = ("data",) if share.of == 1 else ("data", share.rank)
+        purpose = ("data",) if rank_info.of == 1 else ("data", rank_info.rank)
         number = sum(start)
         while True:
-            order = shuffled(self.examples, seed, number // per_epoch)
+            order = shuffled_order(self.examples, seed, number // per_epoch)
             for place in range(number % per_epoch, per_epoch):
-                which = order[place * size : (place + 1) * size][share.own]
-                with seeded(derived_seed(seed, *purpose, number)):
-                    batch = self._batch(self.train, which)
+                indices = order[place * size : (place + 1) * size][rank_info.own]
+                with seeded_rng(derived_seed(seed, *purpose, number)):
+                    batch = self._batch(self.train, indices)
                 number += 1
-                yield moved(batch, device), (number,)
+                yield to_device(batch, device), (number,)
 
-    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
+    def evaluation_batches(
+        self, part: Part, recipe: Recipe, device: torch.device, rank_info: RankInfo = ALONE
+    ) -> Iterator[Batch]:
         """Batches in the order they lie in, whose draws are the same each time."""
         held_out = self.validation if part == "validation" else self.test
-        wanted = min(recipe.measured or len(held_out), len(held_out))
-        order = spread(len(held_out), wanted)
-        for first in range(0, wanted, recipe.micro_batch):
-            which = order[first : first + recipe.micro_batch][share.own]
-            if len(which):
-                with seeded(derived_seed(first, part)):
-                    batch = self._batch(held_out, which)
-                yield moved(batch, device)
+        count = min(recipe.measured or len(held_out), len(held_out))
+        order = spread(len(held_out), count)
+        for first in range(0, count, recipe.micro_batch):
+            indices = order[first : first + recipe.micro_batch][rank_info.own]
+            if len(indices):
+                with seeded_rng(derived_seed(first, part)):
+                    batch = self._batch(held_out, indices)
+                yield to_device(batch, device)
 
-    def _batch(self, part: Examples, which: Tensor) -> Batch:
-        batch = dict(self.collate([self._kept(part[i]) for i in which.tolist()]))
+    def _batch(self, part: Examples, indices: Tensor) -> Batch:
+        batch = dict(self.collate([self._select_columns(part[i]) for i in indices.tolist()]))
         for name, value in batch.items():
             if not isinstance(value, Tensor):
                 raise UserError(
@@ -110,7 +112,7 @@ class ExampleSplits(Splits):
                 )
         return batch, {name: batch[name] for name in self.labels if name in batch}
 
-    def _kept(self, example: Example) -> Example:
+    def _select_columns(self, example: Example) -> Example:
         if self.columns is None:
             return example
         return {name: value for name, value in example.items() if name in self.columns}

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from search_spaces.support.errors import UserError
-from tasks.data.splits import seeded
+from tasks.data.splits import seeded_rng
 
 _PLAIN = (str, bytes, int, float, bool, complex, type(None), np.generic)
 
@@ -25,7 +25,7 @@ def fingerprint_of(parts: Iterable[Iterable[Any]]) -> str:
     digest = hashlib.sha256()
     for number, part in enumerate(parts):
         digest.update(f"part {number}".encode())
-        with seeded(number):
+        with seeded_rng(number):
             for example in part:
                 _add(digest, example)
     return digest.hexdigest()[:12]
@@ -51,13 +51,13 @@ def _add(digest: "hashlib._Hash", value: Any) -> None:
         digest.update(f"{value.dtype}{value.shape}".encode())
         digest.update(value.tobytes())
     elif isinstance(value, Mapping):
-        for name, each in value.items():
+        for name, member in value.items():
             digest.update(f"{name!r}:".encode())
-            _add(digest, each)
+            _add(digest, member)
     elif isinstance(value, list | tuple | np.ndarray):
         digest.update(f"{len(value)}[".encode())
-        for each in value:
-            _add(digest, each)
+        for member in value:
+            _add(digest, member)
     elif hasattr(value, "tobytes"):  # a picture of Pillow's
         digest.update(f"{getattr(value, 'mode', '')}{getattr(value, 'size', '')}".encode())
         digest.update(value.tobytes())

@@ -91,23 +91,23 @@ def shard_source(folder: Path, splits: tuple[str, ...], classes: int) -> ImageSo
     Raises:
         UserError: It has none of them, or a shard cannot be read or holds something else than is listed.
     """
-    found = listed(folder, splits)
-    digest = hashlib.sha256(f"{_RULE} {classes} {folder.resolve()} {found}".encode()).hexdigest()
+    shards = read_listing(folder, splits)
+    digest = hashlib.sha256(f"{_RULE} {classes} {folder.resolve()} {shards}".encode()).hexdigest()
 
     def make() -> Arrays:
-        with status_if_slow(f"looking up the images of {len(found):,} shards ..."):
-            places = [_places(folder, shard, classes) for shard in found]
-        columns = np.array([place for own in places for place in own], dtype=np.int64).reshape(
+        with status_if_slow(f"looking up the images of {len(shards):,} shards ..."):
+            places = [_places(folder, shard, classes) for shard in shards]
+        columns = np.array([place for images in places for place in images], dtype=np.int64).reshape(
             -1, len(ImagePlace._fields)
         )
-        numbers = np.repeat(np.arange(len(found)), [len(own) for own in places])
+        numbers = np.repeat(np.arange(len(shards)), [len(images) for images in places])
         return {"shard": numbers, **dict(zip(ImagePlace._fields, np.ascontiguousarray(columns.T), strict=True))}
 
     places = cached_arrays(f"shards/{digest}.safetensors", make)
-    return ImageSource(ShardImages(folder, found, places), {str(label): label for label in range(classes)}, found)
+    return ImageSource(ShardImages(folder, shards, places), {str(label): label for label in range(classes)}, shards)
 
 
-def listed(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
+def read_listing(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
     """The shards of the first of these splits that the folder's listing has.
 
     Raises:
@@ -115,9 +115,9 @@ def listed(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
     """
     try:
         lists: Mapping[str, Any] = json.loads(regular(folder / LISTING, _MOST_LISTING).read_text())["splits"]
-        found = next(lists[split] for split in splits if split in lists)
-        names: list[str] = list(map(_file_name, found["filenames"]))
-        lengths = _lengths(names, found["shard_lengths"])
+        entry = next(lists[split] for split in splits if split in lists)
+        names: list[str] = list(map(_file_name, entry["filenames"]))
+        lengths = _lengths(names, entry["shard_lengths"])
         return tuple(ImageShard(name, n, state_of(folder / name)) for name, n in zip(names, lengths, strict=True))
     except UserError:
         raise
@@ -142,20 +142,20 @@ def _file_name(name: str) -> str:
 
 def _lengths(names: list[str], lengths: list[int]) -> list[int]:
     """How many images each shard has. Raises ValueError where that is not said of each, or one stands twice."""
-    whole = [length for length in lengths if type(length) is int and length > 0]
-    if not 0 < len(names) == len({*names}) == len(whole) == len(lengths):
+    positive = [length for length in lengths if type(length) is int and length > 0]
+    if not 0 < len(names) == len({*names}) == len(positive) == len(lengths):
         raise ValueError("each shard once, and of each a whole number of images")
-    return whole
+    return positive
 
 
 def _bytes(path: Path, shard: ImageShard, start: int, size: int) -> bytes:
     """A part of a shard. Raises OSError where it cannot be read, or the shard is not what was looked through."""
     with path.open("rb") as file:  # not kept open: there are more shards than a process may have files
         file.seek(start)
-        found = file.read(size)
+        content = file.read(size)
     if state_of(path) != shard.state:  # asked last: what was read is of the file that was looked through
         raise OSError("the shard was written anew meanwhile")
-    return found
+    return content
 
 
 def _places(folder: Path, shard: ImageShard, classes: int) -> list[ImagePlace]:
@@ -163,7 +163,7 @@ def _places(folder: Path, shard: ImageShard, classes: int) -> list[ImagePlace]:
     path = folder / shard.name
     try:
         with tarfile.open(path, "r:") as tar:
-            found = list(_examples(tar, path, classes))
+            examples = list(_examples(tar, path, classes))
     except UserError:
         raise
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
@@ -172,33 +172,34 @@ def _places(folder: Path, shard: ImageShard, classes: int) -> list[ImagePlace]:
     if state_of(path) != shard.state:
         message = f"{str(path)!r} was written anew while it was looked through. Begin again."
         raise UserError("in-use", message, path=str(path))
-    if len(found) != shard.images:
+    if len(examples) != shard.images:
         raise UserError(
             "bad-data",
-            f"{str(path)!r} must hold {shard.images} images with classes (.cls), as {LISTING} says, got {len(found)}.",
+            f"{str(path)!r} must hold {shard.images} images with classes (.cls), as {LISTING} says, "
+            f"got {len(examples)}.",
             path=str(path),
-            images=len(found),
+            images=len(examples),
             expected=shard.images,
         )
-    return found
+    return examples
 
 
 def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[ImagePlace]:
     """Each example's image and class: files of one name that stand next to each other, in whatever order."""
     for _, files in groupby(_named_files(tar, path), key=lambda file: file[0]):
-        by_ending: dict[str, tarfile.TarInfo] = {}
+        files_by_ending: dict[str, tarfile.TarInfo] = {}
         for _, ending, member in files:
-            if ending in by_ending:
+            if ending in files_by_ending:
                 raise UserError(
                     "bad-data",
                     f"a shard has each of an example's files once, and {str(path)!r} {member.name!r} twice.",
                     path=str(path),
                     value=member.name,
                 )
-            by_ending[ending] = member
-        image = next((by_ending[ending] for ending in IMAGES if ending in by_ending), None)
-        if image is not None and "cls" in by_ending:
-            yield ImagePlace(image.offset_data, image.size, _label(tar, by_ending["cls"], path, classes))
+            files_by_ending[ending] = member
+        image = next((files_by_ending[ending] for ending in IMAGES if ending in files_by_ending), None)
+        if image is not None and "cls" in files_by_ending:
+            yield ImagePlace(image.offset_data, image.size, _label(tar, files_by_ending["cls"], path, classes))
 
 
 def _named_files(tar: tarfile.TarFile, path: Path) -> Iterator[tuple[str, str, tarfile.TarInfo]]:

@@ -65,8 +65,8 @@ def source(data: Path, split: str) -> ImageSource:
     places = [data / f"{name}{ending}" for name in NAMES[split] for ending in ("", ".tar")]
     place = next((place for place in places if place.exists()), None)
     if place is None:
-        wanted = ", ".join(place.name for place in places)
-        message = f"a folder of images must hold one of {wanted}, got {str(data)!r}. Give such a folder."
+        names = ", ".join(place.name for place in places)
+        message = f"a folder of images must hold one of {names}, got {str(data)!r}. Give such a folder."
         raise UserError("missing-data", message, path=str(data), split=split)
     try:
         return _tar(place) if place.suffix == ".tar" else _folder(place)
@@ -83,14 +83,14 @@ def state_of(path: Path) -> str:
     Raises:
         UserError: It is no file, but a pipe or a device.
     """
-    found = regular(path).stat()
-    return f"{found.st_size} {found.st_mtime_ns}"
+    stat = regular(path).stat()
+    return f"{stat.st_size} {stat.st_mtime_ns}"
 
 
-def _reader(name: str, **where: Any) -> Any:
+def _reader(name: str, **options: Any) -> Any:
     from timm.data import create_dataset  # timm takes three seconds
 
-    return create_dataset(name, **where).reader
+    return create_dataset(name, **options).reader
 
 
 def _folder(place: Path) -> ImageSource:

@@ -17,9 +17,9 @@ from torch import Generator, Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from search_spaces.support.rank import ALONE, RankInfo
-from tasks.data.batches import Batch, moved
+from tasks.data.batches import Batch, to_device
 from tasks.data.image_sources import ImageSource
-from tasks.data.splits import Augment, DataPosition, Part, Splits, derived_seed, shuffled, spread
+from tasks.data.splits import Augment, DataPosition, Part, Splits, derived_seed, shuffled_order, spread
 
 Key = tuple[int, int]
 """Which image, and the seed of the draws that change it."""
@@ -39,16 +39,16 @@ class ImageSplits(Splits):
         train: The training split as published.
         test: The validation split as published.
         held_out: Of how many training images validation is made.
-        changed: The recipe to what changes a training image.
-        plain: What becomes of an image that is measured.
+        train_transform: The recipe to what changes a training image.
+        eval_transform: What becomes of an image that is measured.
         augment: Changes training batches.
     """
 
     train: ImageSource
     test: ImageSource
     held_out: int
-    changed: Callable[[Any], Transform]
-    plain: Transform
+    train_transform: Callable[[Any], Transform]
+    eval_transform: Transform
     augment: Augment
 
     @cached_property
@@ -71,19 +71,21 @@ class ImageSplits(Splits):
         return len(self.train.images) - self.held_out
 
     def training(
-        self, recipe: Any, seed: int, start: DataPosition, device: torch.device, share: RankInfo = ALONE
+        self, recipe: Any, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Batches of shuffled and changed images; the position is the number of micro-batches."""
         first = sum(start)
-        images = _Transformed(self.train.images, self.changed(recipe))
+        images = _TransformDataset(self.train.images, self.train_transform(recipe))
         generator = Generator(device)
-        purpose = ("augmentation",) if share.of == 1 else ("augmentation", share.rank)
-        keys = (keys[share.own] for keys in self._training_keys(recipe, seed, first))
-        for number, batch in enumerate(_loaded(images, keys, recipe, device), first):
+        purpose = ("augmentation",) if rank_info.of == 1 else ("augmentation", rank_info.rank)
+        keys = (keys[rank_info.own] for keys in self._training_keys(recipe, seed, first))
+        for number, batch in enumerate(_load_batches(images, keys, recipe, device), first):
             generator.manual_seed(derived_seed(seed, *purpose, number))
             yield self.augment(batch, recipe, generator), (number + 1,)
 
-    def measured(self, part: Part, recipe: Any, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
+    def evaluation_batches(
+        self, part: Part, recipe: Any, device: torch.device, rank_info: RankInfo = ALONE
+    ) -> Iterator[Batch]:
         """Batches in the order of the hashes, or of the files."""
         images = self.test.images
         indices = torch.arange(len(images))
@@ -92,9 +94,9 @@ class ImageSplits(Splits):
         if 0 < recipe.measured < len(indices):
             indices = indices[spread(len(indices), recipe.measured)]
         chunks = indices.split(recipe.micro_batch)
-        own = [chunk[share.own].tolist() for chunk in chunks if len(chunk) > share.rank]
-        keys = [[(index, derived_seed(0, "measured", index)) for index in chunk] for chunk in own]
-        return _loaded(_Transformed(images, self.plain), iter(keys), recipe, device)
+        parts = [chunk[rank_info.own].tolist() for chunk in chunks if len(chunk) > rank_info.rank]
+        keys = [[(index, derived_seed(0, "measured", index)) for index in chunk] for chunk in parts]
+        return _load_batches(_TransformDataset(images, self.eval_transform), iter(keys), recipe, device)
 
     @cached_property
     def _by_hash(self) -> Tensor:
@@ -105,15 +107,15 @@ class ImageSplits(Splits):
     def _training_keys(self, recipe: Any, seed: int, start: int) -> Iterator[list[Key]]:
         size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
         learnt = self._by_hash[self.held_out :]
-        skipped = start % per_epoch
+        first = start % per_epoch
         for epoch in count(start // per_epoch):
-            chunks = learnt[shuffled(self.examples, seed, epoch)].split(size)
-            for chunk in chunks[skipped:per_epoch]:
+            chunks = learnt[shuffled_order(self.examples, seed, epoch)].split(size)
+            for chunk in chunks[first:per_epoch]:
                 yield [(index, derived_seed(seed, "image", epoch, index)) for index in chunk.tolist()]
-            skipped = 0
+            first = 0
 
 
-class _Transformed(Dataset[tuple[Any, int]]):
+class _TransformDataset(Dataset[tuple[Any, int]]):
     """Images by key: the same key gives the same image, whichever process reads it, and after whatever others."""
 
     def __init__(self, images: Any, transform: Transform) -> None:
@@ -128,7 +130,9 @@ class _Transformed(Dataset[tuple[Any, int]]):
         return self.transform(image), label
 
 
-def _loaded(images: _Transformed, keys: Iterator[list[Key]], recipe: Any, device: torch.device) -> Iterator[Batch]:
+def _load_batches(
+    images: _TransformDataset, keys: Iterator[list[Key]], recipe: Any, device: torch.device
+) -> Iterator[Batch]:
     loader: DataLoader[tuple[Any, int]] = DataLoader(
         images,
         batch_sampler=keys,
@@ -136,4 +140,4 @@ def _loaded(images: _Transformed, keys: Iterator[list[Key]], recipe: Any, device
         pin_memory=device.type == "cuda",
     )
     for inputs, labels in loader:
-        yield moved((inputs if isinstance(inputs, Tensor) else tuple(inputs), labels), device)
+        yield to_device((inputs if isinstance(inputs, Tensor) else tuple(inputs), labels), device)

@@ -13,7 +13,7 @@ GROUPS = 20
 """Parts of the examples, each left out once, that the standard error of a metric is made from."""
 
 
-def jackknife(computed: Callable[[Any], Mapping[str, float]], clusters: NDArray[Any]) -> dict[str, float]:
+def jackknife(metrics_of: Callable[[Any], Mapping[str, float]], clusters: NDArray[Any]) -> dict[str, float]:
     """Metrics of all examples, and the standard error that leaving out each of GROUPS parts of them shows.
 
     `computed` is given which examples are meant, as their numbers. A part is every GROUPS-th cluster: whatever the
@@ -24,15 +24,15 @@ def jackknife(computed: Callable[[Any], Mapping[str, float]], clusters: NDArray[
         clusters: What each example is of, [E]: those of one document have much in common, and are left out together.
     """
     every = np.arange(len(clusters))
-    found = dict(computed(every))
-    known, number = np.unique(clusters, return_inverse=True)
-    groups = min(GROUPS, len(known))
+    metrics = dict(metrics_of(every))
+    unique, number = np.unique(clusters, return_inverse=True)
+    groups = min(GROUPS, len(unique))
     if groups < 2:
-        return found
-    without = [computed(every[number % groups != group]) for group in range(groups)]
-    for name in list(found):
-        values = np.array([one[name] for one in without])
+        return metrics
+    without = [metrics_of(every[number % groups != group]) for group in range(groups)]
+    for name in list(metrics):
+        values = np.array([part[name] for part in without])
         error = float(np.sqrt((groups - 1) * values.var()))
         if np.isfinite(error):
-            found[f"{name}_se"] = error
-    return found
+            metrics[f"{name}_se"] = error
+    return metrics

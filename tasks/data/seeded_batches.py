@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Generator
 
-from tasks.data.splits import derived_seed, seeded
+from tasks.data.splits import derived_seed, seeded_rng
 
 _END = object()
 
@@ -33,7 +33,7 @@ class SeededBatches:
             self._epoch, self._round = epoch, 0
         while True:
             number = 0
-            for batch in self._begun(epoch, self._round):
+            for batch in self._seeded_epoch(epoch, self._round):
                 number += 1
                 if number > read:
                     yield batch
@@ -41,13 +41,13 @@ class SeededBatches:
                 return
             self._round, read = self._round + 1, read - number
 
-    def _begun(self, *place: int) -> Iterator[Any]:
+    def _seeded_epoch(self, *place: int) -> Iterator[Any]:
         for generator in _generators(self.loader):
             generator.manual_seed(derived_seed(self.seed, "order", *place))
-        with seeded(derived_seed(self.seed, "order", *place)):
+        with seeded_rng(derived_seed(self.seed, "order", *place)):
             batches = iter(self.loader)
         for number in count():
-            with seeded(derived_seed(self.seed, "data", *place, number)):
+            with seeded_rng(derived_seed(self.seed, "data", *place, number)):
                 batch = next(batches, _END)
             if batch is _END:
                 return
@@ -66,5 +66,5 @@ def _generators(loader: Any) -> list[Generator]:
     """The generators that a loader and its samplers were given."""
     batches = getattr(loader, "batch_sampler", None)
     owners = (loader, getattr(loader, "sampler", None), batches, getattr(batches, "sampler", None))
-    found = [getattr(owner, "generator", None) for owner in owners]
-    return list({id(one): one for one in found if isinstance(one, Generator)}.values())
+    generators = [getattr(owner, "generator", None) for owner in owners]
+    return list({id(generator): generator for generator in generators if isinstance(generator, Generator)}.values())

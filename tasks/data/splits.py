@@ -17,7 +17,7 @@ import torch
 from torch import Generator, Tensor
 
 from search_spaces.support.rank import ALONE, RankInfo
-from tasks.data.batches import Batch, chosen, examples, moved, names, tensors
+from tasks.data.batches import Batch, examples, names, select, tensors, to_device
 from tasks.recipes.recipe import Recipe
 
 Part = Literal["validation", "test"]
@@ -36,7 +36,7 @@ def derived_seed(seed: int, *purpose: int | str) -> int:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def seeded_rng(seed: int) -> Iterator[None]:
     """Seed all that somebody's data may draw from on the CPU, and leave it as it was found."""
     python, numpy, torchs = random.getstate(), np.random.get_state(), torch.get_rng_state()
     random.seed(seed)
@@ -50,15 +50,15 @@ def seeded(seed: int) -> Iterator[None]:
         torch.set_rng_state(torchs)
 
 
-def shuffled(examples: int, seed: int, epoch: int) -> Tensor:
+def shuffled_order(examples: int, seed: int, epoch: int) -> Tensor:
     """The order of an epoch, [examples]; of nothing but the seed and the epoch."""
     generator = Generator().manual_seed(derived_seed(seed, "order", epoch))
     return torch.randperm(examples, generator=generator)
 
 
-def spread(examples: int, wanted: int) -> Tensor:
+def spread(examples: int, count: int) -> Tensor:
     """Indices of so many examples, evenly spread over all, [wanted]."""
-    return torch.arange(wanted) * examples // wanted
+    return torch.arange(count) * examples // count
 
 
 class Splits(ABC):
@@ -76,7 +76,7 @@ class Splits(ABC):
 
     @abstractmethod
     def training(
-        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: RankInfo = ALONE
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Micro-batches of a training from `start` on, without end, on the device, each with the position behind it.
 
@@ -85,14 +85,16 @@ class Splits(ABC):
         """
 
     @abstractmethod
-    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
+    def evaluation_batches(
+        self, part: Part, recipe: Recipe, device: torch.device, rank_info: RankInfo = ALONE
+    ) -> Iterator[Batch]:
         """Every example of a part once, or as many as the recipe wants, in batches, on the device.
 
         The shares of all processes together are what one alone would read.
         """
 
     def counters(
-        self, part: Part, recipe: Recipe, position: DataPosition, share: RankInfo = ALONE
+        self, part: Part, recipe: Recipe, position: DataPosition, rank_info: RankInfo = ALONE
     ) -> Mapping[str, float]:
         """Counts that this process has beside the metrics, of a part and of a training that has come so far."""
         return {}
@@ -102,7 +104,7 @@ Augment = Callable[[Batch, Any, Generator], Batch]
 """Changes a training batch by the recipe, with draws from the generator alone."""
 
 
-def _as_it_is(inputs: Any) -> Any:
+def _identity(inputs: Any) -> Any:
     return inputs
 
 
@@ -122,7 +124,7 @@ class TensorSplits(Splits):
     validation: Batch
     test: Batch
     augment: Augment | None = None
-    encode: Callable[[Any], Any] = _as_it_is
+    encode: Callable[[Any], Any] = _identity
 
     @cached_property
     def fingerprint(self) -> str:
@@ -131,8 +133,8 @@ class TensorSplits(Splits):
         for tensor in tensors(parts):
             digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
             digest.update(tensor.flatten().view(torch.uint8).numpy().tobytes())  # NumPy has no bfloat16
-        if found := names(parts):
-            digest.update(" ".join(found).encode())
+        if labels := names(parts):
+            digest.update(" ".join(labels).encode())
         return digest.hexdigest()[:12]
 
     @property
@@ -141,31 +143,33 @@ class TensorSplits(Splits):
         return examples(self.train)
 
     def training(
-        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: RankInfo = ALONE
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Batches of shuffled examples; the position is the number of micro-batches."""
-        train = moved(self.train, device)
+        train = to_device(self.train, device)
         size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
         generator = Generator(device)
-        purpose = ("augmentation",) if share.of == 1 else ("augmentation", share.rank)
+        purpose = ("augmentation",) if rank_info.of == 1 else ("augmentation", rank_info.rank)
         number = sum(start)
         while True:
-            order = shuffled(self.examples, seed, number // per_epoch).to(device)
+            order = shuffled_order(self.examples, seed, number // per_epoch).to(device)
             for place in range(number % per_epoch, per_epoch):
-                batch = chosen(train, order[place * size : (place + 1) * size][share.own])
+                batch = select(train, order[place * size : (place + 1) * size][rank_info.own])
                 if self.augment is not None:
                     generator.manual_seed(derived_seed(seed, *purpose, number))
                     batch = self.augment(batch, recipe, generator)
                 number += 1
                 yield (self.encode(batch[0]), batch[1]), (number,)
 
-    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
+    def evaluation_batches(
+        self, part: Part, recipe: Recipe, device: torch.device, rank_info: RankInfo = ALONE
+    ) -> Iterator[Batch]:
         """Batches in the order they lie in."""
         held_out = self.validation if part == "validation" else self.test
         if 0 < recipe.measured < examples(held_out):
-            held_out = chosen(held_out, spread(examples(held_out), recipe.measured))
+            held_out = select(held_out, spread(examples(held_out), recipe.measured))
         for first in range(0, examples(held_out), recipe.micro_batch):
-            inputs, targets = chosen(held_out, slice(first, first + recipe.micro_batch))
-            inputs, targets = chosen((inputs, targets), share.own)
+            inputs, targets = select(held_out, slice(first, first + recipe.micro_batch))
+            inputs, targets = select((inputs, targets), rank_info.own)
             if examples(targets):
-                yield self.encode(moved(inputs, device)), moved(targets, device)
+                yield self.encode(to_device(inputs, device)), to_device(targets, device)

@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from search_spaces.support.errors import Kind, UserError
 from search_spaces.support.progress import status_if_slow
 
-_AT_ONCE = 8
+_CHUNK = 8
 
 
 def autoencoder(name: str | Path) -> Any:
@@ -32,23 +32,23 @@ def autoencoder(name: str | Path) -> Any:
         ) from error
     try:
         with status_if_slow(f"loading the autoencoder {name} ..."):
-            found = AutoencoderKL.from_pretrained(str(name), use_safetensors=True, low_cpu_mem_usage=False)
+            model = AutoencoderKL.from_pretrained(str(name), use_safetensors=True, low_cpu_mem_usage=False)
     except Exception as error:  # of the hub, of the network, of safetensors, of a configuration
-        is_there, is_path = Path(name).exists(), isinstance(name, Path) or name.startswith((".", "/", "~"))
-        kind: Kind = "bad-file" if is_there else "missing-file" if is_path else "unavailable"
+        exists, is_path = Path(name).exists(), isinstance(name, Path) or name.startswith((".", "/", "~"))
+        kind: Kind = "bad-file" if exists else "missing-file" if is_path else "unavailable"
         raise UserError(
             kind,
             f"no autoencoder can be loaded from {str(name)!r}: {str(error).splitlines()[0]:.200} Give a folder that "
             f"diffusers wrote (config.json and diffusion_pytorch_model.safetensors).",
             option="--vae",
-            **{"path" if is_there or is_path else "value": str(name)},  # else it is a name on the hub
+            **{"path" if exists or is_path else "value": str(name)},  # else it is a name on the hub
             cause=type(error).__name__,
         ) from error
-    return found.requires_grad_(False).eval()
+    return model.requires_grad_(False).eval()
 
 
 @torch.no_grad()
-def encoded(model: Any, pictures: Tensor, generator: Generator) -> Tensor:
+def encode_latents(model: Any, pictures: Tensor, generator: Generator) -> Tensor:
     """Latents of pictures [B, 3, H, W] from -1 to 1, [B, C, h, w]: drawn as the model has it, scaled to be near 1."""
     latents: Tensor = model.encode(pictures.to(model.device)).latent_dist.sample(generator)
     scale: float = model.config.scaling_factor
@@ -56,15 +56,13 @@ def encoded(model: Any, pictures: Tensor, generator: Generator) -> Tensor:
 
 
 @torch.no_grad()
-def decoded(model: Any, latents: Tensor) -> Tensor:
+def decode_latents(model: Any, latents: Tensor) -> Tensor:
     """The pictures of latents [B, C, h, w], in bytes, [B, 3, H, W], on the CPU."""
-    parts = [
-        model.decode(part.to(model.device) / model.config.scaling_factor).sample for part in latents.split(_AT_ONCE)
-    ]
+    parts = [model.decode(part.to(model.device) / model.config.scaling_factor).sample for part in latents.split(_CHUNK)]
     return torch.cat([(127.5 * part.float() + 128).clamp(0, 255).byte().cpu() for part in parts])
 
 
-def cropped(image: Image.Image, side: int) -> Image.Image:
+def center_crop(image: Image.Image, side: int) -> Image.Image:
     """The middle of an image, [side, side]: halved by boxes while it is twice as large, then made smaller bicubically.
 
     That is how ADM (Dhariwal and Nichol, 2021) and DiT make ImageNet's images of one size.
@@ -74,5 +72,5 @@ def cropped(image: Image.Image, side: int) -> Image.Image:
         image = image.resize((image.width // 2, image.height // 2), resample=Image.Resampling.BOX)
     scale = side / min(image.size)
     image = image.resize((round(image.width * scale), round(image.height * scale)), resample=Image.Resampling.BICUBIC)
-    left, top = (image.width - side) // 2, (image.height - side) // 2
-    return image.crop((left, top, left + side, top + side))
+    x, y = (image.width - side) // 2, (image.height - side) // 2
+    return image.crop((x, y, x + side, y + side))

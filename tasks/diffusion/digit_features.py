@@ -16,10 +16,10 @@ _LAYERS = len(_HIDDEN)
 
 def features(images: Tensor) -> Features:
     """What the classifier's last hidden layer makes of scans [N, 1, 8, 8] from 0 to 1, [N, 32]."""
-    layers, found = classifier(), images.flatten(1).double().numpy()
+    layers, activations = classifier(), images.flatten(1).double().numpy()
     for layer in range(_LAYERS):
-        found = np.maximum(found @ layers[f"map{layer}"] + layers[f"bias{layer}"], 0)
-    return found
+        activations = np.maximum(activations @ layers[f"map{layer}"] + layers[f"bias{layer}"], 0)
+    return activations
 
 
 def digits(images: Tensor) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -33,19 +33,19 @@ def digits(images: Tensor) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 def classifier() -> Arrays:
     """Its maps and biases. They are kept under the fingerprint of the scans and of how it is made."""
     splits = DigitsViT().load()
-    how = hashlib.sha256(f"{splits.fingerprint} {_HIDDEN} lbfgs 0".encode()).hexdigest()[:12]
-    return cached_arrays(f"digit-features-{how}.safetensors", _trained)
+    version = hashlib.sha256(f"{splits.fingerprint} {_HIDDEN} lbfgs 0".encode()).hexdigest()[:12]
+    return cached_arrays(f"digit-features-{version}.safetensors", _train_classifier)
 
 
-def _trained() -> Arrays:
+def _train_classifier() -> Arrays:
     from sklearn.neural_network import MLPClassifier  # two seconds, once
 
     images, labels = DigitsViT().load().train
     model = MLPClassifier(_HIDDEN, alpha=1.0, max_iter=1000, random_state=0)
     model.fit(images.flatten(1).numpy(), labels.numpy())
-    named = zip(model.coefs_, model.intercepts_, strict=True)
+    parameters = zip(model.coefs_, model.intercepts_, strict=True)
     return {
         name: np.ascontiguousarray(array, dtype=np.float64)
-        for layer, both in enumerate(named)
-        for name, array in zip((f"map{layer}", f"bias{layer}"), both, strict=True)
+        for layer, arrays in enumerate(parameters)
+        for name, array in zip((f"map{layer}", f"bias{layer}"), arrays, strict=True)
     }

@@ -21,12 +21,12 @@ from tasks.diffusion.frechet import distances
 from tasks.diffusion.grid import check, save
 from tasks.diffusion.recipe import DiffusionRecipe
 from tasks.diffusion.sampling import draw, evenly, scheduler_for
-from tasks.diffusion.task import LOSS, DiffusionTask, at_fixed_times, with_noise
+from tasks.diffusion.task import LOSS, DiffusionTask, fixed_times_batch, with_noise
 from tasks.training.supervised import means
 from tasks.vision.digits import DigitsViT
 
 _TIMES = 8  # that each held-out scan is measured at
-_EACH = 8  # pictures of a class in a grid
+_PER_CLASS = 8  # pictures of a class in a grid
 
 
 class DigitsDiT(DiffusionTask):
@@ -70,7 +70,7 @@ class DigitsDiT(DiffusionTask):
     def prepare(self) -> None:
         """Read the scans, and see that pictures can be drawn."""
         super().prepare()
-        scheduler_for(self.presets["smoke"], clipped=True)
+        scheduler_for(self.presets["smoke"], clip=True)
 
     def measure_network(
         self, network: Callable[[Inputs], Any], part: Part, recipe: DiffusionRecipe, device: torch.device
@@ -83,9 +83,9 @@ class DigitsDiT(DiffusionTask):
             return {}
         classes = evenly(self.pictures.classes, recipe.samples).to(device)
         seed = derived_seed(0, "samples", part)  # of the task: networks are told apart with the same noise
-        drawn = _pixels(draw(network, self.pictures, classes, recipe, seed, clipped=True))
-        right = torch.from_numpy(digits(drawn)) == classes.cpu()
-        return {**distances(features(drawn), features(_scans(part))), **means({"recognised": right})}
+        samples = _pixels(draw(network, self.pictures, classes, recipe, seed, clip=True))
+        right = torch.from_numpy(digits(samples)) == classes.cpu()
+        return {**distances(features(samples), features(_scans(part))), **means({"recognised": right})}
 
     def render(self, network: nn.Module | None, file: Path) -> None:
         """A grid of drawn digits, a digit a column, as a PNG."""
@@ -93,21 +93,21 @@ class DigitsDiT(DiffusionTask):
         if network is None:
             self.prepare()
             return
-        classes = torch.arange(self.pictures.classes).repeat(_EACH).to(next(network.parameters()).device)
+        classes = torch.arange(self.pictures.classes).repeat(_PER_CLASS).to(next(network.parameters()).device)
         with torch.no_grad():
-            drawn = draw(
-                lambda inputs: call(network, inputs), self.pictures, classes, self.presets["pictures"], 0, clipped=True
+            samples = draw(
+                lambda inputs: call(network, inputs), self.pictures, classes, self.presets["pictures"], 0, clip=True
             )
-        save(_pixels(drawn), self.pictures.classes, file)
+        save(_pixels(samples), self.pictures.classes, file)
 
     def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
         """The scans that are learned from, held against the others as drawn ones are; the same for every recipe."""
-        learned = features(DigitsViT().load().train[0])
+        train_features = features(DigitsViT().load().train[0])
         columns: dict[str, float] = {}
         parts: tuple[tuple[str, Part], ...] = ("", "validation"), ("test_", "test")
         for prefix, part in parts:
-            found = distances(learned, features(_scans(part)))
-            columns |= {f"{prefix}{name}": value for name, value in found.items()}
+            scores = distances(train_features, features(_scans(part)))
+            columns |= {f"{prefix}{name}": value for name, value in scores.items()}
         return {"the scans it learns from": columns}
 
 
@@ -125,7 +125,7 @@ def _noisy() -> TensorSplits:
     scans = DigitsViT().load()
     images, labels = scans.train
     validation, test = (
-        at_fixed_times(2 * part[0] - 1, part[1], _TIMES, seed)
+        fixed_times_batch(2 * part[0] - 1, part[1], _TIMES, seed)
         for seed, part in enumerate((scans.validation, scans.test))
     )
     return TensorSplits((2 * images - 1, labels), validation, test, augment=with_noise(DigitsDiT.pictures.classes))

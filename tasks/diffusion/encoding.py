@@ -20,12 +20,12 @@ from search_spaces.support.files import atomic_replace, atomic_write, partial_fi
 from search_spaces.support.progress import Progress, status_if_slow
 from tasks.data.image_sources import ImageSource, source
 from tasks.data.splits import derived_seed, spread
-from tasks.diffusion.autoencoder import autoencoder, cropped, encoded
+from tasks.diffusion.autoencoder import autoencoder, center_crop, encode_latents
 from tasks.diffusion.imagenet_dit import REFERENCE, VAE
 from tasks.diffusion.latents import FEATURES, LABELS
 
 _RECORD = "encoded.json"
-_AT_ONCE = 8
+_CHUNK = 8
 _REFERENCES = 10_000
 """Pictures that drawn ones are held against, at most: as many as ADM's reference batch of ImageNet has."""
 
@@ -61,11 +61,11 @@ def encode(images: Path, folder: Path, vae: str, size: int) -> LatentSummary:
         with status_if_slow(f"writing {folder / VAE} ..."):
             model.save_pretrained(folder / VAE)
     model = model.to("cuda" if torch.cuda.is_available() else "cpu")
-    numbers = torch.arange(len(read.images)).split(_AT_ONCE)
+    numbers = torch.arange(len(read.images)).split(_CHUNK)
     with Progress("pictures encoded", len(read.images)) as progress:
-        for some in numbers:
-            _write(model, read.images, some.tolist(), folder, size)
-            progress.reach(int(some[-1]) + 1)
+        for batch in numbers:
+            _write(model, read.images, batch.tolist(), folder, size)
+            progress.reach(int(batch[-1]) + 1)
     if not (folder / REFERENCE).exists():
         _write_reference(read.images, folder / REFERENCE, size)
     first = np.load(folder / FEATURES / "0.npy")
@@ -81,7 +81,7 @@ def _check_size(model: Any, size: int) -> None:
         raise UserError("mismatch", message, option="--size", value=size, step=step)
 
 
-def _claim(folder: Path, of: dict[str, Any]) -> None:
+def _claim(folder: Path, settings: dict[str, Any]) -> None:
     """Say what a folder's latents are of, or see that they are of the same."""
     record = folder / _RECORD
     if not record.exists():
@@ -91,20 +91,21 @@ def _claim(folder: Path, of: dict[str, Any]) -> None:
                 f"{str(folder)!r} has latents that nas encode did not write. Give another folder.",
                 path=str(folder),
             )
-        atomic_write(record, json.dumps(of).encode())
+        atomic_write(record, json.dumps(settings).encode())
         return
     try:
-        found = json.loads(record.read_bytes())
-        other = [name for name, value in of.items() if found[name] != value]
+        record_settings = json.loads(record.read_bytes())
+        mismatches = [name for name, value in settings.items() if record_settings[name] != value]
     except (ValueError, KeyError, TypeError) as error:
         message = f"{str(record)!r} cannot be read: {error!r:.80}. Give another folder."
         raise UserError("bad-file", message, path=str(record), cause=type(error).__name__) from error
-    if other:
+    if mismatches:
         raise UserError(
             "mismatch",
-            f"{str(folder)!r} has latents of other {' and '.join(other)}. Give another folder, or remove this one.",
+            f"{str(folder)!r} has latents of other {' and '.join(mismatches)}. Give another folder, "
+            f"or remove this one.",
             path=str(folder),
-            settings=tuple(other),
+            settings=tuple(mismatches),
         )
 
 
@@ -130,7 +131,7 @@ def _write(model: Any, images: Any, numbers: Sequence[int], folder: Path, size: 
     pictures = torch.stack([_pixels(image, size) for image, _ in read]) / 127.5 - 1
     views = torch.stack((pictures, pictures.flip(-1)), dim=1)  # [images, V, 3, S, S]
     generator = Generator(model.device).manual_seed(derived_seed(0, "latents", numbers[0]))
-    latents = encoded(model, views.flatten(0, 1), generator).unflatten(0, (len(read), 2))
+    latents = encode_latents(model, views.flatten(0, 1), generator).unflatten(0, (len(read), 2))
     for number, latent, (_, label) in zip(numbers, latents, read, strict=True):
         atomic_write(folder / FEATURES / f"{number}.npy", _bytes(latent.float().numpy()))
         atomic_write(folder / LABELS / f"{number}.npy", _bytes(np.array([label])))  # the last: then both are there
@@ -138,7 +139,7 @@ def _write(model: Any, images: Any, numbers: Sequence[int], folder: Path, size: 
 
 def _pixels(image: Any, size: int) -> Tensor:
     """[3, S, S], from 0 to 255."""
-    return torch.from_numpy(np.asarray(cropped(image, size)).copy()).permute(2, 0, 1)
+    return torch.from_numpy(np.asarray(center_crop(image, size)).copy()).permute(2, 0, 1)
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> bytes:
@@ -148,12 +149,12 @@ def _bytes(array: np.ndarray[Any, Any]) -> bytes:
 
 
 def _write_reference(images: Any, file: Path, size: int) -> None:
-    which = spread(len(images), min(len(images), _REFERENCES)).tolist()
-    with Progress("pictures to hold drawn ones against", len(which)) as progress, partial_file(file) as partial:
-        pictures = np.empty((len(which), size, size, 3), dtype=np.uint8)
-        for place, number in enumerate(which):
-            pictures[place] = np.asarray(cropped(images[number][0], size))
+    indices = spread(len(images), min(len(images), _REFERENCES)).tolist()
+    with Progress("pictures to hold drawn ones against", len(indices)) as progress, partial_file(file) as partial:
+        pictures = np.empty((len(indices), size, size, 3), dtype=np.uint8)
+        for place, number in enumerate(indices):
+            pictures[place] = np.asarray(center_crop(images[number][0], size))
             progress.advance()
-        with partial.open("wb") as opened:
-            np.savez(opened, arr_0=pictures)
+        with partial.open("wb") as file_object:
+            np.savez(file_object, arr_0=pictures)
         atomic_replace(partial, file)

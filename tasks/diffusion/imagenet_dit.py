@@ -15,14 +15,14 @@ from search_spaces.support.errors import UserError
 from tasks.base import Metric
 from tasks.data.batches import Inputs, call
 from tasks.data.splits import Part, Splits, derived_seed
-from tasks.diffusion.autoencoder import autoencoder, decoded
+from tasks.diffusion.autoencoder import autoencoder, decode_latents
 from tasks.diffusion.grid import check, save
-from tasks.diffusion.inception import Real, compared, inception, real_pictures, see
+from tasks.diffusion.inception import Real, extract_features, fid_scores, inception, real_pictures
 from tasks.diffusion.latents import LatentSplits, latent_splits
 from tasks.diffusion.recipe import DiffusionRecipe
 from tasks.diffusion.sampling import draw, evenly, scheduler_for
 from tasks.diffusion.task import LOSS, DiffusionTask, with_noise
-from tasks.recipes.settings import Whole
+from tasks.recipes.settings import NonNegativeInt
 
 VAE, INCEPTION, REFERENCE = "vae", "inception.pth", "reference.npz"
 """What the data's folder has beside the latents."""
@@ -30,7 +30,7 @@ VAE, INCEPTION, REFERENCE = "vae", "inception.pth", "reference.npz"
 _IMAGENET = Pictures((4, 32, 32), 2, 1000)
 _COLUMNS, _ROWS = 8, 4
 """Of a grid."""
-_AT_ONCE = 256
+_CHUNK = 256
 """Pictures that are decoded and looked at together."""
 
 
@@ -42,7 +42,7 @@ class LatentRecipe(DiffusionRecipe):
         loaders: Processes that read them; the numbers do not depend on how many.
     """
 
-    loaders: Whole = 8
+    loaders: NonNegativeInt = 8
 
 
 _PAPER = LatentRecipe(
@@ -95,16 +95,16 @@ class ImageNetDiT(DiffusionTask):
             return _IMAGENET
         splits = self.splits
         assert isinstance(splits, LatentSplits)
-        found = Pictures(splits.shape, _IMAGENET.patch, splits.classes)
-        if any(side % found.patch for side in found.shape[1:]):
+        pictures = Pictures(splits.shape, _IMAGENET.patch, splits.classes)
+        if any(side % pictures.patch for side in pictures.shape[1:]):
             raise UserError(
                 "bad-data",
-                f"latents' sides must be multiples of {found.patch}, got {found.shape} in {str(self.data)!r}.",
+                f"latents' sides must be multiples of {pictures.patch}, got {pictures.shape} in {str(self.data)!r}.",
                 path=str(self.data),
-                value=found.shape,
-                step=found.patch,
+                value=pictures.shape,
+                step=pictures.patch,
             )
-        return found
+        return pictures
 
     def load(self) -> LatentSplits:
         """Find the latents; they are read when they are needed.
@@ -116,14 +116,14 @@ class ImageNetDiT(DiffusionTask):
             remedy = "Give --data FOLDER with latents: nas encode makes them of images."
             message = f"task {self.name!r} has no own data. {remedy}"
             raise UserError("missing-data", message, option="--data", task=self.name)
-        beside = (self.data / VAE / "config.json", self.data / INCEPTION, self.data / REFERENCE)
-        return latent_splits(self.data, with_noise, filter(Path.exists, beside))
+        files = (self.data / VAE / "config.json", self.data / INCEPTION, self.data / REFERENCE)
+        return latent_splits(self.data, with_noise, filter(Path.exists, files))
 
     def splits_for(self, recipe: LatentRecipe) -> Splits:
         """The data, and before it is used a look at what drawn pictures are measured by."""
         if recipe.samples:
-            scheduler_for(recipe, clipped=False)
-            _ = self._beside(REFERENCE), self._autoencoder, self._inception
+            scheduler_for(recipe, clip=False)
+            _ = self._data_file(REFERENCE), self._autoencoder, self._inception
         return self.splits
 
     def measure_network(
@@ -136,9 +136,9 @@ class ImageNetDiT(DiffusionTask):
         if not recipe.samples:
             return {}
         classes = evenly(self.pictures.classes, recipe.samples).to(device)
-        latents = draw(network, self.pictures, classes, recipe, derived_seed(0, "samples", part), clipped=False)
-        drawn = (self._decoded(some) for some in latents.split(_AT_ONCE))
-        return compared(see(self._inception, drawn, device), self._real(device))
+        latents = draw(network, self.pictures, classes, recipe, derived_seed(0, "samples", part), clip=False)
+        samples = (self._decode(chunk) for chunk in latents.split(_CHUNK))
+        return fid_scores(extract_features(self._inception, samples, device), self._real(device))
 
     def render(self, network: nn.Module | None, file: Path) -> None:
         """A grid of drawn pictures, of classes evenly spread, as a PNG."""
@@ -150,27 +150,27 @@ class ImageNetDiT(DiffusionTask):
         recipe = DiffusionRecipe(steps=1, batch=1, lr=1.0, guidance=4.0)
         classes = evenly(self.pictures.classes, _COLUMNS * _ROWS).to(next(network.parameters()).device)
         with torch.no_grad():
-            latents = draw(lambda inputs: call(network, inputs), self.pictures, classes, recipe, 0, clipped=False)
-        save(self._decoded(latents) / 255, _COLUMNS, file)
+            latents = draw(lambda inputs: call(network, inputs), self.pictures, classes, recipe, 0, clip=False)
+        save(self._decode(latents) / 255, _COLUMNS, file)
 
     @cached_property
     def _autoencoder(self) -> Any:
-        return autoencoder(self._beside(VAE))
+        return autoencoder(self._data_file(VAE))
 
     @cached_property
     def _inception(self) -> nn.Module:
-        weights = self._beside(INCEPTION, needed=False)
+        weights = self._data_file(INCEPTION, must_exist=False)
         return inception(weights if weights.exists() else None)
 
     def _real(self, device: torch.device) -> Real:
-        return real_pictures(self._beside(REFERENCE), self._inception, device)
+        return real_pictures(self._data_file(REFERENCE), self._inception, device)
 
-    def _decoded(self, latents: Tensor) -> Tensor:
-        return decoded(self._autoencoder.to(latents.device), latents)
+    def _decode(self, latents: Tensor) -> Tensor:
+        return decode_latents(self._autoencoder.to(latents.device), latents)
 
-    def _beside(self, name: str, *, needed: bool = True) -> Path:
+    def _data_file(self, name: str, *, must_exist: bool = True) -> Path:
         assert self.data is not None  # `load` said so
-        if needed and not (self.data / name).exists():
+        if must_exist and not (self.data / name).exists():
             raise UserError(
                 "missing-data",
                 f"what is drawn is measured with {name} beside the latents, and {str(self.data)!r} has none: nas "

@@ -22,7 +22,7 @@ from search_spaces.support.progress import status_if_slow
 from tasks.data.image_sources import state_of
 from tasks.diffusion.frechet import Features, Normal, frechet, normal, precision_and_recall
 
-_AT_ONCE = 64
+_CHUNK = 64
 _SPATIAL = 7
 """Channels whose places are features."""
 _PARTS = 10
@@ -31,7 +31,7 @@ _STATISTICS = ("mu", "sigma", "mu_s", "sigma_s")
 """Of pooled and spatial features, as ADM's evaluation calls them."""
 
 
-class Seen(NamedTuple):
+class InceptionFeatures(NamedTuple):
     """What Inception makes of pictures: [N, 2048], [N, 2023] and [N, 1008]."""
 
     pooled: Features
@@ -66,8 +66,8 @@ def inception(weights: Path | None) -> nn.Module:
         if weights is not None:
             torch.load(regular(weights), weights_only=True, mmap=True)  # torch-fidelity would run what is in it
         with status_if_slow("loading Inception ..."):
-            made: Any = FeatureExtractorInceptionV3
-            network: nn.Module = made(
+            extractor: Any = FeatureExtractorInceptionV3
+            network: nn.Module = extractor(
                 "inception-v3-compat", ["2048", "logits_unbiased"], None if weights is None else str(weights)
             )
     except UserError:
@@ -84,23 +84,23 @@ def inception(weights: Path | None) -> nn.Module:
     return network
 
 
-def see(network: nn.Module, pictures: Iterable[Tensor], device: torch.device) -> Seen:
+def extract_features(network: nn.Module, pictures: Iterable[Tensor], device: torch.device) -> InceptionFeatures:
     """What the network makes of batches of pictures [B, 3, H, W], bytes."""
     network = network.to(device)
     places: list[Tensor] = []
     layer: Any = network.get_submodule("Mixed_6d.branch1x1")
     hook = layer.register_forward_hook(lambda _, __, output: places.append(output[:, :_SPATIAL].flatten(1).cpu()))
-    found: list[tuple[Tensor, Tensor]] = []
+    outputs: list[tuple[Tensor, Tensor]] = []
     try:
         with torch.no_grad():
             for batch in pictures:
-                for part in batch.split(_AT_ONCE):
+                for part in batch.split(_CHUNK):
                     pooled, logits = network(part.to(device))
-                    found.append((pooled.cpu(), logits.cpu()))
+                    outputs.append((pooled.cpu(), logits.cpu()))
     finally:
         hook.remove()
-    each = ([one[0] for one in found], places, [one[1] for one in found])
-    return Seen(*(torch.cat(parts).double().numpy() for parts in each))
+    columns = ([output[0] for output in outputs], places, [output[1] for output in outputs])
+    return InceptionFeatures(*(torch.cat(parts).double().numpy() for parts in columns))
 
 
 def real_pictures(file: Path, network: nn.Module, device: torch.device) -> Real:
@@ -113,27 +113,27 @@ def real_pictures(file: Path, network: nn.Module, device: torch.device) -> Real:
     """
     try:
         state, weights = state_of(file), next(network.parameters())
-        how = f"{file.resolve()} {state} {weights.double().sum().item()}"
-        name = f"inception-{hashlib.sha256(how.encode()).hexdigest()[:12]}.safetensors"
-        found = cached_arrays(name, lambda: _reference(file, network, device))
+        version = f"{file.resolve()} {state} {weights.double().sum().item()}"
+        name = f"inception-{hashlib.sha256(version.encode()).hexdigest()[:12]}.safetensors"
+        arrays = cached_arrays(name, lambda: _reference(file, network, device))
     except UserError:
         raise
     except (OSError, ValueError, KeyError) as error:
         raise _no_reference("bad-file", file, error) from error
-    return Real(found["pooled"], Normal(found["mu"], found["sigma"]), Normal(found["mu_s"], found["sigma_s"]))
+    return Real(arrays["pooled"], Normal(arrays["mu"], arrays["sigma"]), Normal(arrays["mu_s"], arrays["sigma_s"]))
 
 
-def compared(drawn: Seen, real: Real) -> dict[str, float]:
+def fid_scores(samples: InceptionFeatures, real: Real) -> dict[str, float]:
     """FID, sFID, Inception score, precision and recall of what is drawn, the last three with their standard errors."""
     from torch_fidelity.metric_isc import isc_features_to_metric
 
-    score = isc_features_to_metric(torch.from_numpy(drawn.logits), splits=_PARTS)
+    score = isc_features_to_metric(torch.from_numpy(samples.logits), splits=_PARTS)
     return {
-        "fid": frechet(normal(drawn.pooled), real.fid),
-        "sfid": frechet(normal(drawn.spatial), real.sfid),
+        "fid": frechet(normal(samples.pooled), real.fid),
+        "sfid": frechet(normal(samples.spatial), real.sfid),
         "inception_score": score["inception_score_mean"],
         "inception_score_se": score["inception_score_std"] / _PARTS**0.5,
-        **precision_and_recall(drawn.pooled, real.pooled),
+        **precision_and_recall(samples.pooled, real.pooled),
     }
 
 
@@ -146,15 +146,15 @@ def _reference(file: Path, network: nn.Module, device: torch.device) -> Arrays:
     with np.load(regular(file), allow_pickle=False) as read:
         pictures = read["arr_0"]
         if pictures.dtype != np.uint8 or pictures.ndim != 4 or pictures.shape[3] != 3:
-            got = f"{pictures.dtype} {list(pictures.shape)}"
-            raise _no_reference("bad-data", file, f"arr_0 must be bytes [N, H, W, 3], got {got}")
-        given = {name: np.asarray(read[name], dtype=np.float64) for name in _STATISTICS if name in read}
+            form = f"{pictures.dtype} {list(pictures.shape)}"
+            raise _no_reference("bad-data", file, f"arr_0 must be bytes [N, H, W, 3], got {form}")
+        statistics = {name: np.asarray(read[name], dtype=np.float64) for name in _STATISTICS if name in read}
     with status_if_slow(f"looking at {len(pictures)} real pictures ..."):
         parts = (
-            torch.from_numpy(pictures[first : first + _AT_ONCE]).permute(0, 3, 1, 2)
-            for first in range(0, len(pictures), _AT_ONCE)
+            torch.from_numpy(pictures[first : first + _CHUNK]).permute(0, 3, 1, 2)
+            for first in range(0, len(pictures), _CHUNK)
         )
-        seen = see(network, parts, device)
-    fid, sfid = normal(seen.pooled), normal(seen.spatial)
-    own = dict(zip(_STATISTICS, (*fid, *sfid), strict=True))
-    return {"pooled": seen.pooled, **own, **given}
+        features = extract_features(network, parts, device)
+    fid, sfid = normal(features.pooled), normal(features.spatial)
+    computation = dict(zip(_STATISTICS, (*fid, *sfid), strict=True))
+    return {"pooled": features.pooled, **computation, **statistics}

@@ -24,7 +24,7 @@ from tasks.data.batches import Batch
 from tasks.data.image_sources import ImageSource, state_of
 from tasks.data.image_splits import ImageSplits
 from tasks.data.splits import Augment, Part, spread
-from tasks.diffusion.noise import STEPS, noised
+from tasks.diffusion.noise import STEPS, add_noise
 
 FEATURES, LABELS = "features", "labels"
 """What the folders' names end in: fast-DiT's are imagenet256_features and imagenet256_labels."""
@@ -64,9 +64,9 @@ class LatentFiles:
             )
         return np.asarray(latent, dtype=np.float32), int(self.labels[index])
 
-    def only(self, which: Tensor) -> "LatentFiles":
+    def only(self, indices: Tensor) -> "LatentFiles":
         """Those of these numbers."""
-        return LatentFiles([self.files[index] for index in which.tolist()], self.labels[which.numpy()])
+        return LatentFiles([self.files[index] for index in indices.tolist()], self.labels[indices.numpy()])
 
 
 class LatentSplits(ImageSplits):
@@ -78,13 +78,15 @@ class LatentSplits(ImageSplits):
         _, channels, height, breadth = self.train.images[0][0].shape
         return channels, height, breadth
 
-    def measured(self, part: Part, recipe: Any, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
+    def evaluation_batches(
+        self, part: Part, recipe: Any, device: torch.device, rank_info: RankInfo = ALONE
+    ) -> Iterator[Batch]:
         """Each picture once, its class told, at a time and with noise that are always its own."""
-        seen = 0
-        for (start, noise, times), classes in super().measured(part, recipe, device, share):
-            picture = torch.arange(seen, seen + len(start), device=device) * share.of + share.rank
-            seen += len(start)
-            yield (noised(start, noise, times), times, classes), {"noise": noise, "picture": picture}
+        start_index = 0
+        for (start, noise, times), classes in super().evaluation_batches(part, recipe, device, rank_info):
+            picture = torch.arange(start_index, start_index + len(start), device=device) * rank_info.of + rank_info.rank
+            start_index += len(start)
+            yield (add_noise(start, noise, times), times, classes), {"noise": noise, "picture": picture}
 
 
 def any_view(views: Latent) -> Tensor:
@@ -92,13 +94,13 @@ def any_view(views: Latent) -> Tensor:
     return torch.from_numpy(views[int(torch.randint(len(views), ()))])
 
 
-def with_own_noise(views: Latent) -> tuple[Tensor, Tensor, Tensor]:
+def with_fixed_noise(views: Latent) -> tuple[Tensor, Tensor, Tensor]:
     """A picture [C, H, W] as it is, noise for it and a time: what is measured."""
     start = torch.from_numpy(views[0])
     return start, torch.randn(start.shape), torch.randint(STEPS, ())
 
 
-def latent_splits(data: Path, noisy: Callable[[int], Augment], beside: Iterable[Path]) -> LatentSplits:
+def latent_splits(data: Path, noisy: Callable[[int], Augment], other_files: Iterable[Path]) -> LatentSplits:
     """The latents of a folder; a twentieth, or 10,000, each are held out for validation and test.
 
     `noisy` makes examples to train on, and is told how many classes there are. `beside` is what else the measures
@@ -110,12 +112,12 @@ def latent_splits(data: Path, noisy: Callable[[int], Augment], beside: Iterable[
     read = _read(data)
     held_out = min(10_000, -(-len(read) // 20))
     test = spread(len(read), held_out)
-    others = torch.ones(len(read), dtype=torch.bool).index_fill_(0, test, False).nonzero().flatten()
+    train_indices = torch.ones(len(read), dtype=torch.bool).index_fill_(0, test, False).nonzero().flatten()
     classes = {str(label): label for label in range(int(read.labels.max()) + 1)}
-    listing = [f"{file.name} {state_of(file)}" for file in (*read.files, *beside)]
-    train = ImageSource(read.only(others), classes, chain(listing, map(str, read.labels.tolist())))
+    listing = [f"{file.name} {state_of(file)}" for file in (*read.files, *other_files)]
+    train = ImageSource(read.only(train_indices), classes, chain(listing, map(str, read.labels.tolist())))
     source = ImageSource(read.only(test), classes, ())
-    return LatentSplits(train, source, held_out, lambda _: any_view, with_own_noise, noisy(len(classes)))
+    return LatentSplits(train, source, held_out, lambda _: any_view, with_fixed_noise, noisy(len(classes)))
 
 
 def _read(data: Path) -> LatentFiles:
@@ -138,7 +140,7 @@ def _read(data: Path) -> LatentFiles:
             pictures=len(files),
             least=3,
         )
-    listing = "\n".join(f"{file.name} {state_of(_beside(labels, file))}" for file in files)
+    listing = "\n".join(f"{file.name} {state_of(_labels_file(labels, file))}" for file in files)
     name = f"latent-labels-{hashlib.sha256(f'{labels.resolve()} {listing}'.encode()).hexdigest()[:12]}.safetensors"
     return LatentFiles(files, cached_arrays(name, lambda: {"labels": _labels(labels, files)})["labels"])
 
@@ -151,7 +153,7 @@ def _number(file: Path) -> int:
     return int(file.stem)
 
 
-def _beside(labels: Path, file: Path) -> Path:
+def _labels_file(labels: Path, file: Path) -> Path:
     if not (labels / file.name).is_file():
         raise UserError(
             "missing-data",
@@ -164,8 +166,8 @@ def _beside(labels: Path, file: Path) -> Path:
 
 def _labels(labels: Path, files: list[Path]) -> np.ndarray[Any, np.dtype[np.int64]]:
     with status_if_slow(f"reading the labels of {len(files)} pictures ..."):
-        found = [_array(labels / file.name).ravel() for file in files]
-    for file, label in zip(files, found, strict=True):
+        arrays = [_array(labels / file.name).ravel() for file in files]
+    for file, label in zip(files, arrays, strict=True):
         if label.shape != (1,) or label.dtype.kind not in "iu" or label[0] < 0:
             raise UserError(
                 "bad-data",
@@ -174,13 +176,13 @@ def _labels(labels: Path, files: list[Path]) -> np.ndarray[Any, np.dtype[np.int6
                 dtype=str(label.dtype),
                 shape=label.shape,
             )
-    return np.concatenate(found).astype(np.int64)
+    return np.concatenate(arrays).astype(np.int64)
 
 
 def _array(file: Path) -> np.ndarray[Any, Any]:
     try:
-        found: np.ndarray[Any, Any] = np.load(regular(file, _MOST), allow_pickle=False)
+        array: np.ndarray[Any, Any] = np.load(regular(file, _MOST), allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         message = f"{str(file)!r} must be an array that NumPy can read without running what is in it: {error}"
         raise UserError(kind_of_read_error(error), message, **{**fields_of(error), "path": str(file)}) from error
-    return found
+    return array

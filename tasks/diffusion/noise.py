@@ -25,10 +25,10 @@ _HALF_BIN = 1 / 255
 """Half of what one of 256 levels takes of -1 to 1: the bound's last term is for pictures of so many."""
 
 
-def noised(start: Tensor, noise: Tensor, times: Tensor) -> Tensor:
+def add_noise(start: Tensor, noise: Tensor, times: Tensor) -> Tensor:
     """x_t of pictures and standard normal noise [B, ...] at times [B], 0 .. STEPS - 1."""
-    kept = _at(_kept(), times, start)
-    return (kept.sqrt() * start + (1 - kept).sqrt() * noise).to(start.dtype)
+    alphas_bar = _gather(_alphas_bar(), times, start)
+    return (alphas_bar.sqrt() * start + (1 - alphas_bar).sqrt() * noise).to(start.dtype)
 
 
 def squared_errors(outputs: Tensor, noise: Tensor) -> Tensor:
@@ -42,26 +42,26 @@ def bounds(outputs: Tensor, start: Tensor, noise: Tensor, times: Tensor) -> Tens
     It is the divergence from the true step back to the network's and, at time 0, how unlikely the picture's levels are
     (Ho et al., equations 5 to 7 and 13; Nichol and Dhariwal, equation 15).
     """
-    predicted, v = outputs.chunk(2, dim=1)
-    kept, beta = _kept(), _betas()
-    before = torch.cat((kept.new_ones(1), kept[:-1]))
-    least = beta * (1 - before) / (1 - kept)  # the variance of the true step back
+    prediction, v = outputs.chunk(2, dim=1)
+    alphas_bar, beta = _alphas_bar(), _betas()
+    before = torch.cat((alphas_bar.new_ones(1), alphas_bar[:-1]))
+    least = beta * (1 - before) / (1 - alphas_bar)  # the variance of the true step back
     least = torch.cat((least[1:2], least[1:]))  # at time 0 it is 0, of which there is no logarithm
-    low, high = _at(least.log(), times, start), _at(beta.log(), times, start)
+    low, high = _gather(least.log(), times, start), _gather(beta.log(), times, start)
     spread = low + (v + 1) / 2 * (high - low)  # the logarithm of the network's variance
     # Both steps' means are x_0 and x_t weighted alike, so that they differ by what x_0 is missed by.
-    of_start = _at(before.sqrt() * beta / (1 - kept), times, start)
-    noise_in_start = _at((1 / kept - 1).sqrt(), times, start)
-    missed = of_start * noise_in_start * (predicted.detach() - noise)
-    divergence = 0.5 * (spread - low - 1 + (low - spread).exp() + missed.square() * (-spread).exp())
-    nats = torch.where(_like(times == 0, start), -_log_levels(start, missed, spread / 2), divergence)
+    start_factor = _gather(before.sqrt() * beta / (1 - alphas_bar), times, start)
+    noise_factor = _gather((1 / alphas_bar - 1).sqrt(), times, start)
+    error = start_factor * noise_factor * (prediction.detach() - noise)
+    divergence = 0.5 * (spread - low - 1 + (low - spread).exp() + error.square() * (-spread).exp())
+    nats = torch.where(_like(times == 0, start), -_log_levels(start, error, spread / 2), divergence)
     return nats.flatten(1).mean(dim=1) / math.log(2)
 
 
-def _log_levels(start: Tensor, missed: Tensor, log_deviation: Tensor) -> Tensor:
+def _log_levels(start: Tensor, error: Tensor, log_deviation: Tensor) -> Tensor:
     """The log probability of each number's level under a normal distribution that is off by `missed`."""
     inverse = (-log_deviation).exp()
-    above, below = ((missed + side) * inverse for side in (_HALF_BIN, -_HALF_BIN))
+    above, below = ((error + side) * inverse for side in (_HALF_BIN, -_HALF_BIN))
     inside = torch.special.ndtr(above) - torch.special.ndtr(below)
     ends = torch.where(start > 0.999, torch.special.ndtr(-below), inside)
     ends = torch.where(start < -0.999, torch.special.ndtr(above), ends)
@@ -74,12 +74,12 @@ def _betas() -> Tensor:
 
 
 @lru_cache(maxsize=1)
-def _kept() -> Tensor:
+def _alphas_bar() -> Tensor:
     """a_t: the share of the picture's variance that is left, [STEPS]."""
     return (1 - _betas()).cumprod(dim=0)
 
 
-def _at(table: Tensor, times: Tensor, like: Tensor) -> Tensor:
+def _gather(table: Tensor, times: Tensor, like: Tensor) -> Tensor:
     """A table's values at times [B], as [B, 1, ...] of like's kind."""
     return _like(table.to(like.device)[times].to(like.dtype), like)
 

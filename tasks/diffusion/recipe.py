@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from tasks.diffusion.noise import STEPS
 from tasks.recipes.recipe import Recipe
-from tasks.recipes.settings import Between, NotNegative, ShareOfOne, Whole
+from tasks.recipes.settings import Between, NonNegativeInt, NotNegative, ShareOfOne
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class DiffusionRecipe(Recipe):
 
     class_dropout: ShareOfOne = 0.1
     guidance: NotNegative = 1.5
-    guided: Whole = 0
+    guided: NonNegativeInt = 0
     sampler: Literal["ddim", "ddpm"] = "ddim"
     sample_steps: Annotated[int, Between(2, STEPS)] = 50
     samples: Literal[0] | Annotated[int, Between(10)] = 0

@@ -17,51 +17,53 @@ from tasks.diffusion.recipe import DiffusionRecipe
 Network = Callable[[tuple[Tensor, Tensor, Tensor]], Tensor]
 """Noisy pictures [B, C, ...], times [B] and classes [B] -> noise and variance, [B, 2 C, ...]."""
 
-_AT_ONCE = 256
+_CHUNK = 256
 """Pictures that are drawn together."""
 
 
 def draw(
-    network: Network, pictures: Pictures, classes: Tensor, recipe: DiffusionRecipe, seed: int, *, clipped: bool
+    network: Network, pictures: Pictures, classes: Tensor, recipe: DiffusionRecipe, seed: int, *, clip: bool
 ) -> Tensor:
     """A picture of each of these classes [B], [B, C, ...]; the same for the same seed, wherever it is drawn.
 
-    `clipped` cuts every guess of the picture to -1 to 1: where pictures are pixels.
+    `clip` cuts every guess of the picture to -1 to 1: where pictures are pixels.
 
     Raises:
         UserError: diffusers is not installed.
     """
     generator = Generator().manual_seed(seed)  # the CPU's, on every device
-    parts = [_drawn(network, pictures, part, recipe, generator, clipped) for part in classes.split(_AT_ONCE)]
+    parts = [_draw_chunk(network, pictures, part, recipe, generator, clip) for part in classes.split(_CHUNK)]
     return torch.cat(parts)
 
 
-def _drawn(
-    network: Network, pictures: Pictures, classes: Tensor, recipe: DiffusionRecipe, generator: Generator, clipped: bool
+def _draw_chunk(
+    network: Network, pictures: Pictures, classes: Tensor, recipe: DiffusionRecipe, generator: Generator, clip: bool
 ) -> Tensor:
-    scheduler = scheduler_for(recipe, clipped=clipped)
+    scheduler = scheduler_for(recipe, clip=clip)
     x = torch.randn(len(classes), *pictures.shape, generator=generator).to(classes.device)
     for time in scheduler.timesteps.tolist():
-        outputs = _guided(network, x, time, classes, pictures.classes, recipe)
+        outputs = _guide(network, x, time, classes, pictures.classes, recipe)
         if recipe.sampler == "ddim":
             outputs = outputs.chunk(2, dim=1)[0]  # its steps have no variance
         x = scheduler.step(outputs, time, x, generator=generator).prev_sample
     return x
 
 
-def _guided(network: Network, x: Tensor, time: int, classes: Tensor, without: int, recipe: DiffusionRecipe) -> Tensor:
+def _guide(network: Network, x: Tensor, time: int, classes: Tensor, without: int, recipe: DiffusionRecipe) -> Tensor:
     times = torch.full_like(classes, time)
     if recipe.guidance == 1:
         return network((x, times, classes)).float()
-    both = torch.cat((classes, torch.full_like(classes, without)))
-    with_class, alone = network((torch.cat((x, x)), torch.cat((times, times)), both)).float().chunk(2)
-    guided = slice(recipe.guided or x.shape[1])
+    labels = torch.cat((classes, torch.full_like(classes, without)))
+    with_class, unconditional = network((torch.cat((x, x)), torch.cat((times, times)), labels)).float().chunk(2)
+    channels = slice(recipe.guided or x.shape[1])
     outputs = with_class.clone()
-    outputs[:, guided] = alone[:, guided] + recipe.guidance * (with_class[:, guided] - alone[:, guided])
+    outputs[:, channels] = unconditional[:, channels] + recipe.guidance * (
+        with_class[:, channels] - unconditional[:, channels]
+    )
     return outputs
 
 
-def scheduler_for(recipe: DiffusionRecipe, *, clipped: bool) -> Any:
+def scheduler_for(recipe: DiffusionRecipe, *, clip: bool) -> Any:
     """The steps of a recipe's sampler. Raises UserError where diffusers is not installed."""
     try:
         from diffusers.schedulers.scheduling_ddim import DDIMScheduler  # takes two seconds
@@ -77,7 +79,7 @@ def scheduler_for(recipe: DiffusionRecipe, *, clipped: bool) -> Any:
         "num_train_timesteps": STEPS,
         "beta_start": FIRST,
         "beta_end": LAST,
-        "clip_sample": clipped,
+        "clip_sample": clip,
     }
     scheduler: Any
     if recipe.sampler == "ddim":  # of its spacings, diffusers steps to the next time in this one alone (and in leading)

@@ -14,7 +14,7 @@ from search_spaces.models.dit import Pictures, build_dit, count_dit
 from search_spaces.support.count import Count
 from tasks.base import Metric
 from tasks.data.batches import Batch
-from tasks.diffusion.noise import STEPS, bounds, noised, squared_errors
+from tasks.diffusion.noise import STEPS, add_noise, bounds, squared_errors
 from tasks.diffusion.recipe import DiffusionRecipe
 from tasks.training.supervised import SupervisedTask
 
@@ -49,19 +49,21 @@ class DiffusionTask(SupervisedTask):
 
     def loss(self, outputs: Tensor, targets: Mapping[str, Tensor], recipe: DiffusionRecipe) -> Tensor:
         """The squared error of the noise and the variational bound, from which the variance learns (see `noise`)."""
-        found, noise = outputs.float(), targets["noise"]
-        bound = bounds(found, targets["start"], noise, targets["times"])
-        return (squared_errors(found, noise) + bound).mean()
+        prediction, noise = outputs.float(), targets["noise"]
+        bound = bounds(prediction, targets["start"], noise, targets["times"])
+        return (squared_errors(prediction, noise) + bound).mean()
 
     def measure(self, outputs: Tensor, targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The squared error of the noise of each, [B], and of which picture it is."""
         return {"loss": squared_errors(outputs, targets["noise"]), "picture": targets["picture"]}
 
-    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+    def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
         """The mean over pictures, each with noise of several times, and its standard error over pictures."""
-        error = measured["loss"].double()
-        off = error - error.mean()
-        sums = torch.zeros(int(measured["picture"].max()) + 1, dtype=off.dtype).index_add_(0, measured["picture"], off)
+        error = measures["loss"].double()
+        deviations = error - error.mean()
+        sums = torch.zeros(int(measures["picture"].max()) + 1, dtype=deviations.dtype).index_add_(
+            0, measures["picture"], deviations
+        )
         return {"loss": error.mean().item(), "loss_se": sums.square().sum().sqrt().item() / len(error)}
 
 
@@ -75,12 +77,12 @@ def with_noise(classes: int) -> Callable[[Batch, Any, Generator], Batch]:
         noise = torch.randn(start.shape, generator=generator, device=device)
         untold = torch.rand(size, generator=generator, device=device) < recipe.class_dropout
         labels = torch.where(untold, classes, labels)
-        return (noised(start, noise, times), times, labels), {"start": start, "noise": noise, "times": times}
+        return (add_noise(start, noise, times), times, labels), {"start": start, "noise": noise, "times": times}
 
     return noisy
 
 
-def at_fixed_times(start: Tensor, labels: Tensor, times: int, seed: int) -> Batch:
+def fixed_times_batch(start: Tensor, labels: Tensor, times: int, seed: int) -> Batch:
     """Examples to be measured: every picture [B, C, H, W] at as many times, evenly spread, with noise of its own.
 
     The classes [B] are told. Pictures stand one after another at their first time, and so on.
@@ -88,9 +90,9 @@ def at_fixed_times(start: Tensor, labels: Tensor, times: int, seed: int) -> Batc
     generator = Generator().manual_seed(seed)
     size = len(start) * times
     parts = torch.arange(times).repeat_interleave(len(start))
-    at = ((parts + torch.rand(size, generator=generator)) * STEPS / times).long()
+    sample_times = ((parts + torch.rand(size, generator=generator)) * STEPS / times).long()
     start, labels, picture = (
-        each.repeat(times, *[1] * (each.dim() - 1)) for each in (start, labels, torch.arange(len(start)))
+        tensor.repeat(times, *[1] * (tensor.dim() - 1)) for tensor in (start, labels, torch.arange(len(start)))
     )
     noise = torch.randn(start.shape, generator=generator)
-    return (noised(start, noise, at), at, labels), {"noise": noise, "picture": picture}
+    return (add_noise(start, noise, sample_times), sample_times, labels), {"noise": noise, "picture": picture}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from search_spaces.support.errors import Notice, UserError
 from search_spaces.support.files import kind_of_read_error, regular
-from tasks.glue.sets import GlueSet, Labelled, SetTexts
+from tasks.glue.sets import GlueSet, LabelledTexts, SetTexts
 from tasks.language.hub import hub_splits
 
 _HUB = "nyu-mll/glue"
@@ -39,31 +39,31 @@ class SetFiles(GlueSet):
     dev: Mapping[str, str]
 
 
-_ONE_DEV = {"dev": "validation"}
+_SINGLE_DEV = {"dev": "validation"}
 _NO_YES = ("0", "1")
 _TWO = ("sentence1", "sentence2")
 
 GLUE: Mapping[str, SetFiles] = {
-    of.name: of
-    for of in (
+    files.name: files
+    for files in (
         SetFiles(
-            name="cola", labels=_NO_YES, scores=("matthews",), folder="CoLA", columns=("sentence",), dev=_ONE_DEV,
+            name="cola", labels=_NO_YES, scores=("matthews",), folder="CoLA", columns=("sentence",), dev=_SINGLE_DEV,
             header=("source", "label", "mark", "sentence"), hub_columns=("sentence",),
         ),
         SetFiles(
-            name="sst2", labels=_NO_YES, scores=("accuracy",), folder="SST-2", columns=("sentence",), dev=_ONE_DEV,
+            name="sst2", labels=_NO_YES, scores=("accuracy",), folder="SST-2", columns=("sentence",), dev=_SINGLE_DEV,
             hub_columns=("sentence",),
         ),
         SetFiles(
-            name="mrpc", labels=_NO_YES, scores=("accuracy", "f1"), folder="MRPC", dev=_ONE_DEV,
+            name="mrpc", labels=_NO_YES, scores=("accuracy", "f1"), folder="MRPC", dev=_SINGLE_DEV,
             columns=("#1 String", "#2 String"), label="Quality",
         ),
         SetFiles(
-            name="stsb", labels=(), scores=("pearson", "spearman"), folder="STS-B", dev=_ONE_DEV, columns=_TWO,
+            name="stsb", labels=(), scores=("pearson", "spearman"), folder="STS-B", dev=_SINGLE_DEV, columns=_TWO,
             label="score",
         ),
         SetFiles(
-            name="qqp", labels=_NO_YES, scores=("accuracy", "f1"), folder="QQP", dev=_ONE_DEV,
+            name="qqp", labels=_NO_YES, scores=("accuracy", "f1"), folder="QQP", dev=_SINGLE_DEV,
             columns=("question1", "question2"), label="is_duplicate", hub_columns=("question1", "question2"),
         ),
         SetFiles(
@@ -72,11 +72,11 @@ GLUE: Mapping[str, SetFiles] = {
             label="gold_label", hub_columns=("premise", "hypothesis"),
         ),
         SetFiles(
-            name="qnli", labels=("entailment", "not_entailment"), scores=("accuracy",), folder="QNLI", dev=_ONE_DEV,
+            name="qnli", labels=("entailment", "not_entailment"), scores=("accuracy",), folder="QNLI", dev=_SINGLE_DEV,
             columns=("question", "sentence"), hub_columns=("question", "sentence"),
         ),
         SetFiles(
-            name="rte", labels=("entailment", "not_entailment"), scores=("accuracy",), folder="RTE", dev=_ONE_DEV,
+            name="rte", labels=("entailment", "not_entailment"), scores=("accuracy",), folder="RTE", dev=_SINGLE_DEV,
             columns=_TWO,
         ),
     )
@@ -84,88 +84,88 @@ GLUE: Mapping[str, SetFiles] = {
 """The eight sets that GLUE averages over, without WNLI, as in Crammed-BERT's table."""
 
 
-def read_set(of: SetFiles, folder: Path) -> SetTexts:
+def read_set(files: SetFiles, folder: Path) -> SetTexts:
     """A set from GLUE's folders, or from those of a copy of the hub's. Raises UserError where it is in neither."""
-    if (folder / of.folder / "train.tsv").exists():
-        parts = [_read_tsv(of, folder / of.folder / f"{name}.tsv") for name in ("train", *of.dev)]
-    elif (folder / of.name).is_dir():
-        parts = [_read_parquet(of, folder / of.name, split) for split in ("train", *of.dev.values())]
+    if (folder / files.folder / "train.tsv").exists():
+        parts = [_read_tsv(files, folder / files.folder / f"{name}.tsv") for name in ("train", *files.dev)]
+    elif (folder / files.name).is_dir():
+        parts = [_read_parquet(files, folder / files.name, split) for split in ("train", *files.dev.values())]
     else:
         raise UserError(
             "missing-data",
-            f"{folder} has neither {of.folder}/train.tsv, as GLUE gives it, nor {of.name}/train-*.parquet, as {_HUB} "
-            f"does. Give the folder that holds them, or leave {of.name} out of the setting sets.",
+            f"{folder} has neither {files.folder}/train.tsv, as GLUE gives it, nor {files.name}/train-*.parquet, "
+            f"as {_HUB} does. Give the folder that holds them, or leave {files.name} out of the setting sets.",
             path=str(folder),
-            set=of.name,
+            set=files.name,
         )
     return SetTexts(parts[0], tuple(parts[1:]))
 
 
-def hub_set(of: SetFiles) -> SetTexts:
+def hub_set(files: SetFiles) -> SetTexts:
     """A set from the hub, or from its cache. Raises UserError where it is in neither."""
-    names = ("train", *of.dev.values())
-    splits = zip(names, hub_splits(_HUB, of.name, names), strict=True)
-    parts = [_of_columns(of, columns, f"{_HUB}/{of.name}/{split}") for split, columns in splits]
+    names = ("train", *files.dev.values())
+    splits = zip(names, hub_splits(_HUB, files.name, names), strict=True)
+    parts = [_from_columns(files, columns, f"{_HUB}/{files.name}/{split}") for split, columns in splits]
     return SetTexts(parts[0], tuple(parts[1:]))
 
 
-def _read_tsv(of: SetFiles, path: Path) -> Labelled:
+def _read_tsv(files: SetFiles, path: Path) -> LabelledTexts:
     """A file of lines with tabs, in which quotation marks are text."""
     try:
-        lines = regular(path).read_text(encoding="utf-8-sig").split("\n")
+        text_lines = regular(path).read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise UserError(
             kind_of_read_error(error),
-            f"{path} cannot be read: {reason}. Take all of GLUE's own files of {of.folder}.",
+            f"{path} cannot be read: {reason}. Take all of GLUE's own files of {files.folder}.",
             path=str(path),
         ) from error
-    rows = ((number, line.rstrip("\r").split("\t")) for number, line in enumerate(lines, 1) if line.strip())
-    header = list(of.header) or next(rows, (1, [""]))[1]
-    wanted = (*of.columns, of.label)
-    if missing := [name for name in wanted if name not in header]:
+    rows = ((number, line.rstrip("\r").split("\t")) for number, line in enumerate(text_lines, 1) if line.strip())
+    header = list(files.header) or next(rows, (1, [""]))[1]
+    names = (*files.columns, files.label)
+    if missing := [name for name in names if name not in header]:
         raise UserError(
             "bad-data",
-            f"{path}, line 1: a file of {of.folder} has the columns {', '.join(wanted)}, and {missing[0]!r} is not "
+            f"{path}, line 1: a file of {files.folder} has the columns {', '.join(names)}, and {missing[0]!r} is not "
             f"among {', '.join(map(repr, header))}. Take GLUE's own file.",
             path=str(path),
             column=missing[0],
             columns=tuple(header),
         )
-    places = [header.index(name) for name in wanted]
-    found, short = Labelled([], []), list[int]()
+    places = [header.index(name) for name in names]
+    examples, short = LabelledTexts([], []), list[int]()
     for number, row in rows:
         if len(row) <= max(places) or not all(row[place].strip() for place in places):
             short.append(number)
             continue
         *texts, label = (row[place] for place in places)
-        found.texts.append(tuple(texts))
-        found.answers.append(_answer(of, label.strip(), _Place(str(path), "line", number)))
-    _check_short(path, short, len(found.texts), len(header))
-    return found
+        examples.texts.append(tuple(texts))
+        examples.answers.append(_answer(files, label.strip(), _Place(str(path), "line", number)))
+    _check_short(path, short, len(examples.texts), len(header))
+    return examples
 
 
-def _check_short(path: Path, short: Sequence[int], whole: int, columns: int) -> None:
+def _check_short(path: Path, short: Sequence[int], complete: int, columns: int) -> None:
     """Say that lines were left out. Raises UserError where they are many, or no other is there."""
-    if not whole and not short:
+    if not complete and not short:
         raise UserError("missing-data", f"{path} has no examples. Take GLUE's own file.", path=str(path))
-    if len(short) > _SHORT * whole:
+    if len(short) > _SHORT * complete:
         raise UserError(
             "bad-data",
             f"{path} has {len(short)} lines without a text, an answer or one of {columns} columns, the first of them "
-            f"line {short[0]}, and {whole} whole ones. Take GLUE's own file.",
+            f"line {short[0]}, and {complete} whole ones. Take GLUE's own file.",
             path=str(path),
             short_lines=len(short),
-            examples=whole,
+            examples=complete,
             line=short[0],
         )
     if short:
-        words = f"{len(short)} of {len(short) + whole} lines are short, and left out; the first is line {short[0]}"
-        fields = {"path": str(path), "short_lines": len(short), "examples": whole, "line": short[0]}
+        words = f"{len(short)} of {len(short) + complete} lines are short, and left out; the first is line {short[0]}"
+        fields = {"path": str(path), "short_lines": len(short), "examples": complete, "line": short[0]}
         warnings.warn(Notice("skipped", f"{path}: {words}.", **fields), stacklevel=2)
 
 
-def _read_parquet(of: SetFiles, folder: Path, split: str) -> Labelled:
+def _read_parquet(files: SetFiles, folder: Path, split: str) -> LabelledTexts:
     """The files of a split on the hub."""
     import pyarrow
     import pyarrow.parquet
@@ -174,7 +174,7 @@ def _read_parquet(of: SetFiles, folder: Path, split: str) -> Labelled:
     if not paths:
         raise UserError(
             "missing-data",
-            f"{folder} has no {split}-*.parquet. Take all files of {of.name} from {_HUB}.",
+            f"{folder} has no {split}-*.parquet. Take all files of {files.name} from {_HUB}.",
             path=str(folder),
             split=split,
         )
@@ -183,12 +183,12 @@ def _read_parquet(of: SetFiles, folder: Path, split: str) -> Labelled:
     except (OSError, pyarrow.ArrowException) as error:
         message = f"{paths[0]} cannot be read: {str(error).splitlines()[0]}."
         raise UserError("bad-file", message, path=str(paths[0]), cause=type(error).__name__) from error
-    return _of_columns(of, {name: table.column(name).to_pylist() for name in table.column_names}, str(paths[0]))
+    return _from_columns(files, {name: table.column(name).to_pylist() for name in table.column_names}, str(paths[0]))
 
 
-def _of_columns(of: SetFiles, columns: Mapping[str, Sequence[Any]], source: str) -> Labelled:
+def _from_columns(files: SetFiles, columns: Mapping[str, Sequence[Any]], source: str) -> LabelledTexts:
     """Texts and answers by the hub's columns."""
-    if missing := [name for name in (*of.hub_columns, "label") if name not in columns]:
+    if missing := [name for name in (*files.hub_columns, "label") if name not in columns]:
         raise UserError(
             "bad-data",
             f"{source} has no column {missing[0]!r}. Its columns: {', '.join(columns)}.",
@@ -196,14 +196,14 @@ def _of_columns(of: SetFiles, columns: Mapping[str, Sequence[Any]], source: str)
             column=missing[0],
             columns=tuple(columns),
         )
-    answers = [_hub_answer(of, one, _Place(source, "row", row)) for row, one in enumerate(columns["label"])]
-    texts = list(zip(*(columns[name] for name in of.hub_columns), strict=True))
+    answers = [_hub_answer(files, label, _Place(source, "row", row)) for row, label in enumerate(columns["label"])]
+    texts = list(zip(*(columns[name] for name in files.hub_columns), strict=True))
     for row, text in enumerate(texts):
-        if wrong := [place for place, one in enumerate(text) if not isinstance(one, str)]:
+        if wrong := [place for place, label in enumerate(text) if not isinstance(label, str)]:
             message = f"{source}, row {row}: texts must be text, got {text!r:.80}. Take the hub's own file."
-            column, value = of.hub_columns[wrong[0]], text[wrong[0]]
+            column, value = files.hub_columns[wrong[0]], text[wrong[0]]
             raise UserError("bad-data", message, path=source, row=row, option=column, value=value)
-    return Labelled(texts, answers)
+    return LabelledTexts(texts, answers)
 
 
 class _Place(NamedTuple):
@@ -216,29 +216,29 @@ class _Place(NamedTuple):
     def __str__(self) -> str:
         return f"{self.path}, {self.unit} {self.number}"
 
-    def wrong(self, option: str, wanted: str, got: str, value: object) -> UserError:
+    def wrong(self, option: str, rule: str, problem: str, value: object) -> UserError:
         """What is said of an answer that cannot be."""
-        message = f"{self}: {option} must be {wanted}, got {got}"
+        message = f"{self}: {option} must be {rule}, got {problem}"
         return UserError("bad-data", message, path=self.path, option=option, value=value, **{self.unit: self.number})
 
 
-def _hub_answer(of: SetFiles, label: Any, place: _Place) -> float:
+def _hub_answer(files: SetFiles, label: Any, place: _Place) -> float:
     """The answer as the hub has it: a class by its number. Raises UserError for any other."""
-    classes = range(len(of.labels))
-    if of.labels and not (type(label) is int and label in classes):
+    classes = range(len(files.labels))
+    if files.labels and not (type(label) is int and label in classes):
         raise place.wrong("label", f"one of {', '.join(map(str, classes))}", f"{label!r:.60}.", label)
-    return float(label) if of.labels else _answer(of, str(label), place)
+    return float(label) if files.labels else _answer(files, str(label), place)
 
 
-def _answer(of: SetFiles, label: str, place: _Place) -> float:
+def _answer(files: SetFiles, label: str, place: _Place) -> float:
     """The number of a class, or the number that it says. Raises UserError where it is neither."""
-    if of.labels:
-        if label in of.labels:
-            return float(of.labels.index(label))
-        wanted = "one of " + ", ".join(of.labels)
+    if files.labels:
+        if label in files.labels:
+            return float(files.labels.index(label))
+        rule = "one of " + ", ".join(files.labels)
     else:
         with suppress(ValueError):
             if math.isfinite(number := float(label)):
                 return number
-        wanted = "a finite number"
-    raise place.wrong(of.label, wanted, f"{label!r}. Take GLUE's own file.", label)
+        rule = "a finite number"
+    raise place.wrong(files.label, rule, f"{label!r}. Take GLUE's own file.", label)

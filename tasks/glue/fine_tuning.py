@@ -18,11 +18,11 @@ from tasks.base import Metric
 from tasks.data.splits import TensorSplits
 from tasks.glue.recipe import GlueRecipe
 from tasks.glue.sets import GlueSet
-from tasks.glue.summary import scored
+from tasks.glue.summary import score_columns
 from tasks.language.masked import MaskedTask
 from tasks.training.supervised import SupervisedTask
 
-_POOLED = 1024
+_POOL_WIDTH = 1024
 """Features between the mean over tokens and the answer, whatever the width."""
 
 
@@ -36,9 +36,9 @@ class TextClassifier(nn.Module):
     def __init__(self, encoder: MaskedEncoder, width: int, outputs: int, dropout: float) -> None:
         super().__init__()
         self.encoder = encoder
-        self.pool = nn.Linear(width, _POOLED)
+        self.pool = nn.Linear(width, _POOL_WIDTH)
         self.drop = nn.Dropout(dropout)
-        self.answer = nn.Linear(_POOLED, outputs)
+        self.answer = nn.Linear(_POOL_WIDTH, outputs)
         for layer in (self.pool, self.answer):
             nn.init.normal_(layer.weight, std=0.02)
             nn.init.zeros_(layer.bias)
@@ -65,9 +65,11 @@ class FineTuning(SupervisedTask):
     version = 1
     metrics = (Metric("score", "share", "max"),)
 
-    def __init__(self, trained: MaskedTask, weights: Mapping[str, Tensor], of: GlueSet, splits: TensorSplits) -> None:
+    def __init__(
+        self, pretraining: MaskedTask, weights: Mapping[str, Tensor], glue_set: GlueSet, splits: TensorSplits
+    ) -> None:
         super().__init__()
-        self.trained, self.weights, self.of = trained, weights, of
+        self.pretraining, self.weights, self.glue_set = pretraining, weights, glue_set
         self.given_splits = splits
 
     def load(self) -> TensorSplits:
@@ -76,7 +78,7 @@ class FineTuning(SupervisedTask):
 
     def fingerprint(self, recipe: GlueRecipe) -> str:
         """Of the rows, the set's form and the weights."""
-        parts = self.given_splits.fingerprint, repr(self.of), fingerprint(self.weights)
+        parts = self.given_splits.fingerprint, repr(self.glue_set), fingerprint(self.weights)
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     def build(self, architecture: Architecture) -> nn.Module:
@@ -91,24 +93,26 @@ class FineTuning(SupervisedTask):
 
     def example(self) -> tuple[Tensor, Tensor]:
         """One text as long as the encoder's context."""
-        return torch.zeros(1, self.trained.context, dtype=torch.long), torch.ones(1, self.trained.context) > 0
+        return torch.zeros(1, self.pretraining.context, dtype=torch.long), torch.ones(1, self.pretraining.context) > 0
 
     def loss(self, outputs: Tensor, targets: Mapping[str, Tensor], recipe: GlueRecipe) -> Tensor:
         """Cross-entropy, or the mean of squares where the answer is a number: [B, C] and [B]."""
-        if self.of.labels:
+        if self.glue_set.labels:
             return F.cross_entropy(outputs, targets["answer"].long(), label_smoothing=recipe.label_smoothing)
         return F.mse_loss(outputs[:, 0], targets["answer"].to(outputs.dtype))
 
     def measure(self, outputs: Tensor, targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """What is predicted, the answer, its group and its document, each [B]."""
-        return {"predicted": outputs.argmax(dim=1) if self.of.labels else outputs[:, 0], **targets}
+        return {"predicted": outputs.argmax(dim=1) if self.glue_set.labels else outputs[:, 0], **targets}
 
-    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+    def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
         """The set's scores, with standard errors by the jackknife."""
-        arrays = {name: values.numpy() for name, values in measured.items()}
-        return scored(self.of, arrays)
+        arrays = {name: values.numpy() for name, values in measures.items()}
+        return score_columns(self.glue_set, arrays)
 
     def _network(self, architecture: Architecture, dropout: float) -> TextClassifier:
-        of = self.trained
-        encoder = build_masked(architecture, of.style, of.vocabulary, of.context, dropout=dropout)
-        return TextClassifier(encoder, architecture.width, self.of.outputs, dropout)
+        pretraining = self.pretraining
+        encoder = build_masked(
+            architecture, pretraining.style, pretraining.vocabulary, pretraining.context, dropout=dropout
+        )
+        return TextClassifier(encoder, architecture.width, self.glue_set.outputs, dropout)

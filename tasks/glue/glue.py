@@ -86,11 +86,11 @@ class Glue(GlueTask):
 
     def _place(self) -> tuple[str, str]:
         """What `--data` says of the sets, and of the pre-training."""
-        folder, *rest = re.split(r",(\w+)=", f",{self.data or ''}")
-        named = dict(zip(rest[::2], rest[1::2], strict=True))
-        for name in named.keys() - {"pretraining", "tokenizer"}:
+        folder, *parts = re.split(r",(\w+)=", f",{self.data or ''}")
+        options = dict(zip(parts[::2], parts[1::2], strict=True))
+        for name in options.keys() - {"pretraining", "tokenizer"}:
             raise unknown("part of --data of task 'glue'", name, ("pretraining", "tokenizer"))
-        text = named.get("pretraining", "")
-        if "tokenizer" in named:
-            text = f"{text},tokenizer={named['tokenizer']}".removeprefix(",")
+        text = options.get("pretraining", "")
+        if "tokenizer" in options:
+            text = f"{text},tokenizer={options['tokenizer']}".removeprefix(",")
         return folder.removeprefix(","), text

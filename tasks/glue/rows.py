@@ -11,12 +11,12 @@ from torch import Tensor
 
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import Progress
-from tasks.data.batches import Batch, chosen
+from tasks.data.batches import Batch, select
 from tasks.data.splits import TensorSplits, spread
-from tasks.glue.sets import Labelled, SetTexts, Text
+from tasks.glue.sets import LabelledTexts, SetTexts, Text
 from tasks.language.tokenizer import Tokenizer, Tokens
 
-_MOST_VALIDATED, _VALIDATED = 1_000, 10
+_MAX_VALIDATION, _VALIDATION_PART = 1_000, 10
 """GLUE's test answers are not public: its development sets test here, and of train one in so many validates."""
 _BLOCK = 10_000
 
@@ -27,31 +27,31 @@ def splits_of(name: str, texts: SetTexts, tokenizer: Tokenizer, context: int) ->
     Raises:
         UserError: There are not two examples to train on and to validate by, or none to test on.
     """
-    for what, least, parts in (("train", 2, (texts.train,)), ("test", 1, texts.dev)):
+    for purpose, least, parts in (("train", 2, (texts.train,)), ("test", 1, texts.dev)):
         for part in parts:
             if len(part.texts) < least:
                 raise UserError(
                     "missing-data",
-                    f"set {name!r} has {len(part.texts)} examples to {what} on, and needs {least}.",
+                    f"set {name!r} has {len(part.texts)} examples to {purpose} on, and needs {least}.",
                     set=name,
-                    part=what,
+                    part=purpose,
                     examples=len(part.texts),
                     least=least,
                 )
     learnt = _batch(name, [texts.train], tokenizer, context)
     examples = len(texts.train.texts)
-    held_out = spread(examples, max(1, min(_MOST_VALIDATED, examples // _VALIDATED)))
-    rest = torch.ones(examples, dtype=torch.bool)
-    rest[held_out] = False
+    held_out = spread(examples, max(1, min(_MAX_VALIDATION, examples // _VALIDATION_PART)))
+    in_train = torch.ones(examples, dtype=torch.bool)
+    in_train[held_out] = False
     return TensorSplits(
-        train=chosen(learnt, rest.nonzero().flatten()),
-        validation=chosen(learnt, held_out),
+        train=select(learnt, in_train.nonzero().flatten()),
+        validation=select(learnt, held_out),
         test=_batch(name, texts.dev, tokenizer, context),
         encode=_read,
     )
 
 
-def _batch(name: str, parts: Sequence[Labelled], tokenizer: Tokenizer, context: int) -> Batch:
+def _batch(name: str, parts: Sequence[LabelledTexts], tokenizer: Tokenizer, context: int) -> Batch:
     rows = [row for part in parts for row in _rows(name, part.texts, tokenizer, context)]
     ids = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.int32)
     for place, row in zip(ids.numpy(), rows, strict=True):
@@ -64,12 +64,12 @@ def _batch(name: str, parts: Sequence[Labelled], tokenizer: Tokenizer, context: 
     return (ids, torch.tensor([len(row) for row in rows])), answers
 
 
-def _documents(parts: Sequence[Labelled]) -> list[int]:
+def _documents(parts: Sequence[LabelledTexts]) -> list[int]:
     """A number for what each example is from, and another in each part."""
     numbers: list[int] = []
     for part in parts:
-        own, first = part.documents or range(len(part.texts)), max(numbers, default=-1) + 1
-        numbers += [first + number for number in own]
+        numbers_of_part, first = part.documents or range(len(part.texts)), max(numbers, default=-1) + 1
+        numbers += [first + number for number in numbers_of_part]
     return numbers
 
 
@@ -88,10 +88,10 @@ def row_of(sentences: Sequence[Tokens], boundary: int, context: int) -> Tokens:
     """Sentences with a boundary behind each, at most `context` tokens: the longest is cut, and cut again."""
     room = context - len(sentences)
     longest = room
-    while sum(min(len(one), longest) for one in sentences) > room:
+    while sum(min(len(sentence), longest) for sentence in sentences) > room:
         longest -= 1
-    cut = [np.append(one[:longest], boundary).astype(np.int32) for one in sentences]
-    return np.concatenate(cut)
+    pieces = [np.append(sentence[:longest], boundary).astype(np.int32) for sentence in sentences]
+    return np.concatenate(pieces)
 
 
 def _read(inputs: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:

@@ -33,25 +33,30 @@ class GlueSet:
         """How many numbers a network gives: one for each class, or the answer."""
         return len(self.labels) or 1
 
-    def scored(self, predicted: Answers, answers: Answers, group: Answers) -> Mapping[str, float]:
+    def score(self, predictions: Answers, answers: Answers, group: Answers) -> Mapping[str, float]:
         """The set's score by its name and, where it is a mean, each by NAME_SCORE: of all that is predicted, each [E].
 
         Each is the mean over groups, as GLUE's of MNLI is over the two that its development set has.
         """
-        each = {
+        by_score = {
             name: float(
-                np.mean([SCORES[name](predicted[group == one], answers[group == one]) for one in np.unique(group)])
+                np.mean(
+                    [
+                        SCORES[name](predictions[group == number], answers[group == number])
+                        for number in np.unique(group)
+                    ]
+                )
             )
             for name in self.scores
         }
-        found = {self.name: float(np.mean(list(each.values())))}
-        if len(each) > 1:
-            found |= {f"{self.name}_{name}": value for name, value in each.items()}
-        return found
+        columns = {self.name: float(np.mean(list(by_score.values())))}
+        if len(by_score) > 1:
+            columns |= {f"{self.name}_{name}": value for name, value in by_score.items()}
+        return columns
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledTexts:
     """Texts and their answers: numbers of classes, or numbers.
 
     Attributes:
@@ -74,5 +79,5 @@ class SetTexts:
         dev: Its development set, in the groups that are scored apart.
     """
 
-    train: Labelled
-    dev: tuple[Labelled, ...]
+    train: LabelledTexts
+    dev: tuple[LabelledTexts, ...]

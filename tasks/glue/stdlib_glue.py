@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import ClassVar, final
 
 from tasks.base import Metric
-from tasks.glue.made import reference, word_order
+from tasks.glue.corpus_sets import reference, word_order
 from tasks.glue.recipe import GlueRecipe
 from tasks.glue.sets import GlueSet, SetTexts
 from tasks.glue.task import GlueTask
@@ -17,7 +17,7 @@ from tasks.language.masked_tasks import StdlibMLM
 _RECIPE = GlueRecipe(
     epochs=5, batch=16, lr=1e-3, weight_decay=0.01, clip=0.0, pretraining="proxy", accelerator="cpu", reports=1
 )
-_MADE: Mapping[str, Callable[[Corpus], SetTexts]] = {"word_order": word_order, "reference": reference}
+_BUILDERS: Mapping[str, Callable[[Corpus], SetTexts]] = {"word_order": word_order, "reference": reference}
 
 
 @final
@@ -49,4 +49,4 @@ class StdlibGlue(GlueTask):
 
     def texts_of(self, name: str) -> SetTexts:
         """Made of the corpus."""
-        return _MADE[name](stdlib_corpus())
+        return _BUILDERS[name](stdlib_corpus())

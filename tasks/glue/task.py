@@ -14,7 +14,7 @@ from search_spaces.architecture.checkpoint import load_weights, weights_of
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.rank import rank_info
-from tasks.base import Diverged, Fitted, Metric, Task
+from tasks.base import Diverged, FitResult, Metric, Task
 from tasks.data.batches import Inputs
 from tasks.data.splits import Part, TensorSplits
 from tasks.glue.fine_tuning import FineTuning
@@ -25,10 +25,10 @@ from tasks.glue.summary import component_scores, majority, mean_over_sets
 from tasks.language.corpus import Corpus
 from tasks.language.masked import MaskedTask
 from tasks.language.tokenizer import Tokenizer
-from tasks.recipes.settings import shown
+from tasks.recipes.settings import recipe_text
 from tasks.run import Run, always_continue
 from tasks.training.checkpoint import Checkpoint
-from tasks.training.loop import apart, checkpoint_of
+from tasks.training.loop import checkpoint_of, isolated_rng
 
 
 class GlueTask(Task):
@@ -46,7 +46,7 @@ class GlueTask(Task):
     sets: ClassVar[Mapping[str, GlueSet]]
     presets: ClassVar[Mapping[str, GlueRecipe]]
     pretraining: MaskedTask
-    reports_on_the_way = False
+    reports_intermediate = False
     unused_with_start = ("pretraining",)
 
     @abstractmethod
@@ -63,10 +63,10 @@ class GlueTask(Task):
 
     def metrics_for(self, recipe: GlueRecipe) -> tuple[Metric, ...]:
         """The mean over the sets that the recipe asks for, and each of them."""
-        asked = self.asked(recipe)
-        return tuple(metric for metric in self.metrics if metric.name in ("score", *asked))
+        sets = self.sets_for(recipe)
+        return tuple(metric for metric in self.metrics if metric.name in ("score", *sets))
 
-    def asked(self, recipe: GlueRecipe) -> Mapping[str, GlueSet]:
+    def sets_for(self, recipe: GlueRecipe) -> Mapping[str, GlueSet]:
         """The sets of a recipe. Raises UserError where it names another one."""
         if {*recipe.sets} == {*self.sets}:
             raise UserError(
@@ -78,7 +78,7 @@ class GlueTask(Task):
         for name in recipe.sets:
             if name not in self.sets:
                 raise unknown("set", name, self.sets, of=f"task {self.name!r}")
-        return {name: one for name, one in self.sets.items() if name in recipe.sets or not recipe.sets}
+        return {name: glue_set for name, glue_set in self.sets.items() if name in recipe.sets or not recipe.sets}
 
     def prepare(self) -> None:
         """Read the text of the pre-training."""
@@ -107,17 +107,17 @@ class GlueTask(Task):
 
     def fingerprint(self, recipe: GlueRecipe) -> str:
         """Of the text that is trained on, how that is done before, and of the sets."""
-        before, own = self.pretraining, self.pretraining_recipe(recipe)
-        said = f"{before.name} {before.version} {shown(own, ())} {before.fingerprint(own)}"
-        sets = [f"{one!r} {self.splits_of(name).fingerprint}" for name, one in self.asked(recipe).items()]
-        return hashlib.sha256("\n".join((said, *sets)).encode()).hexdigest()
+        before, preset = self.pretraining, self.pretraining_recipe(recipe)
+        pretraining_text = f"{before.name} {before.version} {recipe_text(preset, ())} {before.fingerprint(preset)}"
+        sets = [f"{glue_set!r} {self.splits_of(name).fingerprint}" for name, glue_set in self.sets_for(recipe).items()]
+        return hashlib.sha256("\n".join((pretraining_text, *sets)).encode()).hexdigest()
 
     def training_step(self, run: Run) -> Callable[[], None]:
         """A step of fine-tuning on the first of the sets: GLUE's take longer than the training before them."""
-        with apart(run):
+        with isolated_rng(run):
             weights = weights_of(self.build(run.architecture))
-        [(name, one), *_] = self.asked(run.recipe).items()
-        tuning = FineTuning(self.pretraining, weights, one, self.splits_of(name))
+        [(name, glue_set), *_] = self.sets_for(run.recipe).items()
+        tuning = FineTuning(self.pretraining, weights, glue_set, self.splits_of(name))
         return tuning.training_step(replace(run, start=None))
 
     def baselines(self, recipe: GlueRecipe) -> Mapping[str, Mapping[str, float]]:
@@ -125,13 +125,14 @@ class GlueTask(Task):
         columns: dict[str, float] = {}
         parts: Mapping[str, Part] = {"": "validation", "test_": "test"}
         for prefix, part in parts.items():
-            found = {
-                name: majority(one, self.splits_of(name), part, recipe) for name, one in self.asked(recipe).items()
+            by_set = {
+                name: majority(glue_set, self.splits_of(name), part, recipe)
+                for name, glue_set in self.sets_for(recipe).items()
             }
-            columns |= {prefix + name: value for name, value in mean_over_sets(found).items()}
+            columns |= {prefix + name: value for name, value in mean_over_sets(by_set).items()}
         return {"majority": columns}
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Pre-train where no weights are given, and fine-tune on each set. See Task.fit."""
         if rank_info().of > 1:
             raise UserError(
@@ -140,14 +141,14 @@ class GlueTask(Task):
                 task=self.name,
                 processes=rank_info().of,
             )
-        kept = checkpoint_of(self, run)
+        checkpoint = checkpoint_of(self, run)
         try:
-            fitted = self._fit(run, kept)
+            fit_result = self._fit(run, checkpoint)
         except Diverged:
-            kept.clear()
+            checkpoint.clear()
             raise
-        kept.clear()
-        return fitted
+        checkpoint.clear()
+        return fit_result
 
     def pretraining_recipe(self, recipe: GlueRecipe) -> Any:
         """What the network is trained by before. Raises UserError for a preset that its task does not have."""
@@ -166,27 +167,27 @@ class GlueTask(Task):
     def _splits(self) -> dict[str, TensorSplits]:
         return {}
 
-    def _fit(self, run: Run, kept: Checkpoint) -> Fitted:
+    def _fit(self, run: Run, checkpoint: Checkpoint) -> FitResult:
         """Each stage that is not behind it yet; what it gave is kept."""
-        state = kept.load()
+        state = checkpoint.load()
         if state is None:
-            state = self._begun(run)
-            kept.save(state)
-        found, asked = state["found"], self.asked(run.recipe)
-        for name, one in asked.items():
-            if name not in found:
-                tuning = FineTuning(self.pretraining, state["weights"], one, self.splits_of(name))
-                after = asked.keys() - found.keys() - {name}
-                fitted = tuning.fit(self._stage(run, run.recipe, state["steps"], after))
-                found[name] = {"validation": dict(fitted.metrics), "test": dict(fitted.test)}
-                state["steps"] += fitted.steps
-                kept.save(state)
-        validation, test = ({name: found[name][part] for name in found} for part in ("validation", "test"))
+            state = self._pretrain(run)
+            checkpoint.save(state)
+        by_set, sets = state["found"], self.sets_for(run.recipe)
+        for name, glue_set in sets.items():
+            if name not in by_set:
+                tuning = FineTuning(self.pretraining, state["weights"], glue_set, self.splits_of(name))
+                after = sets.keys() - by_set.keys() - {name}
+                fit_result = tuning.fit(self._stage(run, run.recipe, state["steps"], after))
+                by_set[name] = {"validation": dict(fit_result.metrics), "test": dict(fit_result.test)}
+                state["steps"] += fit_result.steps
+                checkpoint.save(state)
+        validation, test = ({name: by_set[name][part] for name in by_set} for part in ("validation", "test"))
         parts = component_scores(validation) | {f"test_{name}": value for name, value in component_scores(test).items()}
-        with apart(run):
+        with isolated_rng(run):
             network = self.build(run.architecture)
         load_weights(network, state["weights"], "the pre-training")
-        return Fitted(
+        return FitResult(
             steps=state["steps"],
             metrics=mean_over_sets(validation),
             test=mean_over_sets(test),
@@ -195,21 +196,23 @@ class GlueTask(Task):
             network_steps=state["pretraining_steps"],
         )
 
-    def _begun(self, run: Run) -> dict[str, Any]:
+    def _pretrain(self, run: Run) -> dict[str, Any]:
         """The weights that sets begin with, what is known of them, and the steps that they took."""
         if run.start is not None:
-            with apart(run):
+            with isolated_rng(run):
                 load_weights(self.build(run.architecture), run.start, "the checkpoint")
             return {"weights": dict(run.start), "extra_metrics": {}, "pretraining_steps": 0, "steps": 0, "found": {}}
-        fitted = self.pretraining.fit(self._stage(run, self.pretraining_recipe(run.recipe), 0, self.asked(run.recipe)))
-        assert fitted.network is not None
-        weights = {name: tensor.cpu() for name, tensor in weights_of(fitted.network).items()}
-        extra = {f"pretraining_{name}": value for name, value in fitted.metrics.items()}
-        steps = fitted.steps
+        fit_result = self.pretraining.fit(
+            self._stage(run, self.pretraining_recipe(run.recipe), 0, self.sets_for(run.recipe))
+        )
+        assert fit_result.network is not None
+        weights = {name: tensor.cpu() for name, tensor in weights_of(fit_result.network).items()}
+        extra = {f"pretraining_{name}": value for name, value in fit_result.metrics.items()}
+        steps = fit_result.steps
         return {"weights": weights, "extra_metrics": extra, "pretraining_steps": steps, "steps": steps, "found": {}}
 
-    def _stage(self, run: Run, recipe: Any, behind: int, after: Iterable[str]) -> Run:
+    def _stage(self, run: Run, recipe: Any, steps_before: int, after: Iterable[str]) -> Run:
         """The run of a stage, which tells how far it is with those before it and the sets after it."""
-        left = sum(run.recipe.total_steps(self.splits_of(name).examples) for name in after)
-        advanced = lambda step, steps: run.advanced(behind + step, behind + steps + left)  # noqa: E731
-        return replace(run, recipe=recipe, start=None, report=always_continue, advanced=advanced)
+        steps_after = sum(run.recipe.total_steps(self.splits_of(name).examples) for name in after)
+        on_stage_step = lambda step, steps: run.on_step(steps_before + step, steps_before + steps + steps_after)  # noqa: E731
+        return replace(run, recipe=recipe, start=None, report=always_continue, on_step=on_stage_step)

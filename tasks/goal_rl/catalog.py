@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from search_spaces.architecture.architecture import Architecture
-from tasks.goal_rl.environments import gymnasium, make, registered_by
+from tasks.goal_rl.environments import gymnasium, make, registering_packages
 from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
 from tasks.goal_rl.task import PACKAGES, GoalTask
 
@@ -24,7 +24,7 @@ _WALLS = "11111111 1RG11GG1 1GG1GGG1 11GGG111 1GG1GGG1 1G1GG1G1 1GGG1GG1 1111111
 BIG_MAZE = [[{"1": 1, "R": "r", "G": "g"}[cell] for cell in row] for row in _WALLS.split()]
 """The paper's Big Maze: 1 is a wall, r where an episode starts, g where goals are."""
 
-_PUBLISHED = dict.fromkeys(("paper", "ancre-16", "ancre-64"), PAPER)
+_PAPER_PRESETS = dict.fromkeys(("paper", "ancre-16", "ancre-64"), PAPER)
 
 
 def ancre_bases(shallow: float, deep: float) -> dict[str, Architecture]:
@@ -40,7 +40,7 @@ def ancre_bases(shallow: float, deep: float) -> dict[str, Architecture]:
 class PointMaze(GoalTask):
     """A ball pushed around a maze. See its subclasses."""
 
-    goal_at = 0
+    goal_offset = 0
     maze: ClassVar[str]
 
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
@@ -100,11 +100,11 @@ class GoalAntMaze(GoalTask):
     name = "goal-ant-maze"
     version = 1
     bases = ancre_bases(0.01, 0.01)
-    goal_at = None  # AntMaze takes the position out of the observation
+    goal_offset = None  # AntMaze takes the position out of the observation
     presets = {  # noqa: RUF012
         "smoke": smoke(),
         "proxy": GoalRecipe(length=300, unroll=300, rounds=15, updates=150),
-        **_PUBLISHED,
+        **_PAPER_PRESETS,
     }
 
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
@@ -118,8 +118,8 @@ class GoalAntMaze(GoalTask):
             camera_id=-1,  # the whole maze from above: the ant's own camera sees a wall
             default_camera_config={"distance": 44.0, "elevation": -70.0, "lookat": np.zeros(3)},
         )
-        unwrapped: Any = environment.unwrapped
-        unwrapped.position_noise_range = 0.1 / unwrapped.maze.maze_size_scaling
+        maze: Any = environment.unwrapped
+        maze.position_noise_range = 0.1 / maze.maze.maze_size_scaling
         return environment
 
 
@@ -139,11 +139,11 @@ class GoalHumanoid(GoalTask):
     name = "goal-humanoid"
     version = 1
     bases = ancre_bases(0.01, 0.01)
-    goal_at = 0
+    goal_offset = 0
     presets = {  # noqa: RUF012
         "smoke": smoke(),
         "proxy": GoalRecipe(length=200, unroll=200, rounds=15, updates=150),
-        **_PUBLISHED,
+        **_PAPER_PRESETS,
     }
 
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
@@ -159,12 +159,12 @@ class GoalHumanoid(GoalTask):
 class TableTask(GoalTask):
     """Fetch's arm with a cube and a goal on opposite sides of the table. See its subclasses."""
 
-    goal_at = 3
+    goal_offset = 3
     fetch: ClassVar[str]
     presets = {  # noqa: RUF012
         "smoke": smoke(),
         "proxy": GoalRecipe(length=100, unroll=100, rounds=40, updates=100),
-        **_PUBLISHED,
+        **_PAPER_PRESETS,
     }
 
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
@@ -235,7 +235,7 @@ class RegisteredGoalTask(GoalTask):
     success or is_success; episode length and reset are its own.
     """
 
-    goal_at = None
+    goal_offset = None
     environment_id: ClassVar[str]
     presets = {  # noqa: RUF012
         "smoke": smoke(),
@@ -249,7 +249,7 @@ class RegisteredGoalTask(GoalTask):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to other processes by the id: the class is made for it and has no name."""
-        return _registered, (self.environment_id,)
+        return _registered_task, (self.environment_id,)
 
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
         """The environment as it is registered."""
@@ -257,7 +257,7 @@ class RegisteredGoalTask(GoalTask):
 
     def packages(self) -> tuple[str, ...]:
         """Those that register the environment, where they are not ours."""
-        return tuple(name for name in registered_by(self.environment_id) if name not in PACKAGES)
+        return tuple(name for name in registering_packages(self.environment_id) if name not in PACKAGES)
 
 
 def goal_task(environment: str) -> type[GoalTask]:
@@ -266,13 +266,13 @@ def goal_task(environment: str) -> type[GoalTask]:
     return type("GoalTaskById", (RegisteredGoalTask,), {**names, "__doc__": RegisteredGoalTask.__doc__})
 
 
-def _registered(environment: str) -> GoalTask:
+def _registered_task(environment: str) -> GoalTask:
     return goal_task(environment)()
 
 
 def _maze(environment: str, length: int, render: bool, **options: Any) -> "Env[Any, Any]":
     options |= {"continuing_task": True, "reset_target": False}  # the goal stays, and being there ends nothing
-    made = make(environment, length, render=render, **options)
-    unwrapped: Any = made.unwrapped
-    Path(unwrapped.tmp_xml_file_path).unlink(missing_ok=True)  # the maze's model, read by now and left behind
-    return made
+    env = make(environment, length, render=render, **options)
+    maze: Any = env.unwrapped
+    Path(maze.tmp_xml_file_path).unlink(missing_ok=True)  # the maze's model, read by now and left behind
+    return env

@@ -47,25 +47,25 @@ def entropy_loss(log_alpha: Tensor, log_prob: Tensor, target: float) -> Tensor:
     return log_alpha.exp() * (-log_prob.detach() - target).mean()
 
 
-def drawn(mean: Tensor, log_std: Tensor, noise: Tensor) -> Tensor:
+def sample_actions(mean: Tensor, log_std: Tensor, noise: Tensor) -> Tensor:
     """Actions tanh(mean + std * noise), [B, A]."""
     return torch.tanh(mean + log_std.exp() * noise)
 
 
-def squashed(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+def sample_with_log_prob(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """Actions as `drawn`, [B, A], and their log densities, [B].
 
     log pi = sum_i log N(u_i; mean_i, std_i) - log(1 - a_i^2 + 1e-6).
     """
-    actions = drawn(mean, log_std, noise)
+    actions = sample_actions(mean, log_std, noise)
     normal = -0.5 * noise.square() - log_std - 0.5 * math.log(2 * math.pi)
     return actions, (normal - torch.log(1 - actions.square() + _TANH_EPS)).sum(dim=-1)
 
 
 def actor_goals(goals: Tensor, share: float) -> Tensor:
     """The goals an actor is trained on, [B, G]: the first `share` of them are those of the next sample."""
-    others = round(share * len(goals))
-    return torch.cat((goals.roll(-1, dims=0)[:others], goals[others:]))
+    swaps = round(share * len(goals))
+    return torch.cat((goals.roll(-1, dims=0)[:swaps], goals[swaps:]))
 
 
 class Losses(NamedTuple):
@@ -100,10 +100,10 @@ class Learner:
         aims = actor_goals(goals, self.recipe.goals_of_others)
         mean, log_std = self.agent.policy(states, aims)
         noise = torch.randn(mean.shape, generator=generator, device=mean.device)
-        chosen, log_prob = squashed(mean, log_std, noise)
+        policy_actions, log_prob = sample_with_log_prob(mean, log_std, noise)
         with torch.no_grad():
             places = self.agent.place(aims)
-        distance = torch.linalg.vector_norm(self.agent.reach(states, chosen) - places, dim=-1)
+        distance = torch.linalg.vector_norm(self.agent.reach(states, policy_actions) - places, dim=-1)
         actor = actor_loss(distance, log_prob, self.log_alpha.detach().exp())
         entropy = entropy_loss(self.log_alpha, log_prob, self.target)
         # Asking for these alone, the critic's own weights get no gradient from the actor's loss.
@@ -121,13 +121,13 @@ class Learner:
             "optimisers": {name: optimiser.state_dict() for name, optimiser in self._optimisers.items()},
         }
 
-    def load_state_dict(self, kept: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up what `state_dict` gave."""
-        self.agent.load_state_dict(kept["agent"])
+        self.agent.load_state_dict(state["agent"])
         with torch.no_grad():
-            self.log_alpha.copy_(kept["log_alpha"])
+            self.log_alpha.copy_(state["log_alpha"])
         for name, optimiser in self._optimisers.items():
-            optimiser.load_state_dict(kept["optimisers"][name])
+            optimiser.load_state_dict(state["optimisers"][name])
 
 
 def _step(optimiser: Optimizer, parameters: list[nn.Parameter], gradients: tuple[Tensor, ...]) -> None:

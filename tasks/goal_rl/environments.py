@@ -47,7 +47,7 @@ def make(environment: str, length: int, *, render: bool = False, **options: Any)
     try:
         spec = gym.spec(environment)
     except (gym.error.Error, ImportError, ValueError):
-        raise unknown("environment", environment, installed()) from None
+        raise unknown("environment", environment, environment_ids()) from None
     if not length and spec.max_episode_steps is None:
         raise UserError(
             "unsupported",
@@ -57,13 +57,13 @@ def make(environment: str, length: int, *, render: bool = False, **options: Any)
         )
     if render:
         options["render_mode"] = "rgb_array"
-    made: Env[Any, Any] = gym.make(
+    env: Env[Any, Any] = gym.make(
         environment, max_episode_steps=length or spec.max_episode_steps, disable_env_checker=True, **options
     )
-    return made
+    return env
 
 
-def registered_by(environment: str) -> list[str]:
+def registering_packages(environment: str) -> list[str]:
     """The packages that an environment's code is in; none where it is in no package, or is not known."""
     spec = gymnasium().registry.get(environment)
     entry: Any = spec.entry_point if spec else None
@@ -77,18 +77,18 @@ def _distributions() -> Mapping[str, list[str]]:
     return packages_distributions()
 
 
-def installed() -> list[str]:
+def environment_ids() -> list[str]:
     """The ids of gymnasium-robotics' goal environments, the latest version of each, with sparse rewards."""
     latest: dict[str, Any] = {}
     for spec in gymnasium().registry.values():
         from_robotics = str(spec.entry_point).startswith("gymnasium_robotics.envs.")
         if from_robotics and not any(word in spec.id for word in ("Dense", "Adroit", "Kitchen")):
-            known = latest.setdefault(spec.name, spec)
-            latest[spec.name] = max(known, spec, key=lambda one: one.version or 0)
+            newest = latest.setdefault(spec.name, spec)
+            latest[spec.name] = max(newest, spec, key=lambda candidate: candidate.version or 0)
     return sorted(spec.id for spec in latest.values())
 
 
-def sizes(environment: "Env[Any, Any]", name: str, goal_at: int | None) -> Sizes:
+def sizes(environment: "Env[Any, Any]", name: str, goal_offset: int | None) -> Sizes:
     """Features of its states, goals and actions.
 
     Raises:
@@ -96,28 +96,28 @@ def sizes(environment: "Env[Any, Any]", name: str, goal_at: int | None) -> Sizes
     """
     from gymnasium import spaces
 
-    seen, acts = environment.observation_space, environment.action_space
-    known = tuple(installed())
-    remedy = f"Goal environments here: {', '.join(known)}."
-    parts = [seen.spaces.get(key) for key in KEYS] if isinstance(seen, spaces.Dict) else []
+    observation_space, action_space = environment.observation_space, environment.action_space
+    ids = tuple(environment_ids())
+    remedy = f"Goal environments here: {', '.join(ids)}."
+    parts = [observation_space.spaces.get(key) for key in KEYS] if isinstance(observation_space, spaces.Dict) else []
     if not parts or not all(isinstance(part, spaces.Box) and len(part.shape) == 1 for part in parts):
         raise UserError(
             "unsupported",
-            f"{name} must observe vectors named {', '.join(KEYS)}, got {_line(seen)}. {remedy}",
+            f"{name} must observe vectors named {', '.join(KEYS)}, got {_line(observation_space)}. {remedy}",
             environment=name,
             needs="observations",
-            choices=known,
+            choices=ids,
         )
-    if not isinstance(acts, spaces.Box) or len(acts.shape) != 1 or not acts.is_bounded():
+    if not isinstance(action_space, spaces.Box) or len(action_space.shape) != 1 or not action_space.is_bounded():
         raise UserError(
             "unsupported",
-            f"{name} must take vectors of numbers between bounds as actions, got {_line(acts)}. {remedy}",
+            f"{name} must take vectors of numbers between bounds as actions, got {_line(action_space)}. {remedy}",
             environment=name,
             needs="actions",
-            choices=known,
+            choices=ids,
         )
-    observed, achieved = (part.shape[0] for part in parts[:2] if part is not None and part.shape is not None)
-    return Sizes(observed + (achieved if goal_at is None else 0), achieved, acts.shape[0])
+    state_size, goal_size = (part.shape[0] for part in parts[:2] if part is not None and part.shape is not None)
+    return Sizes(state_size + (goal_size if goal_offset is None else 0), goal_size, action_space.shape[0])
 
 
 def _line(space: Any) -> str:

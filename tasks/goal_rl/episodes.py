@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 
 from search_spaces.models.residual_mlp import GoalAgent
 from tasks.data.splits import derived_seed
-from tasks.goal_rl.contrastive import drawn
+from tasks.goal_rl.contrastive import sample_actions
 from tasks.goal_rl.replay import Roll
 from tasks.goal_rl.vectors import Environments
 
@@ -27,7 +27,7 @@ def exploring(agent: GoalAgent, generator: Generator) -> Policy:
     def policy(states: Tensor, goals: Tensor) -> Tensor:
         mean, log_std = agent.policy(states.to(device), goals.to(device))
         noise = torch.randn(mean.shape, generator=generator, device=device)
-        return drawn(mean, log_std, noise).cpu()
+        return sample_actions(mean, log_std, noise).cpu()
 
     return policy
 
@@ -43,7 +43,7 @@ def deterministic(agent: GoalAgent) -> Policy:
     return policy
 
 
-def at_random(actions: int, seed: int) -> Policy:
+def random_policy(actions: int, seed: int) -> Policy:
     """Uniform actions, whatever is seen."""
     generator = Generator().manual_seed(seed)
     return lambda states, goals: 2 * torch.rand(len(states), actions, generator=generator) - 1
@@ -67,17 +67,17 @@ class Collector:
 
     def roll(self, steps: int, policy: Policy) -> Roll:
         """So many steps of every environment."""
-        states, actions, ended, final = [], [], [], []
+        states, actions, dones, final = [], [], [], []
         for _ in range(steps):
             if any(self._due):
                 self._begin()
             states.append(self.environments.states)
             actions.append(policy(self.environments.states, self.environments.goals))
             _, over = self.environments.step(actions[-1])
-            ended.append(over)
+            dones.append(over)
             final.append(self.environments.states[over])
             self._due = over.tolist()
-        return Roll(torch.stack(states), torch.stack(actions), torch.stack(ended), torch.cat(final))
+        return Roll(torch.stack(states), torch.stack(actions), torch.stack(dones), torch.cat(final))
 
     def resume(self, episodes: Sequence[int], actions: Sequence[Tensor]) -> None:
         """Bring the environments to where they stood, [m, A] actions after the last of so many episodes began, [E].
@@ -85,17 +85,20 @@ class Collector:
         All step together, so that the one with the most actions begins first, and others just before theirs.
         """
         self.episodes = list(episodes)
-        self._due = [len(taken) == 0 for taken in actions]
+        self._due = [len(replay_actions) == 0 for replay_actions in actions]
         seeds = [derived_seed(self.seed, "episode", e, max(0, k - 1)) for e, k in enumerate(self.episodes)]
         most = max(map(len, actions))
         over = [True] * len(actions)
         for step in range(most):
-            waits = [most - len(taken) - step for taken in actions]
-            due = [ended or wait == 0 for ended, wait in zip(over, waits, strict=True)]
+            waits = [most - len(replay_actions) - step for replay_actions in actions]
+            due = [done or wait == 0 for done, wait in zip(over, waits, strict=True)]
             if any(due):
                 self.environments.reset(due, seeds)
             pairs = zip(actions, waits, strict=True)
-            rows = [taken[-wait] if wait <= 0 else taken.new_zeros(taken.shape[1]) for taken, wait in pairs]
+            rows = [
+                replay_actions[-wait] if wait <= 0 else replay_actions.new_zeros(replay_actions.shape[1])
+                for replay_actions, wait in pairs
+            ]
             over = self.environments.step(torch.stack(rows))[1].tolist()
 
     def _begin(self) -> None:
@@ -113,19 +116,19 @@ def evaluate(environments: Environments, policy: Policy, part: str, episodes: in
     counts: list[Tensor] = []
     for first in range(0, episodes, environments.count):
         seeds = [derived_seed(0, part, first + e) for e in range(environments.count)]
-        counts.append(_steps_at_goal(environments, policy, seeds)[: episodes - first])
+        counts.append(_count_goal_steps(environments, policy, seeds)[: episodes - first])
     steps = torch.cat(counts).double()
-    reached = (steps > 0).double()
+    successes = (steps > 0).double()
     error = math.sqrt(len(steps))
     return {
         "time_at_goal": steps.mean().item(),
         "time_at_goal_se": steps.std(correction=0).item() / error,
-        "success_any": reached.mean().item(),
-        "success_any_se": reached.std(correction=0).item() / error,
+        "success_any": successes.mean().item(),
+        "success_any_se": successes.std(correction=0).item() / error,
     }
 
 
-def _steps_at_goal(environments: Environments, policy: Policy, seeds: list[int]) -> Tensor:
+def _count_goal_steps(environments: Environments, policy: Policy, seeds: list[int]) -> Tensor:
     """One episode of each environment, [E]."""
     count = torch.zeros(environments.count)
     running = torch.ones(environments.count, dtype=torch.bool)

@@ -19,9 +19,11 @@ class HumanoidWithGoal(Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, environment: Env[Any, Any]) -> None:
         super().__init__(environment)
-        observed = environment.observation_space
+        observation = environment.observation_space
         place = spaces.Box(-np.inf, np.inf, (3,), np.float64)
-        self.observation_space = spaces.Dict({"observation": observed, "achieved_goal": place, "desired_goal": place})
+        self.observation_space = spaces.Dict(
+            {"observation": observation, "achieved_goal": place, "desired_goal": place}
+        )
         self.goal = np.zeros(3)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -30,13 +32,13 @@ class HumanoidWithGoal(Wrapper[Any, Any, Any, Any]):
         generator = self.env.unwrapped.np_random
         far, direction = generator.uniform(_NEAREST, _FARTHEST), generator.uniform(0, 2 * math.pi)
         self.goal = np.array((far * math.cos(direction), far * math.sin(direction), _HEIGHT))
-        return self._seen(observation), {"success": self._reached(observation)}
+        return self._goal_observation(observation), {"success": self._at_goal(observation)}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Move. The reward is whether the goal is reached; Humanoid's own is not used."""
         observation, _, terminated, truncated, _ = self.env.step(action)
-        reached = self._reached(observation)
-        return self._seen(observation), float(reached), terminated, truncated, {"success": reached}
+        success = self._at_goal(observation)
+        return self._goal_observation(observation), float(success), terminated, truncated, {"success": success}
 
     def render(self) -> Any:
         """A picture, with a ball where the goal is."""
@@ -45,8 +47,8 @@ class HumanoidWithGoal(Wrapper[Any, Any, Any, Any]):
         viewer.add_marker(pos=self.goal, size=[RADIUS / 2] * 3, rgba=[1, 0, 0, 1], type=_SPHERE, label="")
         return self.env.render()
 
-    def _seen(self, observation: Any) -> dict[str, Any]:
+    def _goal_observation(self, observation: Any) -> dict[str, Any]:
         return {"observation": observation, "achieved_goal": observation[:3], "desired_goal": self.goal}
 
-    def _reached(self, observation: Any) -> bool:
+    def _at_goal(self, observation: Any) -> bool:
         return bool(np.linalg.norm(observation[:3] - self.goal) < RADIUS)

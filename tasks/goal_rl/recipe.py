@@ -4,7 +4,16 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from search_spaces.support.errors import UserError
-from tasks.recipes.settings import AtLeastOne, Between, NotNegative, Positive, ShareOfOne, Whole, check, shown
+from tasks.recipes.settings import (
+    AtLeastOne,
+    Between,
+    NonNegativeInt,
+    NotNegative,
+    Positive,
+    ShareOfOne,
+    check,
+    recipe_text,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +47,9 @@ class GoalRecipe:
         accelerator: "auto" is a GPU where there is one. Narrow networks are no faster on one.
     """
 
-    length: Whole = 0
+    length: NonNegativeInt = 0
     environments: AtLeastOne = 16
-    processes: Whole = 1
+    processes: NonNegativeInt = 1
     unroll: AtLeastOne
     prefill: AtLeastOne = 1
     rounds: AtLeastOne
@@ -49,7 +58,7 @@ class GoalRecipe:
     lr: Positive = 1e-3
     discount: Annotated[float, Between(0, 1, open_low=True, open_high=True)] = 0.99
     capacity: AtLeastOne = 10_000
-    window: Whole = 0
+    window: NonNegativeInt = 0
     penalty: NotNegative = 0.1
     entropy: float = -0.5
     goals_of_others: ShareOfOne = 0.5
@@ -78,7 +87,7 @@ class GoalRecipe:
                 )
 
     def __str__(self) -> str:
-        return shown(self, ("goals_of_others",))
+        return recipe_text(self, ("goals_of_others",))
 
     def report_rounds(self) -> frozenset[int]:
         """After which rounds of 1 .. rounds the agent is measured on the way; the end is not among them."""

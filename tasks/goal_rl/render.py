@@ -43,27 +43,27 @@ def check(file: Path) -> None:
     check_folder(file, "--render")
     backend = _backend(os.environ.get("MUJOCO_GL"))
     if backend is None:
-        chosen = os.environ.get("MUJOCO_GL")
-        tried = "egl, osmesa" if chosen is None else chosen
+        preference = os.environ.get("MUJOCO_GL")
+        backends = "egl, osmesa" if preference is None else preference
         raise UserError(
             "needs-system",
-            f"MuJoCo can draw by none of these: {tried}. "
+            f"MuJoCo can draw by none of these: {backends}. "
             "Install one, on Debian: apt-get install libegl1 or libosmesa6.",
             option="MUJOCO_GL",
-            value=chosen,
+            value=preference,
             choices=("egl", "osmesa"),
             needs=("libegl1", "libosmesa6"),
         )
     os.environ["MUJOCO_GL"] = backend
 
 
-def film(environment: "Env[Any, Any]", goal_at: int | None, agent: GoalAgent, file: Path) -> None:
+def film(environment: "Env[Any, Any]", goal_offset: int | None, agent: GoalAgent, file: Path) -> None:
     """Write the first validation episode of the agent, by its policy without noise. Closes the environment."""
     import imageio.v3 as imageio
 
     pace = environment.metadata.get("render_fps", _FPS)
     every = max(1, round(pace / _FPS))
-    with closing(SyncVectorEnv(lambda: environment, 1, goal_at)) as environments:
+    with closing(SyncVectorEnv(lambda: environment, 1, goal_offset)) as environments:
         frames = [frame for n, frame in enumerate(_frames(environment, environments, agent)) if n % every == 0]
         pictures, fps = np.stack(frames), pace / every
         if file.suffix == ".gif":
@@ -78,15 +78,15 @@ def _frames(environment: "Env[Any, Any]", environments: Environments, agent: Goa
     over = False
     while not over:
         yield environment.render()
-        _, ended = environments.step(policy(environments.states, environments.goals))
-        over = bool(ended.all())
+        _, dones = environments.step(policy(environments.states, environments.goals))
+        over = bool(dones.all())
     yield environment.render()
 
 
 @lru_cache(maxsize=4)
-def _backend(wanted: str | None) -> str | None:
+def _backend(preference: str | None) -> str | None:
     """What MuJoCo can draw with; tried in a process of its own, because a choice cannot be taken back."""
-    for name in (wanted,) if wanted else ("egl", "osmesa"):
+    for name in (preference,) if preference else ("egl", "osmesa"):
         environment = {**os.environ, "MUJOCO_GL": name}
         done = subprocess.run([sys.executable, "-c", _DRAW], env=environment, capture_output=True)  # noqa: S603  # ours
         if done.returncode == 0:

@@ -23,13 +23,13 @@ class Roll:
     Attributes:
         states: Before each step, [n, E, S].
         actions: Taken there, [n, E, A].
-        ended: Whether the episode ended with the step, [n, E].
+        dones: Whether the episode ended with the step, [n, E].
         final: The states that those steps led to, in the order of their steps and then of environments, [F, S].
     """
 
     states: Tensor
     actions: Tensor
-    ended: Tensor
+    dones: Tensor
     final: Tensor
 
 
@@ -57,7 +57,7 @@ class ReplayBuffer:
         self._actions = torch.zeros(*size, features[1], device=device)
         self._ahead = torch.zeros(size, dtype=torch.long, device=device)
         self._cursor = torch.zeros(environments, dtype=torch.long)  # where each ring is written next
-        self._kept = torch.zeros(environments, dtype=torch.long)  # states that each ring holds
+        self._sizes = torch.zeros(environments, dtype=torch.long)  # states that each ring holds
         self._open = torch.zeros(environments, dtype=torch.long)  # states of the episode under way
         self._usable = torch.zeros(0, dtype=torch.long, device=device)
 
@@ -67,28 +67,28 @@ class ReplayBuffer:
 
     def extend(self, roll: Roll) -> None:
         """Add a roll that goes on where the last one stopped, to all rings at once."""
-        states, actions, last, added = _rows(roll)  # [M, E, S], [M, E, A], [M, E], [E]
-        of, number = torch.arange(last.shape[1]).expand_as(last), torch.arange(len(last))[:, None]
-        new = (number < added) & (number >= added - self.capacity)  # the rest of the rows are nobody's, or too old
-        rings, places = of[new], ((self._cursor + number) % self.capacity)[new]
-        self._put(self._states, rings, places, states[new])
-        self._put(self._actions, rings, places, actions[new])
-        self._look_ahead(last, added)
-        self._cursor = (self._cursor + added) % self.capacity
-        self._kept = (self._kept + added).clamp(max=self.capacity)
+        states, actions, last, lengths = _rows(roll)  # [M, E, S], [M, E, A], [M, E], [E]
+        environment, number = torch.arange(last.shape[1]).expand_as(last), torch.arange(len(last))[:, None]
+        new = (number < lengths) & (number >= lengths - self.capacity)  # the rest of the rows are nobody's, or too old
+        rings, places = environment[new], ((self._cursor + number) % self.capacity)[new]
+        self._write(self._states, rings, places, states[new])
+        self._write(self._actions, rings, places, actions[new])
+        self._look_ahead(last, lengths)
+        self._cursor = (self._cursor + lengths) % self.capacity
+        self._sizes = (self._sizes + lengths).clamp(max=self.capacity)
         self._usable = self._ahead.flatten().nonzero().flatten()
 
-    def under_way(self) -> list[Tensor]:
+    def open_episodes(self) -> list[Tensor]:
         """The actions that were taken in each environment's episode under way, [m, A], from its first on.
 
         An episode of which not all is kept any more is over as far as it has come: what follows belongs to a new one.
         """
         self._open[self._open >= self.capacity] = 0
-        found = []
-        for e, (cursor, begun) in enumerate(zip(self._cursor.tolist(), self._open.tolist(), strict=True)):
-            rows = (cursor - begun + torch.arange(begun)) % self.capacity
-            found.append(self._actions[e, rows.to(self._actions.device)].cpu())
-        return found
+        episodes = []
+        for e, (cursor, length) in enumerate(zip(self._cursor.tolist(), self._open.tolist(), strict=True)):
+            rows = (cursor - length + torch.arange(length)) % self.capacity
+            episodes.append(self._actions[e, rows.to(self._actions.device)].cpu())
+        return episodes
 
     def sample(self, batch: int, generator: Generator) -> Transitions:
         """Transitions, each as likely, and with each a goal from k steps later, P(k) in proportion to gamma^k.
@@ -99,7 +99,7 @@ class ReplayBuffer:
         rows = self._usable[torch.randint(len(self._usable), (batch,), generator=generator, device=device)]
         return self._transitions(rows, self._ahead.view(-1)[rows], generator)
 
-    def shuffled(self, window: int, batch: int, generator: Generator) -> Iterator[Transitions]:
+    def window_batches(self, window: int, batch: int, generator: Generator) -> Iterator[Transitions]:
         """Batches without replacement from a window of so many states of each environment, drawn at random.
 
         Goals are drawn as in `sample`, and none lies behind its window's end. When fewer than a batch are left, all are
@@ -112,17 +112,17 @@ class ReplayBuffer:
         batch = min(batch, len(rows))
         while True:
             order = torch.randperm(len(rows), generator=generator, device=rows.device)
-            for some in order[: len(rows) // batch * batch].split(batch):
-                yield self._transitions(rows[some], ahead[some], generator)
+            for batch_rows in order[: len(rows) // batch * batch].split(batch):
+                yield self._transitions(rows[batch_rows], ahead[batch_rows], generator)
 
     def _windows(self, window: int, generator: Generator) -> tuple[Tensor, Tensor]:
         """Transitions in a window of each environment, and how many states of its episode follow there: [P] each."""
         device, rows, ahead = self._states.device, [], []
-        for e, (kept, cursor) in enumerate(zip(self._kept.tolist(), self._cursor.tolist(), strict=True)):
-            length = min(window, kept)
-            first = int(torch.randint(kept - length + 1, (), generator=generator, device=device))
+        for e, (ring_size, cursor) in enumerate(zip(self._sizes.tolist(), self._cursor.tolist(), strict=True)):
+            length = min(window, ring_size)
+            first = int(torch.randint(ring_size - length + 1, (), generator=generator, device=device))
             within = torch.arange(length, device=device)
-            places = (cursor - kept + first + within) % self.capacity
+            places = (cursor - ring_size + first + within) % self.capacity
             rows.append(e * self.capacity + places)
             ahead.append(torch.minimum(self._ahead[e, places], length - 1 - within))
         every, following = torch.cat(rows), torch.cat(ahead)
@@ -140,35 +140,35 @@ class ReplayBuffer:
     def state_dict(self) -> dict[str, Any]:
         """Everything that it holds."""
         tensors = {"states": self._states, "actions": self._actions, "ahead": self._ahead}
-        return {**tensors, "cursor": self._cursor, "kept": self._kept, "open": self._open}
+        return {**tensors, "cursor": self._cursor, "kept": self._sizes, "open": self._open}
 
-    def load_state_dict(self, kept: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up what `state_dict` gave."""
-        for mine, name in ((self._states, "states"), (self._actions, "actions"), (self._ahead, "ahead")):
-            mine.copy_(kept[name])
-        self._cursor, self._kept, self._open = (
-            torch.as_tensor(kept[name]).clone() for name in ("cursor", "kept", "open")
+        for tensor, name in ((self._states, "states"), (self._actions, "actions"), (self._ahead, "ahead")):
+            tensor.copy_(state[name])
+        self._cursor, self._sizes, self._open = (
+            torch.as_tensor(state[name]).clone() for name in ("cursor", "kept", "open")
         )
         self._usable = self._ahead.flatten().nonzero().flatten()
 
-    def _look_ahead(self, last: Tensor, added: Tensor) -> None:
+    def _look_ahead(self, last: Tensor, new_rows: Tensor) -> None:
         """Count anew what lies ahead in the episodes that new rows touch, those under way included: [M, E] and [E]."""
-        begun = self._open.clamp(max=self.capacity)
-        touched = begun + added
-        number = torch.arange(int(touched.max()))[:, None]
-        among = (number - begun).clamp(0, len(last) - 1)
-        ends = last.gather(0, among) & (number >= begun) & (number < touched)  # [M, E]
-        there = (number < touched) & (number >= touched - self.capacity)
-        of = torch.arange(len(touched)).expand_as(there)
-        places = (self._cursor - begun + number) % self.capacity
-        self._put(self._ahead, of[there], places[there], _ahead(ends, touched)[there])
-        final = torch.where(ends & there, number, -1).max(0).values
-        self._open = torch.where(final < 0, touched.clamp(max=self.capacity), touched - 1 - final)
+        lengths_before = self._open.clamp(max=self.capacity)
+        lengths = lengths_before + new_rows
+        number = torch.arange(int(lengths.max()))[:, None]
+        among = (number - lengths_before).clamp(0, len(last) - 1)
+        ends = last.gather(0, among) & (number >= lengths_before) & (number < lengths)  # [M, E]
+        in_ring = (number < lengths) & (number >= lengths - self.capacity)
+        environment = torch.arange(len(lengths)).expand_as(in_ring)
+        places = (self._cursor - lengths_before + number) % self.capacity
+        self._write(self._ahead, environment[in_ring], places[in_ring], _ahead(ends, lengths)[in_ring])
+        final = torch.where(ends & in_ring, number, -1).max(0).values
+        self._open = torch.where(final < 0, lengths.clamp(max=self.capacity), lengths - 1 - final)
 
-    def _put(self, kept: Tensor, rings: Tensor, places: Tensor, rows: Tensor) -> None:
+    def _write(self, storage: Tensor, rings: Tensor, places: Tensor, rows: Tensor) -> None:
         """Write rows to their places in their rings."""
-        device = kept.device
-        kept[rings.to(device), places.to(device)] = rows.to(device)
+        device = storage.device
+        storage[rings.to(device), places.to(device)] = rows.to(device)
 
 
 def _rows(roll: Roll) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -176,19 +176,19 @@ def _rows(roll: Roll) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
     Behind the step that ends an episode stands the state that it led to, with an action that is nobody's.
     """
-    steps, environments = roll.ended.shape
-    ended = roll.ended.long()
-    place = torch.arange(steps)[:, None] + ended.cumsum(0) - ended  # [n, E]
-    added = steps + ended.sum(0)
-    most, of = int(added.max()), torch.arange(environments).expand_as(place)
+    steps, environments = roll.dones.shape
+    dones = roll.dones.long()
+    place = torch.arange(steps)[:, None] + dones.cumsum(0) - dones  # [n, E]
+    lengths = steps + dones.sum(0)
+    most, environment = int(lengths.max()), torch.arange(environments).expand_as(place)
     states = roll.states.new_zeros(most, environments, roll.states.shape[2])
     actions = roll.actions.new_zeros(most, environments, roll.actions.shape[2])
     last = torch.zeros(most, environments, dtype=torch.bool)
-    states[place, of], actions[place, of] = roll.states, roll.actions
-    behind = place[roll.ended] + 1, of[roll.ended]
-    states[behind] = roll.final
-    last[behind] = True
-    return states, actions, last, added
+    states[place, environment], actions[place, environment] = roll.states, roll.actions
+    after_end = place[roll.dones] + 1, environment[roll.dones]
+    states[after_end] = roll.final
+    last[after_end] = True
+    return states, actions, last, lengths
 
 
 def truncated_geometric(u: Tensor, most: Tensor, discount: float) -> Tensor:
@@ -196,15 +196,15 @@ def truncated_geometric(u: Tensor, most: Tensor, discount: float) -> Tensor:
 
     F(k) = (1 - gamma^k) / (1 - gamma^most): k is the least integer not below log(1 - u (1 - gamma^most)) / log gamma.
     """
-    reached = torch.log1p(-u * (1 - discount ** most.double())) / math.log(discount)
-    return reached.ceil().long().clamp(min=torch.ones_like(most), max=most)
+    quantile = torch.log1p(-u * (1 - discount ** most.double())) / math.log(discount)
+    return quantile.ceil().long().clamp(min=torch.ones_like(most), max=most)
 
 
-def _ahead(last: Tensor, touched: Tensor) -> Tensor:
+def _ahead(last: Tensor, lengths: Tensor) -> Tensor:
     """How many rows of its episode follow each row, given which rows end one; the final row ends what is known.
 
     [M, E] and the rows of each ring [E] to [M, E]; beyond these it means nothing.
     """
     number = torch.arange(len(last))[:, None]
-    ends = torch.where(last | (number >= touched - 1), number, len(last))
+    ends = torch.where(last | (number >= lengths - 1), number, len(last))
     return ends.flip(0).cummin(0).values.flip(0) - number

@@ -16,20 +16,20 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import load_weights
 from search_spaces.models.residual_mlp import GoalAgent, Sizes, count_goal_agent
 from search_spaces.support.count import Count
-from tasks.base import Fitted, Metric, Task
+from tasks.base import FitResult, Metric, Task
 from tasks.goal_rl import render
 from tasks.goal_rl.environments import sizes
-from tasks.goal_rl.episodes import at_random, deterministic, evaluate
+from tasks.goal_rl.episodes import deterministic, evaluate, random_policy
 from tasks.goal_rl.recipe import GoalRecipe
-from tasks.goal_rl.training import GoalTraining, Worlds
-from tasks.goal_rl.vectors import Environments, environments
+from tasks.goal_rl.training import GoalTraining, TrainingEnvironments
+from tasks.goal_rl.vectors import Environments, make_environments
 from tasks.run import Run
-from tasks.training.loop import apart, checkpoint_of, train
+from tasks.training.loop import checkpoint_of, isolated_rng, train
 
 if TYPE_CHECKING:
     from gymnasium import Env
 
-_TOGETHER = 16  # environments that are measured in at once
+_EVAL_ENVIRONMENTS = 16  # environments that are measured in at once
 PACKAGES = ("gymnasium", "gymnasium-robotics", "mujoco")
 
 
@@ -45,7 +45,7 @@ class GoalTask(Task):
     With one number of threads and one version of MuJoCo, `fit` gives the same numbers on a CPU to the last bit.
 
     Attributes:
-        goal_at: Where the goal's coordinates begin in an observation; None where they are not in it, and are put in
+        goal_offset: Where the goal's coordinates begin in an observation; None where they are not in it, and are put in
             front of it.
     """
 
@@ -53,7 +53,7 @@ class GoalTask(Task):
     takes_data = False
     base = Architecture(depth=2, width=64, hidden=64)
     bases = {"paper": Architecture(depth=4, width=256, hidden=256)}  # noqa: RUF012  # 16 layers
-    goal_at: ClassVar[int | None]
+    goal_offset: ClassVar[int | None]
 
     @abstractmethod
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
@@ -66,13 +66,13 @@ class GoalTask(Task):
     @cached_property
     def sizes(self) -> Sizes:
         """Features of states, goals and actions."""
-        with torch.device("cpu"), closing(self.environment(0)) as one:
-            return sizes(one, self.name, self.goal_at)
+        with torch.device("cpu"), closing(self.environment(0)) as environment:
+            return sizes(environment, self.name, self.goal_offset)
 
     @property
     def goal(self) -> slice:
         """Where the goal's coordinates stand in a state."""
-        first = self.goal_at or 0
+        first = self.goal_offset or 0
         return slice(first, first + self.sizes.goal)
 
     def packages(self) -> tuple[str, ...]:
@@ -100,29 +100,29 @@ class GoalTask(Task):
         text = " ".join((self.name, str(self.version), *_versions(*PACKAGES, *self.packages())))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Train by the run's recipe and measure. See Task.fit, and GoalTraining for what a checkpoint continues."""
-        with apart(run), closing(self._worlds(run.recipe)) as worlds:
-            return train(run, self._training(run, worlds), checkpoint_of(self, run))
+        with isolated_rng(run), closing(self._training_environments(run.recipe)) as environments:
+            return train(run, self._training(run, environments), checkpoint_of(self, run))
 
     def training_step(self, run: Run) -> Callable[[], None]:
         """What updates actor, entropy's weight and critic once, on a batch of a round that was stepped beforehand."""
-        with apart(run), closing(self._worlds(run.recipe)) as worlds:
-            training = self._training(run, worlds)
+        with isolated_rng(run), closing(self._training_environments(run.recipe)) as environments:
+            training = self._training(run, environments)
             training.collect()
         return training.update_once
 
-    def _training(self, run: Run, worlds: Worlds) -> GoalTraining:
+    def _training(self, run: Run, environments: TrainingEnvironments) -> GoalTraining:
         agent = self.build(run.architecture)
         if run.start is not None:
             load_weights(agent, run.start, "the checkpoint")
         device = run.device if run.recipe.accelerator == "auto" else torch.device("cpu")
-        return GoalTraining(agent.to(device), worlds, run.recipe, run.seed)
+        return GoalTraining(agent.to(device), environments, run.recipe, run.seed)
 
-    def _worlds(self, recipe: GoalRecipe) -> Worlds:
-        return Worlds(
-            learned=self._environments(recipe, recipe.environments),
-            measured=self._environments(recipe, min(_TOGETHER, recipe.episodes)),
+    def _training_environments(self, recipe: GoalRecipe) -> TrainingEnvironments:
+        return TrainingEnvironments(
+            train_env=self._environments(recipe, recipe.environments),
+            eval_env=self._environments(recipe, min(_EVAL_ENVIRONMENTS, recipe.episodes)),
             sizes=self.sizes,
             goal=self.goal,
         )
@@ -131,15 +131,15 @@ class GoalTask(Task):
         """Uniform random actions, and the base agent before training, in the same episodes."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            untrained = self.build(self.base)
-        policies = {"random actions": at_random(self.sizes.action, 0), "untrained agent": deterministic(untrained)}
-        found: dict[str, dict[str, float]] = {name: {} for name in policies}
-        with closing(self._environments(recipe, min(_TOGETHER, recipe.episodes))) as measured:
+            agent = self.build(self.base)
+        policies = {"random actions": random_policy(self.sizes.action, 0), "untrained agent": deterministic(agent)}
+        columns: dict[str, dict[str, float]] = {name: {} for name in policies}
+        with closing(self._environments(recipe, min(_EVAL_ENVIRONMENTS, recipe.episodes))) as environments:
             for name, policy in policies.items():
                 for prefix, part in (("", "validation"), ("test_", "test")):
-                    metrics = evaluate(measured, policy, part, recipe.episodes)
-                    found[name] |= {f"{prefix}{metric}": value for metric, value in metrics.items()}
-        return found
+                    metrics = evaluate(environments, policy, part, recipe.episodes)
+                    columns[name] |= {f"{prefix}{metric}": value for metric, value in metrics.items()}
+        return columns
 
     def render(self, network: nn.Module | None, file: Path) -> None:
         """Write a GIF or MP4 of a validation episode, as long as in preset proxy. See Task.render."""
@@ -148,16 +148,16 @@ class GoalTask(Task):
         if network is not None:
             assert isinstance(network, GoalAgent)
             environment = self.environment(self.presets["proxy"].length, render=True)
-            render.film(environment, self.goal_at, network, file)
+            render.film(environment, self.goal_offset, network, file)
 
     def _environments(self, recipe: GoalRecipe, count: int) -> Environments:
-        return environments(partial(self.environment, recipe.length), count, self.goal_at, recipe.processes)
+        return make_environments(partial(self.environment, recipe.length), count, self.goal_offset, recipe.processes)
 
 
 def _versions(*packages: str) -> list[str]:
     """Those of the packages that are there: an environment of another package may not need all of ours."""
-    found = []
+    versions = []
     for name in packages:
         with suppress(PackageNotFoundError):
-            found.append(f"{name}={version(name)}")
-    return found
+            versions.append(f"{name}={version(name)}")
+    return versions

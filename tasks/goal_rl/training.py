@@ -21,7 +21,7 @@ from tasks.training.loop import Training
 
 
 @dataclass(slots=True)
-class Spent:
+class Throughput:
     """What a run has taken since its process began it.
 
     Attributes:
@@ -45,25 +45,25 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worlds:
+class TrainingEnvironments:
     """Where an agent lives.
 
     Attributes:
-        learned: The environments that are learned in.
-        measured: The same environments to measure in, which must not disturb the others' episodes.
+        train_env: The environments that are learned in.
+        eval_env: The same environments to measure in, which must not disturb the others' episodes.
         sizes: Features of states, goals and actions.
         goal: Where the goal's coordinates stand in a state.
     """
 
-    learned: Environments
-    measured: Environments
+    train_env: Environments
+    eval_env: Environments
     sizes: Sizes
     goal: slice
 
     def close(self) -> None:
         """Let go of the simulators."""
-        self.learned.close()
-        self.measured.close()
+        self.train_env.close()
+        self.eval_env.close()
 
 
 class GoalTraining(Training):
@@ -73,18 +73,18 @@ class GoalTraining(Training):
     under way are begun again, and acted in as it was done. One that is longer than the replay keeps is given up.
     """
 
-    def __init__(self, agent: GoalAgent, worlds: Worlds, recipe: GoalRecipe, seed: int) -> None:
+    def __init__(self, agent: GoalAgent, environments: TrainingEnvironments, recipe: GoalRecipe, seed: int) -> None:
         device = next(agent.parameters()).device
-        self.worlds, self.recipe = worlds, recipe
+        self.environments, self.recipe = environments, recipe
         self.steps = recipe.rounds * recipe.updates
-        self.reports = frozenset(learned * recipe.updates for learned in recipe.report_rounds())
-        self.learner = Learner(agent, worlds.sizes.action, recipe)
-        size = (recipe.environments, recipe.capacity), (worlds.sizes.state, worlds.sizes.action)
-        self.replay = ReplayBuffer(*size, worlds.goal, recipe.discount, device)
-        self.collector = Collector(worlds.learned, seed)
+        self.reports = frozenset(round_number * recipe.updates for round_number in recipe.report_rounds())
+        self.learner = Learner(agent, environments.sizes.action, recipe)
+        size = (recipe.environments, recipe.capacity), (environments.sizes.state, environments.sizes.action)
+        self.replay = ReplayBuffer(*size, environments.goal, recipe.discount, device)
+        self.collector = Collector(environments.train_env, seed)
         self.generator = Generator(device).manual_seed(derived_seed(seed, "draws"))
         self.round = 0
-        self.spent = Spent()
+        self.throughput = Throughput()
 
     @property
     def step(self) -> int:
@@ -108,7 +108,7 @@ class GoalTraining(Training):
 
     def measure(self, part: Literal["validation", "test"]) -> Mapping[str, float]:
         """The metrics of a part, by the policy without noise."""
-        return dict(evaluate(self.worlds.measured, deterministic(self.learner.agent), part, self.recipe.episodes))
+        return dict(evaluate(self.environments.eval_env, deterministic(self.learner.agent), part, self.recipe.episodes))
 
     def extra_metrics(self) -> Mapping[str, float]:
         """How far all environments were stepped."""
@@ -116,7 +116,7 @@ class GoalTraining(Training):
 
     def speeds(self) -> Mapping[str, float]:
         """Steps and updates a second, since this process began."""
-        return self.spent.speeds()
+        return self.throughput.speeds()
 
     def state_dict(self) -> dict[str, Any]:
         """Agent, optimisers, replay, episodes and draws."""
@@ -132,7 +132,7 @@ class GoalTraining(Training):
         """Take up what `state_dict` gave, and bring the environments there."""
         self.learner.load_state_dict(state["learner"])
         self.replay.load_state_dict(state["replay"])
-        self.collector.resume(state["episodes"], self.replay.under_way())
+        self.collector.resume(state["episodes"], self.replay.open_episodes())
         self.generator.set_state(state["generator"])
         self.round = state["round"]
 
@@ -140,8 +140,8 @@ class GoalTraining(Training):
         """Step every environment `unroll` times, and keep what happened."""
         recipe, began = self.recipe, time.perf_counter()
         self.replay.extend(self.collector.roll(recipe.unroll, exploring(self.learner.agent, self.generator)))
-        self.spent.steps += recipe.unroll * recipe.environments
-        self.spent.stepping_s += time.perf_counter() - began
+        self.throughput.steps += recipe.unroll * recipe.environments
+        self.throughput.stepping_s += time.perf_counter() - began
 
     def update_once(self) -> None:
         """A single step of all optimisers, on a batch of what was collected."""
@@ -151,13 +151,13 @@ class GoalTraining(Training):
         """What a round's updates are made on."""
         recipe = self.recipe
         if recipe.window:
-            return self.replay.shuffled(recipe.window, recipe.batch, self.generator)
+            return self.replay.window_batches(recipe.window, recipe.batch, self.generator)
         return (self.replay.sample(recipe.batch, self.generator) for _ in count())
 
     def _update(self) -> None:
         recipe, began = self.recipe, time.perf_counter()
         loss = updates(self.learner, islice(self._batches(), recipe.updates), self.generator).item()
-        self.spent.updates += recipe.updates
-        self.spent.updating_s += time.perf_counter() - began
+        self.throughput.updates += recipe.updates
+        self.throughput.updating_s += time.perf_counter() - began
         if not math.isfinite(loss):
             raise Diverged(f"the loss is not finite, in round {self.round} of {recipe.prefill + recipe.rounds}")

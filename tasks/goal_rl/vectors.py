@@ -41,7 +41,7 @@ class Environments(ABC):
     goals: Tensor
 
     @abstractmethod
-    def reset(self, which: Sequence[bool], seeds: Sequence[int]) -> None:
+    def reset(self, mask: Sequence[bool], seeds: Sequence[int]) -> None:
         """Begin an episode in those of the environments, [E]; it is a function of its seed, [E]."""
 
     @abstractmethod
@@ -56,16 +56,16 @@ class Environments(ABC):
         """Let go of the simulators."""
 
 
-def environments(make_one: Make, count: int, goal_at: int | None, processes: int = 1) -> Environments:
+def make_environments(make: Make, count: int, goal_offset: int | None, processes: int = 1) -> Environments:
     """So many environments, in this process for 1, and for 0 in as many as there are cores.
 
     What they go through is the same in any number of processes.
     """
     processes = min(count, processes or joblib.cpu_count(only_physical_cores=True))
     return (
-        SyncVectorEnv(make_one, count, goal_at)
+        SyncVectorEnv(make, count, goal_offset)
         if processes == 1
-        else AsyncVectorEnv(make_one, count, goal_at, processes)
+        else AsyncVectorEnv(make, count, goal_offset, processes)
     )
 
 
@@ -73,36 +73,38 @@ def environments(make_one: Make, count: int, goal_at: int | None, processes: int
 class SyncVectorEnv(Environments):
     """Stepped one after the other in this process. Threads gain nothing: most of a step holds Python's lock."""
 
-    def __init__(self, make_one: Make, count: int, goal_at: int | None) -> None:
+    def __init__(self, make: Make, count: int, goal_offset: int | None) -> None:
         from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
         # With the default, a reset is a step of its own with an action that does nothing: a transition that never was.
-        self._vector = SyncVectorEnv([make_one] * count, copy=False, autoreset_mode=AutoresetMode.DISABLED)
+        self._vector = SyncVectorEnv([make] * count, copy=False, autoreset_mode=AutoresetMode.DISABLED)
         space: Any = self._vector.single_action_space
         self._low, self._range = space.low, space.high - space.low
-        self._goal_at = goal_at
+        self._goal_offset = goal_offset
         self.count = count
 
-    def reset(self, which: Sequence[bool], seeds: Sequence[int]) -> None:
+    def reset(self, mask: Sequence[bool], seeds: Sequence[int]) -> None:
         """Begin episodes."""
         # Options are made anew: gymnasium takes the mask out of them.
-        observed, _ = self._vector.reset(seed=list(seeds), options={"reset_mask": np.array(which, dtype=np.bool_)})
-        self._see(observed)
+        observation, _ = self._vector.reset(seed=list(seeds), options={"reset_mask": np.array(mask, dtype=np.bool_)})
+        self._see(observation)
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Act."""
         # Rounding may leave the bounds by a unit in the last place.
-        scaled = np.clip(self._low + (actions.numpy() + 1) / 2 * self._range, self._low, self._low + self._range)
-        observed, _, terminated, truncated, told = self._vector.step(scaled.astype(np.float32))
-        self._see(observed)
-        at_goal = next((told[name] for name in _SUCCESS if name in told), None)
+        native_actions = np.clip(
+            self._low + (actions.numpy() + 1) / 2 * self._range, self._low, self._low + self._range
+        )
+        observation, _, terminated, truncated, info = self._vector.step(native_actions.astype(np.float32))
+        self._see(observation)
+        at_goal = next((info[name] for name in _SUCCESS if name in info), None)
         if at_goal is None:
             raise UserError(
                 "unsupported",
-                f"a goal environment's info must say {' or '.join(_SUCCESS)}, got {', '.join(told)}.",
+                f"a goal environment's info must say {' or '.join(_SUCCESS)}, got {', '.join(info)}.",
                 needs="success",
                 choices=tuple(_SUCCESS),
-                value=tuple(told),
+                value=tuple(info),
             )
         return torch.from_numpy(np.asarray(at_goal, dtype=bool)), torch.from_numpy(terminated | truncated)
 
@@ -110,45 +112,45 @@ class SyncVectorEnv(Environments):
         """Let go of the simulators."""
         self._vector.close()
 
-    def _see(self, observed: dict[str, np.ndarray[Any, Any]]) -> None:
-        parts = [observed["observation"]]
-        if self._goal_at is None:
-            parts.insert(0, observed["achieved_goal"])
+    def _see(self, observation: dict[str, np.ndarray[Any, Any]]) -> None:
+        parts = [observation["observation"]]
+        if self._goal_offset is None:
+            parts.insert(0, observation["achieved_goal"])
         self.states = torch.from_numpy(np.concatenate(parts, axis=1, dtype=np.float32))
-        self.goals = torch.from_numpy(observed["desired_goal"].astype(np.float32))
+        self.goals = torch.from_numpy(observation["desired_goal"].astype(np.float32))
 
 
 @final
 class AsyncVectorEnv(Environments):
     """Dealt out to other processes, which step their shares at the same time.
 
-    `make_one` must be picklable. An environment that raises there raises a RuntimeError here.
+    `make` must be picklable. An environment that raises there raises a RuntimeError here.
     """
 
-    def __init__(self, make_one: Make, count: int, goal_at: int | None, processes: int) -> None:
+    def __init__(self, make: Make, count: int, goal_offset: int | None, processes: int) -> None:
         context = get_context("spawn")  # torch's threads do not survive a fork
         self.count = count
         bounds = [count * part // processes for part in range(processes + 1)]
         self._shares = [slice(*pair) for pair in pairwise(bounds)]
         self._pipes: list[Connection] = []
         for share in self._shares:
-            ours, theirs = context.Pipe()
-            arguments = (theirs, make_one, share.stop - share.start, goal_at)
+            parent_end, child_end = context.Pipe()
+            arguments = (child_end, make, share.stop - share.start, goal_offset)
             context.Process(target=_serve, args=arguments, daemon=True).start()
-            theirs.close()
-            self._pipes.append(ours)
+            child_end.close()
+            self._pipes.append(parent_end)
         self._answers()  # when all are made
 
-    def reset(self, which: Sequence[bool], seeds: Sequence[int]) -> None:
+    def reset(self, mask: Sequence[bool], seeds: Sequence[int]) -> None:
         """Begin episodes."""
-        asked = [(list(which[share]), list(seeds[share])) for share in self._shares]
-        self._ask([(which, seeds) if any(which) else None for which, seeds in asked])
+        questions = [(list(mask[share]), list(seeds[share])) for share in self._shares]
+        self._ask([(mask, seeds) if any(mask) else None for mask, seeds in questions])
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Act."""
-        told = self._ask([actions[share].numpy() for share in self._shares])
-        at_goal, ended = (torch.from_numpy(np.concatenate([one[part] for one in told])) for part in (2, 3))
-        return at_goal, ended
+        answers = self._ask([actions[share].numpy() for share in self._shares])
+        at_goal, dones = (torch.from_numpy(np.concatenate([answer[part] for answer in answers])) for part in (2, 3))
+        return at_goal, dones
 
     def close(self) -> None:
         """End the processes."""
@@ -163,7 +165,9 @@ class AsyncVectorEnv(Environments):
         except OSError as error:
             raise RuntimeError(_DIED) from error
         answers = self._answers()
-        self.states, self.goals = (torch.from_numpy(np.concatenate([one[part] for one in answers])) for part in (0, 1))
+        self.states, self.goals = (
+            torch.from_numpy(np.concatenate([answer[part] for answer in answers])) for part in (0, 1)
+        )
         return answers
 
     def _answers(self) -> list[Any]:
@@ -177,12 +181,12 @@ class AsyncVectorEnv(Environments):
         return answers
 
 
-def _serve(pipe: Connection, make_one: Make, count: int, goal_at: int | None) -> None:
+def _serve(pipe: Connection, make: Make, count: int, goal_offset: int | None) -> None:
     """Say when the environments are made, and then answer each question."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # what follows from Ctrl-C is for the process that asks to decide
     torch.set_num_threads(1)
     try:
-        here = SyncVectorEnv(make_one, count, goal_at)
+        environments = SyncVectorEnv(make, count, goal_offset)
     except Exception as error:
         pipe.send(_sendable(error))
         return
@@ -193,19 +197,19 @@ def _serve(pipe: Connection, make_one: Make, count: int, goal_at: int | None) ->
         except EOFError:
             return
         try:
-            pipe.send(_answer(here, question))
+            pipe.send(_answer(environments, question))
         except Exception as error:
             pipe.send(_sendable(error))
 
 
-def _answer(here: SyncVectorEnv, question: Any) -> tuple[Any, ...]:
+def _answer(environments: SyncVectorEnv, question: Any) -> tuple[Any, ...]:
     """States, goals and, after a step, who is at the goal and whose episode has ended; None asks for the first two."""
-    told: tuple[Any, ...] = ()
+    outcome: tuple[Any, ...] = ()
     if isinstance(question, np.ndarray):
-        told = tuple(part.numpy() for part in here.step(torch.from_numpy(question)))
+        outcome = tuple(part.numpy() for part in environments.step(torch.from_numpy(question)))
     elif question is not None:
-        here.reset(*question)
-    return here.states.numpy(), here.goals.numpy(), *told
+        environments.reset(*question)
+    return environments.states.numpy(), environments.goals.numpy(), *outcome
 
 
 def _sendable(error: Exception) -> Exception:

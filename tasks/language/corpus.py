@@ -63,8 +63,8 @@ def stdlib_corpus() -> Corpus:
     digest = hashlib.sha256()
     for name, text in documents.items():
         digest.update(f"{name} {len(text)}\n{text}".encode())
-    whole = MemoryShard(tuple(documents.values()), "the standard library")
-    return _corpus({"train": (whole,)}, digest.hexdigest())
+    shard = MemoryShard(tuple(documents.values()), "the standard library")
+    return _corpus({"train": (shard,)}, digest.hexdigest())
 
 
 def folder_corpus(folder: Path, column: str) -> Corpus:
@@ -134,7 +134,7 @@ def _shares(shards: Sequence[TextShard], low: float, high: float) -> tuple[TextS
 def _split(name: str) -> str:
     """The split that a path names; "train" where it names none."""
     words = set(re.split(r"[^a-z]+", name.lower()))
-    return next((split for split, called in _NAMES.items() if words & called), "train")
+    return next((split for split, aliases in _NAMES.items() if words & aliases), "train")
 
 
 def _edges(path: Path) -> bytes:

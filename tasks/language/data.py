@@ -29,7 +29,7 @@ from tasks.recipes.recipe import Recipe
 DocumentNumber = tuple[int, int]
 """A document's shard, and its number there."""
 
-_PREFETCHED = 8
+_PREFETCH = 8
 """Batches that are made beforehand."""
 
 
@@ -40,13 +40,13 @@ class HeldOut(NamedTuple):
         tokens: Grid [R, N + 1].
         sizes: UTF-8 bytes that each token adds to its text; grid [R, N + 1].
         documents: Number of each row's document, [R].
-        skipped: Documents that could not be read.
+        skip_count: Documents that could not be read.
     """
 
     tokens: Tokens
     sizes: Tokens
     documents: Tokens
-    skipped: int
+    skip_count: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,15 +89,15 @@ class LanguageSplits(Splits):
         return sum(len(inputs) for inputs, _ in self.once(BLOCK))
 
     def training(
-        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, share: RankInfo = ALONE
+        self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Rows: what is read [B, N] and what follows [B, N], with where the stream then stands.
 
         Of several processes each has a stream of its own documents.
         """
-        stream = TokenStream(self.corpus.train, self.tokenizer, self.layout, self.context, seed, share)
-        batches = self._batches(stream, Position(*start), recipe.micro_batch // share.of)
-        for (inputs, targets), position in prefetch(batches, _PREFETCHED):
+        stream = TokenStream(self.corpus.train, self.tokenizer, self.layout, self.context, seed, rank_info)
+        batches = self._batches(stream, Position(*start), recipe.micro_batch // rank_info.of)
+        for (inputs, targets), position in prefetch(batches, _PREFETCH):
             yield (inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)), tuple(position)
 
     def once(self, size: int) -> Iterator[Batch]:
@@ -105,37 +105,39 @@ class LanguageSplits(Splits):
         stream = TokenStream(self.corpus.train, self.tokenizer, self.layout, self.context, seed=0)
         rows = (row for row, position in takewhile(lambda item: item[1].epoch == 0, stream.rows(Position())))
         while batch := list(islice(rows, size)):
-            yield _shifted(np.stack(batch))
+            yield _inputs_and_targets(np.stack(batch))
 
     def _batches(self, stream: TokenStream, start: Position, size: int) -> Iterator[tuple[Batch, Position]]:
         rows = stream.rows(start)
         while True:
             batch = list(islice(rows, size))
-            yield _shifted(np.stack([row for row, _ in batch])), batch[-1][1]
+            yield _inputs_and_targets(np.stack([row for row, _ in batch])), batch[-1][1]
 
-    def measured(self, part: Part, recipe: Recipe, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
+    def evaluation_batches(
+        self, part: Part, recipe: Recipe, device: torch.device, rank_info: RankInfo = ALONE
+    ) -> Iterator[Batch]:
         """Rows [B, N] of documents; of each token that follows, itself, its bytes and its document [B, N, 3]."""
-        held_out, size = self._held_out(part, recipe, share), max(1, recipe.micro_batch // share.of)
+        held_out, size = self._held_out(part, recipe, rank_info), max(1, recipe.micro_batch // rank_info.of)
         for first in range(0, len(held_out.tokens), size):
-            chosen = slice(first, first + size)
-            inputs, targets = _shifted(held_out.tokens[chosen])
-            sizes = torch.from_numpy(held_out.sizes[chosen, 1:].astype(np.int64))
-            documents = torch.from_numpy(held_out.documents[chosen].astype(np.int64))[:, None].expand_as(sizes)
+            batch = slice(first, first + size)
+            inputs, targets = _inputs_and_targets(held_out.tokens[batch])
+            sizes = torch.from_numpy(held_out.sizes[batch, 1:].astype(np.int64))
+            documents = torch.from_numpy(held_out.documents[batch].astype(np.int64))[:, None].expand_as(sizes)
             yield inputs.to(device), torch.stack((targets, sizes, documents), dim=-1).to(device)
 
     def counters(
-        self, part: Part, recipe: Recipe, position: DataPosition, share: RankInfo = ALONE
+        self, part: Part, recipe: Recipe, position: DataPosition, rank_info: RankInfo = ALONE
     ) -> Mapping[str, float]:
         """How many documents could not be read, where there were any: of a part, and of the training so far."""
-        skipped = self._held_out(part, recipe, share).skipped + Position(*position).skipped
-        return {"skipped_documents": skipped} if skipped else {}
+        count = self._held_out(part, recipe, rank_info).skip_count + Position(*position).skip_count
+        return {"skipped_documents": count} if count else {}
 
-    def _held_out(self, part: Part, recipe: Recipe, share: RankInfo) -> HeldOut:
+    def _held_out(self, part: Part, recipe: Recipe, rank_info: RankInfo) -> HeldOut:
         shards = self.corpus.validation if part == "validation" else self.corpus.test
-        return read_held_out(shards, self.tokenizer, self.layout, self.context, recipe.measured, share)
+        return read_held_out(shards, self.tokenizer, self.layout, self.context, recipe.measured, rank_info)
 
 
-def _shifted(grid: Tokens) -> Batch:
+def _inputs_and_targets(grid: Tokens) -> Batch:
     """A grid [B, N + 1] as what is read and what follows, each [B, N]."""
     tokens = torch.from_numpy(grid.astype(np.int64))
     return tokens[:, :-1].clamp(min=0), tokens[:, 1:]
@@ -143,7 +145,7 @@ def _shifted(grid: Tokens) -> Batch:
 
 @lru_cache(maxsize=4)
 def read_held_out(
-    shards: tuple[TextShard, ...], tokenizer: Tokenizer, layout: Layout, context: int, limit: int, share: RankInfo
+    shards: tuple[TextShard, ...], tokenizer: Tokenizer, layout: Layout, context: int, limit: int, rank_info: RankInfo
 ) -> HeldOut:
     """A process's own of the first documents of these shards, as many as fill `limit` rows in all; 0 is no limit.
 
@@ -152,42 +154,42 @@ def read_held_out(
     end = np.array([tokenizer.boundary], dtype=np.int32)
     tokens: list[Tokens] = [np.empty((0, context + 1), dtype=np.int32)]
     sizes, documents = list(tokens), [np.empty(0, dtype=np.int32)]
-    total = skipped = known = 0
+    total = skip_count = number_of_documents = 0
     with Progress("rows of held-out text", limit or None) as progress:
-        for block in _blocks(shards, share):
-            skipped += sum(text is None for _, text in block)
+        for block in _blocks(shards, rank_info):
+            skip_count += sum(text is None for _, text in block)
             texts = [(number, text) for number, text in block if text]
-            encoded = zip(texts, tokenizer.encode_measured([text for _, text in texts]), strict=True)
+            token_lists = zip(texts, tokenizer.encode_with_sizes([text for _, text in texts]), strict=True)
             grids: dict[DocumentNumber, tuple[Tokens, Tokens]] = {}
-            for (number, _), (ids, widths) in encoded:
+            for (number, _), (ids, widths) in token_lists:
                 if len(ids):
                     ids, widths = np.concatenate((ids, end)), np.concatenate((widths, np.zeros_like(end)))
                     grids[number] = layout.grid([ids], context), layout.grid([widths], context)
-            lengths = share.gather({number: len(grid) for number, (grid, _) in grids.items()})
-            for number, rows in sorted(item for one in lengths for item in one.items()):
+            lengths = rank_info.gather({number: len(grid) for number, (grid, _) in grids.items()})
+            for number, rows in sorted(item for lengths_of_rank in lengths for item in lengths_of_rank.items()):
                 if 0 < limit <= total:
                     break
                 if number in grids:
                     tokens.append(grids[number][0])
                     sizes.append(grids[number][1])
-                    documents.append(np.full(rows, known, dtype=np.int32))
-                known, total = known + 1, total + rows
+                    documents.append(np.full(rows, number_of_documents, dtype=np.int32))
+                number_of_documents, total = number_of_documents + 1, total + rows
             progress.reach(min(total, limit or total))
             if 0 < limit <= total:
                 break
-    if not known:
+    if not number_of_documents:
         names = tuple(shard.name for shard in shards[:3])
         message = f"there is no text to measure on in {', '.join(names)}."
         raise UserError("missing-data", message, shards=names, needs="measurement")
-    return HeldOut(np.concatenate(tokens), np.concatenate(sizes), np.concatenate(documents), skipped)
+    return HeldOut(np.concatenate(tokens), np.concatenate(sizes), np.concatenate(documents), skip_count)
 
 
-def _blocks(shards: tuple[TextShard, ...], share: RankInfo) -> Iterator[list[tuple[DocumentNumber, str | None]]]:
+def _blocks(shards: tuple[TextShard, ...], rank_info: RankInfo) -> Iterator[list[tuple[DocumentNumber, str | None]]]:
     """A process's own documents, block by block; blocks of all processes are of the same run of documents."""
     for place, shard in enumerate(shards):
-        texts = (((place, number), text) for number, text in read(shard, 0, share))
+        texts = (((place, number), text) for number, text in read(shard, 0, rank_info))
         while True:
-            block = list(islice(texts, max(1, BLOCK // share.of)))
-            if not any(share.gather(bool(block))):
+            block = list(islice(texts, max(1, BLOCK // rank_info.of)))
+            if not any(rank_info.gather(bool(block))):
                 break
             yield block

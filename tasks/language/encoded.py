@@ -28,12 +28,12 @@ class Block(NamedTuple):
 
     Attributes:
         documents: Tokens of each that has any.
-        skipped: How many could not be read.
+        skip_count: How many could not be read.
         end: Number of the document behind them in their shard.
     """
 
     documents: list[Tokens]
-    skipped: int
+    skip_count: int
     end: int
 
 
@@ -51,45 +51,49 @@ class ShardTokens(NamedTuple):
     unread: NDArray[np.bool_]
 
 
-def blocks(shard: TextShard, start: int, share: RankInfo, tokenizer: Tokenizer) -> Iterator[Block]:
+def blocks(shard: TextShard, start: int, rank_info: RankInfo, tokenizer: Tokenizer) -> Iterator[Block]:
     """A process's own documents of a shard from number `start` on."""
-    return _kept(shard, start, share, tokenizer) if shard.in_memory else _as_they_come(shard, start, share, tokenizer)
+    return (
+        _blocks_in_memory(shard, start, rank_info, tokenizer)
+        if shard.in_memory
+        else _blocks_from_file(shard, start, rank_info, tokenizer)
+    )
 
 
-def _as_they_come(shard: TextShard, start: int, share: RankInfo, tokenizer: Tokenizer) -> Iterator[Block]:
-    documents = read(shard, start, share)
+def _blocks_from_file(shard: TextShard, start: int, rank_info: RankInfo, tokenizer: Tokenizer) -> Iterator[Block]:
+    documents = read(shard, start, rank_info)
     while block := list(islice(documents, BLOCK)):
-        encoded = tokenizer.encode([text for _, text in block if text])
-        skipped = sum(text is None for _, text in block)
-        yield Block([one for one in encoded if len(one)], skipped, block[-1][0] + 1)
+        token_lists = tokenizer.encode([text for _, text in block if text])
+        unread = sum(text is None for _, text in block)
+        yield Block([tokens for tokens in token_lists if len(tokens)], unread, block[-1][0] + 1)
 
 
-def _kept(shard: TextShard, start: int, share: RankInfo, tokenizer: Tokenizer) -> Iterator[Block]:
-    every = encoded(shard, tokenizer)
+def _blocks_in_memory(shard: TextShard, start: int, rank_info: RankInfo, tokenizer: Tokenizer) -> Iterator[Block]:
+    every = shard_tokens(shard, tokenizer)
     begins = np.concatenate(([0], every.ends[:-1]))
-    numbers = np.arange(start + (share.rank - start) % share.of, len(every.ends), share.of)
-    for some in (numbers[first : first + BLOCK] for first in range(0, len(numbers), BLOCK)):
-        spans = zip(begins[some], every.ends[some], strict=True)
+    numbers = np.arange(start + (rank_info.rank - start) % rank_info.of, len(every.ends), rank_info.of)
+    for batch in (numbers[first : first + BLOCK] for first in range(0, len(numbers), BLOCK)):
+        spans = zip(begins[batch], every.ends[batch], strict=True)
         documents = [every.tokens[begin:end] for begin, end in spans if end > begin]
-        yield Block(documents, int(every.unread[some].sum()), int(some[-1]) + 1)
+        yield Block(documents, int(every.unread[batch].sum()), int(batch[-1]) + 1)
 
 
 @lru_cache(maxsize=8)
-def encoded(shard: TextShard, tokenizer: Tokenizer) -> ShardTokens:
+def shard_tokens(shard: TextShard, tokenizer: Tokenizer) -> ShardTokens:
     """All documents of a shard that is in memory, from the cache or made for it."""
     texts = [text for _, text in read(shard)]
-    made_by = f"{_RULE} {tokenizers.__version__} {tokenizer.fingerprint}"
-    digest = hashlib.sha256(f"{made_by} {len(texts)}\n".encode())
+    version = f"{_RULE} {tokenizers.__version__} {tokenizer.fingerprint}"
+    digest = hashlib.sha256(f"{version} {len(texts)}\n".encode())
     for text in texts:
         digest.update(b"none\n" if text is None else f"{len(text)}\n{text}".encode())
 
     def make() -> Arrays:
-        found: list[Tokens] = []
+        token_lists: list[Tokens] = []
         with status_if_slow(f"making tokens of {len(texts):,} documents ..."):
             for first in range(0, len(texts), BLOCK):
-                found += tokenizer.encode([text or "" for text in texts[first : first + BLOCK]])
-        ends = np.cumsum([len(one) for one in found], dtype=np.int64)
-        tokens = np.concatenate([np.empty(0, dtype=np.int32), *found])
+                token_lists += tokenizer.encode([text or "" for text in texts[first : first + BLOCK]])
+        ends = np.cumsum([len(tokens) for tokens in token_lists], dtype=np.int64)
+        tokens = np.concatenate([np.empty(0, dtype=np.int32), *token_lists])
         return {"tokens": tokens, "ends": ends, "unread": np.array([text is None for text in texts], dtype=np.bool_)}
 
     return ShardTokens(**cached_arrays(f"tokens/{digest.hexdigest()}.safetensors", make))

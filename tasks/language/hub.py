@@ -29,7 +29,7 @@ def reachable() -> bool:
     return True
 
 
-def ask_the_hub_only_where_it_is() -> None:
+def go_offline_if_unreachable() -> None:
     """Where it is out of reach, data sets are looked for in its cache alone, at once."""
     if not reachable():
         import datasets
@@ -90,16 +90,16 @@ def hub_splits(name: str, subset: str, splits: Iterable[str]) -> list[Mapping[st
     Raises:
         UserError: It is in neither.
     """
-    ask_the_hub_only_where_it_is()
+    go_offline_if_unreachable()
     import datasets  # a second to import, and needed here only
 
     try:
-        found: Mapping[str, Any] = datasets.load_dataset(name, subset)
+        dataset: Mapping[str, Any] = datasets.load_dataset(name, subset)
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
         remedy = "Offline, give a folder of its files with --data."
         message = f"there is no data set {name!r} to be had: {_reason(error)}. {remedy}"
         raise UserError("unavailable", message, value=name, cause=type(error).__name__) from error
-    return [found[split].to_dict() for split in splits]
+    return [dataset[split].to_dict() for split in splits]
 
 
 def _shards(stream: Any, name: str, column: str) -> tuple[TextShard, ...]:
@@ -108,5 +108,5 @@ def _shards(stream: Any, name: str, column: str) -> tuple[TextShard, ...]:
 
 
 def _reason(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__
+    message_lines = str(error).strip().splitlines()
+    return message_lines[0].rstrip(".") if message_lines else type(error).__name__

@@ -21,13 +21,13 @@ from tasks.base import Metric
 from tasks.data.batches import Batch
 from tasks.data.splits import DataPosition, Part, Splits, derived_seed
 from tasks.language.data import LanguageSplits
-from tasks.language.measure import by_document, ratio
-from tasks.language.rows import IGNORED
+from tasks.language.measure import ratio, sum_by_document
+from tasks.language.rows import IGNORE_INDEX
 from tasks.language.task import TextTask
 from tasks.recipes.recipe import Recipe
 from tasks.recipes.settings import ShareOfOne
 
-_HIDDEN, _OTHER = 0.8, 0.1
+_HIDDEN, _RANDOM = 0.8, 0.1
 """Of the tokens that are asked for, those that are hidden and those in whose place another stands; the rest stay."""
 
 
@@ -68,44 +68,48 @@ class MaskedSplits(Splits):
         return self.rows.examples
 
     def training(
-        self, recipe: Any, seed: int, start: DataPosition, device: torch.device, share: RankInfo = ALONE
+        self, recipe: Any, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Rows [B, N] with tokens hidden and which are no padding, and the tokens that are asked for [B, N]."""
-        for (ids, following), position in self.rows.training(recipe, seed, start, torch.device("cpu"), share):
-            draws = Generator().manual_seed(derived_seed(seed, "masked", *position, share.rank))
-            (hidden, real), asked = masked(ids, _real(following), recipe.masked, self.mask, draws)
-            yield ((hidden.to(device), real.to(device)), {"asked": asked.to(device)}), position
+        for (ids, following), position in self.rows.training(recipe, seed, start, torch.device("cpu"), rank_info):
+            draws = Generator().manual_seed(derived_seed(seed, "masked", *position, rank_info.rank))
+            (hidden, real), labels = mask_tokens(ids, _real(following), recipe.masked, self.mask, draws)
+            yield ((hidden.to(device), real.to(device)), {"asked": labels.to(device)}), position
 
-    def measured(self, part: Part, recipe: Any, device: torch.device, share: RankInfo = ALONE) -> Iterator[Batch]:
+    def evaluation_batches(
+        self, part: Part, recipe: Any, device: torch.device, rank_info: RankInfo = ALONE
+    ) -> Iterator[Batch]:
         """The same of rows that are held out, each hidden as always, with its document [B]."""
-        for ids, answers in self.rows.measured(part, recipe, torch.device("cpu"), share):
+        for ids, answers in self.rows.evaluation_batches(part, recipe, torch.device("cpu"), rank_info):
             real = _real(answers[..., 0])
-            each = [
-                masked(row[None], own[None], recipe.masked, self.mask, _draws_of(row))
-                for row, own in zip(ids, real, strict=True)
+            rows = [
+                mask_tokens(row[None], is_real[None], recipe.masked, self.mask, _row_generator(row))
+                for row, is_real in zip(ids, real, strict=True)
             ]
-            hidden = torch.cat([inputs[0] for inputs, _ in each])
-            targets = {"asked": torch.cat([asked for _, asked in each]), "document": answers[:, 0, 2]}
-            yield (hidden.to(device), real.to(device)), {name: one.to(device) for name, one in targets.items()}
+            hidden = torch.cat([inputs[0] for inputs, _ in rows])
+            targets = {"asked": torch.cat([labels for _, labels in rows]), "document": answers[:, 0, 2]}
+            yield (hidden.to(device), real.to(device)), {name: tensor.to(device) for name, tensor in targets.items()}
 
-    def counters(self, part: Part, recipe: Any, position: DataPosition, share: RankInfo = ALONE) -> Mapping[str, float]:
+    def counters(
+        self, part: Part, recipe: Any, position: DataPosition, rank_info: RankInfo = ALONE
+    ) -> Mapping[str, float]:
         """How many documents could not be read, where there were any."""
-        return self.rows.counters(part, recipe, position, share)
+        return self.rows.counters(part, recipe, position, rank_info)
 
 
-def masked(
+def mask_tokens(
     ids: Tensor, real: Tensor, share: float, mask: int, draws: Generator
 ) -> tuple[tuple[Tensor, Tensor], Tensor]:
     """Rows [B, N] with tokens hidden, which of them are real, and the tokens that are asked for, IGNORED elsewhere.
 
     Every real token is asked for with the same chance. `mask` is the largest id: others are drawn below it.
     """
-    wanted = (torch.rand(ids.shape, generator=draws) < share) & real
+    is_target = (torch.rand(ids.shape, generator=draws) < share) & real
     fate = torch.rand(ids.shape, generator=draws)
-    others = torch.randint(mask, ids.shape, generator=draws)
-    hidden = torch.where(wanted & (fate < _HIDDEN), mask, ids)
-    hidden = torch.where(wanted & (fate >= _HIDDEN) & (fate < _HIDDEN + _OTHER), others, hidden)
-    return (hidden, real), torch.where(wanted, ids, IGNORED)
+    random_ids = torch.randint(mask, ids.shape, generator=draws)
+    hidden = torch.where(is_target & (fate < _HIDDEN), mask, ids)
+    hidden = torch.where(is_target & (fate >= _HIDDEN) & (fate < _HIDDEN + _RANDOM), random_ids, hidden)
+    return (hidden, real), torch.where(is_target, ids, IGNORE_INDEX)
 
 
 class MaskedTask(TextTask):
@@ -143,35 +147,37 @@ class MaskedTask(TextTask):
 
     def loss(self, outputs: Tensor, targets: Mapping[str, Tensor], recipe: MaskedRecipe) -> Tensor:
         """The mean of -log p over the tokens that are asked for; 0 where a batch has none."""
-        nats = F.cross_entropy(outputs.flatten(0, 1), targets["asked"].flatten(), ignore_index=IGNORED, reduction="sum")
-        return nats / (targets["asked"] != IGNORED).sum().clamp(min=1)
+        nats = F.cross_entropy(
+            outputs.flatten(0, 1), targets["asked"].flatten(), ignore_index=IGNORE_INDEX, reduction="sum"
+        )
+        return nats / (targets["asked"] != IGNORE_INDEX).sum().clamp(min=1)
 
     def measure(self, outputs: Tensor, targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """Nats, tokens that are asked for and those that are right, and the document, of each row, [B]."""
-        asked = targets["asked"]
-        nats = F.cross_entropy(outputs.flatten(0, 1), asked.flatten(), ignore_index=IGNORED, reduction="none")
+        labels = targets["asked"]
+        nats = F.cross_entropy(outputs.flatten(0, 1), labels.flatten(), ignore_index=IGNORE_INDEX, reduction="none")
         return {
-            "nats": nats.view_as(asked).sum(dim=1),
-            "tokens": (asked != IGNORED).sum(dim=1),
-            "right": (outputs.argmax(dim=-1) == asked).sum(dim=1),
+            "nats": nats.view_as(labels).sum(dim=1),
+            "tokens": (labels != IGNORE_INDEX).sum(dim=1),
+            "right": (outputs.argmax(dim=-1) == labels).sum(dim=1),
             "document": targets["document"],
         }
 
-    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+    def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
         """Loss and accuracy over all tokens that were asked for, with standard errors over documents if several."""
-        nats, right, tokens = by_document(measured, "nats", "right", "tokens")
+        nats, right, tokens = sum_by_document(measures, "nats", "right", "tokens")
         (loss, loss_se), (accuracy, accuracy_se) = ratio(nats, tokens), ratio(right, tokens)
-        found = {"loss": loss, "accuracy": accuracy}
-        return found | {"loss_se": loss_se, "accuracy_se": accuracy_se} if len(nats) > 1 else found
+        metrics = {"loss": loss, "accuracy": accuracy}
+        return metrics | {"loss_se": loss_se, "accuracy_se": accuracy_se} if len(nats) > 1 else metrics
 
 
 def _real(following: Tensor) -> Tensor:
     """Which tokens of rows are no padding [B, N], from what follows each."""
     first = torch.ones_like(following[:, :1], dtype=torch.bool)
-    return torch.cat((first, following[:, :-1] != IGNORED), dim=1)
+    return torch.cat((first, following[:, :-1] != IGNORE_INDEX), dim=1)
 
 
-def _draws_of(row: Tensor) -> Generator:
+def _row_generator(row: Tensor) -> Generator:
     """What hides the tokens of a row: the row says."""
     digest = hashlib.sha256(row.numpy().tobytes()).digest()
     return Generator().manual_seed(int.from_bytes(digest[:4]))

@@ -12,7 +12,7 @@ from tasks.data.batches import Batch
 from tasks.data.splits import Part
 from tasks.language.baselines import bigram, pair_counts, unigram
 from tasks.language.masked import MaskedSplits
-from tasks.language.rows import IGNORED
+from tasks.language.rows import IGNORE_INDEX
 from tasks.recipes.recipe import Recipe
 
 Summary = Callable[[Mapping[str, Tensor]], Mapping[str, float]]
@@ -27,16 +27,16 @@ def masked_methods(
     """
     counts = pair_counts(splits.rows.once(recipe.batch), vocabulary)
     tables = {"unigram": unigram(counts), "bigram": bigram(counts)}
-    found: dict[str, dict[str, float]] = {name: {} for name in tables}
+    columns: dict[str, dict[str, float]] = {name: {} for name in tables}
     parts: tuple[Part, Part] = ("validation", "test")
     for part, prefix in zip(parts, ("", "test_"), strict=True):
         for name, table in tables.items():
-            measured = told(table, splits.mask, splits.measured(part, recipe, torch.device("cpu")))
-            found[name] |= {prefix + metric: value for metric, value in summary(measured).items()}
-    return found
+            sums = table_row_sums(table, splits.mask, splits.evaluation_batches(part, recipe, torch.device("cpu")))
+            columns[name] |= {prefix + metric: value for metric, value in summary(sums).items()}
+    return columns
 
 
-def told(table: Tensor, mask: int, batches: Iterable[Batch]) -> dict[str, Tensor]:
+def table_row_sums(table: Tensor, mask: int, batches: Iterable[Batch]) -> dict[str, Tensor]:
     """Of each row [B] what a task's summary wants, by -log p of each token after each other [V, V].
 
     Nothing ever follows the mask in what was counted, so that behind it, and at a row's beginning, a token is told by
@@ -45,11 +45,11 @@ def told(table: Tensor, mask: int, batches: Iterable[Batch]) -> dict[str, Tensor
     likeliest = table.argmin(dim=1)  # [V]
     sums: dict[str, list[Tensor]] = {"nats": [], "right": [], "tokens": [], "document": []}
     for (ids, _), targets in batches:
-        asked = targets["asked"]
+        labels = targets["asked"]
         before = torch.cat((torch.full_like(ids[:, :1], mask), ids[:, :-1]), dim=1)
-        counted = asked != IGNORED
-        sums["nats"].append((table[before, asked.clamp(min=0)] * counted).sum(dim=1))
-        sums["right"].append(((likeliest[before] == asked) & counted).sum(dim=1))
-        sums["tokens"].append(counted.sum(dim=1))
+        is_target = labels != IGNORE_INDEX
+        sums["nats"].append((table[before, labels.clamp(min=0)] * is_target).sum(dim=1))
+        sums["right"].append(((likeliest[before] == labels) & is_target).sum(dim=1))
+        sums["tokens"].append(is_target.sum(dim=1))
         sums["document"].append(targets["document"])
     return {name: torch.cat(rows) for name, rows in sums.items()}

@@ -8,7 +8,7 @@ from search_spaces.architecture.architecture import Architecture
 from tasks.language.corpus import Corpus, TextSource, stdlib_corpus
 from tasks.language.masked import MaskedRecipe, MaskedSplits, MaskedTask
 from tasks.language.masked_baselines import masked_methods
-from tasks.language.rows import Packed
+from tasks.language.rows import PackedLayout
 from tasks.language.shards import texts_of
 from tasks.language.task import CorpusText
 from tasks.language.tokenizer import Tokenizer, train_tokenizer
@@ -19,7 +19,7 @@ _STDLIB = MaskedRecipe(
 
 # Geiping and Goldstein (2023) and their code: a triangle of learning rates, AdamW, a quarter of the tokens masked, and
 # a day on one GPU, however many steps that makes, in six tenths of which the batch grows by micro-batches of 128 rows.
-_CRAMMED = MaskedRecipe(
+_CRAMMING = MaskedRecipe(
     hours=24.0,
     batch=8192,
     batch_ramp=0.6,
@@ -34,7 +34,7 @@ _CRAMMED = MaskedRecipe(
     compile=True,
     measured=2_000,
 )
-_MINUTE = replace(_CRAMMED, hours=0.0, steps=500, batch=512, batch_ramp=0.0, accumulate=1)
+_MINUTE = replace(_CRAMMING, hours=0.0, steps=500, batch=512, batch_ramp=0.0, accumulate=1)
 """Of a large GPU."""
 
 
@@ -48,7 +48,7 @@ class StdlibMLM(MaskedTask):
     name = "stdlib-mlm"
     takes_data = False
     version = 1
-    style, vocabulary, context, layout = "crammed-bert-rotary", 2049, 128, Packed()
+    style, vocabulary, context, layout = "crammed-bert-rotary", 2049, 128, PackedLayout()
     base = Architecture(depth=4, width=128, heads=4, head_dim=32, hidden=256)
     presets = {  # noqa: RUF012  # Task declares it a ClassVar
         "smoke": replace(_STDLIB, steps=20, batch=2, measured=64, reports=2),
@@ -78,11 +78,11 @@ class PileMLM(CorpusText, MaskedTask):
     name = "pile-mlm"
     version = 1
     source, tokenizer = TextSource(hub="EleutherAI/the_pile_deduplicated"), "trained"
-    style, vocabulary, context, layout = "crammed-bert", 32_768, 128, Packed()
+    style, vocabulary, context, layout = "crammed-bert", 32_768, 128, PackedLayout()
     base = Architecture(depth=16, width=768, heads=12, head_dim=64, hidden=1536)
     presets = {  # noqa: RUF012
         "smoke": MaskedRecipe(steps=2, batch=2, lr=1e-3, measured=8, reports=2),
         **dict.fromkeys(("proxy", "leaner"), _MINUTE),
-        "paper": _CRAMMED,
+        "paper": _CRAMMING,
     }
     bases = {"leaner": replace(base, depth=10, heads=24, head_dim=32)}  # noqa: RUF012

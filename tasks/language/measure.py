@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tasks.base import Metric
-from tasks.language.rows import IGNORED
+from tasks.language.rows import IGNORE_INDEX
 
 METRICS = (
     Metric("loss", "nats per token", "min"),
@@ -26,18 +26,20 @@ def row_sums(logits: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
     `logits` is [B, N, V]; `answers` [B, N, 3] has for each position the token that follows, its bytes, its document.
     """
     targets = answers[..., 0]
-    flat = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction="none")  # [B * N]
-    return sums_of(flat.view_as(targets), answers)
+    flat = F.cross_entropy(
+        logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE_INDEX, reduction="none"
+    )  # [B * N]
+    return sum_rows(flat.view_as(targets), answers)
 
 
-def sums_of(nats: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
+def sum_rows(nats: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
     """The same from what each token costs, [B, N]."""
     targets, sizes, documents = answers.unbind(-1)
-    counted = targets != IGNORED
+    is_target = targets != IGNORE_INDEX
     return {
-        "nats": (nats * counted).sum(dim=1),
-        "tokens": counted.sum(dim=1),
-        "bytes": (sizes * counted).sum(dim=1),
+        "nats": (nats * is_target).sum(dim=1),
+        "tokens": is_target.sum(dim=1),
+        "bytes": (sizes * is_target).sum(dim=1),
         "document": documents[:, 0],
     }
 
@@ -47,17 +49,17 @@ def summary(sums: Mapping[str, Tensor]) -> dict[str, float]:
 
     With one document there are no errors.
     """
-    nats, tokens, size = by_document(sums, "nats", "tokens", "bytes")
+    nats, tokens, size = sum_by_document(sums, "nats", "tokens", "bytes")
     loss, loss_se = ratio(nats, tokens)
     bits, bits_se = ratio(nats / math.log(2), size)
     perplexity = math.exp(min(loss, 700.0))  # beyond is no float
-    found = {"loss": loss, "perplexity": perplexity, "bits_per_byte": bits}
+    metrics = {"loss": loss, "perplexity": perplexity, "bits_per_byte": bits}
     if len(nats) > 1:
-        found |= {"loss_se": loss_se, "perplexity_se": perplexity * loss_se, "bits_per_byte_se": bits_se}
-    return found
+        metrics |= {"loss_se": loss_se, "perplexity_se": perplexity * loss_se, "bits_per_byte_se": bits_se}
+    return metrics
 
 
-def by_document(sums: Mapping[str, Tensor], *names: str) -> list[Tensor]:
+def sum_by_document(sums: Mapping[str, Tensor], *names: str) -> list[Tensor]:
     """What rows have, added up over each document, [documents] each."""
     numbers, rows = sums["document"].unique(return_inverse=True)
     empty = torch.zeros(len(numbers), dtype=torch.float64)
@@ -69,7 +71,7 @@ def ratio(above: Tensor, below: Tensor) -> tuple[float, float]:
 
     It is sqrt(n / (n - 1) * sum((a - r b)^2)) / sum(b) (Cochran, Sampling Techniques, 1977, chapter 6).
     """
-    found = above.sum() / below.sum()
-    left, n = above - found * below, len(above)
-    error = (left.square().sum() * n / max(1, n - 1)).sqrt() / below.sum()
-    return found.item(), error.item()
+    quotient = above.sum() / below.sum()
+    residuals, n = above - quotient * below, len(above)
+    error = (residuals.square().sum() * n / max(1, n - 1)).sqrt() / below.sum()
+    return quotient.item(), error.item()

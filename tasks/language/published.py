@@ -22,7 +22,7 @@ from tasks.language.presets import (
     WIKITEXT,
     WIKITEXT_BASES,
 )
-from tasks.language.rows import Packed, Padded
+from tasks.language.rows import PackedLayout, PaddedLayout
 from tasks.language.task import CorpusTask
 
 _C4 = TextSource(hub="allenai/c4", subset="en")
@@ -36,7 +36,7 @@ class C4LM(CorpusTask):
     name = "c4-lm"
     version = 1
     source, tokenizer = _C4, _T5
-    style, vocabulary, context, layout, tied = "llama", 32_000, 256, Padded(), False
+    style, vocabulary, context, layout, tied = "llama", 32_000, 256, PaddedLayout(), False
     base = C4_BASES["ancre-60m"]
     presets, bases = C4, C4_BASES
 
@@ -48,7 +48,7 @@ class C4DCALM(CorpusTask):
     name = "c4-dca-lm"
     version = 1
     source, tokenizer = _C4, _T5
-    style, vocabulary, context, layout, tied = "lm1b", 32_000, 128, Packed(), True
+    style, vocabulary, context, layout, tied = "lm1b", 32_000, 128, PackedLayout(), True
     base = C4_DCA_BASES["dca-75m"]
     presets, bases = C4_DCA, C4_DCA_BASES
 
@@ -61,7 +61,7 @@ class LM1BLM(CorpusTask):
     version = 1
     source = TextSource(hub="billion-word-benchmark/lm1b", revision="refs/convert/parquet")
     tokenizer = "trained"  # Flax trains 30,000 word pieces on the first ten million characters; these are byte pairs
-    style, vocabulary, context, layout, tied = "lm1b", 30_000, 128, Packed(), False
+    style, vocabulary, context, layout, tied = "lm1b", 30_000, 128, PackedLayout(), False
     base = LM1B_BASES["dca-lm1b"]
     presets, bases = LM1B, LM1B_BASES
 
@@ -73,7 +73,7 @@ class OpenWebTextLM(CorpusTask):
     name = "openwebtext-lm"
     version = 1
     source, tokenizer = TextSource(hub="Skylion007/openwebtext"), _GPT2
-    style, vocabulary, context, layout, tied = "rmt", 50_257, RMT_CONTEXT, Packed(), False
+    style, vocabulary, context, layout, tied = "rmt", 50_257, RMT_CONTEXT, PackedLayout(), False
     base = OPENWEBTEXT_BASES["transformer-160m"]
     presets, bases = OPENWEBTEXT, OPENWEBTEXT_BASES
 
@@ -90,7 +90,7 @@ class WikiTextLM(CorpusTask):
     name = "wikitext-lm"
     version = 2
     source, tokenizer = TextSource(hub="Salesforce/wikitext", subset="wikitext-103-raw-v1"), _GPT2
-    style, vocabulary, context, layout, tied = "rmt-code", 50_257, RMT_CONTEXT, Packed(), False
+    style, vocabulary, context, layout, tied = "rmt-code", 50_257, RMT_CONTEXT, PackedLayout(), False
     base = WIKITEXT_BASES["transformer-160m"]
     presets, bases = WIKITEXT, WIKITEXT_BASES
 
@@ -102,6 +102,6 @@ class TinyStoriesLM(CorpusTask):
     name = "tinystories-lm"
     version = 1
     source, tokenizer = TextSource(hub="roneneldan/TinyStories"), _GPT2
-    style, vocabulary, context, layout, tied = "gpt2", 50_257, 512, Packed(), False
+    style, vocabulary, context, layout, tied = "gpt2", 50_257, 512, PackedLayout(), False
     base = TINYSTORIES_BASES["gpt2-tinystories"]
     presets, bases = TINYSTORIES, TINYSTORIES_BASES

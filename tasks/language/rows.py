@@ -15,7 +15,7 @@ import numpy as np
 
 from tasks.language.tokenizer import Tokens
 
-IGNORED = -100
+IGNORE_INDEX = -100
 """What torch's cross-entropy passes over."""
 
 
@@ -28,7 +28,7 @@ class Layout(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Padded(Layout):
+class PaddedLayout(Layout):
     """One document a row: cut to the context, the boundary as its last token, the rest padded.
 
     The first token is not predicted, since nothing comes before it, and padding is neither predicted nor attended to,
@@ -37,11 +37,11 @@ class Padded(Layout):
 
     def grid(self, documents: Sequence[Tokens], context: int) -> Tokens:
         """A row for each document."""
-        rows = np.full((len(documents), context + 1), IGNORED, dtype=np.int32)  # [R, N + 1]
+        rows = np.full((len(documents), context + 1), IGNORE_INDEX, dtype=np.int32)  # [R, N + 1]
         for row, document in zip(rows, documents, strict=True):
-            kept = document[:context]
-            row[: len(kept)] = kept
-            row[len(kept) - 1] = document[-1]
+            tokens = document[:context]
+            row[: len(tokens)] = tokens
+            row[len(tokens) - 1] = document[-1]
         return rows
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Padded(Layout):
 
 
 @dataclass(frozen=True, slots=True)
-class Packed(Layout):
+class PackedLayout(Layout):
     """Documents one after another, cut into rows wherever the context ends: no padding but in the last row.
 
     Each document's first token is predicted from the boundary before it. Attention reaches over boundaries, as in
@@ -63,10 +63,10 @@ class Packed(Layout):
             return np.empty((0, context + 1), dtype=np.int32)
         line = np.concatenate((documents[0][-1:], *documents))
         rows = -(-(len(line) - 1) // context)
-        padded = np.full(rows * context + 1, IGNORED, dtype=np.int32)
-        padded[: len(line)] = line
+        tokens = np.full(rows * context + 1, IGNORE_INDEX, dtype=np.int32)
+        tokens[: len(line)] = line
         starts = context * np.arange(rows)[:, None]
-        grid: Tokens = padded[starts + np.arange(context + 1)]  # [R, N + 1]
+        grid: Tokens = tokens[starts + np.arange(context + 1)]  # [R, N + 1]
         return grid
 
     def __str__(self) -> str:

@@ -16,7 +16,7 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.progress import Progress
 from tasks.language.tokenizer import Tokenizer
 
-Scored = tuple[float, bool]
+Score = tuple[float, bool]
 """The logarithm of a text's probability, and whether it is what is most likely, token by token."""
 
 
@@ -43,13 +43,13 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
         """A text's tokens, and none beside them."""
         return [int(token) for token in self._tokenizer.encode([string])[0]]
 
-    def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = True) -> list[Scored]:
+    def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = True) -> list[Score]:
         """Of texts after others."""
-        found: list[Scored] = super().loglikelihood(requests, disable_tqdm=True)
-        return found
+        scores: list[Score] = super().loglikelihood(requests, disable_tqdm=True)
+        return scores
 
-    def _loglikelihood_tokens(self, requests: Sequence[tuple[Any, list[int], list[int]]], **_: Any) -> list[Scored]:
-        return self.scored([(before, after) for _, before, after in requests])
+    def _loglikelihood_tokens(self, requests: Sequence[tuple[Any, list[int], list[int]]], **_: Any) -> list[Score]:
+        return self.score([(before, after) for _, before, after in requests])
 
     def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
         """Of whole texts, each token once, after as many as fit before it."""
@@ -61,8 +61,8 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
             )
         ]
         totals = [0.0] * len(requests)
-        scored = self.scored([(before, after) for _, before, after in windows])
-        for (number, _, _), (likelihood, _) in zip(windows, scored, strict=True):
+        scores = self.score([(before, after) for _, before, after in windows])
+        for (number, _, _), (likelihood, _) in zip(windows, scores, strict=True):
             totals[number] += likelihood
         return totals
 
@@ -76,30 +76,30 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
         )
 
     @torch.no_grad()
-    def scored(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[Scored]:
+    def score(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[Score]:
         """Each second part after its first, [(before, after)]; texts of like lengths are read together."""
         longest_first = sorted(range(len(pairs)), key=lambda number: -len(pairs[number][0]) - len(pairs[number][1]))
-        found: dict[int, Scored] = {}
+        scores: dict[int, Score] = {}
         with Progress("texts scored", len(pairs)) as progress:
             for first in range(0, len(pairs), self._batch):
-                some = longest_first[first : first + self._batch]
-                found |= dict(zip(some, self._together([pairs[number] for number in some]), strict=True))
-                progress.reach(len(found))
-        return [found[number] for number in range(len(pairs))]
+                batch = longest_first[first : first + self._batch]
+                scores |= dict(zip(batch, self._score_batch([pairs[number] for number in batch]), strict=True))
+                progress.reach(len(scores))
+        return [scores[number] for number in range(len(pairs))]
 
-    def _together(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[Scored]:
+    def _score_batch(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[Score]:
         texts = [torch.tensor([*before, *after][-self._context - 1 :]) for before, after in pairs]
         device = next(self._network.parameters()).device
         read = pad_sequence([text[:-1] for text in texts], batch_first=True)  # behind what counts, and causal
         logits: Tensor = self._network(read.to(device))
         return [
-            _of_end(own[: len(text) - 1], text[1:].to(device), len(after))
-            for own, text, (_, after) in zip(logits.float(), texts, pairs, strict=True)
+            _score_end(row[: len(text) - 1], text[1:].to(device), len(after))
+            for row, text, (_, after) in zip(logits.float(), texts, pairs, strict=True)
         ]
 
 
-def _of_end(logits: Tensor, following: Tensor, tokens: int) -> Scored:
+def _score_end(logits: Tensor, following: Tensor, tokens: int) -> Score:
     """Of the last so many tokens: logits [N, V], each of what comes next, and what did, [N]."""
-    logits, wanted = logits[-tokens:], following[-tokens:]
-    nats = logits.log_softmax(dim=-1).gather(1, wanted[:, None]).double()
-    return nats.sum().item(), bool((logits.argmax(dim=-1) == wanted).all())
+    logits, targets = logits[-tokens:], following[-tokens:]
+    nats = logits.log_softmax(dim=-1).gather(1, targets[:, None]).double()
+    return nats.sum().item(), bool((logits.argmax(dim=-1) == targets).all())

@@ -30,7 +30,7 @@ MOST_GROUP = 2**33
 """Bytes of the texts of a parquet file's row group, unpacked."""
 
 
-class Damaged(Exception):
+class DamagedShardError(Exception):
     """A shard cannot be read any further."""
 
 
@@ -55,29 +55,29 @@ class TextShard(ABC):
         """
 
 
-def read(shard: TextShard, start: int = 0, share: RankInfo = ALONE) -> Iterator[tuple[int, str | None]]:
+def read(shard: TextShard, start: int = 0, rank_info: RankInfo = ALONE) -> Iterator[tuple[int, str | None]]:
     """Number and text of a process's own documents of a shard, from number `start` on.
 
     None stands for a document that cannot be read, and at the end for all that a damaged shard does not give (to the
     first process), so that callers can count what is skipped. The first of a shard is told, too.
     """
-    number, told = start + (share.rank - start) % share.of, False
+    number, warned_once = start + (rank_info.rank - start) % rank_info.of, False
     try:
-        for value in shard.values(number, share.of):
+        for value in shard.values(number, rank_info.of):
             if is_text(value):
                 yield number, str(value)
             else:
-                if not told:
+                if not warned_once:
                     line = number + 1
-                    what = f"{shard.name}: line {line} has no text; it and others like it are skipped and counted."
-                    tell_once("skipped", what, shard.name, line)
-                    told = True
+                    message = f"{shard.name}: line {line} has no text; it and others like it are skipped and counted."
+                    tell_once("skipped", message, shard.name, line)
+                    warned_once = True
                 yield number, None
-            number += share.of
-    except Damaged as damaged:
-        what = f"{shard.name} is damaged: its first {number} documents are read, the rest is skipped ({damaged})."
-        tell_once("bad-file", what, shard.name, number)
-        if share.rank == 0:
+            number += rank_info.of
+    except DamagedShardError as error:
+        message = f"{shard.name} is damaged: its first {number} documents are read, the rest is skipped ({error})."
+        tell_once("bad-file", message, shard.name, number)
+        if rank_info.rank == 0:
             yield number, None
 
 
@@ -87,10 +87,10 @@ def texts_of(shards: Iterable[TextShard]) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1024)
-def tell_once(kind: Kind, what: str, shard: str, number: int) -> None:
+def tell_once(kind: Kind, message: str, shard: str, number: int) -> None:
     """Warn; of the same thing once a process, however many trainings meet it."""
-    counted = {"line": number} if kind == "skipped" else {"texts": number}
-    warnings.warn(Notice(kind, what, shard=shard, **counted), stacklevel=3)
+    position = {"line": number} if kind == "skipped" else {"texts": number}
+    warnings.warn(Notice(kind, message, shard=shard, **position), stacklevel=3)
 
 
 def is_text(value: object) -> bool:
@@ -129,11 +129,11 @@ class JsonShard(TextShard):
     def values(self, start: int, stride: int = 1) -> Iterator[object]:
         """The texts; other lines are not parsed."""
         try:
-            with gzip.open(self.path, "rb") if self.path.suffix == ".gz" else self.path.open("rb") as lines:
-                for line in islice(_bounded(lines), start, None, stride):
+            with gzip.open(self.path, "rb") if self.path.suffix == ".gz" else self.path.open("rb") as file:
+                for line in islice(_lines(file), start, None, stride):
                     yield None if line is None else self._text(line)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise Damaged(str(error).rstrip(".")) from error
+            raise DamagedShardError(str(error).rstrip(".")) from error
 
     def _text(self, line: bytes) -> object:
         try:
@@ -148,7 +148,7 @@ def _no_column(name: str, column: str, columns: Iterable[str]) -> UserError:
     return UserError("bad-data", message, source=name, column=column, columns=tuple(columns))
 
 
-def _bounded(file: BufferedIOBase) -> Iterator[bytes | None]:
+def _lines(file: BufferedIOBase) -> Iterator[bytes | None]:
     """The lines of a file, None in place of one that is too long, of which no more is held than may be."""
     while line := file.readline(MOST_LINE + 1):
         if len(line) <= MOST_LINE:
@@ -182,13 +182,13 @@ class ParquetShard(TextShard):
                     rows = file.metadata.row_group(group).num_rows
                     size = file.metadata.row_group(group).column(columns.index(self.column)).total_uncompressed_size
                     if size > MOST_GROUP:
-                        raise Damaged(f"a row group has {size} bytes of text, and may have {MOST_GROUP}")
+                        raise DamagedShardError(f"a row group has {size} bytes of text, and may have {MOST_GROUP}")
                     if start < rows:
                         yield from file.read_row_group(group, [self.column]).column(0)[start::stride].to_pylist()
                         start += -(-(rows - start) // stride) * stride
                     start -= rows
         except (pyarrow.ArrowException, OSError) as error:
-            raise Damaged(str(error).strip().splitlines()[0].rstrip(".")) from error
+            raise DamagedShardError(str(error).strip().splitlines()[0].rstrip(".")) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,14 @@ from pathlib import Path
 from search_spaces.support.cache import cached
 from search_spaces.support.errors import UserError
 
-_OTHERS = frozenset({"site-packages", "dist-packages", "test", "tests", "lib2to3", "idlelib", "__pycache__"})
+_SKIP_FOLDERS = frozenset({"site-packages", "dist-packages", "test", "tests", "lib2to3", "idlelib", "__pycache__"})
 _TOPICS = Path("pydoc_data", "topics.py")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _COMMON = 40
 """Characters below which a paragraph may recur: "Return the result." is the language, and nobody's text."""
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 """Fields of a node that hold statements, in the order of the source."""
-_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_DOCSTRING_NODES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def stdlib_documents() -> Mapping[str, str]:
@@ -57,27 +57,27 @@ def stdlib_documents() -> Mapping[str, str]:
 def _sources(library: Path) -> Iterator[Path]:
     """Every module of the standard library, in an order that is the same everywhere."""
     for path in sorted(library.iterdir(), key=lambda path: path.name):
-        if path.is_dir() and path.name not in _OTHERS:
+        if path.is_dir() and path.name not in _SKIP_FOLDERS:
             yield from _sources(path)
         elif path.suffix == ".py":
             yield path
 
 
 def _documents(sources: Mapping[Path, bytes]) -> dict[str, str]:
-    whole = {f"topic {name}": text for name, text in _topics(sources[_TOPICS]).items()}
-    whole |= {path.as_posix(): "\n\n".join(_docstrings(source)) for path, source in sources.items()}
-    seen: set[str] = set()
-    documents = {name: "\n\n".join(_new_paragraphs(text, seen)) for name, text in whole.items()}
+    texts = {f"topic {name}": text for name, text in _topics(sources[_TOPICS]).items()}
+    texts |= {path.as_posix(): "\n\n".join(_docstrings(source)) for path, source in sources.items()}
+    known_paragraphs: set[str] = set()
+    documents = {name: "\n\n".join(_new_paragraphs(text, known_paragraphs)) for name, text in texts.items()}
     return {name: text for name, text in documents.items() if text}
 
 
-def _new_paragraphs(text: str, seen: set[str]) -> Iterator[str]:
+def _new_paragraphs(text: str, known_paragraphs: set[str]) -> Iterator[str]:
     """The paragraphs of a text that were not seen before; they are seen then."""
     for paragraph in _PARAGRAPH.split(text):
         words = " ".join(paragraph.split())
-        if words and (len(words) < _COMMON or words not in seen):
+        if words and (len(words) < _COMMON or words not in known_paragraphs):
             yield paragraph
-        seen.add(words)
+        known_paragraphs.add(words)
 
 
 def _topics(source: bytes) -> dict[str, str]:
@@ -102,6 +102,6 @@ def _docstrings(source: bytes) -> Iterator[str]:
     nodes: deque[ast.AST] = deque([tree])
     while nodes:  # as `ast.walk` goes, but not into expressions, which document nothing
         node = nodes.popleft()
-        if isinstance(node, _DOCUMENTED) and (text := ast.get_docstring(node)):
+        if isinstance(node, _DOCSTRING_NODES) and (text := ast.get_docstring(node)):
             yield text
         nodes.extend(child for field in _BLOCKS for child in getattr(node, field, ()))

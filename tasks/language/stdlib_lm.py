@@ -9,7 +9,7 @@ from tasks.language.baselines import simple_methods
 from tasks.language.corpus import Corpus, stdlib_corpus
 from tasks.language.data import LanguageSplits
 from tasks.language.presets import LanguageRecipe
-from tasks.language.rows import Packed
+from tasks.language.rows import PackedLayout
 from tasks.language.shards import texts_of
 from tasks.language.task import LanguageTask
 from tasks.language.tokenizer import Tokenizer, train_tokenizer
@@ -39,7 +39,7 @@ class StdlibLM(LanguageTask):
     style = "llama"
     vocabulary = 2048
     context = 128
-    layout = Packed()
+    layout = PackedLayout()
     tied = True
     base = Architecture(depth=4, width=128, heads=4, head_dim=32, hidden=256)
     presets = {  # noqa: RUF012

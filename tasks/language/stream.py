@@ -32,14 +32,14 @@ class Position(NamedTuple):
         shard: Shards finished in this epoch, in its order.
         document: Number of the block's first document in its shard.
         row: Rows of the block that have been handed out.
-        skipped: Documents that could not be read so far, this block's included, each time they were met.
+        skip_count: Documents that could not be read so far, this block's included, each time they were met.
     """
 
     epoch: int = 0
     shard: int = 0
     document: int = 0
     row: int = 0
-    skipped: int = 0
+    skip_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class TokenStream:
         layout: Makes rows of documents.
         context: Tokens of a row, N.
         seed: Of the order.
-        share: Which documents are read: of several processes, each has rows of its own documents.
+        rank_info: Which documents are read: of several processes, each has rows of its own documents.
     """
 
     shards: tuple[TextShard, ...]
@@ -60,7 +60,7 @@ class TokenStream:
     layout: Layout
     context: int
     seed: int
-    share: RankInfo = ALONE
+    rank_info: RankInfo = ALONE
 
     def rows(self, start: Position) -> Iterator[tuple[Tokens, Position]]:
         """Rows [N + 1] from a position on, each with the position behind it.
@@ -68,37 +68,37 @@ class TokenStream:
         Raises:
             UserError: There is not one document in all shards (for this process).
         """
-        here = start
+        position = start
         while True:
-            found = any(start[1:4])
-            for row, here in self._epoch(start):
-                found = True
-                yield row, here
-            if not found:
+            any_row = any(start[1:4])
+            for row, position in self._epoch(start):
+                any_row = True
+                yield row, position
+            if not any_row:
                 names = tuple(shard.name for shard in self.shards[:3])
                 message = f"there is no text in {', '.join(names)}. Give other --data."
                 raise UserError("missing-data", message, option="--data", shards=names)
-            start = Position(here.epoch + 1, skipped=here.skipped)
+            start = Position(position.epoch + 1, skip_count=position.skip_count)
 
     def _epoch(self, start: Position) -> Iterator[tuple[Tokens, Position]]:
         order = np.random.default_rng((self.seed, start.epoch)).permutation(len(self.shards))
-        here = start
+        position = start
         for place in range(start.shard, len(order)):
             if place > start.shard:
-                here = Position(start.epoch, place, skipped=here.skipped)
-            for block in blocks(self.shards[order[place]], here.document, self.share, self.tokenizer):
-                if not here.row:  # a block that is read again was counted before
-                    here = here._replace(skipped=here.skipped + block.skipped)
-                grid = self._grid(here, block.documents)
-                for number in range(here.row, len(grid)):
-                    yield grid[number], here._replace(row=number + 1)
-                here = Position(start.epoch, place, block.end, skipped=here.skipped)
+                position = Position(start.epoch, place, skip_count=position.skip_count)
+            for block in blocks(self.shards[order[place]], position.document, self.rank_info, self.tokenizer):
+                if not position.row:  # a block that is read again was counted before
+                    position = position._replace(skip_count=position.skip_count + block.skip_count)
+                grid = self._grid(position, block.documents)
+                for number in range(position.row, len(grid)):
+                    yield grid[number], position._replace(row=number + 1)
+                position = Position(start.epoch, place, block.end, skip_count=position.skip_count)
 
     def _grid(self, block: Position, documents: list[Tokens]) -> Tokens:
         draw = np.random.default_rng((self.seed, *block[:3]))
         boundary = np.array([self.tokenizer.boundary], dtype=np.int32)
-        ended = [np.concatenate((documents[i], boundary)) for i in draw.permutation(len(documents))]
-        grid = self.layout.grid(ended, self.context)  # [R, N + 1]
+        token_lists = [np.concatenate((documents[i], boundary)) for i in draw.permutation(len(documents))]
+        grid = self.layout.grid(token_lists, self.context)  # [R, N + 1]
         return grid[draw.permutation(len(grid))]
 
 

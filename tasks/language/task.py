@@ -23,13 +23,13 @@ from tasks.language.corpus import Corpus, TextSource, folder_corpus, hub_corpus
 from tasks.language.data import LanguageSplits
 from tasks.language.measure import METRICS, row_sums, summary
 from tasks.language.presets import LanguageRecipe
-from tasks.language.rows import IGNORED, Layout
+from tasks.language.rows import IGNORE_INDEX, Layout
 from tasks.language.shards import texts_of
 from tasks.language.tokenizer import Tokenizer, get_tokenizer, tokenizer_at, train_tokenizer
 from tasks.training.supervised import SupervisedTask
 
 _HUB = re.compile(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?")
-_TRAINED_ON = 10_000_000
+_TOKENIZER_CHARACTERS = 10_000_000
 """Characters that a tokenizer of the task's own is trained on, as in Flax's LM1B example."""
 
 
@@ -109,20 +109,20 @@ class LanguageTask(TextTask):
     def loss(self, outputs: Tensor, targets: Tensor, recipe: LanguageRecipe) -> Tensor:
         """The mean of -log p over the tokens that follow, and the recipe's z-loss: logits [B, N, V], targets [B, N]."""
         logits, following = outputs.flatten(0, 1), targets.flatten()  # [B * N, V], [B * N]
-        nats = F.cross_entropy(logits, following, ignore_index=IGNORED)
+        nats = F.cross_entropy(logits, following, ignore_index=IGNORE_INDEX)
         if not recipe.z_loss:
             return nats
         squares = logits.float().logsumexp(dim=-1).square()
-        counted = following != IGNORED
-        return nats + recipe.z_loss * (squares * counted).sum() / counted.sum()
+        is_target = following != IGNORE_INDEX
+        return nats + recipe.z_loss * (squares * is_target).sum() / is_target.sum()
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Mapping[str, Tensor]:
         """Nats, tokens and bytes of each row, [B]."""
         return row_sums(outputs, targets)
 
-    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+    def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
         """Loss, perplexity and bits per byte, with standard errors over documents."""
-        return summary(measured)
+        return summary(measures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,8 @@ class DataReference:
     @classmethod
     def parse(cls, data: Path | None) -> "DataReference":
         """Read "PLACE", "PLACE,tokenizer=TOKENIZER" or "tokenizer=TOKENIZER"."""
-        text, found, tokenizer = f",{data or ''}".rpartition(",tokenizer=")
-        if not found:
+        text, separator, tokenizer = f",{data or ''}".rpartition(",tokenizer=")
+        if not separator:
             text, tokenizer = tokenizer, ""
         return cls(text.removeprefix(",") or None, tokenizer or None)
 
@@ -176,10 +176,10 @@ class CorpusText(TextTask):
         corpus = folder_corpus(folder, self.source.column) if folder else hub_corpus(self._source(place.text))
         if place.tokenizer is None and folder is not None and (folder / "tokenizer.json").exists():
             return corpus, tokenizer_at(folder)
-        wanted = place.tokenizer or self.tokenizer
-        if wanted == "trained":
-            return corpus, train_tokenizer(_beginning(corpus, _TRAINED_ON), self.words)
-        return corpus, tokenizer_at(Path(wanted)) if Path(wanted).exists() else get_tokenizer(wanted)
+        reference = place.tokenizer or self.tokenizer
+        if reference == "trained":
+            return corpus, train_tokenizer(_beginning(corpus, _TOKENIZER_CHARACTERS), self.words)
+        return corpus, tokenizer_at(Path(reference)) if Path(reference).exists() else get_tokenizer(reference)
 
     def _source(self, text: str | None) -> TextSource:
         if text is None or text == self.source.hub:

@@ -116,18 +116,18 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
         """Each text's tokens, without boundaries."""
-        encoded = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [self._ordinary[one.ids] for one in encoded]
+        encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [self._ordinary[encoding.ids] for encoding in encodings]
 
-    def encode_measured(self, texts: Sequence[str]) -> list[tuple[Tokens, Tokens]]:
+    def encode_with_sizes(self, texts: Sequence[str]) -> list[tuple[Tokens, Tokens]]:
         """Each text's tokens and the bytes of UTF-8 that each adds.
 
         What a tokenizer leaves out between two tokens is the later one's; what it leaves out at the end is nobody's.
         """
-        encoded = self._inner.encode_batch(list(texts), add_special_tokens=False)
+        encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
         return [
-            (self._ordinary[one.ids], _bytes(text, [end for _, end in one.offsets]))
-            for text, one in zip(texts, encoded, strict=True)
+            (self._ordinary[encoding.ids], _bytes(text, [end for _, end in encoding.offsets]))
+            for text, encoding in zip(texts, encodings, strict=True)
         ]
 
 

@@ -12,12 +12,14 @@ from typing import TypeVar
 
 from search_spaces.support.progress import Progress
 
-Made = TypeVar("Made")
+Block = TypeVar("Block")
 
 _CHILD = "import pickle as p, sys; make, number = p.load(sys.stdin.buffer); p.dump(make(number), sys.stdout.buffer)"
 
 
-def in_blocks(make: Callable[[int], Made], add: Callable[[Made], int], wanted: int, size: int, said: str) -> None:
+def collect_blocks(
+    make: Callable[[int], Block], add: Callable[[Block], int], examples: int, size: int, label: str
+) -> None:
     """Give `add` the blocks that `make` makes of 0, 1, 2 ..., in this order, until it says that there are enough.
 
     As many processes share the work as there are cores and blocks.
@@ -25,44 +27,44 @@ def in_blocks(make: Callable[[int], Made], add: Callable[[Made], int], wanted: i
     Args:
         make: Makes the block of a number, in any process.
         add: Takes a block and says how many examples there are now.
-        wanted: How many examples are enough.
+        examples: How many examples are enough.
         size: Examples of a block, about.
-        said: What is made, for whoever waits.
+        label: What is made, for whoever waits.
     """
-    processes = min(_cores(), -(-wanted // size))
-    with Progress(said, wanted) as progress:
-        for made in map(make, count()) if processes == 1 else _shared(make, processes):
-            enough = add(made)
-            progress.reach(min(enough, wanted))
-            if enough >= wanted:
+    processes = min(_cores(), -(-examples // size))
+    with Progress(label, examples) as progress:
+        for block in map(make, count()) if processes == 1 else _parallel_blocks(make, processes):
+            enough = add(block)
+            progress.reach(min(enough, examples))
+            if enough >= examples:
                 return
 
 
-def _shared(make: Callable[[int], Made], processes: int) -> Iterator[Made]:
+def _parallel_blocks(make: Callable[[int], Block], processes: int) -> Iterator[Block]:
     """Blocks in order, without end, each made in another process."""
-    under_way: deque[Future[Made]] = deque()
+    futures: deque[Future[Block]] = deque()
     numbers = count()
     with ThreadPoolExecutor(processes) as pool:
         try:
             while True:
-                while len(under_way) < 2 * processes:
-                    under_way.append(pool.submit(_elsewhere, make, next(numbers)))
-                yield under_way.popleft().result()
+                while len(futures) < 2 * processes:
+                    futures.append(pool.submit(_make_in_subprocess, make, next(numbers)))
+                yield futures.popleft().result()
         finally:
-            for future in under_way:
+            for future in futures:
                 future.cancel()
 
 
-def _elsewhere(make: Callable[[int], Made], number: int) -> Made:
+def _make_in_subprocess(make: Callable[[int], Block], number: int) -> Block:
     """Make a block in a process of its own.
 
     multiprocessing would import the program's main module there again, which must be written for that; one that is not
     would wait for itself where the cache is locked. Ctrl-C is the parent's matter: hence the session.
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    asked = pickle.dumps((make, number))
+    request = pickle.dumps((make, number))
     done = subprocess.run(  # noqa: S603  # this very Python
-        [sys.executable, "-c", _CHILD], input=asked, stdout=subprocess.PIPE, env=environment, check=True,
+        [sys.executable, "-c", _CHILD], input=request, stdout=subprocess.PIPE, env=environment, check=True,
         start_new_session=True,
     )  # fmt: skip
     return pickle.loads(done.stdout)  # type: ignore[no-any-return]  # noqa: S301  # our own process wrote it

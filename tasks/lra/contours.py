@@ -18,11 +18,11 @@ from functools import cache, partial
 
 import numpy as np
 
-from tasks.lra.blocks import in_blocks
-from tasks.lra.stamps import LENGTH, MARGIN, REACH, SIDE, Array, Pixel, disc, moved, stamped, stamps
+from tasks.lra.blocks import collect_blocks
+from tasks.lra.stamps import LENGTH, MARGIN, REACH, SIDE, Array, Pixel, disc, stamp_dash, stamps, step_to
 
 _PADDING = 1
-_DASHES, _APART = 14, 7
+_DASHES, _GAP = 14, 7
 """Of the two long contours, and pixels between their beginnings."""
 _SHORT_DASHES = _DASHES // 3
 SHORT = 20 // _SHORT_DASHES
@@ -46,10 +46,10 @@ class Canvas:
     """What is drawn, [S, S], and where nothing more may be drawn, [S, S] from 0 to 1."""
 
     image: Array
-    taken: Array
+    occupancy: Array
 
     def copy(self) -> "Canvas":
-        return Canvas(self.image.copy(), self.taken.copy())
+        return Canvas(self.image.copy(), self.occupancy.copy())
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Contour:
     tip: Pixel
 
 
-def generated(examples: int, seed: int, *, single_dashes: bool = False) -> tuple[Array, Array]:
+def generate(examples: int, seed: int, *, single_dashes: bool = False) -> tuple[Array, Array]:
     """So many images, bytes [E, S, S], and whether both marks are on one contour, [E]; a function of its arguments."""
     images: list[Array] = []
     labels: list[int] = []
@@ -79,13 +79,13 @@ def generated(examples: int, seed: int, *, single_dashes: bool = False) -> tuple
         labels.extend(label for _, label in block)
         return len(images)
 
-    in_blocks(
-        partial(block_of, seed, _BLOCK, single_dashes=single_dashes), add, examples, _BLOCK, "generating Pathfinder"
+    collect_blocks(
+        partial(make_block, seed, _BLOCK, single_dashes=single_dashes), add, examples, _BLOCK, "generating Pathfinder"
     )
     return np.stack(images[:examples]), np.array(labels[:examples], dtype=np.uint8)
 
 
-def block_of(seed: int, size: int, number: int, *, single_dashes: bool = False) -> list[tuple[Array, int]]:
+def make_block(seed: int, size: int, number: int, *, single_dashes: bool = False) -> list[tuple[Array, int]]:
     """So many images and their answers, the block of that number."""
     draw = random.Random(f"pathfinder/{seed}/{number}")  # noqa: S311  # data, not secrets
     return [example(draw, _SINGLE if single_dashes else 0) for _ in range(size)]
@@ -97,13 +97,13 @@ def example(draw: random.Random, single_dashes: int = 0) -> tuple[Array, int]:
         canvas, contours = two_contours(draw)
         if contours:
             break
-    (begin, end), (_, other_end) = contours
+    (begin, end), (_, distractor) = contours
     for _ in range(SHORT):
         canvas = add_contour(canvas, draw, _SHORT_DASHES, _SHORT_RETRIES)
     for _ in range(single_dashes):
         canvas = add_contour(canvas, draw, 1, _SINGLE_RETRIES)
     label = draw.randrange(2)
-    for mark in (begin, end if label else other_end):
+    for mark in (begin, end if label else distractor):
         np.maximum(canvas.image, disc(mark), out=canvas.image)
     return np.round(255 * canvas.image / canvas.image.max()).astype(np.uint8), label
 
@@ -112,13 +112,13 @@ def two_contours(draw: random.Random) -> tuple[Canvas, list[tuple[Pixel, Pixel]]
     """The two long contours and the ends of each, in random order; no ends where they did not find room."""
     canvas = Canvas(np.zeros((SIDE, SIDE)), np.zeros((SIDE, SIDE)))
     for edge in (np.s_[:_PADDING], np.s_[-_PADDING:], np.s_[:, :_PADDING], np.s_[:, -_PADDING:]):
-        canvas.taken[edge] = 1
-    beyond_middle = np.ones((SIDE, SIDE))
-    beyond_middle[2 * _APART : SIDE - 2 * _APART, 2 * _APART : SIDE - 2 * _APART] = 0
-    first = begin_contour(canvas, partial(free_place, beyond_middle, draw), draw, _LONG_BRIGHTNESS)
+        canvas.occupancy[edge] = 1
+    border = np.ones((SIDE, SIDE))
+    border[2 * _GAP : SIDE - 2 * _GAP, 2 * _GAP : SIDE - 2 * _GAP] = 0
+    first = begin_contour(canvas, partial(free_place, border, draw), draw, _LONG_BRIGHTNESS)
     if first is None:
         return canvas, []
-    second = begin_contour(canvas, lambda _: _beside(first.tip, draw), draw, _LONG_BRIGHTNESS)
+    second = begin_contour(canvas, lambda _: _second_start(first.tip, draw), draw, _LONG_BRIGHTNESS)
     if second is None:
         return canvas, []
     begins = first.tip, second.tip
@@ -127,7 +127,7 @@ def two_contours(draw: random.Random) -> tuple[Canvas, list[tuple[Pixel, Pixel]]
             if not add_dash(canvas, contour, draw, _LONG_BRIGHTNESS):
                 return canvas, []
     for contour in (first, second):
-        np.maximum(canvas.taken, contour.last, out=canvas.taken)
+        np.maximum(canvas.occupancy, contour.last, out=canvas.occupancy)
     ends = list(zip(begins, (first.tip, second.tip), strict=True))
     draw.shuffle(ends)
     return canvas, ends
@@ -135,29 +135,29 @@ def two_contours(draw: random.Random) -> tuple[Canvas, list[tuple[Pixel, Pixel]]
 
 def add_contour(canvas: Canvas, draw: random.Random, dashes: int, retries: int) -> Canvas:
     """The canvas with one more contour of so many dashes, or as it was where there is no room for one."""
-    if (canvas.taken <= _FREE).mean() < _FULL:
+    if (canvas.occupancy <= _FREE).mean() < _FULL:
         return canvas
     for _ in range(1 + retries):
-        changed = canvas.copy()
-        contour = begin_contour(changed, partial(free_place, changed.taken, draw), draw, _SHORT_BRIGHTNESS)
-        if contour is not None and all(add_dash(changed, contour, draw, _SHORT_BRIGHTNESS) for _ in range(dashes - 1)):
-            np.maximum(changed.taken, contour.last, out=changed.taken)
-            return changed
+        copy = canvas.copy()
+        contour = begin_contour(copy, partial(free_place, copy.occupancy, draw), draw, _SHORT_BRIGHTNESS)
+        if contour is not None and all(add_dash(copy, contour, draw, _SHORT_BRIGHTNESS) for _ in range(dashes - 1)):
+            np.maximum(copy.occupancy, contour.last, out=copy.occupancy)
+            return copy
     return canvas
 
 
-def free_place(taken: Array, draw: random.Random, angle: float) -> Pixel | None:
+def free_place(occupancy: Array, draw: random.Random, angle: float) -> Pixel | None:
     """Where a dash of that angle may begin that touches nothing; None where there is no room.
 
     There is none either for an angle at which a dash that begins at an edge would lie wholly outside: OpenCV's dilation
     knows nothing there, which the generator takes for an image without free pixels. So nine of ten angles find no room.
     """
     reach = LENGTH + MARGIN
-    around = np.pad(taken, reach, constant_values=-np.inf)
+    around = np.pad(occupancy, reach, constant_values=-np.inf)
     places = _footprint(round(math.remainder(angle, 2 * math.pi), 9))
-    touched = np.max([around[down : down + SIDE, right : right + SIDE] for down, right in places], axis=0)
-    free = np.argwhere(touched <= _FREE)
-    if touched.min() < 0 or not len(free):
+    overlap = np.max([around[down : down + SIDE, right : right + SIDE] for down, right in places], axis=0)
+    free = np.argwhere(overlap <= _FREE)
+    if overlap.min() < 0 or not len(free):
         return None
     row, column = free[draw.randrange(len(free))]
     return int(row), int(column)
@@ -175,10 +175,10 @@ def _footprint(angle: float) -> tuple[Pixel, ...]:
     return tuple((int(row), int(column)) for row, column in np.argwhere(inside >= 1))
 
 
-def _beside(first: Pixel, draw: random.Random) -> Pixel:
+def _second_start(first: Pixel, draw: random.Random) -> Pixel:
     """Where the second long contour begins."""
     towards = math.radians(draw.randrange(360))
-    return round(first[0] + _APART * math.sin(towards)), round(first[1] + _APART * math.cos(towards))
+    return round(first[0] + _GAP * math.sin(towards)), round(first[1] + _GAP * math.cos(towards))
 
 
 def begin_contour(
@@ -190,11 +190,11 @@ def begin_contour(
         tail = place(angle)
         if tail is None:
             return None
-        head = moved(tail, angle, LENGTH)
-        pivot = moved(head, angle + math.pi, LENGTH + MARGIN)
+        head = step_to(tail, angle, LENGTH)
+        pivot = step_to(head, angle + math.pi, LENGTH + MARGIN)
         if not (_inside(tail) and _inside(head) and _inside(pivot)):
             continue
-        dash, room = stamped(tail, angle)
+        dash, room = stamp_dash(tail, angle)
         np.maximum(canvas.image, brightness * dash, out=canvas.image)
         return Contour(pivot, angle, room, tail)
     return None
@@ -202,32 +202,32 @@ def begin_contour(
 
 def add_dash(canvas: Canvas, contour: Contour, draw: random.Random, brightness: float) -> bool:
     """Add a dash to the contour where there is room: nearly straight on is likelier than a turn."""
-    pivot = moved(contour.pivot, contour.angle, LENGTH + 2 * MARGIN)
+    pivot = step_to(contour.pivot, contour.angle, LENGTH + 2 * MARGIN)
     heads, weights = [], []
     for row, column, angle in _ring():
         head = pivot[0] + row, pivot[1] + column
         if _inside(head):
-            turn = abs(math.remainder(angle - contour.angle, 2 * math.pi))
-            straight = math.cos(min(turn * _CONTINUITY, math.pi / 2)) ** 2
+            bend = abs(math.remainder(angle - contour.angle, 2 * math.pi))
+            straight = math.cos(min(bend * _CONTINUITY, math.pi / 2)) ** 2
             heads.append((head, angle))
-            weights.append(straight * (1 - _taken_near(canvas.taken, head)))
+            weights.append(straight * (1 - _occupancy_near(canvas.occupancy, head)))
     if sum(weights) < 1e-4:
         return False
     for head, angle in draw.choices(heads, weights, k=1 + _RETRIES):
-        dash, room = stamped(head, angle + math.pi)
-        if (canvas.taken + room).max() < 1.8:
+        dash, room = stamp_dash(head, angle + math.pi)
+        if (canvas.occupancy + room).max() < 1.8:
             np.maximum(canvas.image, brightness * dash, out=canvas.image)
-            np.maximum(canvas.taken, contour.last, out=canvas.taken)
+            np.maximum(canvas.occupancy, contour.last, out=canvas.occupancy)
             contour.pivot, contour.angle, contour.last, contour.tip = pivot, angle, room, head
             return True
     return False
 
 
-def _taken_near(taken: Array, point: Pixel) -> float:
+def _occupancy_near(occupancy: Array, point: Pixel) -> float:
     """The most that is taken within the margin of a point."""
     row, column = point
     return max(
-        float(taken[row + down, column + right])
+        float(occupancy[row + down, column + right])
         for down, right in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))
         if _inside((row + down, column + right))
     )

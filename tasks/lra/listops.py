@@ -15,10 +15,10 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
-from tasks.lra.lists import IDS, Grammar, generated, ids_of
+from tasks.lra.lists import IDS, Grammar, generate, tokenize
 from tasks.lra.presets import LISTOPS, ListOpsRecipe
 from tasks.lra.release import ReleaseFiles
-from tasks.lra.task import Columns, GeneratedTask, by_group, padded, splits_of
+from tasks.lra.task import Columns, GeneratedTask, group_majority, pad_rows, splits_of
 
 _LAYOUT = ReleaseFiles("lra-listops", "listops-1000", ("basic_train.tsv", "basic_val.tsv", "basic_test.tsv"))
 _SEED = 0
@@ -40,9 +40,9 @@ class LRAListOps(GeneratedTask):
     classes = 10
     presets = LISTOPS
 
-    def generated(self, recipe: ListOpsRecipe) -> TensorSplits:
+    def generate(self, recipe: ListOpsRecipe) -> TensorSplits:
         """The recipe's lists, made once on this machine."""
-        return _generated(recipe.grammar, recipe.examples, recipe.held_out, recipe.tokens)
+        return _generate(recipe.grammar, recipe.examples, recipe.held_out, recipe.tokens)
 
     def read(self, data: Path) -> TensorSplits:
         """Read Source and Target of the release's tables."""
@@ -53,23 +53,26 @@ class LRAListOps(GeneratedTask):
     def baselines(self, recipe: ListOpsRecipe) -> Mapping[str, Columns]:
         """The most frequent answer of all lists, and of those that begin with the same operator."""
         splits = self.splits_for(recipe)
-        return {**super().baselines(recipe), "most frequent by first operator": by_group(splits, lambda ids: ids[:, 0])}
+        return {
+            **super().baselines(recipe),
+            "most frequent by first operator": group_majority(splits, lambda ids: ids[:, 0]),
+        }
 
 
 @lru_cache(maxsize=2)
-def _generated(grammar: Grammar, examples: int, held_out: int, tokens: int) -> TensorSplits:
+def _generate(grammar: Grammar, examples: int, held_out: int, tokens: int) -> TensorSplits:
     total = examples + 2 * held_out
     digest = hashlib.sha256(f"{LRAListOps.version} {grammar} {total} {_SEED}".encode()).hexdigest()[:16]
     arrays = cached_arrays(f"listops-{digest}.lists", lambda: _arrays(grammar, total))
     rows = np.split(arrays["ids"], arrays["lengths"].cumsum()[:-1])
     answers = torch.from_numpy(arrays["answers"]).long()
     cuts = (0, examples, examples + held_out, total)
-    parts = [(padded(rows[begin:end], tokens, torch.uint8), answers[begin:end]) for begin, end in pairwise(cuts)]
+    parts = [(pad_rows(rows[begin:end], tokens, torch.uint8), answers[begin:end]) for begin, end in pairwise(cuts)]
     return splits_of(*parts)
 
 
 def _arrays(grammar: Grammar, total: int) -> Arrays:
-    lists = generated(grammar, total, _SEED)
+    lists = generate(grammar, total, _SEED)
     return {
         "ids": np.frombuffer(b"".join(ids for ids, _ in lists), dtype=np.uint8),
         "lengths": np.array([len(ids) for ids, _ in lists], dtype=np.int32),
@@ -90,15 +93,15 @@ def _table(path: Path, tokens: int) -> Batch:
             )
         for number, line in enumerate(file, start=2):
             source, _, target = line.rstrip("\n").partition("\t")
-            ids = ids_of(source)
+            ids = tokenize(source)
             if ids is None or target not in tuple("0123456789"):
-                expected = f"a list of {' '.join(IDS)} and round brackets, a tab and a digit"
+                rule = f"a list of {' '.join(IDS)} and round brackets, a tab and a digit"
                 raise UserError(
                     "bad-data",
-                    f"{path}, line {number}, must be {expected}, got {line[:40]!r}. Unpack it again.",
+                    f"{path}, line {number}, must be {rule}, got {line[:40]!r}. Unpack it again.",
                     path=str(path),
                     line=number,
                 )
             rows.append(np.frombuffer(ids, dtype=np.uint8))
             answers.append(int(target))
-    return padded(rows, tokens, torch.uint8), torch.tensor(answers)
+    return pad_rows(rows, tokens, torch.uint8), torch.tensor(answers)

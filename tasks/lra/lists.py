@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from search_spaces.support.errors import UserError
-from tasks.lra.blocks import in_blocks
+from tasks.lra.blocks import collect_blocks
 
 _DIGIT = 1
 """Id of the digit 0; the other nine follow. Id 0 is padding."""
@@ -65,43 +65,43 @@ class _TooLong(Exception):
     """A list that has outgrown its grammar."""
 
 
-def generated(grammar: Grammar, examples: int, seed: int) -> list[List]:
+def generate(grammar: Grammar, examples: int, seed: int) -> list[List]:
     """So many lists, no two of which are the same; a function of its arguments alone.
 
     Raises:
         UserError: The grammar has so few lists that a whole block brought nothing new.
     """
-    found: dict[bytes, int] = {}
+    answers: dict[bytes, int] = {}
 
     def add(block: list[List]) -> int:
-        before = len(found)
-        found.update(block)
-        if len(found) == before:
+        before = len(answers)
+        answers.update(block)
+        if len(answers) == before:
             raise UserError(
                 "too-large",
                 f"{grammar} has hardly more than {before} lists, got {examples} wanted.",
                 value=examples,
                 most=before,
             )
-        return len(found)
+        return len(answers)
 
-    in_blocks(partial(block_of, grammar, seed, _BLOCK), add, examples, _BLOCK, "generating ListOps")
-    return list(found.items())[:examples]
+    collect_blocks(partial(make_block, grammar, seed, _BLOCK), add, examples, _BLOCK, "generating ListOps")
+    return list(answers.items())[:examples]
 
 
-def block_of(grammar: Grammar, seed: int, size: int, number: int) -> list[List]:
+def make_block(grammar: Grammar, seed: int, size: int, number: int) -> list[List]:
     """So many lists, the block of that number; they may repeat those of another block."""
     uniform = random.Random(f"listops/{seed}/{number}").random  # noqa: S311  # data, not secrets
-    kept: list[List] = []
-    while len(kept) < size:
+    lists: list[List] = []
+    while len(lists) < size:
         if uniform() > _OPERATOR_SHARE:
             continue  # a digit alone, which is too short
         ids = bytearray()
         with suppress(_TooLong):
             answer = _grow(uniform, grammar, 1, ids, 0)
             if len(ids) > grammar.longer_than:
-                kept.append((bytes(ids), answer))
-    return kept
+                lists.append((bytes(ids), answer))
+    return lists
 
 
 def _grow(uniform: Callable[[], float], grammar: Grammar, depth: int, ids: bytearray, owed: int) -> int:
@@ -112,18 +112,18 @@ def _grow(uniform: Callable[[], float], grammar: Grammar, depth: int, ids: bytea
         raise _TooLong
     ids.append(FIRST_OPERATOR + operator)
     values = []
-    for left in range(arguments, 0, -1):  # with the closing bracket, as many tokens follow as arguments are left
+    for remaining in range(arguments, 0, -1):  # with the closing bracket, as many tokens follow as arguments are left
         if depth + 1 < grammar.levels and uniform() <= _OPERATOR_SHARE:
-            values.append(_grow(uniform, grammar, depth + 1, ids, owed + left))
+            values.append(_grow(uniform, grammar, depth + 1, ids, owed + remaining))
         else:
             digit = int(10 * uniform())
             ids.append(_DIGIT + digit)
             values.append(digit)
     ids.append(_CLOSE)
-    return applied(operator, values)
+    return apply(operator, values)
 
 
-def applied(operator: int, values: list[int]) -> int:
+def apply(operator: int, values: list[int]) -> int:
     """What an operator, by its place in OPERATORS, makes of digits."""
     if operator == 0:
         return min(values)
@@ -131,11 +131,11 @@ def applied(operator: int, values: list[int]) -> int:
         return max(values)
     if operator == 3:
         return sum(values) % 10
-    ordered, half = sorted(values), len(values) // 2
-    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) // 2  # a half is cut off
+    order, half = sorted(values), len(values) // 2
+    return order[half] if len(values) % 2 else (order[half - 1] + order[half]) // 2  # a half is cut off
 
 
-def ids_of(source: str) -> bytes | None:
+def tokenize(source: str) -> bytes | None:
     """Ids of a list as the release writes it, or None where it has other words.
 
     Round brackets, which say nothing, are left out.

@@ -38,16 +38,16 @@ class LRAPathfinder(GeneratedTask):
     classes = 2
     presets = PATHFINDER
 
-    def generated(self, recipe: PathfinderRecipe) -> TensorSplits:
+    def generate(self, recipe: PathfinderRecipe) -> TensorSplits:
         """The recipe's images, made once on this machine."""
-        return _generated(recipe.examples, recipe.single_dashes)
+        return _generate(recipe.examples, recipe.single_dashes)
 
     def read(self, data: Path) -> TensorSplits:
         """Read the images that the release's metadata lists; like the official pipeline, leave out empty files."""
         folder = _LAYOUT.find(data)
         images, answers = [], []
         for metadata in sorted((folder / "metadata").glob("*.npy"), key=lambda path: (len(path.name), path.name)):
-            for path, answer in _listed(folder, metadata):
+            for path, answer in _read_listing(folder, metadata):
                 if path.stat().st_size:
                     images.append(_pixels(path))
                     answers.append(answer)
@@ -57,12 +57,12 @@ class LRAPathfinder(GeneratedTask):
                 f"{str(folder / 'metadata')!r} must list images in files like 0.npy. Unpack the release again.",
                 path=str(folder / "metadata"),
             )
-        return _dealt(torch.from_numpy(np.stack(images)), torch.tensor(answers))
+        return _split(torch.from_numpy(np.stack(images)), torch.tensor(answers))
 
 
-def _listed(folder: Path, metadata: Path) -> list[tuple[Path, int]]:
+def _read_listing(folder: Path, metadata: Path) -> list[tuple[Path, int]]:
     """Images and answers of a metadata file: text for all its name, a line "imgs/0 sample_0.png 0 ANSWER ..." each."""
-    listed = []
+    entries = []
     for line in regular(metadata).read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split(" ")
         if len(words) < 4 or words[3] not in ("0", "1"):
@@ -78,8 +78,8 @@ def _listed(folder: Path, metadata: Path) -> list[tuple[Path, int]]:
                 f"{str(path)!r}, which {metadata.name} lists, is missing. Unpack the release again.",
                 path=str(path),
             )
-        listed.append((path, int(words[3])))
-    return listed
+        entries.append((path, int(words[3])))
+    return entries
 
 
 def _pixels(path: Path) -> stamps.Array:
@@ -92,27 +92,27 @@ def _pixels(path: Path) -> stamps.Array:
     except (Image.DecompressionBombError, UnidentifiedImageError, OSError):
         raise UserError("bad-file", f"{str(path)!r} is no image. Unpack the release again.", path=str(path)) from None
     if pixels is None or pixels.shape != (side, side) or pixels.dtype != np.uint8:
-        got = " x ".join(map(str, size if pixels is None else pixels.shape))
+        form = " x ".join(map(str, size if pixels is None else pixels.shape))
         raise UserError(
-            "bad-data", f"an image must be {side} x {side} grey bytes, got {got} in {str(path)!r}.", path=str(path)
+            "bad-data", f"an image must be {side} x {side} grey bytes, got {form} in {str(path)!r}.", path=str(path)
         )
     return pixels
 
 
 @lru_cache(maxsize=2)
-def _generated(examples: int, single_dashes: bool) -> TensorSplits:
-    said = f"{LRAPathfinder.version} {examples} {_SEED} {single_dashes}"
-    digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+def _generate(examples: int, single_dashes: bool) -> TensorSplits:
+    arguments = f"{LRAPathfinder.version} {examples} {_SEED} {single_dashes}"
+    digest = hashlib.sha256(arguments.encode()).hexdigest()[:16]
     arrays = cached_arrays(f"pathfinder-{digest}.images", lambda: _arrays(examples, single_dashes))
-    return _dealt(torch.from_numpy(arrays["images"]), torch.from_numpy(arrays["answers"]).long())
+    return _split(torch.from_numpy(arrays["images"]), torch.from_numpy(arrays["answers"]).long())
 
 
 def _arrays(examples: int, single_dashes: bool) -> Arrays:
-    images, answers = contours.generated(examples, _SEED, single_dashes=single_dashes)
+    images, answers = contours.generate(examples, _SEED, single_dashes=single_dashes)
     return {"images": images, "answers": answers}
 
 
-def _dealt(images: Tensor, answers: Tensor) -> TensorSplits:
+def _split(images: Tensor, answers: Tensor) -> TensorSplits:
     """Eight tenths to train on, one to validate and one to test on; images [E, 32, 32]."""
     order = torch.from_numpy(np.random.RandomState(_SEED).permutation(len(images)))  # frozen for ever by numpy
     ids, answers = images.flatten(1)[order], answers[order]

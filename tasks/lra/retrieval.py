@@ -11,7 +11,7 @@ from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
 from tasks.lra.presets import RETRIEVAL
 from tasks.lra.release import ReleaseFiles
-from tasks.lra.task import LongRangeTask, byte_ids, padded, splits_of
+from tasks.lra.task import LongRangeTask, byte_ids, pad_rows, splits_of
 
 _LAYOUT = ReleaseFiles(
     "lra-retrieval",
@@ -62,4 +62,4 @@ def _table(path: Path, tokens: int) -> Batch:
                 )
             texts += [byte_ids(text[:_LONGEST]) for text in fields[3:]]
             answers.append(int(float(fields[0])))
-    return padded(texts, tokens, torch.int16).unflatten(0, (-1, 2)), torch.tensor(answers)
+    return pad_rows(texts, tokens, torch.int16).unflatten(0, (-1, 2)), torch.tensor(answers)

@@ -26,22 +26,22 @@ _MARKER = 1.5
 """Radius of the disc at a marked end."""
 
 
-def moved(point: Pixel, angle: float, distance: float) -> Pixel:
+def step_to(point: Pixel, angle: float, distance: float) -> Pixel:
     """The pixel in that direction, rounded up as the generator does."""
     return math.ceil(point[0] + distance * math.sin(angle)), math.ceil(point[1] + distance * math.cos(angle))
 
 
-def stamped(tail: Pixel, angle: float) -> tuple[Array, Array]:
+def stamp_dash(tail: Pixel, angle: float) -> tuple[Array, Array]:
     """A dash from `tail` on and what it takes up, each [S, S] from 0 to 1."""
     dash, room = stamps(round(math.remainder(angle, 2 * math.pi), 9))
-    return _placed(dash, tail), _placed(room, tail)
+    return _place(dash, tail), _place(room, tail)
 
 
 @cache
 def stamps(angle: float) -> tuple[Array, Array]:
     """A dash from the middle on and what it takes up with its margin, each [W, W] from 0 to 1."""
     side, middle = 2 * REACH * _FINER + 1, REACH * _FINER
-    head = moved((middle, middle), angle, LENGTH * _FINER)
+    head = step_to((middle, middle), angle, LENGTH * _FINER)
     fine = Image.new("L", (side, side))
     ImageDraw.Draw(fine).line([(middle, middle), head[::-1]], fill=255, width=round(_THICKNESS * _FINER))
     dash = np.asarray(fine) > 0
@@ -67,7 +67,7 @@ def _coarse(fine: Array, side: int) -> Array:
     return np.asarray(picture.resize((side, side), Image.Resampling.LANCZOS)) / 255
 
 
-def _placed(stamp: Array, middle: Pixel) -> Array:
+def _place(stamp: Array, middle: Pixel) -> Array:
     """A stamp on an empty canvas; what goes beyond the edges is cut off."""
     larger = np.zeros((SIDE + 2 * REACH, SIDE + 2 * REACH))
     larger[middle[0] : middle[0] + len(stamp), middle[1] : middle[1] + len(stamp)] = stamp

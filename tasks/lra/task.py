@@ -58,7 +58,7 @@ class LongRangeTask(ClassificationTask):
         """The data, its sequences cut to the recipe's tokens."""
         splits = self.splits
         assert isinstance(splits, TensorSplits)
-        return _cut(splits, recipe.tokens)
+        return _truncate(splits, recipe.tokens)
 
     def build(self, architecture: Architecture) -> nn.Module:
         """An encoder, [B, N] or [B, T, N] to [B, classes]."""
@@ -66,7 +66,7 @@ class LongRangeTask(ClassificationTask):
 
     def training_form(self, architecture: Architecture, recipe: LongRangeRecipe) -> nn.Module:
         """The same with the recipe's landmarks, their scaling, pooling and dropout."""
-        return build_encoder(architecture, self._trained(recipe))
+        return build_encoder(architecture, self._training_sizes(recipe))
 
     def example(self) -> tuple[Tensor, ...]:
         """One sequence of as many tokens as the network has positions, or one pair."""
@@ -80,7 +80,7 @@ class LongRangeTask(ClassificationTask):
     def baselines(self, recipe: Any) -> Mapping[str, Columns]:
         """What is reached by always giving the answer that is the most frequent in training."""
         splits = self.splits_for(recipe)
-        return {"majority class": by_group(splits, lambda inputs: torch.zeros(len(inputs)))}
+        return {"majority class": group_majority(splits, lambda inputs: torch.zeros(len(inputs)))}
 
     def _sizes(self) -> EncoderSizes:
         """Of the network as it is counted, and used once it is trained."""
@@ -92,7 +92,7 @@ class LongRangeTask(ClassificationTask):
             attention=Nystrom(_LANDMARKS, _KERNEL),
         )
 
-    def _trained(self, recipe: LongRangeRecipe) -> EncoderSizes:
+    def _training_sizes(self, recipe: LongRangeRecipe) -> EncoderSizes:
         """Of the network as a recipe trains it."""
         attention = Nystrom(recipe.landmarks, _KERNEL, recipe.scaling)
         return replace(self._sizes(), attention=attention, pooling=recipe.pooling, dropout=recipe.dropout)
@@ -102,7 +102,7 @@ class GeneratedTask(LongRangeTask):
     """One whose data is made where none is given. Made data depends on the preset; given data is taken whole."""
 
     @abstractmethod
-    def generated(self, recipe: Any) -> TensorSplits:
+    def generate(self, recipe: Any) -> TensorSplits:
         """Make the data of a recipe, or find it in the cache."""
 
     @abstractmethod
@@ -111,12 +111,12 @@ class GeneratedTask(LongRangeTask):
 
     def load(self) -> TensorSplits:
         """Read what `--data` names, or make what the published recipe is for."""
-        return self.generated(self.presets["paper"]) if self.data is None else self.read(self.data)
+        return self.generate(self.presets["paper"]) if self.data is None else self.read(self.data)
 
     def splits_for(self, recipe: LongRangeRecipe) -> TensorSplits:
         """What is made for the recipe, or the whole of what was given: a cut list has another answer."""
         if self.data is None:
-            return self.generated(recipe)
+            return self.generate(recipe)
         splits = self.splits
         assert isinstance(splits, TensorSplits)
         return splits
@@ -132,7 +132,7 @@ def splits_of(train: Batch, validation: Batch, test: Batch) -> TensorSplits:
     return TensorSplits(train, validation, test, encode=_long)
 
 
-def padded(rows: list[np.ndarray[Any, Any]], tokens: int, kind: torch.dtype) -> Tensor:
+def pad_rows(rows: list[np.ndarray[Any, Any]], tokens: int, kind: torch.dtype) -> Tensor:
     """Rows of ids in one tensor [E, N], cut at `tokens` and padded behind."""
     table = torch.full((len(rows), tokens), PADDING, dtype=kind)
     for place, row in zip(table.numpy(), rows, strict=True):
@@ -145,7 +145,7 @@ def byte_ids(text: bytes) -> np.ndarray[Any, Any]:
     return np.frombuffer(text, dtype=np.uint8).astype(np.int16) + 1
 
 
-def by_group(splits: TensorSplits, group: Callable[[Tensor], Tensor]) -> Columns:
+def group_majority(splits: TensorSplits, group: Callable[[Tensor], Tensor]) -> Columns:
     """Accuracy of the answer that is the most frequent in training among inputs of the same group.
 
     `group` maps inputs [E, ...] to integers from 0 on, [E].
@@ -167,6 +167,6 @@ def _long(ids: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=2)
-def _cut(splits: TensorSplits, tokens: int) -> TensorSplits:
+def _truncate(splits: TensorSplits, tokens: int) -> TensorSplits:
     parts = ((ids[..., :tokens], answers) for ids, answers in (splits.train, splits.validation, splits.test))
     return splits_of(*parts)

@@ -11,7 +11,7 @@ from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
 from tasks.lra.presets import TEXT
 from tasks.lra.release import ReleaseFiles
-from tasks.lra.task import LongRangeTask, byte_ids, padded, splits_of
+from tasks.lra.task import LongRangeTask, byte_ids, pad_rows, splits_of
 
 _LAYOUT = ReleaseFiles(
     "lra-text",
@@ -44,22 +44,22 @@ class LRAText(LongRangeTask):
         folder = _LAYOUT.find(self.data)
         learnt, test = ([_reviews(folder / part / name) for name in ("neg", "pos")] for part in ("train", "test"))
         cuts = [len(reviews) - len(reviews) // _HELD_OUT for reviews in learnt]
-        train = [reviews[:cut] for reviews, cut in zip(learnt, cuts, strict=True)]
-        validation = [reviews[cut:] for reviews, cut in zip(learnt, cuts, strict=True)]
+        train = [reviews[:split] for reviews, split in zip(learnt, cuts, strict=True)]
+        validation = [reviews[split:] for reviews, split in zip(learnt, cuts, strict=True)]
         return splits_of(*(_batch(part, self.context) for part in (train, validation, test)))
 
 
 def _reviews(folder: Path) -> list[bytes]:
     """The reviews of a folder, as far as they are read, in the order of their numbers."""
-    named = {path: path.name.partition("_")[0] for path in folder.glob("*_*.txt")}
-    for path, number in named.items():
+    numbers = {path: path.name.partition("_")[0] for path in folder.glob("*_*.txt")}
+    for path, number in numbers.items():
         if not number.isdecimal():
             raise UserError(
                 "bad-data",
                 f"a review's file is named NUMBER_STARS.txt, got {str(path)!r}. Unpack the release again.",
                 path=str(path),
             )
-    paths = sorted(named, key=lambda path: int(named[path]))
+    paths = sorted(numbers, key=lambda path: int(numbers[path]))
     return [_beginning(path) for path in paths]
 
 
@@ -68,6 +68,6 @@ def _beginning(path: Path) -> bytes:
         return file.read(_LONGEST)
 
 
-def _batch(by_class: list[list[bytes]], tokens: int) -> Batch:
-    ids = padded([byte_ids(text) for reviews in by_class for text in reviews], tokens, torch.int16)
-    return ids, torch.tensor([answer for answer, reviews in enumerate(by_class) for _ in reviews])
+def _batch(reviews_by_class: list[list[bytes]], tokens: int) -> Batch:
+    ids = pad_rows([byte_ids(text) for reviews in reviews_by_class for text in reviews], tokens, torch.int16)
+    return ids, torch.tensor([answer for answer, reviews in enumerate(reviews_by_class) for _ in reviews])

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.spec import Spec
-from tasks.recipes.settings import AtLeastOne, BelowOne, Positive, changed
+from tasks.recipes.settings import AtLeastOne, BelowOne, Positive, override
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def read_choice(text: str) -> Choice:
     if spec.options and not fields(CHOICES[spec.name]):
         message = f"optimizer {spec.name} has no options, got {text!r}. Leave them out."
         raise UserError("unsupported", message, option="optimizer", value=text)
-    return changed(CHOICES[spec.name], spec.options, f"optimizer {spec.name}")
+    return override(CHOICES[spec.name], spec.options, f"optimizer {spec.name}")
 
 
 def canonical(text: str) -> str:

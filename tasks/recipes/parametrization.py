@@ -6,7 +6,7 @@ from typing import Final
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.spec import Spec
-from tasks.recipes.settings import AtLeastOne, changed
+from tasks.recipes.settings import AtLeastOne, override
 
 STANDARD: Final = "standard"
 
@@ -33,7 +33,7 @@ def read_parametrization(text: str) -> Mup | None:
         return None
     if spec.name != "mup":
         raise unknown("parametrization", spec.name, (STANDARD, "mup"))
-    return changed(Mup(), spec.options, "parametrization mup")
+    return override(Mup(), spec.options, "parametrization mup")
 
 
 def at_width(architecture: Architecture, width: int) -> Architecture:

@@ -7,7 +7,16 @@ from typing import Literal
 from search_spaces.support.errors import UserError
 from tasks.recipes.optimizer_spec import SGD, Adam, AdamW, GaLore, Muon, canonical, read_choice
 from tasks.recipes.parametrization import STANDARD, read_parametrization
-from tasks.recipes.settings import AtLeastOne, BelowOne, NotNegative, Positive, ShareOfOne, Whole, check, shown
+from tasks.recipes.settings import (
+    AtLeastOne,
+    BelowOne,
+    NonNegativeInt,
+    NotNegative,
+    Positive,
+    ShareOfOne,
+    check,
+    recipe_text,
+)
 
 Precision = Literal["32-true", "bf16-mixed", "bf16-true"]
 Schedule = Literal["cosine", "linear", "inverse-sqrt"]
@@ -64,8 +73,8 @@ class Recipe:
         reports: Into how many parts the training is cut by the validations on the way.
     """
 
-    epochs: Whole = 0
-    steps: Whole = 0
+    epochs: NonNegativeInt = 0
+    steps: NonNegativeInt = 0
     hours: NotNegative = 0.0
     batch: AtLeastOne
     batch_ramp: ShareOfOne = 0.0
@@ -88,7 +97,7 @@ class Recipe:
     recompute_mixing: bool = False
     sharing: Sharing = "ddp"
     accelerator: Literal["auto", "cpu"] = "auto"
-    measured: Whole = 0
+    measured: NonNegativeInt = 0
     reports: AtLeastOne = 5
 
     def __post_init__(self) -> None:
@@ -171,14 +180,14 @@ class Recipe:
         object.__setattr__(self, "parametrization", STANDARD if mup is None else f"mup(base={mup.base})")
 
     def __str__(self) -> str:
-        return shown(self, ("batch", "lr"))
+        return recipe_text(self, ("batch", "lr"))
 
     @property
     def micro_batch(self) -> int:
         """Examples that are computed at once, by all devices together."""
         return self.batch // self.accumulate
 
-    def shared_by(self, devices: int) -> "Recipe":
+    def for_devices(self, devices: int) -> "Recipe":
         """The same recipe on several devices, none of which takes more at once than one alone would.
 
         Raises:
@@ -190,9 +199,11 @@ class Recipe:
         if self.batch % devices:
             message = f"{devices} devices cannot share a batch of {self.batch} evenly. Take a divisor of it."
             raise UserError("mismatch", message, option="batch", value=self.batch, devices=devices)
-        own = self.batch // devices
+        per_device = self.batch // devices
         least = -(-self.accumulate // devices)
-        return replace(self, accumulate=next(parts for parts in range(least, own + 1) if own % parts == 0))
+        return replace(
+            self, accumulate=next(parts for parts in range(least, per_device + 1) if per_device % parts == 0)
+        )
 
     def micro_batches(self, examples: int) -> int:
         """How many micro-batches an epoch of that many training examples has: those of its whole batches.
@@ -216,8 +227,8 @@ class Recipe:
             return self.lr * (step + 1) / (rising + 1)
         if self.schedule == "inverse-sqrt":
             return self.lr * math.sqrt((rising + 1) / (step + 1))
-        gone = (step - rising) / (steps - rising)
-        share = 1 - gone if self.schedule == "linear" else (1 + math.cos(math.pi * gone)) / 2
+        progress = (step - rising) / (steps - rising)
+        share = 1 - progress if self.schedule == "linear" else (1 + math.cos(math.pi * progress)) / 2
         return self.lr * (self.floor + (1 - self.floor) * share)
 
     def first_beta(self, step: int, steps: int) -> float:
@@ -228,7 +239,7 @@ class Recipe:
         share = self.learning_rate(step, steps) / self.lr - self.floor
         return ends + (peak - ends) * max(0.0, share / (1 - self.floor) if self.floor < 1 else 1.0)
 
-    def micro_batches_of(self, step: int, steps: int) -> int:
+    def micro_batches_at(self, step: int, steps: int) -> int:
         """How many micro-batches the batch of a step has: all, or fewer while it grows."""
         grown = step / (self.batch_ramp * steps) if self.batch_ramp else 1.0
         return min(self.accumulate, int(self.accumulate * grown) + 1)

@@ -59,14 +59,14 @@ class _Problem(NamedTuple):
 
 
 AtLeastOne = Annotated[int, Between(1)]
-Whole = Annotated[int, Between(0)]
+NonNegativeInt = Annotated[int, Between(0)]
 ShareOfOne = Annotated[float, Between(0, 1)]
 BelowOne = Annotated[float, Between(0, 1, open_high=True)]
 Positive = Annotated[float, Between(0, open_low=True)]
 NotNegative = Annotated[float, Between(0)]
 
 
-def changed(recipe: Recipe, settings: Mapping[str, object], owner: str = "the recipe") -> Recipe:
+def override(recipe: Recipe, settings: Mapping[str, object], owner: str = "the recipe") -> Recipe:
     """The recipe with other values of these fields, given as text ("1e-3") or as what they are.
 
     Raises:
@@ -76,7 +76,7 @@ def changed(recipe: Recipe, settings: Mapping[str, object], owner: str = "the re
     if not is_dataclass(recipe) or isinstance(recipe, type):
         message = f"the settings of {owner} cannot be changed: its recipe is no dataclass, but {recipe!r}."
         raise UserError("bad-plugin", message, option="recipe", value=_plain(recipe), owner=owner)
-    hints = _hints_of(recipe)
+    hints = _type_hints(recipe)
     values = {}
     for name, value in settings.items():
         if name not in hints:
@@ -91,18 +91,18 @@ def changed(recipe: Recipe, settings: Mapping[str, object], owner: str = "the re
         raise
     except (TypeError, ValueError) as error:  # somebody's recipe says so, who does not know of UserError
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        message = f"{owner} cannot have {_listed(settings)}: {reason}."
+        message = f"{owner} cannot have {_join_settings(settings)}: {reason}."
         cause = type(error).__name__
         raise UserError("conflict", message, owner=owner, settings=tuple(settings), cause=cause) from error
 
 
-def _listed(settings: Mapping[str, object]) -> str:
+def _join_settings(settings: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items()) or "no other settings"
 
 
 def check(recipe: Any) -> None:
     """See that every field holds what its annotation allows. Raises UserError with the rule and the value."""
-    for name, hint in _hints_of(recipe).items():
+    for name, hint in _type_hints(recipe).items():
         value = getattr(recipe, name)
         problem = _problem(value, hint)
         if problem:
@@ -118,19 +118,19 @@ NOTE: Mapping[str, bool] = {"note": True}
 """Metadata of a field that moves no number: it is no setting, and in no Row."""
 
 
-def values_of(recipe: Any) -> dict[str, Any]:
+def plain_values(recipe: Any) -> dict[str, Any]:
     """Every setting as a value that JSON has: tuples become lists, and dataclasses mappings."""
-    settings = _hints_of(recipe)
+    settings = _type_hints(recipe)
     return {name: _plain(value) for name, value in asdict(recipe).items() if name in settings}
 
 
-def shown(recipe: Any, always: tuple[str, ...]) -> str:
+def recipe_text(recipe: Any, always: tuple[str, ...]) -> str:
     """One line: these settings, and all others that are not as they are by default."""
     names = [f.name for f in fields(recipe) if f.name in always or getattr(recipe, f.name) != f.default]
     return ", ".join(f"{name} {getattr(recipe, name)}" for name in names)
 
 
-def _hints_of(recipe: Any) -> dict[str, Any]:
+def _type_hints(recipe: Any) -> dict[str, Any]:
     kind: Any = type(recipe)
     return _hints(kind)
 
@@ -144,9 +144,9 @@ def _hints(kind: Hashable) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): _plain(member) for name, member in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
+        return [_plain(member) for member in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
@@ -162,7 +162,7 @@ def _read(value: object, hint: Any) -> object:
     if origin in (Union, types.UnionType):
         return _read_union(value, get_args(kind))
     if origin is Literal:
-        return next((each for each in get_args(kind) if str(each) == value or _same(each, value)), value)
+        return next((choice for choice in get_args(kind) if str(choice) == value or _same(choice, value)), value)
     if origin in (tuple, list):
         return _read_members(value, kind)
     if kind is bool and isinstance(value, str):
@@ -176,8 +176,8 @@ def _read_union(value: object, kinds: tuple[Any, ...]) -> object:
     """A value as the first of the types that takes it."""
     if type(None) in kinds and isinstance(value, str) and value.lower() in ("none", "null"):
         return None
-    values = ((_read(value, each), each) for each in kinds)
-    return next((one for one, each in values if not _problem(one, each)), value)
+    values = ((_read(value, kind), kind) for kind in kinds)
+    return next((read for read, kind in values if not _problem(read, kind)), value)
 
 
 def _read_members(value: object, kind: Any) -> object:
@@ -202,38 +202,40 @@ def _read_number(value: object, kind: type) -> object:
     return int(number) if kind is int and isinstance(number, float) and number.is_integer() else number
 
 
-def _same(one: object, other: object) -> bool:
+def _same(a: object, b: object) -> bool:
     """Whether they are equal, and True is not 1."""
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
+    return a == b and isinstance(a, bool) == isinstance(b, bool)
 
 
 def _problem(value: Any, hint: Any) -> _Problem | None:
     """What a value must be, where it is not."""
     kind, ranges = _kind(hint)
-    problem = _problem_of_kind(value, kind)
+    problem = _type_problem(value, kind)
     if problem or isinstance(value, bool) or not isinstance(value, int | float):
         return problem
-    return next((_Problem(str(each), "out-of-range", each.ends) for each in ranges if not each.allows(value)), None)
+    return next(
+        (_Problem(str(bounds), "out-of-range", bounds.ends) for bounds in ranges if not bounds.allows(value)), None
+    )
 
 
-def _problem_of_kind(value: Any, kind: Any) -> _Problem | None:
+def _type_problem(value: Any, kind: Any) -> _Problem | None:
     origin = get_origin(kind)
     if kind is Any:
         return None
     if origin in (Union, types.UnionType):
-        return _problem_of_union(value, get_args(kind))
+        return _union_problem(value, get_args(kind))
     if origin is Literal:
-        allowed = get_args(kind)
-        rule = f"one of {', '.join(map(str, allowed))}"
-        known = any(_same(value, each) for each in allowed)
-        return None if known else _Problem(rule, "unknown-name", {"choices": allowed})
+        choices = get_args(kind)
+        rule = f"one of {', '.join(map(str, choices))}"
+        valid = any(_same(value, choice) for choice in choices)
+        return None if valid else _Problem(rule, "unknown-name", {"choices": choices})
     if origin in (tuple, list):
         kinds = _members(kind, len(value)) if isinstance(value, origin) else get_args(kind)
         if not isinstance(value, origin) or len(kinds) != len(value):
             return _Problem(f"{'' if origin is list or ... in kinds else f'{len(kinds)} '}values like 0.9:0.95")
         return next(filter(None, map(_problem, value, kinds)), None)
     if kind in (int, float):
-        return _problem_of_number(value, kind)
+        return _number_problem(value, kind)
     if kind in (None, type(None)):
         return None if value is None else _Problem("none")
     bare = origin or kind
@@ -242,9 +244,9 @@ def _problem_of_kind(value: Any, kind: Any) -> _Problem | None:
     return None
 
 
-def _problem_of_union(value: Any, kinds: tuple[Any, ...]) -> _Problem | None:
+def _union_problem(value: Any, kinds: tuple[Any, ...]) -> _Problem | None:
     """What none of the types allows; where one of them does but for its range, that is the kind."""
-    problems = [_problem(value, each) for each in kinds]
+    problems = [_problem(value, kind) for kind in kinds]
     misfits = [problem for problem in problems if problem is not None]
     if len(misfits) < len(problems):
         return None
@@ -252,7 +254,7 @@ def _problem_of_union(value: Any, kinds: tuple[Any, ...]) -> _Problem | None:
     return nearest._replace(rule=" or ".join(problem.rule for problem in misfits))
 
 
-def _problem_of_number(value: object, kind: type) -> _Problem | None:
+def _number_problem(value: object, kind: type) -> _Problem | None:
     if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
         return _Problem("a whole number" if kind is int else "a finite number")
     if isinstance(value, int):
@@ -264,8 +266,8 @@ def _problem_of_number(value: object, kind: type) -> _Problem | None:
 def _kind(hint: Any) -> tuple[Any, list[Between]]:
     """An annotation without its ranges, and these."""
     if get_origin(hint) is Annotated:
-        kind, *rest = get_args(hint)
-        return kind, [each for each in rest if isinstance(each, Between)]
+        kind, *metadata = get_args(hint)
+        return kind, [bounds for bounds in metadata if isinstance(bounds, Between)]
     return hint, []
 
 

@@ -13,10 +13,10 @@ from threading import Lock
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 _NEVER = -1
-_LARGEST_ON_THE_HEAP = 32 * 2**20  # glibc takes no larger one with 64 bits, and comes to it by its own rules as well
-_TRIM_AFTERWARDS = 2 * _LARGEST_ON_THE_HEAP  # where those rules end
+_MAX_HEAP_BLOCK = 32 * 2**20  # glibc takes no larger one with 64 bits, and comes to it by its own rules as well
+_TRIM_AFTERWARDS = 2 * _MAX_HEAP_BLOCK  # where those rules end
 
-_CHOSEN = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
+_USER_SETTINGS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
 """By which somebody has set these for the process."""
 
 _inside = 0
@@ -30,7 +30,7 @@ def keep_freed_memory() -> Iterator[None]:
     Nothing is done without glibc, or where the environment chooses. Afterwards the two thresholds stay where glibc's
     own rules take them at most.
     """
-    libc = None if any(os.environ.get(name) for name in _CHOSEN) else _library()
+    libc = None if any(os.environ.get(name) for name in _USER_SETTINGS) else _library()
     if libc is None:
         yield
         return
@@ -45,7 +45,7 @@ def _enter(libc: ctypes.CDLL) -> None:
     global _inside  # thresholds are the process's, and so is how many want them
     with _lock:
         _inside += 1
-        libc.mallopt(_MMAP_THRESHOLD, _LARGEST_ON_THE_HEAP)
+        libc.mallopt(_MMAP_THRESHOLD, _MAX_HEAP_BLOCK)
         libc.mallopt(_TRIM_THRESHOLD, _NEVER)
 
 

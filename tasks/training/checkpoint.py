@@ -19,7 +19,7 @@ SECONDS = 60.0
 """At least so long is between two checkpoints that nobody asked for."""
 
 _SHARE = 0.02  # of the time may go into writing: a full replay of the paper's size takes a while
-_KEPT = 2
+_MAX_CHECKPOINTS = 2
 _ENDING = ".ckpt"
 
 
@@ -36,11 +36,11 @@ class Checkpoint:
         self.folder = folder
         self.identity = identity
         self._name = f"training-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
-        self._due_at = time.monotonic() + SECONDS
+        self._deadline = time.monotonic() + SECONDS
 
     def due(self) -> bool:
         """Whether it is time for one."""
-        return self.folder is not None and time.monotonic() > self._due_at
+        return self.folder is not None and time.monotonic() > self._deadline
 
     def save(self, state: Any) -> None:
         """Keep a state of plain values and tensors; where that cannot be done, a Notice says so."""
@@ -53,23 +53,23 @@ class Checkpoint:
                 torch.save({"run": self.identity, "state": state}, partial)
                 name = f"{self._name}.{number:06}.{digest_of(partial)}{_ENDING}"
                 atomic_replace(partial, self.folder / name)
-            for old in earlier[: 1 - _KEPT]:
+            for old in earlier[: 1 - _MAX_CHECKPOINTS]:
                 old.unlink(missing_ok=True)
         except (OSError, RuntimeError) as error:  # torch says it in its own words when a disk is full
-            said = str(error).splitlines()[0] if str(error) else type(error).__name__
-            message = f"no checkpoint could be kept in {self.folder}: {said}. The training goes on without."
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            message = f"no checkpoint could be kept in {self.folder}: {reason}. The training goes on without."
             warnings.warn(Notice("unwritable", message, path=str(self.folder)), stacklevel=2)
         now = time.monotonic()
-        self._due_at = now + max(SECONDS, (now - began) / _SHARE)
+        self._deadline = now + max(SECONDS, (now - began) / _SHARE)
 
     def load(self) -> Any | None:
         """The newest state that is whole, its tensors on the CPU; None where there is none."""
         for path in reversed(self._files()):
             try:
                 if digest_of(path) == path.name.split(".")[2]:
-                    kept: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-                    if kept["run"] == self.identity:
-                        return kept["state"]
+                    record: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+                    if record["run"] == self.identity:
+                        return record["state"]
                 problem = "its bytes are not those that were written"
             except FileNotFoundError:  # another process of this training has set it aside
                 continue
@@ -90,8 +90,8 @@ class Checkpoint:
 
     def _files(self) -> list[Path]:
         """Checkpoints as they are named, the newest last."""
-        found = [path for path in self._all() if path.name.endswith(_ENDING) and len(path.name.split(".")) == 4]
-        return sorted(path for path in found if path.name.split(".")[1].isdecimal())
+        checkpoints = [path for path in self._all() if path.name.endswith(_ENDING) and len(path.name.split(".")) == 4]
+        return sorted(path for path in checkpoints if path.name.split(".")[1].isdecimal())
 
     def _all(self) -> list[Path]:
         """Everything of this training, what was set aside or left half-written included."""

@@ -29,6 +29,6 @@ class ClassificationTask(SupervisedTask):
             "loss": F.cross_entropy(outputs, targets, reduction="none"),
         }
 
-    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+    def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
         """The mean over examples."""
-        return means(measured)
+        return means(measures)

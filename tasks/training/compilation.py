@@ -19,9 +19,9 @@ def compile_network(network: nn.Module, *, fullgraph: bool = False) -> None:
     """
     from torch._inductor import list_options  # a second, which other networks do not need
 
-    wanted: dict[str, Any] = {MIXED_SUMS: False}
+    options: dict[str, Any] = {MIXED_SUMS: False}
     for module in network.modules():
         if isinstance(module, Topology):
-            wanted |= module.compiled_with
-    known = set(list_options())
-    network.compile(fullgraph=fullgraph, options={name: wanted[name] for name in wanted if name in known} or None)
+            options |= module.compiled_with
+    available = set(list_options())
+    network.compile(fullgraph=fullgraph, options={name: options[name] for name in options if name in available} or None)

@@ -20,12 +20,12 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from results.records.columns import refusal_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import ContractError, check_rule
-from tasks.base import Fitted, Task
+from tasks.base import FitResult, Task
 from tasks.data.batches import Batch, call, tensors
 from tasks.data.splits import TensorSplits
-from tasks.recipes.settings import changed, values_of
+from tasks.recipes.settings import override, plain_values
 from tasks.run import CONTINUE, STOP, Decision, Run
-from tasks.training.loop import Reported
+from tasks.training.loop import CurvePoint
 
 MOST_TWICE = 0.1
 """The share of validation or test examples that may be in train too, as equal examples are in small real data."""
@@ -36,11 +36,11 @@ def check_task(task: Task, architecture: Architecture | None = None) -> None:
 
     `architecture` is what the smoke preset trains, where the task's base would take long.
     """
-    chosen = architecture or task.base
+    shape = architecture or task.base
     for check in CONTRACT:
         print(f"check: {check.__name__.removeprefix('check_').replace('_', ' ')} ...", end=" ", flush=True)
         try:
-            check(task, chosen)
+            check(task, shape)
         except SystemExit as end:
             message = f"a task must not end the program, and this one did with {end.code!r}"
             raise ContractError("program-goes-on", message, code=end.code) from end
@@ -75,8 +75,8 @@ def check_its_recipes_are_settings(task: Task, architecture: Architecture) -> No
             type(preset).__hash__ is not None, "presets-are-frozen", f"preset {name!r} must be a frozen dataclass"
         )
         check_rule("\n" not in str(preset), "presets-are-one-line", f"preset {name!r} must show as one line")
-        values: dict[str, Any] = json.loads(json.dumps(values_of(preset), allow_nan=False))
-        again: Any = changed(preset, values, f"preset {name!r}")
+        values: dict[str, Any] = json.loads(json.dumps(plain_values(preset), allow_nan=False))
+        again: Any = override(preset, values, f"preset {name!r}")
         message = f"preset {name!r} must be what its settings make, got {again!r} and {preset!r}"
         check_rule(again == preset, "presets-are-their-settings", message)
 
@@ -102,11 +102,11 @@ def check_what_is_measured_was_not_trained_on(task: Task, architecture: Architec
         return
     learnt = {*_digests(splits.train)}
     for name, part in (("validation", splits.validation), ("test", splits.test)):
-        own = _digests(part)
-        twice = sum(digest in learnt for digest in own)
-        few = twice <= MOST_TWICE * len(own)
-        message = f"{twice} of {len(own)} examples of {name} are in train as well"
-        check_rule(few, "examples-are-held-out", message, split=name, value=twice, examples=len(own))
+        digests = _digests(part)
+        twice = sum(digest in learnt for digest in digests)
+        few = twice <= MOST_TWICE * len(digests)
+        message = f"{twice} of {len(digests)} examples of {name} are in train as well"
+        check_rule(few, "examples-are-held-out", message, split=name, value=twice, examples=len(digests))
 
 
 def check_it_builds_without_memory(task: Task, architecture: Architecture) -> None:
@@ -152,10 +152,10 @@ def check_training_is_a_pure_function(task: Task, architecture: Architecture) ->
     check_rule(random.getstate() == before[0], "generator-of-random-is-kept", message)
     message = "training must leave the generator of torch as it was"
     check_rule(_torch_is_at(before[1]), "generator-of-torch-is-kept", message)
-    _check_fitted(task, task.presets["smoke"], first, curve)
-    others = _other_runs(task, architecture)
+    _check_fit_result(task, task.presets["smoke"], first, curve)
+    runs = _other_runs(task, architecture)
     check_rule(
-        any(_fit(task, **run) != (first, curve) for run in others),
+        any(_fit(task, **run) != (first, curve) for run in runs),
         "training-depends-on-its-run",
         "numbers must depend on seed, architecture or recipe: another of each gave the very same metrics and curve",
     )
@@ -163,35 +163,35 @@ def check_training_is_a_pure_function(task: Task, architecture: Architecture) ->
 
 def check_it_stops_and_goes_on(task: Task, architecture: Architecture) -> None:
     """STOP ends a training with what was just reported; the same folder lets it go on, to the same numbers."""
-    with _counted_steps() as all_steps:
-        whole, curve = _fit(task, architecture)
+    with _count_steps() as all_steps:
+        full, curve = _fit(task, architecture)
     if not curve:
         print("nothing to stop at,", end=" ", flush=True)
         return
     with TemporaryDirectory() as name:
         folder = Path(name)
-        stopped, seen = _fit(task, architecture, folder=folder, stop=True)
-        message = f"a training that is told STOP must report no further, got {seen} of {curve}"
-        check_rule(seen == curve[:1], "stop-ends-reports", message)
-        end = (stopped.steps, stopped.metrics)
-        check_rule(end == seen[0], "stop-gives-the-last-report", f"it must give what it reported, got {stopped}")
-        message = f"a training that is not at its end must not be tested, got {stopped.test}"
-        check_rule(not stopped.test, "stop-tests-nothing", message)
+        early, points = _fit(task, architecture, folder=folder, stop=True)
+        message = f"a training that is told STOP must report no further, got {points} of {curve}"
+        check_rule(points == curve[:1], "stop-ends-reports", message)
+        end = (early.steps, early.metrics)
+        check_rule(end == points[0], "stop-gives-the-last-report", f"it must give what it reported, got {early}")
+        message = f"a training that is not at its end must not be tested, got {early.test}"
+        check_rule(not early.test, "stop-tests-nothing", message)
         message = "a training that is told STOP must keep in run.folder what it goes on from"
         check_rule(any(folder.iterdir()), "stop-leaves-a-checkpoint", message)
-        with _counted_steps() as steps_left:
-            resumed, again = _fit(task, architecture, folder=folder)
-        left = [path.name for path in folder.iterdir()]
+        with _count_steps() as later_steps:
+            final, again = _fit(task, architecture, folder=folder)
+        files = [path.name for path in folder.iterdir()]
     message = f"a training that goes on must report what it had reported first, got {again} of {curve}"
     check_rule(again == curve, "resumed-reports-are-equal", message)
-    message = f"a training that goes on must end as one that did not stop, got {resumed} and {whole}"
-    check_rule(resumed == whole, "resumed-numbers-are-equal", message)
-    check_rule(not left, "no-files-are-left", f"a finished training must leave no files behind, got {left}")
+    message = f"a training that goes on must end as one that did not stop, got {final} and {full}"
+    check_rule(final == full, "resumed-numbers-are-equal", message)
+    check_rule(not files, "no-files-are-left", f"a finished training must leave no files behind, got {files}")
     # Steps in another process, or of an optimiser that is not torch's, are not seen.
     check_rule(
-        not all_steps or len(steps_left) < len(all_steps),
+        not all_steps or len(later_steps) < len(all_steps),
         "resumed-training-goes-on",
-        f"a training that goes on must not begin at its start, got {len(steps_left)} of {len(all_steps)} steps again",
+        f"a training that goes on must not begin at its start, got {len(later_steps)} of {len(all_steps)} steps again",
     )
 
 
@@ -201,17 +201,17 @@ def check_what_report_raises_ends_the_training(task: Task, architecture: Archite
     class Enough(Exception):
         pass
 
-    reported: list[int] = []
+    steps: list[int] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
-        reported.append(step)
+        steps.append(step)
         raise Enough
 
     try:
         task.fit(Run(architecture=architecture, recipe=task.presets["smoke"], seed=0, report=report))
     except Enough:
         return
-    check_rule(not reported, "report-may-raise", "what report raises must end the training and pass through it")
+    check_rule(not steps, "report-may-raise", "what report raises must end the training and pass through it")
 
 
 CONTRACT: tuple[Callable[[Task, Architecture], None], ...] = (
@@ -241,28 +241,28 @@ def _fit(
     seed: int = 0,
     folder: Path | None = None,
     stop: bool = False,
-) -> tuple[Fitted, list[Reported]]:
+) -> tuple[FitResult, list[CurvePoint]]:
     """Train, by the smoke preset and in a folder of its own where none is given, to the end or the first report."""
-    curve: list[Reported] = []
+    curve: list[CurvePoint] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
         curve.append((step, dict(metrics)))
         return STOP if stop else CONTINUE
 
-    chosen = recipe or task.presets["smoke"]
-    with TemporaryDirectory() as own:
-        run = Run(architecture=architecture, recipe=chosen, seed=seed, folder=folder or Path(own), report=report)
-        fitted = task.fit(run)
-        left = [path.name for path in Path(own).iterdir()]
-    check_rule(not left, "no-files-are-left", f"a finished training must leave no files behind, got {left}")
-    return fitted, curve
+    preset = recipe or task.presets["smoke"]
+    with TemporaryDirectory() as scratch:
+        run = Run(architecture=architecture, recipe=preset, seed=seed, folder=folder or Path(scratch), report=report)
+        fit_result = task.fit(run)
+        files = [path.name for path in Path(scratch).iterdir()]
+    check_rule(not files, "no-files-are-left", f"a finished training must leave no files behind, got {files}")
+    return fit_result, curve
 
 
 def _digests(part: Batch) -> list[bytes]:
     """A digest of each example's bytes."""
     rows = [tensor.flatten(1) if tensor.dim() > 1 else tensor[:, None] for tensor in tensors(part)]
-    whole = torch.cat([tensor.contiguous().view(torch.uint8).flatten(1) for tensor in rows], dim=1).numpy()
-    return [hashlib.sha256(line.tobytes()).digest() for line in whole]
+    rows_as_bytes = torch.cat([tensor.contiguous().view(torch.uint8).flatten(1) for tensor in rows], dim=1).numpy()
+    return [hashlib.sha256(line.tobytes()).digest() for line in rows_as_bytes]
 
 
 def _other_runs(task: Task, architecture: Architecture) -> Iterator[dict[str, Any]]:
@@ -270,14 +270,14 @@ def _other_runs(task: Task, architecture: Architecture) -> Iterator[dict[str, An
     recipe: Any = task.presets["smoke"]
     yield {"architecture": architecture, "seed": 1}
     yield {"architecture": replace(architecture, depth=architecture.depth + 1)}
-    for name, value in values_of(recipe).items():
+    for name, value in plain_values(recipe).items():
         if isinstance(value, int | float) and not isinstance(value, bool) and value:
             with suppress(ValueError):  # twice as much may be too much
-                yield {"architecture": architecture, "recipe": changed(recipe, {name: 2 * value}, "the smoke preset")}
+                yield {"architecture": architecture, "recipe": override(recipe, {name: 2 * value}, "the smoke preset")}
 
 
 @contextmanager
-def _counted_steps() -> Iterator[list[None]]:
+def _count_steps() -> Iterator[list[None]]:
     """A list that grows by each step of one of torch's optimisers."""
     steps: list[None] = []
     hook = register_optimizer_step_post_hook(lambda *_: steps.append(None))
@@ -293,21 +293,23 @@ def _seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def _check_fitted(task: Task, recipe: Any, fitted: Fitted, curve: list[Reported]) -> None:
+def _check_fit_result(task: Task, recipe: Any, fit_result: FitResult, curve: list[CurvePoint]) -> None:
     names = {metric.name for metric in task.metrics_for(recipe)}
     errors = {f"{name}_se" for name in names}
-    check_rule(fitted.steps >= 1, "steps-are-counted", f"steps must be counted, got {fitted.steps}")
-    for part, values in (("metrics", fitted.metrics), ("test", fitted.test)):
-        whole = part == "test" or names <= set(values)
-        check_rule(whole, "values-are-complete", f"{part} must have {sorted(names)}, got {sorted(values)}", part=part)
-        rest = sorted(set(values) - names - errors)
-        message = f"{part} must have nothing but metrics and their _se, got {rest}: that belongs in extra_metrics"
-        check_rule(not rest, "values-are-of-metrics", message, part=part, value=tuple(rest))
+    check_rule(fit_result.steps >= 1, "steps-are-counted", f"steps must be counted, got {fit_result.steps}")
+    for part, values in (("metrics", fit_result.metrics), ("test", fit_result.test)):
+        complete = part == "test" or names <= set(values)
+        check_rule(
+            complete, "values-are-complete", f"{part} must have {sorted(names)}, got {sorted(values)}", part=part
+        )
+        extra = sorted(set(values) - names - errors)
+        message = f"{part} must have nothing but metrics and their _se, got {extra}: that belongs in extra_metrics"
+        check_rule(not extra, "values-are-of-metrics", message, part=part, value=tuple(extra))
         finite = all(np.isfinite(value) for value in values.values())
         check_rule(finite, "values-are-finite", f"{part} must be finite, got {values}", part=part)
     for step, metrics in curve:
-        within = 1 <= step <= fitted.steps
-        check_rule(within, "reported-steps-are-within", f"steps are reported from 1 to {fitted.steps}, got {step}")
+        within = 1 <= step <= fit_result.steps
+        check_rule(within, "reported-steps-are-within", f"steps are reported from 1 to {fit_result.steps}, got {step}")
         message = f"a report must have {sorted(names)}, got {sorted(metrics)}"
         check_rule(names <= set(metrics), "reports-are-complete", message)
     steps = [step for step, _ in curve]

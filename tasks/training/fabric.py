@@ -66,12 +66,12 @@ def _versions_by_metadata() -> Iterator[None]:
     """
     compare = imports.compare_version
 
-    def compared(package: str, is_so: Callable[..., bool], wanted: str, use_base_version: bool = False) -> bool:
+    def by_metadata(package: str, op: Callable[..., bool], minimum: str, use_base_version: bool = False) -> bool:
         if package == "torchmetrics":
-            return is_so(Version(version(package)), Version(wanted))
-        return compare(package, is_so, wanted, use_base_version)
+            return op(Version(version(package)), Version(minimum))
+        return compare(package, op, minimum, use_base_version)
 
-    with patch.object(imports, "compare_version", compared):
+    with patch.object(imports, "compare_version", by_metadata):
         yield
 
 
@@ -80,11 +80,11 @@ def _strategy(recipe: Recipe) -> Any:
     from lightning_fabric.strategies.model_parallel import ModelParallelStrategy
 
     if recipe.sharing == "fsdp":
-        return ModelParallelStrategy(_sharded, processes(), 1, save_distributed_checkpoint=False)
+        return ModelParallelStrategy(_shard, processes(), 1, save_distributed_checkpoint=False)
     return DDPStrategy()
 
 
-def _sharded(network: nn.Module, mesh: "DeviceMesh") -> nn.Module:
+def _shard(network: nn.Module, mesh: "DeviceMesh") -> nn.Module:
     """Deal out the weights, layer by layer (FSDP2)."""
     from torch.distributed.fsdp import fully_shard  # a second that a network on one device does not need
 

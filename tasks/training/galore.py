@@ -43,8 +43,8 @@ class GaLoreAdamW(Optimizer):
         gap: int = 200,
         scale: float = 0.25,
     ) -> None:
-        own = {"lr": lr, "betas": betas, "weight_decay": weight_decay, "rank": rank, "gap": gap, "scale": scale}
-        super().__init__(params, {**own, "maps": 1})
+        defaults = {"lr": lr, "betas": betas, "weight_decay": weight_decay, "rank": rank, "gap": gap, "scale": scale}
+        super().__init__(params, {**defaults, "maps": 1})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -93,7 +93,7 @@ def _basis(gradient: Tensor, rank: int, by_inputs: bool) -> Tensor:
     A gradient that is not finite has none: then they are anybody's, and the loss says so soon enough.
     """
     exact = gradient.to(torch.promote_types(gradient.dtype, torch.float32))
-    left, _, right = torch.linalg.svd(exact.nan_to_num(0.0, 0.0, 0.0), full_matrices=False)
-    vectors = right.mT if by_inputs else left
+    u, _, vh = torch.linalg.svd(exact.nan_to_num(0.0, 0.0, 0.0), full_matrices=False)
+    vectors = vh.mT if by_inputs else u
     basis: Tensor = vectors[..., :rank].contiguous().to(gradient.dtype)
     return basis

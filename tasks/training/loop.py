@@ -18,12 +18,12 @@ from search_spaces.architecture.checkpoint import fingerprint
 from search_spaces.support.errors import reason_of
 from search_spaces.support.rank import ALONE, RankInfo
 from search_spaces.support.threads import threads_on_the_cpu
-from tasks.base import Diverged, Fitted, Task
+from tasks.base import Diverged, FitResult, Task
 from tasks.run import STOP, Run
 from tasks.training.allocator import keep_freed_memory
 from tasks.training.checkpoint import Checkpoint
 
-Reported = tuple[int, dict[str, float]]
+CurvePoint = tuple[int, dict[str, float]]
 """A step and the metrics there."""
 
 
@@ -33,12 +33,12 @@ class Training(ABC):
     Attributes:
         steps: How many optimiser steps it has in all; by the clock, how many at the pace so far.
         reports: After which steps it is measured on the way; by the clock, those so far.
-        share: Which process this is of those that train together.
+        rank_info: Which process this is of those that train together.
     """
 
     steps: int
     reports: frozenset[int]
-    share: RankInfo = ALONE
+    rank_info: RankInfo = ALONE
 
     @property
     @abstractmethod
@@ -83,28 +83,28 @@ class Training(ABC):
         return {}
 
 
-def train(run: Run, training: Training, checkpoint: Checkpoint) -> Fitted:
+def train(run: Run, training: Training, checkpoint: Checkpoint) -> FitResult:
     """Train to the end, or to where the run's report says STOP; see Task.fit."""
-    curve: list[Reported] = []
-    with _nothing_left_if_it_diverges(training, checkpoint):
-        stopped = _resumed(run, training, checkpoint, curve)
-        if stopped is not None:
-            return stopped
-        if run.start is not None and not curve and training.step == 0 and _stops(run, training, curve):
-            return _stopped(training, checkpoint, curve)
+    curve: list[CurvePoint] = []
+    with _clear_on_divergence(training, checkpoint):
+        early = _resume(run, training, checkpoint, curve)
+        if early is not None:
+            return early
+        if run.start is not None and not curve and training.step == 0 and _report_point(run, training, curve):
+            return _stop_early(training, checkpoint, curve)
         while training.step < training.steps:
             before = training.step
             training.advance()
-            run.advanced(training.step, training.steps)
+            run.on_step(training.step, training.steps)
             if training.step != before and training.step in training.reports:
                 training.check()
-                if _stops(run, training, curve):
-                    return _stopped(training, checkpoint, curve)
-            if training.may_save() and training.share.first(checkpoint.due()):
+                if _report_point(run, training, curve):
+                    return _stop_early(training, checkpoint, curve)
+            if training.may_save() and training.rank_info.first(checkpoint.due()):
                 training.check()  # so that losses before a checkpoint are known to be finite, and need not be in it
                 _save(training, checkpoint, curve)
         training.check()
-        fitted = Fitted(
+        fit_result = FitResult(
             steps=training.step,
             metrics=training.measure("validation"),
             test=training.measure("test"),
@@ -113,11 +113,11 @@ def train(run: Run, training: Training, checkpoint: Checkpoint) -> Fitted:
             network=training.network,
         )
         _clear(training, checkpoint)
-        return fitted
+        return fit_result
 
 
 @contextmanager
-def _nothing_left_if_it_diverges(training: Training, checkpoint: Checkpoint) -> Iterator[None]:
+def _clear_on_divergence(training: Training, checkpoint: Checkpoint) -> Iterator[None]:
     """A training that diverged has ended: what it would go on from leads there again."""
     try:
         yield
@@ -126,18 +126,18 @@ def _nothing_left_if_it_diverges(training: Training, checkpoint: Checkpoint) -> 
         raise
 
 
-def _stops(run: Run, training: Training, curve: list[Reported]) -> bool:
+def _report_point(run: Run, training: Training, curve: list[CurvePoint]) -> bool:
     """Measure and report; whether that is enough, which the first process decides."""
     # Plain numbers: a checkpoint with NumPy's would be refused when it is read.
     curve.append((training.step, {name: float(value) for name, value in training.measure("validation").items()}))
-    return training.share.first(run.report(*curve[-1]) is STOP)
+    return training.rank_info.first(run.report(*curve[-1]) is STOP)
 
 
-def _stopped(training: Training, checkpoint: Checkpoint, curve: list[Reported]) -> Fitted:
+def _stop_early(training: Training, checkpoint: Checkpoint, curve: list[CurvePoint]) -> FitResult:
     """What a training has found that was stopped at its last point; it can go on from there."""
     _save(training, checkpoint, curve)
     step, metrics = curve[-1]
-    return Fitted(
+    return FitResult(
         steps=step,
         metrics=metrics,
         extra_metrics=training.extra_metrics(),
@@ -146,28 +146,28 @@ def _stopped(training: Training, checkpoint: Checkpoint, curve: list[Reported]) 
     )
 
 
-def _save(training: Training, checkpoint: Checkpoint, curve: list[Reported]) -> None:
+def _save(training: Training, checkpoint: Checkpoint, curve: list[CurvePoint]) -> None:
     if checkpoint.folder is None:
         return
     state = {"step": training.step, "training": training.state_dict(), "curve": curve}
-    if training.share.rank == 0:
+    if training.rank_info.rank == 0:
         checkpoint.save(state)
 
 
 def _clear(training: Training, checkpoint: Checkpoint) -> None:
-    if training.share.rank == 0:
+    if training.rank_info.rank == 0:
         checkpoint.clear()
 
 
-def _resumed(run: Run, training: Training, checkpoint: Checkpoint, curve: list[Reported]) -> Fitted | None:
+def _resume(run: Run, training: Training, checkpoint: Checkpoint, curve: list[CurvePoint]) -> FitResult | None:
     """Take up the state of an unfinished training, and say again what it had reported.
 
     Where STOP is the answer to a point before the checkpoint, that point is what was found, and its network is gone.
     """
-    for step, metrics in _taken_up(training, checkpoint):
+    for step, metrics in _load_curve(training, checkpoint):
         curve.append((step, metrics))
-        if training.share.first(run.report(step, metrics) is STOP):
-            return Fitted(
+        if training.rank_info.first(run.report(step, metrics) is STOP):
+            return FitResult(
                 steps=step,
                 metrics=metrics,
                 extra_metrics=training.extra_metrics() if step == training.step else {},
@@ -176,37 +176,37 @@ def _resumed(run: Run, training: Training, checkpoint: Checkpoint, curve: list[R
     return None
 
 
-def _taken_up(training: Training, checkpoint: Checkpoint) -> list[Reported]:
+def _load_curve(training: Training, checkpoint: Checkpoint) -> list[CurvePoint]:
     """Load the newest state that all processes have, and give its curve; [] where the training begins at its start."""
-    kept = checkpoint.load()
-    steps = training.share.gather(None if kept is None else kept.get("step"))
-    if kept is None or set(steps) != {kept.get("step")}:  # one of those that train together could not read it
+    state = checkpoint.load()
+    steps = training.rank_info.gather(None if state is None else state.get("step"))
+    if state is None or set(steps) != {state.get("step")}:  # one of those that train together could not read it
         return []
     began, problem = copy.deepcopy(training.state_dict()), ""
     try:
-        training.load_state_dict(kept["training"])
+        training.load_state_dict(state["training"])
     except Exception as error:  # whatever is made of weights of other names or shapes: the task's file was changed
         problem = reason_of(error)
-    problems = [one for one in training.share.gather(problem) if one]
+    problems = [text for text in training.rank_info.gather(problem) if text]
     if not problems:
-        curve: list[Reported] = kept["curve"]
+        curve: list[CurvePoint] = state["curve"]
         return curve
-    training.load_state_dict(training.share.first(began))
-    if training.share.rank == 0:
+    training.load_state_dict(training.rank_info.first(began))
+    if training.rank_info.rank == 0:
         checkpoint.quarantine(problems[0])
     return []
 
 
-def checkpoint_of(task: Task, run: Run, share: RankInfo = ALONE) -> Checkpoint:
+def checkpoint_of(task: Task, run: Run, rank_info: RankInfo = ALONE) -> Checkpoint:
     """The checkpoints of a run, told apart by all that its numbers depend on."""
     data, start = task.fingerprint(run.recipe), fingerprint(run.start) if run.start else "none"
-    of_task = f"{task.name} {task.version} {data}"
-    of_run = f"{run.architecture} {run.recipe!r} seed={run.seed} start={start} processes={share.of}"
-    return Checkpoint(run.folder, f"{of_task} {of_run}")
+    task_key = f"{task.name} {task.version} {data}"
+    run_key = f"{run.architecture} {run.recipe!r} seed={run.seed} start={start} processes={rank_info.of}"
+    return Checkpoint(run.folder, f"{task_key} {run_key}")
 
 
 @contextmanager
-def apart(run: Run) -> Iterator[None]:
+def isolated_rng(run: Run) -> Iterator[None]:
     """Seed the generators that networks are initialised from, use as many threads as the run lends, and undo both.
 
     What is freed meanwhile is kept until then.

@@ -31,7 +31,7 @@ from torch import nn
 from search_spaces.layers.stack import Stack
 from search_spaces.support.errors import UserError
 
-DRAWN = (nn.Linear, nn.Conv1d, nn.Conv2d)
+LINEAR_MAPS = (nn.Linear, nn.Conv1d, nn.Conv2d)
 """Modules whose weight [O, I, ...] maps I to O."""
 
 
@@ -56,34 +56,34 @@ def scales(network: nn.Module, base: nn.Module) -> dict[str, Scale]:
     """
     shapes = {name: parameter.shape for name, parameter in base.named_parameters()}
     tables = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
-    found = dict.fromkeys(shapes, Scale())
+    by_name = dict.fromkeys(shapes, Scale())
     for name, module in network.named_modules():
         weight = f"{name}.weight"
-        if not isinstance(module, DRAWN):
+        if not isinstance(module, LINEAR_MAPS):
             continue
         if id(module.weight) in tables:
-            found |= _before_the_head(network, module.weight.shape[1] / base.get_parameter(weight).shape[1])
+            by_name |= _before_the_head(network, module.weight.shape[1] / base.get_parameter(weight).shape[1])
             continue
-        grows, more = (module.weight.shape[side] / shapes[weight][side] for side in (0, 1))
-        if more != 1:
-            found[weight] = Scale(more**-0.5 if grows != 1 else 1 / more, 1 / more)
-    return found
+        grows, growth = (module.weight.shape[side] / shapes[weight][side] for side in (0, 1))
+        if growth != 1:
+            by_name[weight] = Scale(growth**-0.5 if grows != 1 else 1 / growth, 1 / growth)
+    return by_name
 
 
-def _before_the_head(network: nn.Module, more: float) -> dict[str, Scale]:
+def _before_the_head(network: nn.Module, growth: float) -> dict[str, Scale]:
     """The scales of the norm behind a network's stack."""
     stacks = [(name, module) for name, module in network.named_modules() if isinstance(module, Stack)]
-    names = [f"{name}.norm.{one}" for name, stack in stacks[-1:] for one, _ in stack.norm.named_parameters()]
+    names = [f"{name}.norm.{gain}" for name, stack in stacks[-1:] for gain, _ in stack.norm.named_parameters()]
     if not names:
         message = "muP must have a head of its own or a norm before it, and here it is the embedding. Take standard."
         raise UserError("unsupported", message, option="parametrization", value="mup", needs="head")
-    return dict.fromkeys(names, Scale(1 / more, 1 / more))
+    return dict.fromkeys(names, Scale(1 / growth, 1 / growth))
 
 
 @torch.no_grad()
-def redraw(network: nn.Module, base: nn.Module, by: Mapping[str, Scale]) -> None:
+def redraw(network: nn.Module, base: nn.Module, factors: Mapping[str, Scale]) -> None:
     """Scale what was drawn to the deviation that it is to have."""
-    of_base = dict(base.named_parameters())
+    base_parameters = dict(base.named_parameters())
     for name, parameter in network.named_parameters():
-        drawn, wanted = (one.float().std(correction=0).item() for one in (parameter, of_base[name]))
-        parameter.mul_(by[name].deviation * (wanted / drawn if drawn > 0 and wanted > 0 else 1.0))
+        deviation, target = (weights.float().std(correction=0).item() for weights in (parameter, base_parameters[name]))
+        parameter.mul_(factors[name].deviation * (target / deviation if deviation > 0 and target > 0 else 1.0))

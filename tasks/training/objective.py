@@ -27,7 +27,7 @@ class Objective(Task):
         """What metrics are made of, for each example, [B]."""
 
     @abstractmethod
-    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+    def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
         """The metrics of a part, with their standard errors, from what was measured of each of its examples."""
 
     def measure_network(

@@ -42,13 +42,13 @@ def optimizers_for(network: nn.Module, recipe: Recipe, rates: Mapping[str, float
             fused = recipe.sharing != "fsdp"  # torch has no such step of this one for weights that are sharded
             return [optim.SGD(groups, lr=recipe.lr, momentum=momentum, nesterov=nesterov, fused=fused)]
         case GaLore(rank, gap, scale):
-            hidden, rest = _apart(network, groups, recipe)
+            hidden, others = _split_hidden(network, groups, recipe)
             galore = GaLoreAdamW(_by_maps(network, hidden), **usual, rank=rank, gap=gap, scale=scale)
-            return [galore, optim.AdamW(rest, **usual, eps=EPSILON, fused=True)]
+            return [galore, optim.AdamW(others, **usual, eps=EPSILON, fused=True)]
         case Muon(momentum, adjust):
-            hidden, rest = _apart(network, groups, recipe)
+            hidden, others = _split_hidden(network, groups, recipe)
             muon = optim.Muon(hidden, lr=recipe.lr, momentum=momentum, adjust_lr_fn=adjust)
-            return [muon, optim.AdamW(rest, **usual, fused=True)]
+            return [muon, optim.AdamW(others, **usual, fused=True)]
 
 
 def hidden_maps(network: nn.Module) -> list[nn.Parameter]:
@@ -59,33 +59,42 @@ def hidden_maps(network: nn.Module) -> list[nn.Parameter]:
     """
     stacks = [module for module in network.modules() if isinstance(module, Stack)]
     among = [module for stack in stacks for module in stack.modules()] or _with_matrices(network)[1:-1]
-    ends = {id(one) for module in network.modules() if isinstance(module, nn.Embedding) for one in module.parameters()}
+    ends = {
+        id(parameter)
+        for module in network.modules()
+        if isinstance(module, nn.Embedding)
+        for parameter in module.parameters()
+    }
     maps: list[Any] = [module for module in among if isinstance(module, nn.Linear)]
-    return [one.weight for one in maps if id(one.weight) not in ends and one.weight.requires_grad]
+    return [module.weight for module in maps if id(module.weight) not in ends and module.weight.requires_grad]
 
 
 def _with_matrices(network: nn.Module) -> list[nn.Module]:
-    return [one for one in network.modules() if any(own.ndim > 1 for own in one.parameters(recurse=False))]
+    return [
+        module
+        for module in network.modules()
+        if any(parameter.ndim > 1 for parameter in module.parameters(recurse=False))
+    ]
 
 
 def _by_decay(network: nn.Module, recipe: Recipe) -> Groups:
-    decayed, exempt = split_by_decay(network, recipe.without_decay)
-    return [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": exempt, "weight_decay": 0.0}]
+    decay, no_decay = split_by_decay(network, recipe.without_decay)
+    return [{"params": decay, "weight_decay": recipe.weight_decay}, {"params": no_decay, "weight_decay": 0.0}]
 
 
 def _by_rate(network: nn.Module, groups: Groups, recipe: Recipe, rates: Mapping[str, float]) -> Groups:
     """The same groups, each cut by what the learning rate of its members is multiplied by."""
-    of = {id(parameter): rates.get(name, 1.0) for name, parameter in network.named_parameters()}
-    found: Groups = []
+    rate_of = {id(parameter): rates.get(name, 1.0) for name, parameter in network.named_parameters()}
+    subgroups: Groups = []
     for group in groups:
-        for rate in sorted({of[id(one)] for one in group["params"]}):
-            members = [one for one in group["params"] if of[id(one)] == rate]
+        for rate in sorted({rate_of[id(parameter)] for parameter in group["params"]}):
+            members = [parameter for parameter in group["params"] if rate_of[id(parameter)] == rate]
             decay = group["weight_decay"] / rate
-            found.append({**group, "params": members, "weight_decay": decay, "lr": recipe.lr * rate, "rate": rate})
-    return found
+            subgroups.append({**group, "params": members, "weight_decay": decay, "lr": recipe.lr * rate, "rate": rate})
+    return subgroups
 
 
-def _apart(network: nn.Module, groups: Groups, recipe: Recipe) -> tuple[Groups, Groups]:
+def _split_hidden(network: nn.Module, groups: Groups, recipe: Recipe) -> tuple[Groups, Groups]:
     """The groups of the hidden maps, and those of all else."""
     hidden = {id(weight) for weight in hidden_maps(network)}
     if not hidden:
@@ -95,12 +104,12 @@ def _apart(network: nn.Module, groups: Groups, recipe: Recipe) -> tuple[Groups, 
             option="optimizer",
             value=recipe.optimizer,
         )
-    return [*_only(groups, hidden, True)], [*_only(groups, hidden, False)]
+    return [*_select(groups, hidden, True)], [*_select(groups, hidden, False)]
 
 
-def _only(groups: Groups, chosen: set[int], among: bool) -> Iterator[dict[str, Any]]:
+def _select(groups: Groups, ids: set[int], among: bool) -> Iterator[dict[str, Any]]:
     for group in groups:
-        members = [one for one in group["params"] if (id(one) in chosen) == among]
+        members = [weight for weight in group["params"] if (id(weight) in ids) == among]
         if members:
             yield {**group, "params": members}
 
@@ -116,9 +125,9 @@ def _by_maps(network: nn.Module, groups: Groups) -> Groups:
             maps[id(module.qkv.weight)] = module.parts
         elif isinstance(module, FeedForward):
             maps[id(module.up.weight)] = module.up.out_features // module.down.in_features
-    found: Groups = []
+    subgroups: Groups = []
     for group in groups:
-        for number in sorted({maps.get(id(one), 1) for one in group["params"]}):
-            members = [one for one in group["params"] if maps.get(id(one), 1) == number]
-            found.append({**group, "params": members, "maps": number})
-    return found
+        for number in sorted({maps.get(id(weight), 1) for weight in group["params"]}):
+            members = [weight for weight in group["params"] if maps.get(id(weight), 1) == number]
+            subgroups.append({**group, "params": members, "maps": number})
+    return subgroups

@@ -17,14 +17,14 @@ from search_spaces.architecture.checkpoint import load_weights
 from search_spaces.layers.stack import Stack
 from search_spaces.support.errors import UserError
 from search_spaces.support.rank import rank_info
-from tasks.base import Fitted
+from tasks.base import FitResult
 from tasks.data.batches import Inputs
 from tasks.data.splits import Splits
 from tasks.recipes.parametrization import at_width, read_parametrization
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
 from tasks.training.fabric import fabric_for
-from tasks.training.loop import apart, checkpoint_of, train
+from tasks.training.loop import checkpoint_of, isolated_rng, train
 from tasks.training.mup import redraw, scales
 from tasks.training.objective import Objective
 from tasks.training.supervised_training import SupervisedTraining
@@ -66,39 +66,41 @@ class SupervisedTask(Objective):
 
     def inputs(self, recipe: Any) -> Inputs:
         """The first validation batch of a recipe."""
-        inputs, _ = next(self.splits_for(recipe).measured("validation", recipe, torch.device("cpu")))
-        found: Inputs = inputs
-        return found
+        inputs, _ = next(self.splits_for(recipe).evaluation_batches("validation", recipe, torch.device("cpu")))
+        batch: Inputs = inputs
+        return batch
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Train by the run's recipe and measure. See Task.fit."""
-        recipe, splits = self._shared(run)
-        with apart(run):
+        recipe, splits = self._recipe_and_splits(run)
+        with isolated_rng(run):
             training = self.training(run, recipe, splits)
-            return train(run, training, checkpoint_of(self, run, training.share))
+            return train(run, training, checkpoint_of(self, run, training.rank_info))
 
     def training_step(self, run: Run) -> Callable[[], None]:
         """What takes one step of `fit`'s training each time it is called. See Task.training_step."""
-        recipe, splits = self._shared(run)
-        with apart(run):
+        recipe, splits = self._recipe_and_splits(run)
+        with isolated_rng(run):
             return self.training(run, replace(recipe, batch_ramp=0.0), splits).advance  # a step of the whole batch
 
-    def _shared(self, run: Run) -> tuple[Recipe, Splits]:
-        recipe: Recipe = run.recipe.shared_by(rank_info().of)
+    def _recipe_and_splits(self, run: Run) -> tuple[Recipe, Splits]:
+        recipe: Recipe = run.recipe.for_devices(rank_info().of)
         return recipe, self.splits_for(recipe)
 
     def training(self, run: Run, recipe: Recipe, splits: Splits) -> SupervisedTraining:
-        """What trains the run's network by a recipe, before its first step. It draws, and so is `apart` from others."""
+        """The run's training before its first step. It draws weights: call it inside `isolated_rng`."""
         network = self.training_form(run.architecture, recipe)
         if recipe.recompute_mixing:
             _recompute_mixing(network, self.name)
-        rates = self._parametrized(network, run.architecture, recipe)
+        rates = self._apply_parametrization(network, run.architecture, recipe)
         if run.start is not None:
             load_weights(network, run.start, "the checkpoint")
         fabric = fabric_for(recipe, run.device)
         return SupervisedTraining(self, network, recipe, run.seed, splits, fabric, rank_info(), rates)
 
-    def _parametrized(self, network: nn.Module, architecture: Architecture, recipe: Recipe) -> dict[str, float]:
+    def _apply_parametrization(
+        self, network: nn.Module, architecture: Architecture, recipe: Recipe
+    ) -> dict[str, float]:
         """Draw a network as its recipe's parametrisation has it; what learning rates are then multiplied by."""
         mup = read_parametrization(recipe.parametrization)
         if mup is None:
@@ -106,9 +108,9 @@ class SupervisedTask(Objective):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             base = self.training_form(at_width(architecture, mup.base), recipe)
-        by = scales(network, base)
-        redraw(network, base, by)
-        return {name: scale.rate for name, scale in by.items() if scale.rate != 1}
+        factors = scales(network, base)
+        redraw(network, base, factors)
+        return {name: scale.rate for name, scale in factors.items() if scale.rate != 1}
 
 
 def _recompute_mixing(network: nn.Module, task: str) -> None:
@@ -126,12 +128,12 @@ def _recompute_mixing(network: nn.Module, task: str) -> None:
         stack.recompute_mixing = True
 
 
-def means(measured: Mapping[str, Tensor]) -> dict[str, float]:
+def means(measures: Mapping[str, Tensor]) -> dict[str, float]:
     """Each metric's mean over examples, [examples], and its standard error."""
     summary = {}
-    for name, values in measured.items():
-        each = values.double()
-        summary[name] = each.mean().item()
+    for name, values in measures.items():
+        column = values.double()
+        summary[name] = column.mean().item()
         # For shares, 0 or 1 an example, this is sqrt(p (1 - p) / n).
-        summary[f"{name}_se"] = (each.var(correction=0) / len(each)).sqrt().item()
+        summary[f"{name}_se"] = (column.var(correction=0) / len(column)).sqrt().item()
     return summary

@@ -14,7 +14,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from search_spaces.support.rank import RankInfo
 from tasks.base import Diverged
-from tasks.data.batches import Batch, Inputs, call, each, joined, moved
+from tasks.data.batches import Batch, Inputs, call, concatenate, map_tensors, to_device
 from tasks.data.splits import DataPosition, Splits, derived_seed
 from tasks.recipes.recipe import Recipe
 from tasks.training.compilation import compile_network
@@ -44,7 +44,7 @@ class SupervisedTraining(Training):
         seed: Of data order, augmentation and dropout.
         splits: The examples.
         fabric: Where it is trained.
-        share: Which examples are this process's.
+        rank_info: Which examples are this process's.
         rates: Parameter's name -> what its learning rate is multiplied by, where that is not 1.
     """
 
@@ -56,11 +56,11 @@ class SupervisedTraining(Training):
         seed: int,
         splits: Splits,
         fabric: "Fabric",
-        share: RankInfo,
+        rank_info: RankInfo,
         rates: Mapping[str, float] = NO_RATES,
     ) -> None:
-        self.task, self.recipe, self.seed, self.splits, self.fabric, self.share = (
-            task, recipe, seed, splits, fabric, share,
+        self.task, self.recipe, self.seed, self.splits, self.fabric, self.rank_info = (
+            task, recipe, seed, splits, fabric, rank_info,
         )  # fmt: skip
         self._clock = Clock(recipe.hours)
         self.steps = self._clock.steps(0) if recipe.hours else recipe.steps or recipe.total_steps(splits.examples)
@@ -70,9 +70,9 @@ class SupervisedTraining(Training):
             compile_network(network)
         self._network = network
         self._model = fabric.setup_module(network)  # what gradients are gathered through
-        self._average = _average_of(network, recipe.ema) if recipe.ema else None
+        self._average = _moving_average(network, recipe.ema) if recipe.ema else None
         self._optimizers = optimizers_for(network, recipe, rates)
-        self._stepped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self._optimizers]
+        self._fabric_optimizers: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self._optimizers]
         self._step = 0
         self._micro_batches = recipe.accumulate  # of the last step
         self._position: DataPosition = ()
@@ -103,13 +103,13 @@ class SupervisedTraining(Training):
     @property
     def _place(self) -> tuple[int, int]:
         """How far it is, and how far it goes: steps, or milliseconds, by which schedules go alike."""
-        return (self._clock.gone, self._clock.whole) if self.recipe.hours else (self._step, self.steps)
+        return (self._clock.elapsed_ms, self._clock.limit_ms) if self.recipe.hours else (self._step, self.steps)
 
     def _gather_gradients(self) -> None:
         recipe = self.recipe
         if self._batches is None:
-            self._batches = self.splits.training(recipe, self.seed, self._position, self.fabric.device, self.share)
-        self._micro_batches = recipe.micro_batches_of(*self._place)
+            self._batches = self.splits.training(recipe, self.seed, self._position, self.fabric.device, self.rank_info)
+        self._micro_batches = recipe.micro_batches_at(*self._place)
         for number in range(self._micro_batches):
             (inputs, targets), self._position = next(self._batches)
             self._seed_draws(self._step * recipe.accumulate + number)  # afterwards: to read images draws as well
@@ -128,7 +128,7 @@ class SupervisedTraining(Training):
             group["lr"] = recipe.learning_rate(*self._place) * group.get("rate", 1.0)
             if "betas" in group:
                 group["betas"] = recipe.first_beta(*self._place), recipe.betas[1]
-        for optimizer in self._stepped:
+        for optimizer in self._fabric_optimizers:
             optimizer.step()
             optimizer.zero_grad()
         if self._average is not None:
@@ -138,7 +138,7 @@ class SupervisedTraining(Training):
         """See whether the hours are over after a step, and whether a part of them is that ends with a report."""
         reports, before = self.recipe.reports, self._clock.part(self.recipe.reports)
         if self.may_save():
-            self._clock.look(self.share)
+            self._clock.look(self.rank_info)
         self.steps = self._clock.steps(self._step)
         if before < self._clock.part(reports) < reports:
             self.reports |= {self._step}
@@ -147,37 +147,44 @@ class SupervisedTraining(Training):
         """Look at the loss."""
         # A sum that something not finite went into is not finite ever after.
         with self._clock.running():  # what is waited for here are steps
-            total: Any = self.fabric.all_reduce(self._loss_sum) if self.share.of > 1 else self._loss_sum
+            total: Any = self.fabric.all_reduce(self._loss_sum) if self.rank_info.of > 1 else self._loss_sum
             finite = bool(torch.isfinite(total))
         if not finite:
             raise Diverged(f"the loss is not finite, at step {self._step} of {self.steps}")
 
     def may_save(self) -> bool:
         """Processes that train together agree about this, and the time, when they look at the loss: not more often."""
-        return self.share.of == 1 or self._looks()
+        return self.rank_info.of == 1 or self._looks()
 
     @torch.no_grad()
     def measure(self, part: Literal["validation", "test"]) -> Mapping[str, float]:
         """Every metric of a part and its standard error; each process reads its share of the examples."""
-        found: dict[str, list[Tensor]] = defaultdict(list)
+        columns: dict[str, list[Tensor]] = defaultdict(list)
         self.network.eval()
         self._share_buffers()
-        for inputs, targets in self._in_step(self.splits.measured(part, self.recipe, self.fabric.device, self.share)):
-            outputs = each(self._forward(inputs), _as_float)
+        for inputs, targets in self._in_step(
+            self.splits.evaluation_batches(part, self.recipe, self.fabric.device, self.rank_info)
+        ):
+            outputs = map_tensors(self._forward(inputs), _as_float)
             for name, values in self.task.measure(outputs, targets).items():
-                found[name].append(values.cpu())
-        beyond = self.task.measure_network(self._forward, part, self.recipe, self.fabric.device)
+                columns[name].append(values.cpu())
+        network_metrics = self.task.measure_network(self._forward, part, self.recipe, self.fabric.device)
         self.network.train()
-        gathered = self.share.gather({name: joined(values) for name, values in found.items()})
-        names = next(iter(filter(None, gathered)), {})
-        summary = self.task.summary({name: joined([one[name] for one in gathered if one]) for name in names})
-        return {**summary, **beyond}
+        parts = self.rank_info.gather({name: concatenate(values) for name, values in columns.items()})
+        names = next(iter(filter(None, parts)), {})
+        summary = self.task.summary(
+            {
+                name: concatenate([columns_of_rank[name] for columns_of_rank in parts if columns_of_rank])
+                for name in names
+            }
+        )
+        return {**summary, **network_metrics}
 
     def extra_metrics(self) -> Mapping[str, float]:
         """What the data has to say beside the metrics, added up over the processes."""
         total: dict[str, float] = defaultdict(int)
-        own = self.splits.counters("validation", self.recipe, self._position, self.share)
-        for counters in self.share.gather(dict(own)):
+        local = self.splits.counters("validation", self.recipe, self._position, self.rank_info)
+        for counters in self.rank_info.gather(dict(local)):
             for name, value in counters.items():
                 total[name] += value
         return dict(total)
@@ -185,22 +192,22 @@ class SupervisedTraining(Training):
     def state_dict(self) -> dict[str, Any]:
         """Weights, the optimiser's state, and how far each process has come in its data."""
         network: Any = self._network.state_dict()
-        optimizers: Any = [one.state_dict() for one in self._optimizers]
+        optimizers: Any = [optimizer.state_dict() for optimizer in self._optimizers]
         if self._is_sharded:
             from tasks.training.sharded_state import gather_state
 
             network, optimizers = gather_state(self._network, self._with_state())
-        positions = self.share.gather(self._position)
+        positions = self.rank_info.gather(self._position)
         state = {"network": network, "optimizers": optimizers, "step": self._step, "positions": positions}
         if self.recipe.hours:
-            state["gone"] = self._clock.gone
+            state["gone"] = self._clock.elapsed_ms
         return state if self._average is None else {**state, "average": self._average.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up what `state_dict` gave."""
         self._step = state["step"]
         if self.recipe.hours:
-            self._clock.go_on(state["gone"])
+            self._clock.resume(state["gone"])
             self.steps = self._clock.steps(self._step)
         if self._is_sharded:
             from tasks.training.sharded_state import scatter_state
@@ -209,11 +216,11 @@ class SupervisedTraining(Training):
             scatter_state(self._network, optimizers, state["network"], state["optimizers"])
         else:
             self._network.load_state_dict(state["network"])
-            for optimizer, kept in zip(self._optimizers, state["optimizers"], strict=True):
-                optimizer.load_state_dict(kept)
+            for optimizer, optimizer_state in zip(self._optimizers, state["optimizers"], strict=True):
+                optimizer.load_state_dict(optimizer_state)
         if self._average is not None:
             self._average.load_state_dict(state["average"])
-        self._position = tuple(state["positions"][self.share.rank])
+        self._position = tuple(state["positions"][self.rank_info.rank])
         self._batches = None
 
     def _with_state(self) -> list[Optimizer]:
@@ -225,7 +232,7 @@ class SupervisedTraining(Training):
 
     @property
     def _is_sharded(self) -> bool:
-        return self.share.of > 1 and self.recipe.sharing == "fsdp"
+        return self.rank_info.of > 1 and self.recipe.sharing == "fsdp"
 
     def _forward(self, inputs: Inputs) -> Any:
         """What the network makes of them, without what gathers gradients."""
@@ -237,10 +244,10 @@ class SupervisedTraining(Training):
         if not self._is_sharded:
             yield from batches
             return
-        spare: Inputs = moved(self.task.example(), self.fabric.device)
+        spare: Inputs = to_device(self.task.example(), self.fabric.device)
         while True:
             batch = next(batches, None)
-            if not any(self.share.gather(batch is not None)):
+            if not any(self.rank_info.gather(batch is not None)):
                 return
             if batch is None:
                 self._forward(spare)
@@ -249,7 +256,7 @@ class SupervisedTraining(Training):
 
     def _share_buffers(self) -> None:
         """Running statistics, where a network has them, are the first process's."""
-        if self.share.of > 1 and not self._is_sharded:
+        if self.rank_info.of > 1 and not self._is_sharded:
             for buffer in self.network.buffers():
                 torch.distributed.broadcast(buffer, 0)
 
@@ -263,16 +270,16 @@ class SupervisedTraining(Training):
 
         Processes that train together see other examples, and draw other numbers for them.
         """
-        purpose = ("network",) if self.share.of == 1 else ("network", self.share.rank)
+        purpose = ("network",) if self.rank_info.of == 1 else ("network", self.rank_info.rank)
         seed = derived_seed(self.seed, *purpose, index)
         if self.fabric.device.type == "cuda":
             torch.cuda.default_generators[self.fabric.device.index or 0].manual_seed(seed)
         torch.default_generator.manual_seed(seed)
 
 
-def _average_of(network: nn.Module, share: float) -> AveragedModel:
+def _moving_average(network: nn.Module, decay: float) -> AveragedModel:
     """A copy that follows a network, and begins where it does."""
-    average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(share))
+    average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(decay))
     average.update_parameters(network)  # the first is taken as it is
     return average
 

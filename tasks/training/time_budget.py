@@ -18,14 +18,14 @@ class Clock:
         hours: How long the training lasts.
 
     Attributes:
-        whole: Milliseconds in all.
-        gone: Milliseconds that were spent at the last look, at most all of them.
+        limit_ms: Milliseconds in all.
+        elapsed_ms: Milliseconds that were spent at the last look, at most all of them.
     """
 
     def __init__(self, hours: float) -> None:
-        self.whole = max(1, round(hours * _HOUR))
-        self.gone = 0
-        self._spent = 0.0
+        self.limit_ms = max(1, round(hours * _HOUR))
+        self.elapsed_ms = 0
+        self._local_ms = 0.0
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -34,20 +34,22 @@ class Clock:
         try:
             yield
         finally:
-            self._spent += 1e3 * (perf_counter() - began)
+            self._local_ms += 1e3 * (perf_counter() - began)
 
-    def look(self, share: RankInfo) -> None:
-        """See how much is gone; of several processes, the first one's clock is everybody's, and all must look."""
-        self.gone = min(self.whole, share.first(int(self._spent)))
+    def look(self, rank_info: RankInfo) -> None:
+        """Read the clock; of several processes, the first one's clock is everybody's, and all must look."""
+        self.elapsed_ms = min(self.limit_ms, rank_info.first(int(self._local_ms)))
 
-    def go_on(self, gone: int) -> None:
-        """Begin where so much was gone."""
-        self.gone, self._spent = gone, float(gone)
+    def resume(self, elapsed_ms: int) -> None:
+        """Continue from a checkpoint's elapsed milliseconds."""
+        self.elapsed_ms, self._local_ms = elapsed_ms, float(elapsed_ms)
 
-    def part(self, of: int) -> int:
-        """How many of so many equal parts are gone."""
-        return self.gone * of // self.whole
+    def part(self, parts: int) -> int:
+        """How many of `parts` equal parts have passed."""
+        return self.elapsed_ms * parts // self.limit_ms
 
     def steps(self, step: int) -> int:
-        """How many steps a training will have that has taken so many: at the pace so far, and all where all is gone."""
-        return step if self.gone == self.whole else max(step + 1, step * self.whole // max(1, self.gone))
+        """How many steps the training will have in all, at the pace so far; `step` where the time is up."""
+        return (
+            step if self.elapsed_ms == self.limit_ms else max(step + 1, step * self.limit_ms // max(1, self.elapsed_ms))
+        )

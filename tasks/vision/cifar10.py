@@ -11,7 +11,7 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
-from tasks.vision.task import MixRecipe, ViTTask, crop_and_flip, mix, stratified
+from tasks.vision.task import MixRecipe, ViTTask, crop_and_flip, mix, stratify
 
 if TYPE_CHECKING:
     from torchvision.datasets import CIFAR10
@@ -58,9 +58,9 @@ class Cifar10ViT(ViTTask):
     def load(self) -> TensorSplits:
         """Read the published batches, as bytes. Raises UserError where they are not there."""
         train, validation, test = read_cifar10(self.name, self.data)
-        return TensorSplits(train, validation, test, augment=self._augmented, encode=_encoded)
+        return TensorSplits(train, validation, test, augment=self._augment, encode=_normalize)
 
-    def _augmented(self, batch: Batch, recipe: MixRecipe, generator: Generator) -> Batch:
+    def _augment(self, batch: Batch, recipe: MixRecipe, generator: Generator) -> Batch:
         images, labels = batch
         return mix((crop_and_flip(images, _PADDING, generator).float(), labels), recipe, self.classes, generator)
 
@@ -95,7 +95,7 @@ def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
             path=str(data / CIFAR10.base_folder),
         ) from error
     images, labels = _tensors(learnt)
-    validation, train = stratified(labels, (min(_HELD_OUT, len(labels) // 10),))
+    validation, train = stratify(labels, (min(_HELD_OUT, len(labels) // 10),))
     return (images[train], labels[train]), (images[validation], labels[validation]), _tensors(test)
 
 
@@ -104,6 +104,6 @@ def _tensors(dataset: "CIFAR10") -> Batch:
     return images, torch.tensor(dataset.targets)
 
 
-def _encoded(images: Tensor) -> Tensor:
-    mean, std = (torch.tensor(each, device=images.device).view(3, 1, 1) for each in (_MEAN, _STD))
+def _normalize(images: Tensor) -> Tensor:
+    mean, std = (torch.tensor(channels, device=images.device).view(3, 1, 1) for channels in (_MEAN, _STD))
     return (images / 255 - mean) / std

@@ -91,13 +91,13 @@ class DigitRanksViT(SupervisedTask):
         right = (outputs.argmax(dim=-1) == ranks).float()
         return {"accuracy": right.mean(dim=1), "loss": entropy.mean(dim=1), "scans": targets["scans"]}
 
-    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
+    def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
         """The means over grids, with the standard errors of drawing other scans."""
         summary = {}
         for name in ("accuracy", "loss"):
-            each = measured[name].double()
-            summary[name] = each.mean().item()
-            summary[f"{name}_se"] = error_over_parts(each, measured["scans"])
+            values = measures[name].double()
+            summary[name] = values.mean().item()
+            summary[f"{name}_se"] = error_over_parts(values, measures["scans"])
         return summary
 
     def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
@@ -125,11 +125,13 @@ def error_over_parts(values: Tensor, parts: Tensor) -> float:
     that share one, over B^2 (P. Aronow, C. Samii and V. Assenova, "Cluster-Robust Variance Estimation for Dyadic Data",
     Political Analysis, 2015, for pairs). A pair that shares several parts counts for each.
     """
-    off = values - values.mean()
-    each = off.repeat_interleave(parts.shape[1])
-    sums = torch.zeros(int(parts.max()) + 1, dtype=off.dtype, device=off.device).index_add_(0, parts.flatten(), each)
-    own = (parts.shape[1] - 1) * (off**2).sum()  # each value meets itself in every part of its own
-    return float((((sums**2).sum() - own).clamp(min=0)).sqrt() / len(values))
+    deviations = values - values.mean()
+    per_part = deviations.repeat_interleave(parts.shape[1])
+    sums = torch.zeros(int(parts.max()) + 1, dtype=deviations.dtype, device=deviations.device).index_add_(
+        0, parts.flatten(), per_part
+    )
+    diagonal = (parts.shape[1] - 1) * (deviations**2).sum()  # each value meets itself in every part of its own
+    return float((((sums**2).sum() - diagonal).clamp(min=0)).sqrt() / len(values))
 
 
 def ranks_of(digits: Tensor) -> Tensor:
@@ -140,29 +142,29 @@ def ranks_of(digits: Tensor) -> Tensor:
 @lru_cache(maxsize=1)
 def _grids() -> TensorSplits:
     digits = DigitsViT().load()
-    validation, test = (_laid(part, seed) for seed, part in enumerate((digits.validation, digits.test)))
-    return TensorSplits(digits.train, validation, test, augment=_dealt, encode=digits.encode)
+    validation, test = (_fixed_grids(part, seed) for seed, part in enumerate((digits.validation, digits.test)))
+    return TensorSplits(digits.train, validation, test, augment=_random_grids, encode=digits.encode)
 
 
-def _laid(part: Batch, seed: int) -> Batch:
+def _fixed_grids(part: Batch, seed: int) -> Batch:
     """Fixed grids of a part's scans [S, 1, 8, 8] and digits [S], with which scans these are."""
     scans, digits = part
     generator = Generator().manual_seed(seed)
     orders = [torch.randperm(len(scans), generator=generator) for _ in range(_GRIDS * 4 // len(scans))]
-    which = torch.cat(orders).view(_GRIDS, 4)
-    return _grid(scans[which]), {"ranks": ranks_of(digits[which]), "scans": which}
+    indices = torch.cat(orders).view(_GRIDS, 4)
+    return _grid(scans[indices]), {"ranks": ranks_of(digits[indices]), "scans": indices}
 
 
-def _dealt(batch: Batch, recipe: DigitsRecipe, generator: Generator) -> Batch:
+def _random_grids(batch: Batch, recipe: DigitsRecipe, generator: Generator) -> Batch:
     """As many grids as there are scans in the batch, each of which stands in four."""
     scans, digits = batch
     device = digits.device
-    which = torch.stack([torch.randperm(len(scans), generator=generator, device=device) for _ in range(4)], dim=1)
-    warped = warp(scans[which].flatten(0, 1), recipe.degrees, recipe.shift, recipe.scale, generator)
-    return _grid(warped.view(-1, 4, *scans.shape[1:])), {"ranks": ranks_of(digits[which])}
+    indices = torch.stack([torch.randperm(len(scans), generator=generator, device=device) for _ in range(4)], dim=1)
+    pixels = warp(scans[indices].flatten(0, 1), recipe.degrees, recipe.shift, recipe.scale, generator)
+    return _grid(pixels.view(-1, 4, *scans.shape[1:])), {"ranks": ranks_of(digits[indices])}
 
 
 def _grid(scans: Tensor) -> Tensor:
     """Four scans, [B, 4, 1, 8, 8], as one image, [B, 1, 16, 16]."""
-    rows = [torch.cat([scans[:, left], scans[:, left + 1]], dim=-1) for left in (0, 2)]
+    rows = [torch.cat([scans[:, column], scans[:, column + 1]], dim=-1) for column in (0, 2)]
     return torch.cat(rows, dim=-2)

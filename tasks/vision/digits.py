@@ -17,7 +17,7 @@ from tasks.data.splits import TensorSplits
 from tasks.recipes.recipe import Recipe
 from tasks.recipes.settings import NotNegative, ShareOfOne
 from tasks.training.classification import ClassificationTask
-from tasks.vision.task import stratified, warp
+from tasks.vision.task import stratify, warp
 
 _IMAGE, _PATCH, _CLASSES = (1, 8, 8), 2, 10
 _HELD_OUT = 360  # of 1,797, for validation and for test each: an accuracy of 98 % is known to 0.7 %
@@ -113,15 +113,15 @@ def _digits() -> TensorSplits:
     scans = load_digits()
     images = torch.tensor(scans.images, dtype=torch.float32)[:, None] / 16  # [1797, 1, 8, 8]
     labels = torch.tensor(scans.target)
-    parts = stratified(labels, (_HELD_OUT, _HELD_OUT))
+    parts = stratify(labels, (_HELD_OUT, _HELD_OUT))
     validation, test, train = ((images[part], labels[part]) for part in parts)
-    return TensorSplits(train, validation, test, augment=_augmented, encode=_encoded)
+    return TensorSplits(train, validation, test, augment=_augment, encode=_normalize)
 
 
-def _augmented(batch: Batch, recipe: DigitsRecipe, generator: Generator) -> Batch:
+def _augment(batch: Batch, recipe: DigitsRecipe, generator: Generator) -> Batch:
     images, labels = batch
     return warp(images, recipe.degrees, recipe.shift, recipe.scale, generator), labels
 
 
-def _encoded(images: Tensor) -> Tensor:
+def _normalize(images: Tensor) -> Tensor:
     return (images - _MEAN) / _STD

@@ -12,7 +12,7 @@ from tasks.data.image_shards import LISTING, shard_source
 from tasks.data.image_sources import NAMES, ImageSource, source
 from tasks.data.image_splits import ImageSplits, Transform
 from tasks.data.splits import Augment
-from tasks.recipes.settings import ShareOfOne, Whole
+from tasks.recipes.settings import NonNegativeInt, ShareOfOne
 from tasks.vision.task import MixRecipe, ViTTask, mix
 
 _IMAGENET = 1000
@@ -35,7 +35,7 @@ class ImageNetRecipe(MixRecipe):
     without_decay: tuple[str, ...] = _TOKENS
     recolour: str = ""
     erasing: ShareOfOne = 0.0
-    loaders: Whole = 8
+    loaders: NonNegativeInt = 8
 
 
 class ImageNetViT(ViTTask):
@@ -107,7 +107,7 @@ class ImageNetViT(ViTTask):
             message = f"train of {str(self.data)!r} must hold 2 images or more, some to validate by, got 1."
             raise UserError("missing-data", message, path=str(self.data), images=1, least=2)
         held_out = min(10_000, -(-len(train.images) // 20))
-        return ImageSplits(train, test, held_out, _changed, plain, _mixed(len(train.classes)))
+        return ImageSplits(train, test, held_out, _train_transform, plain, _mix_augment(len(train.classes)))
 
 
 def _images(data: Path, split: str) -> ImageSource:
@@ -115,7 +115,7 @@ def _images(data: Path, split: str) -> ImageSource:
     return shard_source(data, NAMES[split], _IMAGENET) if in_shards else source(data, split)
 
 
-def _changed(recipe: ImageNetRecipe) -> Transform:
+def _train_transform(recipe: ImageNetRecipe) -> Transform:
     from timm.data import create_transform
     from timm.data.auto_augment import RandAugment, posterize
 
@@ -130,16 +130,16 @@ def _changed(recipe: ImageNetRecipe) -> Transform:
     operations = [op for step in transform.transforms if isinstance(step, RandAugment) for op in step.ops]
     for operation in operations:
         if operation.aug_fn is posterize:
-            operation.aug_fn = _posterized
+            operation.aug_fn = _posterize
     return transform  # type: ignore[no-any-return]  # timm is untyped
 
 
-def _posterized(image: Image.Image, bits: int, **settings: Any) -> Image.Image:
+def _posterize(image: Image.Image, bits: int, **settings: Any) -> Image.Image:
     """timm's, which at the highest level asks Pillow to keep no bit at all, and Pillow 13 refuses."""
     from timm.data.auto_augment import posterize
 
     return posterize(image, max(1, bits), **settings)  # type: ignore[no-any-return]  # timm is untyped
 
 
-def _mixed(classes: int) -> Augment:
+def _mix_augment(classes: int) -> Augment:
     return lambda batch, recipe, generator: mix(batch, recipe, classes, generator)

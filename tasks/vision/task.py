@@ -73,7 +73,7 @@ class ViTTask(ClassificationTask):
         return None if architecture.model else count_vit(architecture, self.image, self.patch, self.classes)
 
 
-def stratified(targets: Tensor, held_out: tuple[int, ...], seed: int = 0) -> list[Tensor]:
+def stratify(targets: Tensor, held_out: tuple[int, ...], seed: int = 0) -> list[Tensor]:
     """Indices [...] of as many parts as `held_out` has sizes, and of all that is left over, last.
 
     Every part has about the same share of every class. Which examples go where follows from the targets and the
@@ -84,11 +84,11 @@ def stratified(targets: Tensor, held_out: tuple[int, ...], seed: int = 0) -> lis
     # An example's rank among those of its class, as a share: parts are cut from there.
     rank = torch.empty(len(targets), dtype=torch.float64)
     for label in targets.unique():
-        of_class = order[targets[order] == label]
-        rank[of_class] = (torch.arange(len(of_class), dtype=torch.float64) + 0.5) / len(of_class)
-    by_rank = order[rank[order].argsort(stable=True)]
+        members = order[targets[order] == label]
+        rank[members] = (torch.arange(len(members), dtype=torch.float64) + 0.5) / len(members)
+    ranking = order[rank[order].argsort(stable=True)]
     cuts = [*torch.tensor(held_out).cumsum(0).tolist()]
-    return list(by_rank.tensor_split(cuts))
+    return list(ranking.tensor_split(cuts))
 
 
 def warp(images: Tensor, degrees: float, shift: float, scale: float, generator: Generator) -> Tensor:
@@ -109,15 +109,15 @@ def crop_and_flip(images: Tensor, padding: int, generator: Generator) -> Tensor:
     """Move each image [B, C, H, W] by up to `padding` pixels, with 0 from outside, and mirror every other one."""
     batch, _, height, width = images.shape
     device = images.device
-    padded = F.pad(images, (padding,) * 4)
-    top, left = torch.randint(2 * padding + 1, (2, batch, 1), generator=generator, device=device)
-    rows = top + torch.arange(height, device=device)  # [B, H]
-    columns = left + torch.arange(width, device=device)  # [B, W]
-    mirrored = torch.rand(batch, 1, generator=generator, device=device) < 0.5
-    columns = torch.where(mirrored, columns.flip(-1), columns)
-    of_batch = torch.arange(batch, device=device)[:, None, None]
-    moved = padded[of_batch, :, rows[:, :, None], columns[:, None, :]]  # [B, H, W, C]
-    return moved.movedim(-1, 1)
+    canvas = F.pad(images, (padding,) * 4)
+    y, x = torch.randint(2 * padding + 1, (2, batch, 1), generator=generator, device=device)
+    rows = y + torch.arange(height, device=device)  # [B, H]
+    columns = x + torch.arange(width, device=device)  # [B, W]
+    flip = torch.rand(batch, 1, generator=generator, device=device) < 0.5
+    columns = torch.where(flip, columns.flip(-1), columns)
+    example = torch.arange(batch, device=device)[:, None, None]
+    crops = canvas[example, :, rows[:, :, None], columns[:, None, :]]  # [B, H, W, C]
+    return crops.movedim(-1, 1)
 
 
 def mix(batch: Batch, recipe: MixRecipe, classes: int, generator: Generator) -> Batch:

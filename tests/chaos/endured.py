@@ -19,9 +19,9 @@ from torch import Tensor, nn
 import tasks.training.checkpoint
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, linear
-from tasks.base import Fitted, Metric, Task
+from tasks.base import FitResult, Metric, Task
 from tasks.run import Run
-from tasks.training.loop import Training, apart, checkpoint_of, train
+from tasks.training.loop import Training, checkpoint_of, isolated_rng, train
 
 tasks.training.checkpoint.SECONDS, tasks.training.checkpoint._SHARE = 0.0, 1.0  # a checkpoint at every step, or nearly
 STEPS = 6
@@ -61,10 +61,10 @@ class Endured(Task):
         """There is no data."""
         return "e0"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Train, and do the deed."""
         note(f"began {run.architecture.key} {os.getpid()}")
-        with apart(run):
+        with isolated_rng(run):
             training = _Steps(self.build(run.architecture))
             if run.architecture.depth == 1:
                 do(deed())

@@ -5,7 +5,7 @@ import re
 from doc_pages import ROOT
 from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.load import load_task
-from tasks.recipes.settings import changed
+from tasks.recipes.settings import override
 
 PAGE = (ROOT / "docs" / "readings.md").read_text()
 QUOTED = re.findall(r"`([^`]+)`", PAGE)
@@ -37,7 +37,7 @@ def test_settings_on_the_page_are_of_their_tasks() -> None:
             recipe = load_task(name).presets["paper"]
             assert hasattr(recipe, setting), said
             if value != "...":
-                changed(recipe, {setting: value})
+                override(recipe, {setting: value})
             found += 1
     assert found > 9
 

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import Notice, UserError
-from tasks.base import Diverged, Fitted, Metric, Task
+from tasks.base import Diverged, FitResult, Metric, Task
 from tasks.recipes.settings import NotNegative
 from tasks.run import STOP, Run, always_continue
 
@@ -60,15 +60,15 @@ class Toy(Task):
         """There is no data."""
         return "70e5"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Score the shape."""
         architecture, penalty = run.architecture, run.recipe.penalty
         size = architecture.depth * architecture.heads
         accuracy = 1 - 1 / (1 + size) - penalty * (run.seed + len(architecture.topology))
         scores = {"accuracy": accuracy, "accuracy_se": 0.01, "loss": 1 - accuracy}
         if run.report(1, scores) is STOP:
-            return Fitted(steps=1, metrics=scores)
-        return Fitted(steps=1, metrics=scores, test={"accuracy": accuracy / 2})
+            return FitResult(steps=1, metrics=scores)
+        return FitResult(steps=1, metrics=scores, test={"accuracy": accuracy / 2})
 
 
 class Showing(Toy):
@@ -76,7 +76,7 @@ class Showing(Toy):
 
     name = "showing"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Give the network as well."""
         return replace(super().fit(run), network=self.build(run.architecture))
 
@@ -97,13 +97,13 @@ class Lasting(Toy):
 
     name = "lasting"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Say it again and again."""
         for step in range(10_000):
             if Path(os.environ["SEEN"]).exists():
                 break
             time.sleep(0.02)
-            run.advanced(step, 10_000)
+            run.on_step(step, 10_000)
         return super().fit(run)
 
 
@@ -112,7 +112,7 @@ class Tensors(Toy):
 
     name = "tensors"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Report it."""
         report = run.report
         steps: Any = torch.tensor(1.0)
@@ -124,7 +124,7 @@ class Stumbling(Toy):
 
     name = "stumbling"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Raise, run out of memory, diverge or end with a number that is none, by depth."""
         match run.architecture.depth:
             case 1:
@@ -134,7 +134,7 @@ class Stumbling(Toy):
             case 3:
                 raise Diverged("loss is nan at step 7")
             case 6:
-                return Fitted(steps=1, metrics={"accuracy": float("nan"), "loss": 1.0})
+                return FitResult(steps=1, metrics={"accuracy": float("nan"), "loss": 1.0})
         return super().fit(run)
 
 
@@ -143,7 +143,7 @@ class Deadly(Toy):
 
     name = "deadly"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Die without a word at depth 1 with one head."""
         if run.architecture.depth == run.architecture.heads == 1:
             os._exit(9)
@@ -155,7 +155,7 @@ class Noticing(Toy):
 
     name = "noticing"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Give a notice."""
         warnings.warn(Notice("skipped", "look here"), stacklevel=1)
         return super().fit(run)
@@ -166,7 +166,7 @@ class Interrupted(Toy):
 
     name = "toy"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Behave as Toy but for one Ctrl-C."""
         number = int(os.environ["TOYS_EVALUATED"]) + 1
         os.environ["TOYS_EVALUATED"] = str(number)
@@ -185,10 +185,10 @@ class FromFile(Toy):
         assert self.data is not None
         return hashlib.sha256(self.data.read_bytes()).hexdigest()[:12]
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Score the file."""
         score = int(self.fingerprint(run.recipe), 16) / 16**12
-        return Fitted(steps=1, metrics={"accuracy": score, "loss": 1 - score})
+        return FitResult(steps=1, metrics={"accuracy": score, "loss": 1 - score})
 
 
 class Counted(Toy):
@@ -196,7 +196,7 @@ class Counted(Toy):
 
     name = "counted"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Say who trains what, and wait."""
         with Path(os.environ["TOYS_FITTED"]).open("a") as file:
             file.write(f"{os.getpid()}\t{run.architecture}\n")
@@ -225,7 +225,7 @@ class Stepping(Toy):
 
     name = "stepping"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Count, and keep the count in a file of the run's folder."""
         assert run.folder is not None
         file = run.folder / "count.json"
@@ -235,9 +235,9 @@ class Stepping(Toy):
             if step < 5 and run.report(step, metrics) is STOP:
                 run.folder.mkdir(parents=True, exist_ok=True)
                 file.write_text(json.dumps(step))
-                return Fitted(steps=step, metrics=metrics)
+                return FitResult(steps=step, metrics=metrics)
         file.unlink(missing_ok=True)
-        return Fitted(steps=5, metrics=metrics, test={"accuracy": 0.4}, extra_metrics={"began_at": began})
+        return FitResult(steps=5, metrics=metrics, test={"accuracy": 0.4}, extra_metrics={"began_at": began})
 
 
 class Learning(Stepping):
@@ -245,7 +245,7 @@ class Learning(Stepping):
 
     name = "learning"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Come nearer to what the shape gives; the larger, the slower."""
         assert run.folder is not None
         end, file = super(Stepping, self).fit(replace(run, report=always_continue)), run.folder / "count.json"
@@ -256,9 +256,9 @@ class Learning(Stepping):
             if run.report(step, metrics) is STOP and step < 100:
                 run.folder.mkdir(parents=True, exist_ok=True)
                 file.write_text(json.dumps(step))
-                return Fitted(steps=step, metrics=metrics, extra_metrics={"began_at": began})
+                return FitResult(steps=step, metrics=metrics, extra_metrics={"began_at": began})
         file.unlink(missing_ok=True)
-        return Fitted(steps=100, metrics=metrics, test={"accuracy": accuracy}, extra_metrics={"began_at": began})
+        return FitResult(steps=100, metrics=metrics, test={"accuracy": accuracy}, extra_metrics={"began_at": began})
 
 
 class Loading(Toy):
@@ -266,7 +266,7 @@ class Loading(Toy):
 
     name = "loading"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Load it."""
         assert len(list(DataLoader(list(range(4)), num_workers=1))) == 4  # type: ignore[arg-type]
         return super().fit(run)
@@ -277,8 +277,8 @@ class Heedless(Toy):
 
     name = "heedless"
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Report twice."""
         metrics = {"accuracy": 0.5, "loss": 0.5}
         run.report(1, metrics)
-        return Fitted(steps=2, metrics=metrics)
+        return FitResult(steps=2, metrics=metrics)

@@ -18,7 +18,7 @@ from torch.optim import AdamW, Optimizer
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.topologies.decay import split_by_decay
 from tasks.base import Task
-from tasks.data.batches import Inputs, call, each, moved, repeated, tensors
+from tasks.data.batches import Inputs, call, map_tensors, repeat, tensors, to_device
 from tasks.recipes.recipe import Recipe
 from tasks.training.compilation import compile_network
 from tasks.training.optimizers import optimizers_for
@@ -52,7 +52,7 @@ def generic_step(task: Task, architecture: Architecture, recipe: Any, batch: int
     network, one = _built(task, architecture, recipe, device)
     network.train()
     passes = getattr(recipe, "accumulate", 1)
-    inputs = repeated(one, batch // passes)
+    inputs = repeat(one, batch // passes)
     optimizers = _optimizers(network, recipe)
 
     def train() -> None:
@@ -113,9 +113,9 @@ def _built(task: Task, architecture: Architecture, recipe: Any, device: torch.de
     """The network that costs are counted of and one example, in the recipe's precision, compiled or not."""
     with device:
         network = task.build(architecture)
-    one: Inputs = moved(task.example(), device)  # NumPy's arrays, and what a task keeps, are on the CPU
+    one: Inputs = to_device(task.example(), device)  # NumPy's arrays, and what a task keeps, are on the CPU
     if _precision(recipe) == "bf16-true":
-        network, one = network.to(torch.bfloat16), each(one, _halved)
+        network, one = network.to(torch.bfloat16), map_tensors(one, _halved)
     if isinstance(recipe, Recipe) and recipe.compile:
         compile_network(network)
     return network, one

@@ -21,7 +21,7 @@ from search_spaces.spaces.parsing import parse_architecture
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Scalar
 from tasks.base import Task
-from tasks.data.batches import call, chosen, each
+from tasks.data.batches import call, map_tensors, select
 from tasks.training.supervised import SupervisedTask
 
 EXAMPLES = 16
@@ -101,7 +101,7 @@ def measure_network(
 def _forward(task: Task, network: nn.Module, recipe: Any, seed: int) -> Callable[[], Tensor | None]:
     """A function that calls the network with a batch and returns the task's loss, or None where it has none."""
     if not isinstance(task, SupervisedTask):
-        random_inputs = each(Draws(network, each(task.example(), _precise)).draw(EXAMPLES), _precise)
+        random_inputs = map_tensors(Draws(network, map_tensors(task.example(), _precise)).draw(EXAMPLES), _precise)
 
         def without_loss() -> None:
             call(network, random_inputs)
@@ -109,7 +109,7 @@ def _forward(task: Task, network: nn.Module, recipe: Any, seed: int) -> Callable
         return without_loss
     with closing(task.splits_for(recipe).training(recipe, seed, (), torch.device("cpu"))) as batches:  # type: ignore[type-var]
         (inputs, targets), _ = next(batches)
-    inputs, targets = (each(chosen(part, slice(EXAMPLES)), _precise) for part in (inputs, targets))
+    inputs, targets = (map_tensors(select(part, slice(EXAMPLES)), _precise) for part in (inputs, targets))
     return lambda: task.loss(call(network, inputs), targets, recipe)
 
 

@@ -15,7 +15,7 @@ from nas.evaluation.job import recipe_of
 from search_spaces.support.errors import Kind
 from tasks.recipes.parametrization import at_width
 from tasks.run import Run
-from tasks.training.loop import apart
+from tasks.training.loop import isolated_rng
 from tasks.vision.digits import DigitsViT
 
 TASK = DigitsViT()
@@ -27,7 +27,7 @@ def test_moves_of_the_outputs_after_five_steps() -> None:
     record = next(one for one in found.records if (one["parametrization"], one["part"]) == ("standard", "outputs"))
     steady = recipe_of(TASK, "smoke", (("warmup", 0.0), ("floor", 1.0), ("schedule", "linear")))
     run = Run(architecture=at_width(TASK.base, 32), recipe=steady, seed=0)
-    with apart(run):
+    with isolated_rng(run):
         training = TASK.training(run, steady, TASK.splits)
         inputs = TASK.inputs(steady)
         with torch.no_grad():

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from search_spaces import Architecture
 from search_spaces.support.threads import threads_on_the_cpu
 from tasks.run import Run
-from tasks.training.loop import apart
+from tasks.training.loop import isolated_rng
 
 SHAPE = Architecture(depth=1, width=4, hidden=4)
 
@@ -22,7 +22,7 @@ def threads() -> list[int]:
 
 @pytest.mark.parametrize(
     "of",
-    [threads_on_the_cpu, lambda number: apart(Run(architecture=SHAPE, recipe=None, seed=0, threads=number))],
+    [threads_on_the_cpu, lambda number: isolated_rng(Run(architecture=SHAPE, recipe=None, seed=0, threads=number))],
     ids=["computed", "trained"],
 )
 def test_threads_of_pytorch_and_blas_are_set_and_restored(

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from expect import raises
 from search_spaces.architecture.architecture import Architecture
 from tasks.adapters.hugging_face import ByConvention, EvalPrediction, HuggingFaceRecipe, HuggingFaceTask
-from tasks.base import Fitted, Metric
-from tasks.data.batches import joined
-from tasks.data.example_splits import Examples, ExampleSplits, stacked
+from tasks.base import FitResult, Metric
+from tasks.data.batches import concatenate
+from tasks.data.example_splits import Examples, ExampleSplits, stack_examples
 from tasks.run import Run
 from tasks.training.contract import check_task
 
@@ -65,7 +65,7 @@ class Ducks(HuggingFaceTask):
         return {"accuracy": (logits.argmax(-1) == labels).mean(), "examples": len(labels)}
 
 
-def fitted(task: HuggingFaceTask, recipe: Any = SMOKE) -> Fitted:
+def fitted(task: HuggingFaceTask, recipe: Any = SMOKE) -> FitResult:
     return task.fit(Run(architecture=task.base, recipe=recipe, seed=0))
 
 
@@ -159,14 +159,14 @@ def test_logits_may_be_preprocessed_for_metrics() -> None:
 
 
 def test_texts_of_different_lengths_are_padded() -> None:
-    made = joined([torch.zeros(2, 3), torch.ones(1, 5)])
+    made = concatenate([torch.zeros(2, 3), torch.ones(1, 5)])
     assert made.tolist() == [[0, 0, 0, -100, -100], [0, 0, 0, -100, -100], [1, 1, 1, 1, 1]]
-    assert joined([torch.zeros(2), torch.ones(1)]).tolist() == [0, 0, 1]
+    assert concatenate([torch.zeros(2), torch.ones(1)]).tolist() == [0, 0, 1]
 
 
 def test_random_collators_depend_on_seed_and_batch_alone() -> None:
     def masked(examples: Any) -> dict[str, Tensor]:
-        batch = stacked(examples)
+        batch = stack_examples(examples)
         return {**batch, "input_ids": batch["input_ids"] * (torch.rand(batch["input_ids"].shape) > 0.5)}
 
     columns = ("input_ids", "label")
@@ -184,7 +184,9 @@ def test_random_collators_depend_on_seed_and_batch_alone() -> None:
     assert torch.equal(torch.cat([*some(0, (), 3), *some(0, (3,), 4)]), first)
     assert torch.equal(torch.get_rng_state(), before)
     assert not torch.equal(torch.cat(some(1, (), 7)), first)
-    once, again = ([inputs["input_ids"] for (inputs, _) in splits.measured("test", SMOKE, cpu)] for _ in range(2))
+    once, again = (
+        [inputs["input_ids"] for (inputs, _) in splits.evaluation_batches("test", SMOKE, cpu)] for _ in range(2)
+    )
     assert torch.equal(torch.cat(once), torch.cat(again))
 
 
@@ -204,7 +206,7 @@ def test_mistakes_are_refused() -> None:
 
     class Texts(Ducks):
         def collate(self, examples: list[Any]) -> Mapping[str, Any]:
-            return {**stacked(examples), "text": ["a"]}
+            return {**stack_examples(examples), "text": ["a"]}
 
     with raises("bad-plugin", task="ducks", option="label_names", value=()):
         fitted(NoLabels())

@@ -16,7 +16,7 @@ from expect import raises, warns
 from search_spaces.architecture.checkpoint import weights_of
 from tasks.adapters import lightning_module
 from tasks.adapters.lightning_module import LightningRecipe, LightningTask
-from tasks.base import Diverged, Fitted
+from tasks.base import Diverged, FitResult
 from tasks.run import CONTINUE, STOP, Decision, Run
 from tasks.training.checkpoint import Checkpoint
 from tasks.training.contract import check_task
@@ -58,7 +58,7 @@ class Killed(Exception):
 
 def fit(
     task: LightningTask, folder: Path | None = None, *, die: int = 0, recipe: Any = SMOKE, **run: Any
-) -> tuple[Fitted, list[Any]]:
+) -> tuple[FitResult, list[Any]]:
     """Train, and die at a report if that is asked."""
     curve: list[Any] = []
 
@@ -73,7 +73,7 @@ def fit(
 
 
 @pytest.fixture(scope="module")
-def plain() -> Fitted:
+def plain() -> FitResult:
     """A whole training of the toy."""
     return fit(toy())[0]
 
@@ -125,7 +125,7 @@ def test_early_stopping_by_a_callback_is_resumed(tmp_path: Path) -> None:
     assert fit(task(), tmp_path) == (whole, curve)
 
 
-def test_hooks_are_called(plain: Fitted) -> None:
+def test_hooks_are_called(plain: FitResult) -> None:
     called = plain.network.called  # type: ignore[union-attr]
     assert [called.count(name) for name in ("backward", "train epoch")] == [24, 3]  # type: ignore[operator]
     assert called.count("validation epoch") == 8  # type: ignore[operator]  # before training, six on the way, at the end
@@ -202,7 +202,7 @@ def test_a_metric_may_be_logged_under_another_name() -> None:
     assert fit(task, recipe=ONE_EPOCH)[0].metrics["loss"] > 0
 
 
-def test_standard_errors_come_from_examples_or_the_log(plain: Fitted) -> None:
+def test_standard_errors_come_from_examples_or_the_log(plain: FitResult) -> None:
     fitted, curve = fit(toy(Eachwise, limit_val_batches=2), recipe=ONE_EPOCH)
     assert curve
     assert fitted.metrics["loss_se"] > 0
@@ -217,9 +217,9 @@ def test_the_standard_error_is_that_of_all_examples() -> None:
             return super().off(batch) * 0 + batch[1]
 
     fitted, _ = fit(toy(Known), recipe=ONE_EPOCH)
-    with lightning_module.seeded(0):
+    with lightning_module.seeded_rng(0):
         data = Points()
-    with lightning_module.seeded(0):
+    with lightning_module.seeded_rng(0):
         data.setup("validate")
     y = torch.stack([example[1] for example in data.val]).double()
     assert fitted.metrics["loss"] == pytest.approx(y.mean().item())
@@ -288,7 +288,7 @@ def test_a_checkpoint_of_other_weights_is_set_aside(tmp_path: Path) -> None:
     assert found == fit(toy(Renamed), recipe=ONE_EPOCH)
 
 
-def test_a_training_starts_from_given_weights_and_reports_them(plain: Fitted) -> None:
+def test_a_training_starts_from_given_weights_and_reports_them(plain: FitResult) -> None:
     _, curve = fit(toy(), recipe=ONE_EPOCH, start=weights_of(plain.network))  # type: ignore[arg-type]
     assert curve[0] == (0, plain.metrics)
     assert curve[1][0] == 4
@@ -342,7 +342,7 @@ def test_other_data_has_another_fingerprint() -> None:
 @pytest.mark.parametrize("kind", ["gathered gradients and a generator", "no length"])
 def test_a_training_reports_its_progress(kind: str) -> None:
     said: list[tuple[int, int]] = []
-    fitted, _ = fit(TASKS[kind](), recipe=ONE_EPOCH, advanced=lambda *at: said.append(at))
+    fitted, _ = fit(TASKS[kind](), recipe=ONE_EPOCH, on_step=lambda *at: said.append(at))
     assert {of for _, of in said} <= {fitted.steps}
     assert said == sorted(said)
     assert said[-1:] in ([], [(fitted.steps, fitted.steps)])

@@ -12,7 +12,18 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import build_stack
 from search_spaces.topologies.base import Site
 from tasks.base import Metric
-from tasks.data.batches import Batch, Inputs, call, chosen, each, examples, moved, positional, repeated, tensors
+from tasks.data.batches import (
+    Batch,
+    Inputs,
+    call,
+    examples,
+    map_tensors,
+    positional,
+    repeat,
+    select,
+    tensors,
+    to_device,
+)
 from tasks.data.splits import TensorSplits
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
@@ -132,9 +143,9 @@ def test_named_inputs_are_ordered_by_the_signature() -> None:
 
 def test_every_tensor_of_a_form_is_changed() -> None:
     for inputs in FORMS.values():
-        assert type(each(inputs, torch.clone)) is type(inputs)
+        assert type(map_tensors(inputs, torch.clone)) is type(inputs)
         assert examples(inputs) == 3
-        assert examples(chosen(inputs, slice(1, None, 2))) == 1
-        assert tensors(chosen(inputs, torch.tensor([2, 0])))[0].tolist() == [[4.0, 5.0], [0.0, 1.0]]
-        assert examples(repeated(inputs, 4)) == 12
-        assert all(tensor.is_meta for tensor in tensors(moved(inputs, torch.device("meta"))))
+        assert examples(select(inputs, slice(1, None, 2))) == 1
+        assert tensors(select(inputs, torch.tensor([2, 0])))[0].tolist() == [[4.0, 5.0], [0.0, 1.0]]
+        assert examples(repeat(inputs, 4)) == 12
+        assert all(tensor.is_meta for tensor in tensors(to_device(inputs, torch.device("meta"))))

@@ -18,7 +18,7 @@ from PIL import Image, UnidentifiedImageError
 from expect import raises
 from grouped import grouped
 from search_spaces.support.errors import Kind
-from tasks.data.image_shards import listed, shard_source
+from tasks.data.image_shards import read_listing, shard_source
 
 RANDOM = np.random.default_rng(0)
 
@@ -190,4 +190,4 @@ def test_faulty_listings_are_refused(tmp_path: Path) -> None:
         for text, cause in listings:
             (tmp_path / "_info.json").write_text(text)
             with case(text), raises("bad-file", path=str(tmp_path / "_info.json"), split="train", cause=cause):
-                listed(tmp_path, ("train", "training"))
+                read_listing(tmp_path, ("train", "training"))

@@ -47,11 +47,11 @@ def splits(request: pytest.FixtureRequest) -> Splits:
     folder: Path = request.getfixturevalue("image_folder" if request.param == "images" else "image_shards")
     found = ImageNetViT(folder).load()
     assert isinstance(found, ImageSplits)
-    return replace(found, plain=pixels, changed=lambda recipe: pixels, augment=as_they_are)
+    return replace(found, eval_transform=pixels, train_transform=lambda recipe: pixels, augment=as_they_are)
 
 
 def measured(splits: Splits, part: Part, recipe: Any, share: RankInfo) -> Counter[int]:
-    return Counter(int(one) for inputs, _ in splits.measured(part, recipe, CPU, share) for one in inputs)
+    return Counter(int(one) for inputs, _ in splits.evaluation_batches(part, recipe, CPU, share) for one in inputs)
 
 
 @pytest.mark.parametrize("splits", KINDS, indirect=True)
@@ -87,7 +87,7 @@ def test_each_process_draws_its_own_dropout() -> None:
     with torch.random.fork_rng():
         drawn = []
         for share in (ALONE, *THREE):
-            training.share = share
+            training.rank_info = share
             training._seed_draws(0)
             drawn.append(torch.rand(1).item())
     assert len(set(drawn)) == 4

@@ -7,7 +7,7 @@ import torch
 from torch import Generator
 
 from tasks.data.batches import Batch
-from tasks.data.splits import TensorSplits, derived_seed, shuffled, spread
+from tasks.data.splits import TensorSplits, derived_seed, shuffled_order, spread
 from tasks.load import load_task
 from tasks.recipes.recipe import Recipe
 
@@ -51,14 +51,16 @@ def test_seeds_give_different_orders_and_draws() -> None:
 
 
 def test_measured_examples_are_in_order_and_not_augmented() -> None:
-    batches = list(SPLITS.measured("validation", RECIPE, CPU))
+    batches = list(SPLITS.evaluation_batches("validation", RECIPE, CPU))
     assert torch.cat([labels for _, labels in batches]).tolist() == list(range(100, 106))
     assert torch.cat([inputs for inputs, _ in batches])[:, 0].tolist() == list(range(100, 106))
-    assert torch.cat([labels for _, labels in SPLITS.measured("test", RECIPE, CPU)]).tolist() == list(range(200, 205))
+    assert torch.cat([labels for _, labels in SPLITS.evaluation_batches("test", RECIPE, CPU)]).tolist() == list(
+        range(200, 205)
+    )
 
 
 def test_a_recipe_may_measure_fewer_evenly_spread_examples() -> None:
-    batches = SPLITS.measured("validation", replace(RECIPE, measured=3), CPU)
+    batches = SPLITS.evaluation_batches("validation", replace(RECIPE, measured=3), CPU)
     assert torch.cat([labels for _, labels in batches]).tolist() == [100, 102, 104]
     assert spread(10, 4).tolist() == [0, 2, 5, 7]
 
@@ -92,5 +94,5 @@ def test_fingerprints_include_names_and_types() -> None:
 def test_random_numbers_for_different_purposes_differ() -> None:
     seeds = {derived_seed(*parts) for parts in ((0, "a", 1), (0, "a", 2), (0, "b", 1), (1, "a", 1), (0, "a", 1, 1))}
     assert len(seeds) == 5
-    assert shuffled(20, 0, 1).tolist() != shuffled(20, 0, 2).tolist()
-    assert sorted(shuffled(20, 0, 1).tolist()) == list(range(20))
+    assert shuffled_order(20, 0, 1).tolist() != shuffled_order(20, 0, 2).tolist()
+    assert sorted(shuffled_order(20, 0, 1).tolist()) == list(range(20))

@@ -10,7 +10,7 @@ import nas
 from expect import raises
 from tasks.diffusion.digit_features import digits
 from tasks.diffusion.digits_dit import DigitsDiT
-from tasks.diffusion.noise import noised
+from tasks.diffusion.noise import add_noise
 from tasks.run import Run
 from tasks.vision.digits import DigitsViT
 
@@ -26,7 +26,7 @@ def test_training_adds_noise_and_drops_some_classes() -> None:
     batches = splits.training(replace(SMOKE, batch=64, class_dropout=0.25), 0, (), torch.device("cpu"))
     no_op = 0
     for _, ((noisy, times, classes), targets) in zip(range(10), (batch for batch, _ in batches), strict=False):
-        torch.testing.assert_close(noisy, noised(targets["start"], targets["noise"], times))
+        torch.testing.assert_close(noisy, add_noise(targets["start"], targets["noise"], times))
         assert times.min() >= 0
         assert times.max() < 1000
         assert targets["start"].min() == -1
@@ -45,7 +45,7 @@ def test_every_held_out_scan_is_measured_at_eight_evenly_spread_times() -> None:
             assert (times[own] // 125).tolist() == [*range(8)]
             assert set(classes[own].tolist()) == {labels[picture].item()}
             start = (2 * scans[picture] - 1).expand(8, -1, -1, -1)
-            torch.testing.assert_close(noisy[own], noised(start, targets["noise"][own], times[own]))
+            torch.testing.assert_close(noisy[own], add_noise(start, targets["noise"][own], times[own]))
 
 
 def test_standard_error_is_over_scans() -> None:

@@ -17,7 +17,7 @@ from expect import raises
 from nas.cli.main import app
 from search_spaces.support.errors import Kind
 from tasks.data.image_sources import source
-from tasks.diffusion.autoencoder import autoencoder, cropped
+from tasks.diffusion.autoencoder import autoencoder, center_crop
 from tasks.diffusion.imagenet_dit import ImageNetDiT
 
 
@@ -52,7 +52,7 @@ def test_encodes_each_picture_and_its_mirror_image(images: Path, folder: Path, t
     pictures, model = source(images, "train").images, autoencoder(tiny_vae)
     for number in (0, 5, 11):
         image, label = pictures[number]
-        pixels = torch.from_numpy(np.asarray(cropped(image, 32)).copy()).permute(2, 0, 1) / 127.5 - 1
+        pixels = torch.from_numpy(np.asarray(center_crop(image, 32)).copy()).permute(2, 0, 1) / 127.5 - 1
         expected = model.encode(torch.stack((pixels, pixels.flip(2)))).latent_dist
         latents = np.load(folder / "features" / f"{number}.npy")
         assert latents.shape == (2, 4, 4, 4)
@@ -60,7 +60,7 @@ def test_encodes_each_picture_and_its_mirror_image(images: Path, folder: Path, t
         assert 0.3 < apart.mean() < 1.3, "draws around the mean"
         assert np.load(folder / "labels" / f"{number}.npy").tolist() == [label]
     reference = np.load(folder / "reference.npz")["arr_0"]
-    assert np.array_equal(reference[5], np.asarray(cropped(pictures[5][0], 32)))
+    assert np.array_equal(reference[5], np.asarray(center_crop(pictures[5][0], 32)))
     assert len(reference) == 12
     assert ImageNetDiT(folder).splits.examples == 10
 

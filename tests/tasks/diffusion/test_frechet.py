@@ -66,5 +66,5 @@ def test_agrees_with_torch_fidelity() -> None:
 
 def test_neighbours_found_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = inside(SOME, OTHERS).tolist()
-    monkeypatch.setattr("tasks.diffusion.frechet._AT_ONCE", 7)
+    monkeypatch.setattr("tasks.diffusion.frechet._CHUNK", 7)
     assert inside(SOME, OTHERS).tolist() == whole

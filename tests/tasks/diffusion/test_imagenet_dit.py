@@ -11,10 +11,10 @@ from expect import raises
 from search_spaces.models.dit import Pictures
 from tasks.data.splits import derived_seed
 from tasks.diffusion import imagenet_dit
-from tasks.diffusion.autoencoder import autoencoder, decoded
+from tasks.diffusion.autoencoder import autoencoder, decode_latents
 from tasks.diffusion.frechet import frechet, normal
 from tasks.diffusion.imagenet_dit import ImageNetDiT
-from tasks.diffusion.inception import real_pictures, see
+from tasks.diffusion.inception import extract_features, real_pictures
 from tasks.diffusion.sampling import draw, evenly
 from tasks.run import Run
 
@@ -41,12 +41,12 @@ def test_samples_are_decoded_and_compared_with_the_reference(latent_folder: Path
         classes,
         SMOKE,
         derived_seed(0, "samples", "test"),
-        clipped=False,
+        clip=False,
     )
-    pictures = decoded(autoencoder(latent_folder / "vae"), latents)
+    pictures = decode_latents(autoencoder(latent_folder / "vae"), latents)
     assert pictures.shape == (12, 3, 32, 32)
     inception = imagenet_dit.inception(None)  # the tiny one
-    seen = see(inception, [pictures], torch.device("cpu"))
+    seen = extract_features(inception, [pictures], torch.device("cpu"))
     real = real_pictures(latent_folder / "reference.npz", inception, torch.device("cpu"))
     assert found["fid"] == pytest.approx(frechet(normal(seen.pooled), normal(real.pooled)), rel=1e-6)
     assert found["sfid"] == pytest.approx(frechet(normal(seen.spatial), real.sfid), rel=1e-6)

@@ -10,7 +10,7 @@ from torch import nn
 from expect import raises
 from search_spaces.support.errors import Kind
 from tasks.diffusion.frechet import frechet, normal
-from tasks.diffusion.inception import Seen, compared, inception, real_pictures, see
+from tasks.diffusion.inception import InceptionFeatures, extract_features, fid_scores, inception, real_pictures
 
 fidelity = pytest.importorskip("torch_fidelity.feature_extractor_inceptionv3")
 CPU = torch.device("cpu")
@@ -34,7 +34,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_features_match_torch_fidelity(weights: Path) -> None:
     network = inception(weights)
-    seen = see(network, [PICTURES[:1], PICTURES[1:]], CPU)
+    seen = extract_features(network, [PICTURES[:1], PICTURES[1:]], CPU)
     assert [each.shape for each in seen] == [(2, 2048), (2, 7 * 17 * 17), (2, 1008)]
     pooled, logits = network(PICTURES[1:])
     np.testing.assert_allclose(seen.pooled[1:], pooled.numpy(), rtol=1e-4, atol=1e-6)
@@ -89,7 +89,7 @@ def test_features_of_a_reference_batch_are_cached(tmp_path: Path, monkeypatch: p
     np.testing.assert_allclose(real.pooled, pictures.mean((1, 2)), rtol=1e-5)
     np.testing.assert_allclose(real.fid.covariance, np.cov(pictures.mean((1, 2)).T), rtol=1e-3)
     assert real.sfid.mean.shape == (28,)
-    monkeypatch.setattr("tasks.diffusion.inception.see", None)
+    monkeypatch.setattr("tasks.diffusion.inception.extract_features", None)
     assert np.array_equal(real_pictures(file, network, CPU).pooled, real.pooled)
 
 
@@ -123,8 +123,8 @@ def test_samples_are_compared_by_the_formulas(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("NAS_CACHE", str(tmp_path / "cache"))
     real = real_pictures(a_reference(tmp_path / "reference.npz"), Tiny(), CPU)
     random = np.random.RandomState(1)
-    drawn = Seen(real.pooled[:20] + 1, random.randn(20, 28), 3 * random.randn(20, 4))
-    found = compared(drawn, real)
+    drawn = InceptionFeatures(real.pooled[:20] + 1, random.randn(20, 28), 3 * random.randn(20, 4))
+    found = fid_scores(drawn, real)
     assert found["fid"] == pytest.approx(frechet(normal(drawn.pooled), real.fid))
     assert found["sfid"] == pytest.approx(frechet(normal(drawn.spatial), real.sfid))
     order = np.random.RandomState(2020).permutation(20)

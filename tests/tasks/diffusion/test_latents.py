@@ -14,7 +14,7 @@ from search_spaces.support.rank import RankInfo
 from tasks.data.batches import Batch
 from tasks.diffusion.imagenet_dit import ImageNetDiT
 from tasks.diffusion.latents import LatentSplits, latent_splits
-from tasks.diffusion.noise import noised
+from tasks.diffusion.noise import add_noise
 from tasks.diffusion.task import with_noise
 
 CPU = torch.device("cpu")
@@ -30,7 +30,7 @@ def started(batches: Iterator[Batch]) -> list[bytes]:
     found = []
     for (noisy, times, classes), targets in batches:
         zeros = torch.zeros_like(noisy)
-        start = (noisy - noised(zeros, targets["noise"], times)) / noised(torch.ones_like(noisy), zeros, times)
+        start = (noisy - add_noise(zeros, targets["noise"], times)) / add_noise(torch.ones_like(noisy), zeros, times)
         found += [(one.numpy().round(2).tobytes(), label) for one, label in zip(start, classes.tolist(), strict=True)]
     return found
 
@@ -47,13 +47,13 @@ def test_every_picture_is_in_one_split_with_its_label(latent_folder: Path) -> No
         learnt |= dict(zip(starts, classes.tolist(), strict=True))
     assert learnt.items() <= made.items()
     assert len(learnt) == 20
-    labels = [label for _, label in started(found.measured("validation", RECIPE, CPU))]
+    labels = [label for _, label in started(found.evaluation_batches("validation", RECIPE, CPU))]
     assert len(labels) == 2
 
 
 def test_held_out_pictures_always_get_the_same_noise(latent_folder: Path) -> None:
     for part in ("validation", "test"):
-        one, two = (next(splits(latent_folder).measured(part, RECIPE, CPU)) for _ in range(2))
+        one, two = (next(splits(latent_folder).evaluation_batches(part, RECIPE, CPU)) for _ in range(2))
         for left, right in zip((*one[0], *one[1].values()), (*two[0], *two[1].values()), strict=True):
             assert torch.equal(left, right)
         assert len({noise.numpy().tobytes() for noise in one[1]["noise"]}) == 2, "each has noise of its own"
@@ -66,8 +66,8 @@ def test_processes_share_the_measurement(latent_folder: Path) -> None:
             folder = latent_folder / f"imagenet32_{kind}"
             (folder / f"{number}.npy").write_bytes((folder / f"{number % 24}.npy").read_bytes())
     found, recipe = splits(latent_folder), replace(RECIPE, batch=2)
-    alone = [*found.measured("test", recipe, CPU)]
-    shares = [batch for rank in range(2) for batch in found.measured("test", recipe, CPU, RankInfo(rank, 2))]
+    alone = [*found.evaluation_batches("test", recipe, CPU)]
+    shares = [batch for rank in range(2) for batch in found.evaluation_batches("test", recipe, CPU, RankInfo(rank, 2))]
     pictures = torch.cat([targets["picture"] for _, targets in shares])
     assert sorted(pictures.tolist()) == [*range(5)]
     together = torch.cat([inputs[0] for inputs, _ in shares])[pictures.argsort()]
@@ -83,7 +83,9 @@ def test_trains_on_any_view_and_measures_the_first(latent_folder: Path) -> None:
     training = found.training(RECIPE, 0, (), CPU)
     drawn = torch.cat([next(training)[0][1]["start"] for _ in range(20)])
     assert sorted(torch.bincount(drawn.mean((1, 2, 3)).long()).clamp(max=15).tolist()) == [15, 15, 15]
-    assert {one for one, _ in started(found.measured("test", RECIPE, CPU))} == {np.zeros((4, 4, 4), "f4").tobytes()}
+    assert {one for one, _ in started(found.evaluation_batches("test", RECIPE, CPU))} == {
+        np.zeros((4, 4, 4), "f4").tobytes()
+    }
 
 
 def test_fingerprint_depends_on_the_files(latent_folder: Path) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
-from tasks.diffusion.noise import STEPS, bounds, noised, squared_errors
+from tasks.diffusion.noise import STEPS, add_noise, bounds, squared_errors
 
 BETAS = [1e-4 + (0.02 - 1e-4) * t / 999 for t in range(STEPS)]
 
@@ -26,7 +26,7 @@ def pictures(batch: int) -> tuple[Tensor, Tensor]:
 def test_noise_matches_the_chain_of_steps() -> None:
     times = torch.tensor([0, 1, 40, 999])
     start, noise = pictures(4)
-    found = noised(start, noise, times)
+    found = add_noise(start, noise, times)
     for one, t in enumerate(times.tolist()):
         mean, variance = 1.0, 0.0
         for beta in BETAS[: t + 1]:  # x <- sqrt(1 - beta) x + sqrt(beta) noise
@@ -36,7 +36,7 @@ def test_noise_matches_the_chain_of_steps() -> None:
 
 def test_noise_keeps_the_dtype() -> None:
     start = torch.zeros(2, 1, 4, 4)
-    assert noised(start, torch.randn_like(start), torch.tensor([3, 4])).dtype == torch.float32
+    assert add_noise(start, torch.randn_like(start), torch.tensor([3, 4])).dtype == torch.float32
 
 
 def naive_bound(start: Tensor, noise: Tensor, outputs: Tensor, t: int) -> float:

@@ -61,29 +61,29 @@ def test_samples_match_the_samplers_equations(sampler: str) -> None:
     wrong = {}
     for guidance, guided in product((1.0, 0.0, 2.5), (0, 1)):
         recipe = replace(RECIPE, sampler=sampler, guidance=guidance, guided=guided)
-        found, expected = draw(network, PICTURES, CLASSES, recipe, 3, clipped=True), drawn_naively(recipe, 3)
+        found, expected = draw(network, PICTURES, CLASSES, recipe, 3, clip=True), drawn_naively(recipe, 3)
         if not torch.allclose(found, expected, rtol=1e-3, atol=1e-4):
             wrong[guidance, guided] = (found - expected).abs().max()
     assert not wrong
 
 
 def test_guesses_are_clipped_for_pixels() -> None:
-    ends = [draw(network, PICTURES, CLASSES, RECIPE, 0, clipped=clipped).abs().max() for clipped in (True, False)]
+    ends = [draw(network, PICTURES, CLASSES, RECIPE, 0, clip=clip).abs().max() for clip in (True, False)]
     assert ends[0] <= 1 < ends[1]
 
 
 def test_samples_depend_on_the_seed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = draw(network, PICTURES, CLASSES, RECIPE, 0, clipped=True)
+    first = draw(network, PICTURES, CLASSES, RECIPE, 0, clip=True)
     torch.manual_seed(5)
-    assert torch.equal(draw(network, PICTURES, CLASSES, RECIPE, 0, clipped=True), first)
-    assert not torch.equal(draw(network, PICTURES, CLASSES, RECIPE, 1, clipped=True), first)
+    assert torch.equal(draw(network, PICTURES, CLASSES, RECIPE, 0, clip=True), first)
+    assert not torch.equal(draw(network, PICTURES, CLASSES, RECIPE, 1, clip=True), first)
     sizes: list[int] = []
 
     def counting(inputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         sizes.append(len(inputs[0]))
         return network(inputs)
 
-    many = draw(counting, PICTURES, torch.zeros(300, dtype=torch.long), replace(RECIPE, guidance=2.0), 0, clipped=True)
+    many = draw(counting, PICTURES, torch.zeros(300, dtype=torch.long), replace(RECIPE, guidance=2.0), 0, clip=True)
     assert len(many) == 300
     assert max(sizes) == 512
 
@@ -95,13 +95,13 @@ def test_without_guidance_the_network_runs_once_a_step() -> None:
         asked.append(len(inputs[0]))
         return network(inputs)
 
-    draw(counting, PICTURES, CLASSES, RECIPE, 0, clipped=True)
+    draw(counting, PICTURES, CLASSES, RECIPE, 0, clip=True)
     assert asked == [4] * 4
 
 
 def test_steps_go_from_pure_noise_to_the_first_time() -> None:
-    assert scheduler_for(replace(RECIPE, sample_steps=50), clipped=True).timesteps.tolist() == [*range(999, -1, -20)]
-    assert scheduler_for(replace(RECIPE, sample_steps=250, sampler="ddpm"), clipped=False).timesteps.tolist() == [
+    assert scheduler_for(replace(RECIPE, sample_steps=50), clip=True).timesteps.tolist() == [*range(999, -1, -20)]
+    assert scheduler_for(replace(RECIPE, sample_steps=250, sampler="ddpm"), clip=False).timesteps.tolist() == [
         round(999 * step / 249) for step in range(249, -1, -1)
     ]
 
@@ -115,7 +115,7 @@ def test_classes_are_drawn_evenly() -> None:
 def test_names_the_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "diffusers.schedulers.scheduling_ddim", None)
     with raises("needs-extra", extra="diffusion"):
-        draw(network, PICTURES, CLASSES, RECIPE, 0, clipped=True)
+        draw(network, PICTURES, CLASSES, RECIPE, 0, clip=True)
 
 
 def test_refuses_too_few_and_too_many_steps() -> None:

@@ -3,13 +3,13 @@
 import torch
 
 from tasks.glue.rows import splits_of
-from tasks.glue.sets import Labelled, SetTexts
+from tasks.glue.sets import LabelledTexts, SetTexts
 from tasks.language.tokenizer import train_tokenizer
 
 
 def test_validation_rows_are_held_out_of_training() -> None:
-    train = Labelled([(f"text {number}",) for number in range(40)], [float(number) for number in range(40)])
-    dev = (Labelled([("one",), ("two",)], [100.0, 101.0]), Labelled([("three",)], [102.0]))
+    train = LabelledTexts([(f"text {number}",) for number in range(40)], [float(number) for number in range(40)])
+    dev = (LabelledTexts([("one",), ("two",)], [100.0, 101.0]), LabelledTexts([("three",)], [102.0]))
     tokenizer = train_tokenizer(["text 0123456789 one two three"], 300)
     splits = splits_of("some", SetTexts(train, dev), tokenizer, 16)
     learnt, held, tested = (part[1]["answer"].tolist() for part in (splits.train, splits.validation, splits.test))

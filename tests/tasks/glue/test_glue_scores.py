@@ -7,7 +7,7 @@ import pytest
 
 from tasks.glue.scores import accuracy, f1, matthews, pearson, spearman
 from tasks.glue.sets import GlueSet
-from tasks.glue.summary import component_scores, mean_over_sets, scored
+from tasks.glue.summary import component_scores, mean_over_sets, score_columns
 
 DRAW = np.random.default_rng(0)
 SAID, ANSWERS = DRAW.integers(2, size=200), DRAW.integers(2, size=200)
@@ -59,12 +59,12 @@ def test_f1_of_constant_predictions() -> None:
 def test_a_sets_score_is_the_mean_over_scores_and_groups() -> None:
     of = GlueSet(name="twice", labels=("0", "1"), scores=("accuracy", "f1"))
     group = np.arange(200) >= 150
-    found = of.scored(SAID, ANSWERS, group)
+    found = of.score(SAID, ANSWERS, group)
     each = [accuracy(SAID[:150], ANSWERS[:150]), accuracy(SAID[150:], ANSWERS[150:])]
     assert found["twice_accuracy"] == pytest.approx(sum(each) / 2)
     assert found["twice"] == pytest.approx((found["twice_accuracy"] + found["twice_f1"]) / 2)
     one = GlueSet(name="one", labels=("0", "1"), scores=("accuracy",))
-    assert one.scored(SAID, ANSWERS, group) == {"one": pytest.approx(sum(each) / 2)}
+    assert one.score(SAID, ANSWERS, group) == {"one": pytest.approx(sum(each) / 2)}
 
 
 def test_standard_error_of_accuracy_is_the_binomial_one() -> None:
@@ -72,17 +72,19 @@ def test_standard_error_of_accuracy_is_the_binomial_one() -> None:
     draw = np.random.default_rng(0)
     answer = draw.integers(2, size=4000)
     said = np.where(draw.random(4000) < 0.5, answer, draw.integers(2, size=4000))
-    found = scored(of, {"predicted": said, "answer": answer, "group": np.zeros(4000), "document": np.arange(4000)})
+    found = score_columns(
+        of, {"predicted": said, "answer": answer, "group": np.zeros(4000), "document": np.arange(4000)}
+    )
     assert found["one_se"] == pytest.approx(math.sqrt(found["one"] * (1 - found["one"]) / 4000), rel=0.5)
 
 
 def test_standard_errors_are_over_documents() -> None:
     of = GlueSet(name="one", labels=("0", "1"), scores=("accuracy",))
     group, document = np.zeros(200), np.arange(200)
-    once = scored(of, {"predicted": SAID, "answer": ANSWERS, "group": group, "document": document})
+    once = score_columns(of, {"predicted": SAID, "answer": ANSWERS, "group": group, "document": document})
     four = {"predicted": SAID, "answer": ANSWERS, "group": group, "document": document}
     order = np.random.default_rng(3).permutation(800)
-    assert scored(of, {name: np.tile(values, 4)[order] for name, values in four.items()}) == {
+    assert score_columns(of, {name: np.tile(values, 4)[order] for name, values in four.items()}) == {
         "one": pytest.approx(once["one"]),
         "one_se": pytest.approx(once["one_se"], rel=1e-6),
     }

@@ -13,14 +13,14 @@ import torch
 import tasks.training.time_budget
 from expect import raises
 from search_spaces.architecture.checkpoint import weights_of
-from tasks.base import Fitted
+from tasks.base import FitResult
 from tasks.glue import glue
 from tasks.glue.files import GLUE
 from tasks.glue.fine_tuning import FineTuning
 from tasks.glue.glue import Glue
 from tasks.glue.recipe import GlueRecipe
 from tasks.glue.rows import row_of
-from tasks.glue.sets import Labelled, SetTexts
+from tasks.glue.sets import LabelledTexts, SetTexts
 from tasks.glue.stdlib_glue import StdlibGlue
 from tasks.language import hub
 from tasks.run import Run
@@ -43,7 +43,7 @@ def weights() -> dict[str, torch.Tensor]:
 
 
 @cache
-def whole() -> Fitted:
+def whole() -> FitResult:
     """A training that nothing interrupts."""
     return TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0))
 
@@ -77,10 +77,10 @@ def test_resume_between_sets_gives_the_same_numbers(tmp_path: Path) -> None:
 
     for step in (7, 8):  # in the second set, twice
         with pytest.raises(Enough):
-            TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0, folder=tmp_path, advanced=until(step)))
+            TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0, folder=tmp_path, on_step=until(step)))
     steps: list[int] = []
     again = TASK.fit(
-        Run(architecture=TINY, recipe=SMOKE, seed=0, folder=tmp_path, advanced=lambda step, _: steps.append(step))
+        Run(architecture=TINY, recipe=SMOKE, seed=0, folder=tmp_path, on_step=lambda step, _: steps.append(step))
     )
     assert again == whole()
     assert min(steps) >= 7
@@ -94,7 +94,7 @@ def test_progress_of_a_pretraining_in_hours_includes_the_sets(monkeypatch: pytes
     short = replace(BEFORE, steps=0, hours=3 / 3600, reports=1)
     monkeypatch.setattr(type(TASK.pretraining), "presets", {"hours": short})
     told: list[tuple[int, int]] = []
-    fitted = TASK.fit(Run(architecture=TINY, recipe=recipe, seed=0, advanced=lambda *at: told.append(at)))
+    fitted = TASK.fit(Run(architecture=TINY, recipe=recipe, seed=0, on_step=lambda *at: told.append(at)))
     assert fitted.steps == 12 + 4
     assert [step for step, _ in told] == [*range(1, 17)]
     assert {whole for _, whole in told} == {16}
@@ -189,7 +189,7 @@ def test_a_recipe_can_select_sets() -> None:
 
 
 def test_data_names_the_folder_of_sets_and_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    from_hub = SetTexts(Labelled([], []), ())
+    from_hub = SetTexts(LabelledTexts([], []), ())
     monkeypatch.setattr(glue, "hub_set", lambda of: from_hub)
     read = {
         "a": (Path("a"), None),
@@ -216,10 +216,10 @@ def test_refuses_a_misspelt_part_of_data() -> None:
 
 
 def test_no_selection_means_all_sets() -> None:
-    assert {*TASK.asked(SMOKE)} == {"word_order", "reference"}
+    assert {*TASK.sets_for(SMOKE)} == {"word_order", "reference"}
     both = ("reference", "word_order")
     with raises("conflict", option="sets", value=both):
-        TASK.asked(replace(SMOKE, sets=both))
+        TASK.sets_for(replace(SMOKE, sets=both))
 
 
 def test_starts_from_its_own_checkpoints_and_those_of_its_pretraining() -> None:

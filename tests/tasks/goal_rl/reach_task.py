@@ -54,7 +54,7 @@ class ReachTask(GoalTask):
 
     name = "reach"
     version = 1
-    goal_at = 0
+    goal_offset = 0
     bases = {}  # noqa: RUF012
     presets = {"smoke": SHORT, "proxy": SHORT}  # noqa: RUF012
 

@@ -17,7 +17,7 @@ from tasks.goal_rl.contrastive import (
     actor_loss,
     critic_loss,
     entropy_loss,
-    squashed,
+    sample_with_log_prob,
     updates,
 )
 from tasks.goal_rl.recipe import GoalRecipe
@@ -67,7 +67,7 @@ def test_actor_and_entropy_losses_match_the_equations() -> None:
 def test_action_density_is_that_of_a_squashed_normal() -> None:
     torch.manual_seed(0)
     mean, log_std, noise = torch.randn(7, 3), torch.randn(7, 3), torch.randn(7, 3)
-    actions, log_prob = squashed(mean, log_std, noise)
+    actions, log_prob = sample_with_log_prob(mean, log_std, noise)
     before = mean + log_std.exp() * noise
     torch.testing.assert_close(actions, before.tanh())
     expected = Normal(mean, log_std.exp()).log_prob(before) - torch.log(1 - before.tanh() ** 2 + 1e-6)
@@ -105,7 +105,7 @@ def by_hand(network: GoalAgent, given: Transitions, noise: Tensor) -> None:
     states, actions, goals = given
     log_alpha = torch.zeros((), requires_grad=True)
     mean, log_std = network.policy(states, goals)
-    chosen, log_prob = squashed(mean, log_std, noise)
+    chosen, log_prob = sample_with_log_prob(mean, log_std, noise)
     distance = (network.reach(states, chosen) - network.place(goals)).norm(dim=1)
     loss = (log_alpha.exp().detach() * log_prob + distance).mean()
     network.zero_grad()

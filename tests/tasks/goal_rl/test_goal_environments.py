@@ -31,7 +31,7 @@ TINY = Architecture(depth=1, width=8, hidden=8)
 def test_the_goal_slice_is_the_achieved_goal(name: str) -> None:
     one = goal_task(name)
     environment = one.environment(10)
-    environments = SyncVectorEnv(lambda: environment, 1, one.goal_at)
+    environments = SyncVectorEnv(lambda: environment, 1, one.goal_offset)
     environments.reset([True], [3])
     environments.step(torch.zeros(1, one.sizes.action))
     plain: Any = environment.unwrapped
@@ -45,7 +45,7 @@ def test_the_goal_slice_is_the_achieved_goal(name: str) -> None:
 
 def test_an_episode_depends_on_its_seed_and_ends_after_its_length() -> None:
     one = goal_task("goal-arm-push-hard")
-    environments = SyncVectorEnv(lambda: one.environment(5), 2, one.goal_at)
+    environments = SyncVectorEnv(lambda: one.environment(5), 2, one.goal_offset)
     environments.reset([True, True], [7, 8])
     begun, goals = environments.states, environments.goals
     assert (goals[0] != goals[1]).any()
@@ -76,7 +76,7 @@ def test_the_big_maze_matches_the_paper() -> None:
 
 def test_humanoid_goals_are_1_to_5_metres_away_and_falling_ends_the_episode() -> None:
     one = goal_task("goal-humanoid")
-    environments = SyncVectorEnv(lambda: one.environment(200), 4, one.goal_at)
+    environments = SyncVectorEnv(lambda: one.environment(200), 4, one.goal_offset)
     environments.reset([True] * 4, [1, 2, 3, 4])
     far = environments.goals[:, :2].norm(dim=1)
     assert ((far >= 1) & (far <= 5)).all()

@@ -56,7 +56,7 @@ def test_renders_an_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("suffix", [".gif", ".mp4"])
 def test_a_film_has_25_pictures_a_second(suffix: str, tmp_path: Path) -> None:
     one, file = ReachTask(), tmp_path / f"film{suffix}"
-    film(one.environment(5, render=True), one.goal_at, one.build(TINY), file)
+    film(one.environment(5, render=True), one.goal_offset, one.build(TINY), file)
     import imageio.v3 as imageio
 
     pictures = imageio.imread(file)

@@ -76,7 +76,7 @@ def test_goals_stay_within_the_window() -> None:
     kept.extend(past.roll(25))
     seen: list[Tensor] = []
     for seed in range(200):
-        batches = kept.shuffled(10, 4, Generator().manual_seed(seed))
+        batches = kept.window_batches(10, 4, Generator().manual_seed(seed))
         states, _, goals = (torch.cat(one) for one in zip(*(next(batches) for _ in range(3)), strict=True))
         assert len({tuple(row) for row in states.tolist()}) == 12  # without replacement
         assert (states[:, :2] == goals[:, :2]).all()
@@ -90,7 +90,7 @@ def test_goals_stay_within_the_window() -> None:
 def test_a_window_longer_than_the_replay_covers_all_of_it() -> None:
     past, kept = Past([[6]]), replay(1, 100, discount=0.7)
     kept.extend(past.roll(9))
-    states, _, _ = next(kept.shuffled(1000, 8, Generator().manual_seed(0)))
+    states, _, _ = next(kept.window_batches(1000, 8, Generator().manual_seed(0)))
     assert sorted(states[:, 1:].tolist()) == [[0, n] for n in range(6)] + [[1, n] for n in range(2)]
 
 
@@ -114,7 +114,9 @@ def test_goals_in_windows_match_a_naive_loop() -> None:
     expected, counts = naive_windows(ahead, 8, gamma), torch.zeros(9)
     drawn = 0
     for seed in range(1000):
-        states, _, goals = next(kept.shuffled(8, 1000, Generator().manual_seed(seed)))  # every transition of a window
+        states, _, goals = next(
+            kept.window_batches(8, 1000, Generator().manual_seed(seed))
+        )  # every transition of a window
         counts += torch.bincount((goals[:, 2] - states[:, 2]).long(), minlength=9)
         drawn += len(states)
     assert counts[0] == 0
@@ -156,8 +158,8 @@ def test_actions_under_way_are_those_since_the_episode_began() -> None:
     for roll in rolls:
         kept.extend(roll)
     actions = torch.cat([roll.actions for roll in rolls])  # [8, E, A]
-    ended = torch.cat([roll.ended for roll in rolls])
-    for e, under_way in enumerate(kept.under_way()):
+    ended = torch.cat([roll.dones for roll in rolls])
+    for e, under_way in enumerate(kept.open_episodes()):
         last = max([0, *(ended[:, e].nonzero().flatten() + 1).tolist()])
         assert torch.equal(under_way, actions[last:, e])
 
@@ -165,7 +167,7 @@ def test_actions_under_way_are_those_since_the_episode_began() -> None:
 def test_an_episode_longer_than_the_ring_is_closed() -> None:
     past, kept = Past([[100]]), replay(1, 10)
     kept.extend(past.roll(20))
-    assert [len(taken) for taken in kept.under_way()] == [0]
+    assert [len(taken) for taken in kept.open_episodes()] == [0]
     kept.extend(past.roll(6))
     states, _, goals = kept.sample(500, Generator().manual_seed(0))
     assert ((states[:, 2] < 20) == (goals[:, 2] < 20)).all()
@@ -179,7 +181,7 @@ class Rings:
 
     def extend(self, roll: Roll) -> None:
         final = iter(roll.final)
-        for states, actions, ended in zip(roll.states, roll.actions, roll.ended, strict=True):
+        for states, actions, ended in zip(roll.states, roll.actions, roll.dones, strict=True):
             for ring, state, action, over in zip(self.rows, states, actions, ended, strict=True):
                 ring.append((state, action, False))
                 if over:
@@ -236,5 +238,5 @@ def test_a_restored_replay_leaves_its_source_unchanged() -> None:
     first.extend(Past([[100]]).roll(20))
     loaded = first.state_dict()
     second.load_state_dict(loaded)
-    second.under_way()  # an episode of which not all is kept is over
+    second.open_episodes()  # an episode of which not all is kept is over
     assert loaded["open"].tolist() == [10]

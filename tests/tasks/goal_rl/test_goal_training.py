@@ -11,7 +11,7 @@ import torch
 
 from expect import warns
 from search_spaces.architecture.architecture import Architecture
-from tasks.base import Fitted
+from tasks.base import FitResult
 from tasks.goal_rl import training
 from tasks.goal_rl.catalog import GoalAntMaze
 from tasks.goal_rl.recipe import GoalRecipe
@@ -40,7 +40,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def fit(
     recipe: GoalRecipe, folder: Path | None, stop: int = 10**9, kind: type[GoalTask] = ReachTask
-) -> tuple[Fitted, list[Reported]]:
+) -> tuple[FitResult, list[Reported]]:
     curve: list[Reported] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
@@ -52,12 +52,12 @@ def fit(
 
 
 @cache
-def whole(recipe: GoalRecipe, kind: type[GoalTask] = ReachTask) -> tuple[Fitted, list[Reported]]:
+def whole(recipe: GoalRecipe, kind: type[GoalTask] = ReachTask) -> tuple[FitResult, list[Reported]]:
     """A run that nothing interrupts."""
     return fit(recipe, None, kind=kind)
 
 
-def weights(fitted: Fitted) -> list[torch.Tensor]:
+def weights(fitted: FitResult) -> list[torch.Tensor]:
     assert fitted.network is not None
     return [parameter.detach() for parameter in fitted.network.parameters()]
 

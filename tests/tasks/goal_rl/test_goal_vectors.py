@@ -12,9 +12,9 @@ import torch
 
 from expect import raises
 from tasks.goal_rl import vectors
-from tasks.goal_rl.episodes import Collector, at_random
+from tasks.goal_rl.episodes import Collector, random_policy
 from tasks.goal_rl.task import GoalTask
-from tasks.goal_rl.vectors import AsyncVectorEnv, Environments, SyncVectorEnv, environments
+from tasks.goal_rl.vectors import AsyncVectorEnv, Environments, SyncVectorEnv, make_environments
 from tasks.load import load_task
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -33,7 +33,7 @@ def apart(task: GoalTask) -> Iterator[Environments]:
     """In two processes, which are forked rather than spawned: they need not load everything."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vectors, "get_context", lambda method: multiprocessing.get_context("fork"))
-        vector = environments(partial(task.environment, 6), 3, task.goal_at, processes=2)
+        vector = make_environments(partial(task.environment, 6), 3, task.goal_offset, processes=2)
     assert isinstance(vector, AsyncVectorEnv)
     yield vector
     vector.close()
@@ -48,7 +48,7 @@ def test_a_task_can_be_sent_to_other_processes(task: GoalTask) -> None:
 
 @pytest.mark.slow
 def test_episodes_of_spawned_processes_are_the_same(task: GoalTask) -> None:
-    with closing(environments(partial(task.environment, 6), 3, task.goal_at, processes=2)) as vector:
+    with closing(make_environments(partial(task.environment, 6), 3, task.goal_offset, processes=2)) as vector:
         compare(task, vector)
 
 
@@ -58,11 +58,11 @@ def test_episodes_do_not_depend_on_the_number_of_processes(task: GoalTask, apart
 
 def compare(task: GoalTask, apart: Environments) -> None:
     """Assert that environments in other processes go through the same episodes as those in this one."""
-    here = SyncVectorEnv(partial(task.environment, 6), 3, task.goal_at)
-    mine, theirs = (Collector(vector, seed=5).roll(15, at_random(4, 0)) for vector in (here, apart))
-    for name in ("states", "actions", "ended", "final"):
+    here = SyncVectorEnv(partial(task.environment, 6), 3, task.goal_offset)
+    mine, theirs = (Collector(vector, seed=5).roll(15, random_policy(4, 0)) for vector in (here, apart))
+    for name in ("states", "actions", "dones", "final"):
         assert torch.equal(getattr(mine, name), getattr(theirs, name))
-    assert mine.ended.sum() == 6
+    assert mine.dones.sum() == 6
     assert torch.equal(here.goals, apart.goals)
     here.close()
 
@@ -84,7 +84,7 @@ def test_an_error_of_another_process_is_raised_here(apart: Environments) -> None
 
 
 def test_a_single_environment_runs_in_this_process(task: GoalTask) -> None:
-    vector = environments(partial(task.environment, 6), 1, task.goal_at, processes=0)
+    vector = make_environments(partial(task.environment, 6), 1, task.goal_offset, processes=0)
     assert isinstance(vector, SyncVectorEnv)
     vector.close()
 
@@ -98,7 +98,7 @@ class Silent(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def test_refuses_an_environment_that_does_not_report_success(task: GoalTask) -> None:
-    vector = SyncVectorEnv(lambda: Silent(task.environment(6)), 1, task.goal_at)
+    vector = SyncVectorEnv(lambda: Silent(task.environment(6)), 1, task.goal_offset)
     vector.reset([True], [0])
     with raises("unsupported", needs="success", choices=("success", "is_success"), value=("score", "_score")):
         vector.step(torch.zeros(1, 4))

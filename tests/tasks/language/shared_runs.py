@@ -63,8 +63,8 @@ class Watched(TensorSplits):
             READ.append(len(inputs))
             yield (inputs, targets), position
 
-    def measured(self, *args: Any) -> Iterator[Batch]:
-        for inputs, targets in super().measured(*args):
+    def evaluation_batches(self, *args: Any) -> Iterator[Batch]:
+        for inputs, targets in super().evaluation_batches(*args):
             MEASURED.update(map(str, inputs.tolist()))
             yield inputs, targets
 
@@ -75,7 +75,7 @@ def examples(count: int, seed: int) -> Batch:
 
 
 def watch_the_tokenizer() -> None:
-    encode, encode_measured = Tokenizer.encode, Tokenizer.encode_measured
+    encode, encode_with_sizes = Tokenizer.encode, Tokenizer.encode_with_sizes
 
     def training(self: Tokenizer, texts: list[str]) -> Any:
         TRAINED.update(texts)
@@ -83,9 +83,9 @@ def watch_the_tokenizer() -> None:
 
     def measured(self: Tokenizer, texts: list[str]) -> Any:
         MEASURED.update(texts)
-        return encode_measured(self, texts)
+        return encode_with_sizes(self, texts)
 
-    Tokenizer.encode, Tokenizer.encode_measured = training, measured  # type: ignore[method-assign]
+    Tokenizer.encode, Tokenizer.encode_with_sizes = training, measured  # type: ignore[method-assign]
 
 
 def _clock(seconds: float) -> Callable[[], float]:

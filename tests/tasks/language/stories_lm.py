@@ -6,7 +6,7 @@ from dataclasses import replace
 from search_spaces import Architecture
 from tasks.language.corpus import Corpus
 from tasks.language.presets import LanguageRecipe
-from tasks.language.rows import Packed
+from tasks.language.rows import PackedLayout
 from tasks.language.shards import MemoryShard
 from tasks.language.task import LanguageTask
 from tasks.language.tokenizer import Tokenizer, train_tokenizer
@@ -20,7 +20,7 @@ class StoriesLM(LanguageTask):
 
     name = "stories-lm"
     version = 1
-    style, vocabulary, context, layout, tied = "llama", 300, 16, Packed(), True
+    style, vocabulary, context, layout, tied = "llama", 300, 16, PackedLayout(), True
     base = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=16, topology="grn-v3")
     presets = {  # noqa: RUF012
         "smoke": SHORT,

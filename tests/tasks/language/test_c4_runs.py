@@ -13,12 +13,12 @@ from expect import raises, warns
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Kind
 from search_spaces.support.progress import Progress
-from tasks.base import Fitted
+from tasks.base import FitResult
 from tasks.language import data, hub
 from tasks.language.data import LanguageSplits
 from tasks.language.presets import LanguageRecipe
 from tasks.language.published import C4LM, OpenWebTextLM
-from tasks.language.rows import IGNORED
+from tasks.language.rows import IGNORE_INDEX
 from tasks.language.task import CorpusTask
 from tasks.language.tokenizer import Tokenizer
 from tasks.run import CONTINUE, STOP, Decision, Run
@@ -74,7 +74,7 @@ def test_validation_and_test_halve_the_held_out_documents(c4: Path, tokenizer: T
     assert isinstance(splits, LanguageSplits)
     recipe = C4LM.presets["paper"]
     rows = [
-        {tuple(row.tolist()) for inputs, _ in splits.measured(part, recipe, CPU) for row in inputs}
+        {tuple(row.tolist()) for inputs, _ in splits.evaluation_batches(part, recipe, CPU) for row in inputs}
         for part in ("validation", "test")
     ]
     assert all(rows)
@@ -84,11 +84,11 @@ def test_validation_and_test_halve_the_held_out_documents(c4: Path, tokenizer: T
 
 def test_padding_is_not_measured_and_all_other_bytes_are(c4: Path) -> None:
     recipe = C4LM.presets["paper"]
-    for inputs, answers in C4LM(c4).splits.measured("test", recipe, CPU):
+    for inputs, answers in C4LM(c4).splits.evaluation_batches("test", recipe, CPU):
         targets, sizes, documents = answers.unbind(-1)
         assert (documents == documents[:, :1]).all()
         assert torch.equal(targets[:, :-1][targets[:, :-1] >= 0], inputs[:, 1:][targets[:, :-1] >= 0])
-        assert (sizes[targets == IGNORED] <= 0).all()
+        assert (sizes[targets == IGNORE_INDEX] <= 0).all()
 
 
 def test_without_other_splits_the_last_file_gives_held_out_documents(tmp_path: Path, c4: Path) -> None:
@@ -101,13 +101,16 @@ def test_without_other_splits_the_last_file_gives_held_out_documents(tmp_path: P
     )
     splits = C4LM(c4).splits
     recipe = C4LM.presets["paper"]
-    held_out = [sum(len(inputs) for inputs, _ in splits.measured(part, recipe, CPU)) for part in ("validation", "test")]
+    held_out = [
+        sum(len(inputs) for inputs, _ in splits.evaluation_batches(part, recipe, CPU))
+        for part in ("validation", "test")
+    ]
     assert all(5 <= documents <= 40 for documents in held_out)
 
 
 def test_a_limit_on_measured_rows_keeps_whole_documents(c4: Path) -> None:
     task = C4LM(c4)
-    rows = sum(len(inputs) for inputs, _ in task.splits.measured("test", task.presets["smoke"], CPU))
+    rows = sum(len(inputs) for inputs, _ in task.splits.evaluation_batches("test", task.presets["smoke"], CPU))
     assert 1 < rows < 40
 
 
@@ -129,7 +132,7 @@ def test_progress_counts_held_out_rows(
     monkeypatch.setattr(data, "BLOCK", 2)
     data.read_held_out.cache_clear()
     recipe = replace(C4LM.presets["smoke"], measured=limit)
-    rows = sum(len(inputs) for inputs, _ in C4LM(c4).splits.measured("test", recipe, CPU))
+    rows = sum(len(inputs) for inputs, _ in C4LM(c4).splits.evaluation_batches("test", recipe, CPU))
     assert told[0] == total
     assert len(told) > 3
     assert told[1:] == sorted(told[1:])
@@ -206,7 +209,7 @@ SHORT = LanguageRecipe(steps=6, batch=4, accumulate=2, lr=1e-2, measured=8, repo
 
 
 @pytest.fixture(scope="module")
-def whole(shared_c4: Path) -> tuple[Fitted, list[Reported]]:
+def whole(shared_c4: Path) -> tuple[FitResult, list[Reported]]:
     """A training that nothing interrupts."""
     return fit(shared_c4, None)
 
@@ -223,7 +226,7 @@ def fit(c4: Path, folder: Path | None, act: Callable[[int], Decision] = lambda _
 
 @pytest.mark.parametrize("stop", [2, 4])
 def test_resume_of_a_stopped_training_gives_the_same_numbers(
-    shared_c4: Path, tmp_path: Path, stop: int, whole: tuple[Fitted, list[Reported]]
+    shared_c4: Path, tmp_path: Path, stop: int, whole: tuple[FitResult, list[Reported]]
 ) -> None:
     stopped, told = fit(shared_c4, tmp_path, lambda step: STOP if step == stop else CONTINUE)
     assert (stopped.steps, stopped.metrics) == told[-1]
@@ -234,7 +237,7 @@ def test_resume_of_a_stopped_training_gives_the_same_numbers(
 
 
 def test_resume_after_a_kill_gives_the_same_numbers(
-    shared_c4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Fitted, list[Reported]]
+    shared_c4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[FitResult, list[Reported]]
 ) -> None:
     monkeypatch.setattr(checkpoint, "SECONDS", -1.0)
     monkeypatch.setattr(checkpoint, "_SHARE", 1e9)

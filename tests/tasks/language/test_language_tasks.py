@@ -17,7 +17,7 @@ from expect import raises
 from search_spaces.architecture.architecture import Architecture
 from tasks.language.presets import LanguageRecipe
 from tasks.language.published import C4LM
-from tasks.language.rows import IGNORED
+from tasks.language.rows import IGNORE_INDEX
 from tasks.language.stdlib_lm import StdlibLM
 from tasks.language.task import DataReference, LanguageTask
 from tasks.registry import TASKS
@@ -59,11 +59,11 @@ def test_an_example_is_a_row_of_the_context() -> None:
 def test_training_loss_matches_the_equation_with_z_loss() -> None:
     draw = torch.Generator().manual_seed(0)
     logits, targets = torch.randn(3, 5, 7, generator=draw), torch.randint(7, (3, 5), generator=draw)
-    targets[1, 2:] = IGNORED
+    targets[1, 2:] = IGNORE_INDEX
     nats, squares, count = 0.0, 0.0, 0
     for row in range(3):
         for n in range(5):
-            if targets[row, n] != IGNORED:
+            if targets[row, n] != IGNORE_INDEX:
                 log_z = math.log(sum(math.exp(score) for score in logits[row, n].tolist()))
                 nats += log_z - logits[row, n, targets[row, n]].item()
                 squares += log_z**2

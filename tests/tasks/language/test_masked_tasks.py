@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 
 from search_spaces.support.rank import RankInfo
-from tasks.language.masked import MaskedSplits, masked
-from tasks.language.masked_baselines import told
+from tasks.language.masked import MaskedSplits, mask_tokens
+from tasks.language.masked_baselines import table_row_sums
 from tasks.language.masked_tasks import PileMLM, StdlibMLM
-from tasks.language.rows import IGNORED
+from tasks.language.rows import IGNORE_INDEX
 
 CPU = torch.device("cpu")
 TASK = StdlibMLM()
@@ -30,8 +30,8 @@ def test_a_quarter_is_predicted_and_four_fifths_of_it_masked() -> None:
     draws = torch.Generator().manual_seed(0)
     ids = torch.randint(MASK, (100, 128), generator=draws)
     real = torch.arange(128).expand(100, -1) < 100
-    (hidden, same), asked = masked(ids, real, 0.25, MASK, draws)
-    wanted = asked != IGNORED
+    (hidden, same), asked = mask_tokens(ids, real, 0.25, MASK, draws)
+    wanted = asked != IGNORE_INDEX
     assert same is real
     assert not wanted[~real].any()
     assert torch.equal(asked[wanted], ids[wanted])
@@ -61,14 +61,14 @@ def test_training_masks_differ_between_batches_seeds_and_processes(splits: Maske
     places = []
     for seed, rank in ((0, 0), (1, 0), (0, 1)):
         batches = splits.training(one, seed, (), CPU, RankInfo(rank, 2))
-        places += [tuple(row.tolist()) for _ in range(2) for row in next(batches)[0][1]["asked"] != IGNORED]
+        places += [tuple(row.tolist()) for _ in range(2) for row in next(batches)[0][1]["asked"] != IGNORE_INDEX]
     assert len(set(places)) == len(places) == 6
 
 
 def test_held_out_masks_do_not_depend_on_the_batch_size(splits: MaskedSplits) -> None:
     def all_of(batch: int) -> torch.Tensor:
         recipe = replace(RECIPE, batch=batch, measured=20)
-        return torch.cat([inputs[0] for inputs, _ in splits.measured("validation", recipe, CPU)])
+        return torch.cat([inputs[0] for inputs, _ in splits.evaluation_batches("validation", recipe, CPU)])
 
     assert torch.equal(all_of(8), all_of(3))
     places = all_of(8) == MASK
@@ -77,10 +77,10 @@ def test_held_out_masks_do_not_depend_on_the_batch_size(splits: MaskedSplits) ->
 
 def test_padding_is_neither_read_nor_predicted(splits: MaskedSplits) -> None:
     padded = 0
-    for (ids, real), targets in splits.measured("test", RECIPE, CPU):
+    for (ids, real), targets in splits.evaluation_batches("test", RECIPE, CPU):
         assert real[:, 0].all()
         assert (real.int().diff(dim=1) <= 0).all(), "it stands behind the text"
-        assert (targets["asked"][~real] == IGNORED).all()
+        assert (targets["asked"][~real] == IGNORE_INDEX).all()
         assert (ids[~real] == 0).all()
         padded += int((~real).sum())
     assert padded > 0
@@ -88,13 +88,13 @@ def test_padding_is_neither_read_nor_predicted(splits: MaskedSplits) -> None:
 
 def test_loss_is_the_mean_over_predicted_tokens() -> None:
     logits = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(0))
-    asked = torch.tensor([[3, IGNORED, 1], [IGNORED, IGNORED, 6]])
+    asked = torch.tensor([[3, IGNORE_INDEX, 1], [IGNORE_INDEX, IGNORE_INDEX, 6]])
     nats = [
         math.log(sum(math.exp(score) for score in logits[row, n].tolist())) - logits[row, n, asked[row, n]].item()
         for row, n in ((0, 0), (0, 2), (1, 2))
     ]
     assert TASK.loss(logits, {"asked": asked}, RECIPE).item() == pytest.approx(sum(nats) / 3, rel=1e-6)
-    nothing = torch.full_like(asked, IGNORED)
+    nothing = torch.full_like(asked, IGNORE_INDEX)
     assert TASK.loss(logits, {"asked": nothing}, RECIPE).item() == 0
 
     measured = TASK.measure(logits, {"asked": asked, "document": torch.tensor([4, 9])})
@@ -142,7 +142,7 @@ def test_presets_of_the_pile_match_crammed_bert() -> None:
     paper = task.presets["paper"]
     assert task.base_for("paper") == task.base_for("proxy")
     assert (paper.hours, paper.steps, paper.batch, paper.micro_batch) == (24, 0, 8192, 128)
-    day = [128 * paper.micro_batches_of(minute, 24 * 60) for minute in range(24 * 60)]
+    day = [128 * paper.micro_batches_at(minute, 24 * 60) for minute in range(24 * 60)]
     assert (day[0], day[432], max(day)) == (128, 4096 + 128, 8192)
     assert day.index(8192) == 851  # the last micro-batch begins 13.5 minutes before six tenths of the day are over
 
@@ -150,9 +150,9 @@ def test_presets_of_the_pile_match_crammed_bert() -> None:
 def test_rows_keep_their_text_and_documents(splits: MaskedSplits) -> None:
     recipe = replace(RECIPE, measured=20)
     for ((_, real), ours), (_, answers) in zip(
-        splits.measured("test", recipe, CPU), splits.rows.measured("test", recipe, CPU), strict=True
+        splits.evaluation_batches("test", recipe, CPU), splits.rows.evaluation_batches("test", recipe, CPU), strict=True
     ):
-        followed = (answers[..., 0] != IGNORED).sum(dim=1)
+        followed = (answers[..., 0] != IGNORE_INDEX).sum(dim=1)
         assert real.sum(dim=1).tolist() == (followed + 1).clamp(max=128).tolist(), "the last token is one of the text"
         assert ours["document"].tolist() == answers[:, 0, 2].tolist()
     assert splits.fingerprint != splits.rows.fingerprint
@@ -161,15 +161,18 @@ def test_rows_keep_their_text_and_documents(splits: MaskedSplits) -> None:
 
 def test_baselines_match_hand_computed_values() -> None:
     hidden = torch.tensor([[0, 3, 1], [3, 2, 3]])
-    asked = torch.tensor([[IGNORED, 2, 1], [0, IGNORED, 1]])
+    asked = torch.tensor([[IGNORE_INDEX, 2, 1], [0, IGNORE_INDEX, 1]])
     batches = [((hidden, hidden > -1), {"asked": asked, "document": torch.tensor([0, 1])})]
     table = (
         torch.arange(16).view(4, 4).flip(1).double()
     )  # after token i, token j costs 4 i + 3 - j: the last is likeliest
-    found = told(table, 3, batches)
+    found = table_row_sums(table, 3, batches)
     assert found["nats"].tolist() == [1 + 14, 15 + 10]  # 2 after 0, 1 after the mask; 0 at the beginning, 1 after 2
     assert found["right"].tolist() == [0, 0]
-    assert told(table.flip(1), 3, batches)["right"].tolist() == [0, 1]  # the first is likeliest: it is at the beginning
+    assert table_row_sums(table.flip(1), 3, batches)["right"].tolist() == [
+        0,
+        1,
+    ]  # the first is likeliest: it is at the beginning
     assert found["tokens"].tolist() == [2, 2]
 
 

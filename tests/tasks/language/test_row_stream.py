@@ -7,7 +7,7 @@ import pytest
 from expect import raises, warns
 from search_spaces.support.errors import UserError
 from tasks.language import encoded
-from tasks.language.rows import IGNORED, Layout, Packed, Padded
+from tasks.language.rows import IGNORE_INDEX, Layout, PackedLayout, PaddedLayout
 from tasks.language.shards import MemoryShard
 from tasks.language.stream import Position, TokenStream, prefetch
 from tasks.language.tokenizer import Tokenizer
@@ -25,7 +25,7 @@ def make(tokenizer: Tokenizer, layout: Layout, seed: int = 0) -> TokenStream:
     return TokenStream(SHARDS, tokenizer, layout, 8, seed)
 
 
-@pytest.mark.parametrize("layout", [Packed(), Padded()], ids=str)
+@pytest.mark.parametrize("layout", [PackedLayout(), PaddedLayout()], ids=str)
 def test_a_stream_resumes_at_any_position(tokenizer: Tokenizer, layout: Layout) -> None:
     whole = list(itertools.islice(make(tokenizer, layout).rows(Position()), 200))
     assert whole[-1][1].epoch > 0
@@ -37,9 +37,9 @@ def test_a_stream_resumes_at_any_position(tokenizer: Tokenizer, layout: Layout) 
 
 
 def test_every_epoch_predicts_every_token_once_in_another_order(tokenizer: Tokenizer) -> None:
-    rows = itertools.takewhile(lambda item: item[1].epoch < 2, make(tokenizer, Packed()).rows(Position()))
+    rows = itertools.takewhile(lambda item: item[1].epoch < 2, make(tokenizer, PackedLayout()).rows(Position()))
     epochs = [[row[1:] for row, _ in group] for _, group in itertools.groupby(rows, lambda item: item[1].epoch)]
-    tokens = [sorted(token for row in rows for token in row if token != IGNORED) for rows in epochs]
+    tokens = [sorted(token for row in rows for token in row if token != IGNORE_INDEX) for rows in epochs]
     everything = [*itertools.chain(*(ids.tolist() for ids in tokenizer.encode(TEXTS))), *[tokenizer.boundary] * 37]
     assert tokens == [sorted(everything)] * 2
     assert [row.tolist() for row in epochs[0]] != [row.tolist() for row in epochs[1]]
@@ -47,13 +47,14 @@ def test_every_epoch_predicts_every_token_once_in_another_order(tokenizer: Token
 
 def test_another_seed_is_another_order(tokenizer: Tokenizer) -> None:
     rows = [
-        [row for row, _ in itertools.islice(make(tokenizer, Padded(), seed).rows(Position()), 37)] for seed in (0, 1)
+        [row for row, _ in itertools.islice(make(tokenizer, PaddedLayout(), seed).rows(Position()), 37)]
+        for seed in (0, 1)
     ]
     assert not np.array_equal(rows[0], rows[1])
 
 
 def test_refuses_shards_without_text(tokenizer: Tokenizer) -> None:
-    empty = TokenStream((MemoryShard(("", "")),), tokenizer, Packed(), 8, 0)
+    empty = TokenStream((MemoryShard(("", "")),), tokenizer, PackedLayout(), 8, 0)
     with raises("missing-data", option="--data", shards=("memory",)):
         next(empty.rows(Position()))
 
@@ -61,10 +62,10 @@ def test_refuses_shards_without_text(tokenizer: Tokenizer) -> None:
 @pytest.mark.filterwarnings("ignore:memory:UserWarning")
 def test_unreadable_documents_are_counted_once_an_epoch(tokenizer: Tokenizer) -> None:
     texts: tuple[object, ...] = (*TEXTS[:3], None, *TEXTS[3:9], None, *TEXTS[9:])
-    broken = TokenStream((MemoryShard(texts),), tokenizer, Padded(), 8, 0)  # type: ignore[arg-type]
+    broken = TokenStream((MemoryShard(texts),), tokenizer, PaddedLayout(), 8, 0)  # type: ignore[arg-type]
     with warns("skipped", shard="memory", line=4):
         whole = list(itertools.islice(broken.rows(Position()), 3 * 37))
-    assert [position.skipped for _, position in whole[36::37]] == [2, 4, 6]
+    assert [position.skip_count for _, position in whole[36::37]] == [2, 4, 6]
     for _, stop in whole[:70]:
         (_, end) = next(itertools.islice(broken.rows(stop), 30, None))
         assert end in [position for _, position in whole]

@@ -74,10 +74,10 @@ def test_the_most_likely_continuation_is_greedy(model: ScoredDecoder, decoder: n
     before = model.tok_encode("The module")
     with torch.no_grad():
         likely = int(decoder(torch.tensor([before]))[0, -1].argmax())
-    assert [greedy for _, greedy in model.scored([(before, [likely]), (before, [likely - 1])])] == [True, False]
+    assert [greedy for _, greedy in model.score([(before, [likely]), (before, [likely - 1])])] == [True, False]
     with torch.no_grad():
         second = int(decoder(torch.tensor([[*before, likely]]))[0, -1].argmax())
-    found = model.scored([(before, [likely, second]), (before, [likely, second - 1]), (before, [likely - 1, second])])
+    found = model.score([(before, [likely, second]), (before, [likely, second - 1]), (before, [likely - 1, second])])
     assert [greedy for _, greedy in found] == [True, False, False]
 
 

@@ -111,9 +111,9 @@ def test_processes_with_different_clocks_stop_together(tmp_path: Path) -> None:
 
 def test_devices_share_the_batch_and_keep_the_micro_batch() -> None:
     recipe = Recipe(steps=1, batch=512, lr=1.0, accumulate=8)
-    assert [recipe.shared_by(devices).accumulate for devices in (1, 2, 8, 16)] == [8, 4, 1, 1]
+    assert [recipe.for_devices(devices).accumulate for devices in (1, 2, 8, 16)] == [8, 4, 1, 1]
 
 
 def test_refuses_a_batch_that_cannot_be_shared_evenly() -> None:
     with raises("mismatch", option="batch", value=512, devices=3):
-        Recipe(steps=1, batch=512, lr=1.0).shared_by(3)
+        Recipe(steps=1, batch=512, lr=1.0).for_devices(3)

@@ -8,11 +8,11 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 from stories_lm import StoriesLM
 
-from tasks.language.baselines import bigram, compressed, pair_counts, simple_methods, unigram
+from tasks.language.baselines import bigram, pair_counts, simple_methods, unigram, xz_bits_per_byte
 from tasks.language.data import LanguageSplits
-from tasks.language.rows import IGNORED
+from tasks.language.rows import IGNORE_INDEX
 
-ROWS = [([0, 1, 2, 1], [1, 2, 1, 2]), ([2, 2, 0, 0], [2, 0, IGNORED, IGNORED])]
+ROWS = [([0, 1, 2, 1], [1, 2, 1, 2]), ([2, 2, 0, 0], [2, 0, IGNORE_INDEX, IGNORE_INDEX])]
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_counts_pairs_that_are_not_ignored(counts: torch.Tensor) -> None:
     by_hand = torch.zeros(4, 4, dtype=torch.float64)
     for inputs, following in ROWS:
         for before, after in zip(inputs, following, strict=True):
-            if after != IGNORED:
+            if after != IGNORE_INDEX:
                 by_hand[before, after] += 1
     assert torch.equal(counts, by_hand)
 
@@ -41,8 +41,8 @@ def test_a_bigram_matches_the_formula(counts: torch.Tensor) -> None:
 
 def test_xz_compresses_known_text_well() -> None:
     text = "".join(chr(97 + (i * i + i // 7) % 26) for i in range(4000))
-    assert compressed(text, text) < 0.2 < compressed("nothing of the kind", text)
-    assert 0.2 < compressed("", text) < 8
+    assert xz_bits_per_byte(text, text) < 0.2 < xz_bits_per_byte("nothing of the kind", text)
+    assert 0.2 < xz_bits_per_byte("", text) < 8
 
 
 def test_the_bigram_beats_the_unigram() -> None:

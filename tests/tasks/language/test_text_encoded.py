@@ -29,7 +29,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plain(block: Block) -> tuple[list[list[int]], int, int]:
-    return [document.tolist() for document in block.documents], block.skipped, block.end
+    return [document.tolist() for document in block.documents], block.skip_count, block.end
 
 
 @pytest.mark.filterwarnings("ignore:memory:UserWarning")
@@ -52,18 +52,18 @@ def test_text_in_memory_is_encoded_once_on_a_machine(tokenizer: Tokenizer, monke
         return [np.arange(len(text), dtype=np.int32) for text in texts]
 
     monkeypatch.setattr(Tokenizer, "encode", encode)
-    first = encoded.encoded(shard, tokenizer)
-    encoded.encoded.cache_clear()  # as another process begins
-    again = encoded.encoded(MemoryShard(shard.texts), tokenizer)
+    first = encoded.shard_tokens(shard, tokenizer)
+    encoded.shard_tokens.cache_clear()  # as another process begins
+    again = encoded.shard_tokens(MemoryShard(shard.texts), tokenizer)
     assert counted == [2]
     assert all(np.array_equal(mine, other) for mine, other in zip(first, again, strict=True))
-    encoded.encoded(MemoryShard((*shard.texts, "")), tokenizer)
+    encoded.shard_tokens(MemoryShard((*shard.texts, "")), tokenizer)
     assert counted == [2, 3]
-    unread = encoded.encoded(MemoryShard((*shard.texts, None)), tokenizer)  # type: ignore[arg-type]
+    unread = encoded.shard_tokens(MemoryShard((*shard.texts, None)), tokenizer)  # type: ignore[arg-type]
     assert unread.unread.tolist() == [False, False, True]
-    encoded.encoded(shard, train_tokenizer(["another"], 300))
+    encoded.shard_tokens(shard, train_tokenizer(["another"], 300))
     assert counted == [2, 3, 3, 2]
     monkeypatch.setattr(encoded.tokenizers, "__version__", "another")
-    encoded.encoded.cache_clear()
-    encoded.encoded(shard, tokenizer)
+    encoded.shard_tokens.cache_clear()
+    encoded.shard_tokens(shard, tokenizer)
     assert counted == [2, 3, 3, 2, 2]

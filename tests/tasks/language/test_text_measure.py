@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tasks.language.measure import row_sums, summary
-from tasks.language.rows import IGNORED
+from tasks.language.rows import IGNORE_INDEX
 
 B, N, V = 5, 7, 11
 DOCUMENTS = [0, 0, 1, 2, 2]
@@ -14,7 +14,7 @@ DOCUMENTS = [0, 0, 1, 2, 2]
 def batch() -> tuple[torch.Tensor, torch.Tensor]:
     draw = torch.Generator().manual_seed(0)
     targets = torch.randint(V, (B, N), generator=draw)
-    targets[0, 5:] = targets[3, 2:] = IGNORED
+    targets[0, 5:] = targets[3, 2:] = IGNORE_INDEX
     sizes = torch.randint(6, (B, N), generator=draw)
     documents = torch.tensor(DOCUMENTS)[:, None].expand(B, N)
     return torch.randn(B, N, V, generator=draw), torch.stack((targets, sizes, documents), dim=-1)
@@ -26,7 +26,7 @@ def by_hand(logits: torch.Tensor, answers: torch.Tensor) -> list[tuple[float, in
     for row in range(B):
         for n in range(N):
             target, size, document = answers[row, n].tolist()
-            if target != IGNORED:
+            if target != IGNORE_INDEX:
                 chance = math.exp(logits[row, n, target]) / sum(math.exp(score) for score in logits[row, n])
                 found[document][0] -= math.log(chance)
                 found[document][1] += 1

@@ -43,25 +43,25 @@ def either(request: pytest.FixtureRequest, tokenizer: Tokenizer, t5_like: Tokeni
 
 
 def test_byte_pairs_count_every_byte_once(tokenizer: Tokenizer) -> None:
-    for text, (ids, sizes) in zip(TEXTS, tokenizer.encode_measured(TEXTS), strict=True):
+    for text, (ids, sizes) in zip(TEXTS, tokenizer.encode_with_sizes(TEXTS), strict=True):
         assert len(ids) == len(sizes)
         assert sizes.sum() == len(text.encode())
         assert (sizes >= 0).all()
 
 
 def test_a_normalising_tokenizer_counts_the_bytes_of_the_original_text(t5_like: Tokenizer) -> None:
-    for text, (_, sizes) in zip(TEXTS, t5_like.encode_measured(TEXTS), strict=True):
+    for text, (_, sizes) in zip(TEXTS, t5_like.encode_with_sizes(TEXTS), strict=True):
         assert sizes.sum() == len(text.rstrip().encode())
 
 
 def test_byte_pairs_of_ascii_have_as_many_bytes_as_characters(tokenizer: Tokenizer) -> None:
     inner = HuggingFace.from_str(tokenizer.text)
-    [(ids, sizes)] = tokenizer.encode_measured([TEXTS[0]])
+    [(ids, sizes)] = tokenizer.encode_with_sizes([TEXTS[0]])
     assert sizes.tolist() == [len(inner.decode([token])) for token in ids]
 
 
 def test_measured_tokens_equal_training_tokens(either: Tokenizer) -> None:
-    for ids, (measured, _) in zip(either.encode(TEXTS), either.encode_measured(TEXTS), strict=True):
+    for ids, (measured, _) in zip(either.encode(TEXTS), either.encode_with_sizes(TEXTS), strict=True):
         assert np.array_equal(ids, measured)
 
 

@@ -14,7 +14,7 @@ from tasks.lra import blocks, contours, stamps
 
 @pytest.fixture(scope="module")
 def images() -> list[tuple[np.ndarray, int]]:
-    return contours.block_of(seed=0, size=6, number=0)
+    return contours.make_block(seed=0, size=6, number=0)
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +34,8 @@ def test_images_are_grey_bytes_with_both_answers(images: list[tuple[np.ndarray, 
 def test_images_are_those_of_their_blocks_made_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contours, "_BLOCK", 1)
     monkeypatch.setattr(blocks, "_cores", lambda: 1)
-    second, first = (pickle.loads(pickle.dumps(partial(contours.block_of, 1, 1)))(number) for number in (1, 0))
-    made, labels = contours.generated(2, seed=1)
+    second, first = (pickle.loads(pickle.dumps(partial(contours.make_block, 1, 1)))(number) for number in (1, 0))
+    made, labels = contours.generate(2, seed=1)
     for image, label, (expected, answer) in zip(made, labels, [*first, *second], strict=True):
         assert np.array_equal(image, expected)
         assert label == answer
@@ -132,7 +132,7 @@ def test_a_dash_begins_where_its_footprint_is_free() -> None:
 def test_brightness_matches_the_published_generator(images: list[tuple[np.ndarray, int]]) -> None:
     """0.079 at these parameters, and 0.269 or more with single dashes; 26 of 100 short contours find room."""
     assert np.mean([image.mean() / 255 for image, _ in images]) == pytest.approx(0.079, abs=0.006)
-    bright = [image.mean() / 255 for image, _ in contours.block_of(0, 1, 0, single_dashes=True)]
+    bright = [image.mean() / 255 for image, _ in contours.make_block(0, 1, 0, single_dashes=True)]
     assert np.mean(bright) == pytest.approx(0.275, abs=0.03)
 
 

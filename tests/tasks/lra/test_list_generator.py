@@ -7,7 +7,7 @@ import pytest
 
 from expect import raises
 from tasks.lra import blocks
-from tasks.lra.lists import IDS, OPERATORS, Grammar, applied, block_of, generated, ids_of
+from tasks.lra.lists import IDS, OPERATORS, Grammar, apply, generate, make_block, tokenize
 
 PAPER = Grammar(500, 2000, 10, 10)
 SHORT = Grammar(19, 65, 4, 5)
@@ -63,7 +63,7 @@ def literal(draw: random.Random, level: int, grammar: Grammar) -> tuple[Tree, in
 
 @pytest.fixture(scope="module")
 def lists() -> list[tuple[bytes, int]]:
-    return block_of(SHORT, 0, 1000, 0)
+    return make_block(SHORT, 0, 1000, 0)
 
 
 def test_answers_match_a_naive_evaluation(lists: list[tuple[bytes, int]]) -> None:
@@ -100,15 +100,15 @@ def test_frequencies_match_the_published_recursion(
 
 
 def test_lists_of_the_published_grammar_have_501_to_1999_tokens() -> None:
-    lists = block_of(PAPER, 0, 40, 0)
+    lists = make_block(PAPER, 0, 40, 0)
     assert all(500 < len(ids) < 2000 for ids, _ in lists)
     assert all(naive(parsed(ids)) == answer for ids, answer in lists)
     assert 9 <= max(depth(parsed(ids)) for ids, _ in lists) <= 10
 
 
 def test_the_median_of_an_even_number_of_digits_is_rounded_down() -> None:
-    assert applied(OPERATORS.index("MED"), [9, 4, 5, 0]) == 4
-    assert applied(OPERATORS.index("MED"), [9, 4, 1]) == 4
+    assert apply(OPERATORS.index("MED"), [9, 4, 5, 0]) == 4
+    assert apply(OPERATORS.index("MED"), [9, 4, 1]) == 4
 
 
 def test_lists_are_unique_and_do_not_depend_on_the_number_of_processes(
@@ -119,23 +119,23 @@ def test_lists_are_unique_and_do_not_depend_on_the_number_of_processes(
     made = []
     for cores in (1, 2):
         monkeypatch.setattr(blocks, "_cores", lambda cores=cores: cores)
-        made.append(generated(few, 500, seed=3))
+        made.append(generate(few, 500, seed=3))
     monkeypatch.undo()
     monkeypatch.setattr("tasks.lra.lists._BLOCK", 200)
     monkeypatch.setattr(blocks, "_cores", lambda: 1)
     assert made[0] == made[1]
     assert len({ids for ids, _ in made[0]}) == 500
-    assert made[0] != generated(few, 500, seed=4)
-    assert made[0][:100] == generated(few, 100, seed=3)
+    assert made[0] != generate(few, 500, seed=4)
+    assert made[0][:100] == generate(few, 100, seed=3)
 
 
 def test_refuses_more_lists_than_the_grammar_has(monkeypatch: pytest.MonkeyPatch) -> None:
     grammar = Grammar(3, 5, 2, 2)
-    few = block_of(grammar, 0, 5, 0)
-    monkeypatch.setattr("tasks.lra.lists.block_of", lambda *_: few)  # as if there were no others
+    few = make_block(grammar, 0, 5, 0)
+    monkeypatch.setattr("tasks.lra.lists.make_block", lambda *_: few)  # as if there were no others
     monkeypatch.setattr(blocks, "_cores", lambda: 1)
     with raises("too-large", value=10_000, most=5):
-        generated(grammar, 10_000, seed=0)
+        generate(grammar, 10_000, seed=0)
 
 
 def test_refuses_a_grammar_without_lists() -> None:
@@ -147,7 +147,7 @@ def test_refuses_a_grammar_without_lists() -> None:
 
 def test_reads_lists_in_the_releases_notation() -> None:
     written = "( ( ( ( [MED 3 ) ( ( ( [SM 9 ) 0 ) ] ) ) 7 ) ] )"
-    assert [WORDS[number] for number in ids_of(written) or b""] == "[MED 3 [SM 9 0 ] 7 ]".split()
-    assert ids_of(written.replace("]", "X")) == ids_of(written)
-    assert ids_of("( [FIRST 3 ) ] )") is None
-    assert ids_of("") is None
+    assert [WORDS[number] for number in tokenize(written) or b""] == "[MED 3 [SM 9 0 ] 7 ]".split()
+    assert tokenize(written.replace("]", "X")) == tokenize(written)
+    assert tokenize("( [FIRST 3 ) ] )") is None
+    assert tokenize("") is None

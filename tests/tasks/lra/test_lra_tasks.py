@@ -17,7 +17,7 @@ from search_spaces.spaces.catalog import SPACES
 from tasks.lra import contours
 from tasks.lra.listops import LRAListOps
 from tasks.lra.pathfinder import LRAPathfinder
-from tasks.lra.task import LongRangeTask, by_group, splits_of
+from tasks.lra.task import LongRangeTask, group_majority, splits_of
 from tasks.lra.text import LRAText
 from tasks.registry import TASKS
 from tasks.run import Run
@@ -124,7 +124,7 @@ def test_majority_by_group_is_learnt_from_training_alone() -> None:
     train = torch.tensor([[1, 5], [1, 6], [1, 7], [2, 5], [2, 6]]), torch.tensor([0, 0, 1, 1, 1])
     validation = torch.tensor([[1, 9], [2, 9], [2, 9], [2, 9]]), torch.tensor([0, 1, 1, 0])
     test = torch.tensor([[1, 9], [2, 9]]), torch.tensor([1, 1])
-    columns = by_group(splits_of(train, validation, test), lambda ids: ids[:, 0])
+    columns = group_majority(splits_of(train, validation, test), lambda ids: ids[:, 0])
     assert (columns["accuracy"], columns["test_accuracy"]) == (0.75, 0.5)
 
 
@@ -142,7 +142,7 @@ def test_pathfinder_generates_images_without_data(tmp_path: Path, monkeypatch: p
     def block(seed: int, size: int, number: int, *, single_dashes: bool) -> list[tuple[np.ndarray, int]]:
         return [(np.full((32, 32), made, np.uint8), made % 2) for made in range(size)]
 
-    monkeypatch.setattr(contours, "block_of", block)
+    monkeypatch.setattr(contours, "make_block", block)
     task = LRAPathfinder()
     splits = task.splits_for(task.presets["smoke"])
     parts = (splits.train, splits.validation, splits.test)

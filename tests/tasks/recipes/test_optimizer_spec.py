@@ -12,7 +12,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Kind
 from tasks.recipes.optimizer_spec import CHOICES, SGD, AdamW, GaLore, Muon, canonical, read_choice
 from tasks.recipes.recipe import Recipe
-from tasks.recipes.settings import changed, values_of
+from tasks.recipes.settings import override, plain_values
 
 RECIPE = Recipe(steps=4, batch=2, lr=0.1)
 
@@ -34,7 +34,7 @@ def test_an_optimiser_has_one_canonical_text() -> None:
                 assert read_choice(text) == choice
                 assert canonical(text) == canonical(one) == one
                 assert read_choice(one) == choice
-                assert changed(RECIPE, {"optimizer": text}) == replace(RECIPE, optimizer=one)
+                assert override(RECIPE, {"optimizer": text}) == replace(RECIPE, optimizer=one)
                 assert Recipe(steps=1, batch=1, lr=1.0, optimizer=text).optimizer == one
 
 
@@ -59,7 +59,7 @@ def test_faulty_optimiser_texts_are_refused() -> None:
     with grouped() as case:
         for text, kind, fields in refusals:
             with case(text), raises(kind, **fields):
-                changed(RECIPE, {"optimizer": text})
+                override(RECIPE, {"optimizer": text})
 
 
 def test_settings_that_an_optimiser_cannot_use_are_refused() -> None:
@@ -71,9 +71,9 @@ def test_settings_that_an_optimiser_cannot_use_are_refused() -> None:
     with grouped() as case:
         for optimizer, settings, fields in refusals:
             with case(optimizer):
-                changed(RECIPE, settings)
+                override(RECIPE, settings)
                 with raises("conflict", **fields):
-                    changed(RECIPE, {"optimizer": optimizer, **settings})
+                    override(RECIPE, {"optimizer": optimizer, **settings})
 
 
 def test_each_optimiser_has_another_identity() -> None:
@@ -81,7 +81,7 @@ def test_each_optimiser_has_another_identity() -> None:
         shape = Architecture(depth=1, width=8, hidden=8)
         return identity_of(task="a", task_version=1, data=None, architecture=shape, recipe=recipe, seed=0, start=None)
 
-    assert len({identity(values_of(RECIPE) | {"optimizer": name}) for name in CHOICES}) == len(CHOICES)
+    assert len({identity(plain_values(RECIPE) | {"optimizer": name}) for name in CHOICES}) == len(CHOICES)
 
 
 def test_a_recipe_is_read_without_torch() -> None:

@@ -45,7 +45,7 @@ def test_a_training_is_as_long_on_several_devices_and_in_micro_batches() -> None
         for examples in (10, 300, 512, 1000, 5000):
             with case(f"{examples} examples"):
                 whole = Recipe(epochs=10, batch=512, lr=1.0)
-                cut = [Recipe(epochs=10, batch=512, accumulate=4, lr=1.0).shared_by(devices) for devices in (1, 2, 4)]
+                cut = [Recipe(epochs=10, batch=512, accumulate=4, lr=1.0).for_devices(devices) for devices in (1, 2, 4)]
                 assert {recipe.total_steps(examples) for recipe in cut} == {whole.total_steps(examples)}
                 assert whole.micro_batches(examples) == max(1, examples // 512)
                 if examples >= 512:
@@ -64,12 +64,12 @@ def test_each_device_has_at_most_the_micro_batch_of_one_device() -> None:
         ):
             with case(f"batch {batch}, accumulate {accumulate}, {devices} devices"):
                 alone = Recipe(steps=1, batch=batch, accumulate=accumulate, lr=1.0)
-                shared = alone.shared_by(devices)
+                shared = alone.for_devices(devices)
                 assert shared.accumulate == parts
                 assert shared.micro_batch % devices == 0
                 assert shared.micro_batch // devices <= alone.micro_batch
         with case("a batch that devices cannot share"), raises("mismatch", option="batch", value=30, devices=4):
-            Recipe(steps=1, batch=30, lr=1.0).shared_by(4)
+            Recipe(steps=1, batch=30, lr=1.0).for_devices(4)
 
 
 def test_reports_are_evenly_spaced_without_the_last_step() -> None:
@@ -80,9 +80,9 @@ def test_reports_are_evenly_spaced_without_the_last_step() -> None:
 
 def test_a_growing_batch_needs_one_device() -> None:
     growing = Recipe(steps=100, batch=64, accumulate=8, batch_ramp=0.6, lr=1.0)
-    assert growing.shared_by(1) == growing
+    assert growing.for_devices(1) == growing
     with raises("conflict", option="batch_ramp", value=0.6, devices=2):
-        growing.shared_by(2)
+        growing.for_devices(2)
 
 
 def test_a_recipe_prints_its_changed_settings() -> None:
@@ -124,7 +124,7 @@ def test_a_batch_grows_linearly_by_micro_batches() -> None:
                     # Micro-batches, of which one more is begun.
                     line = step / 200 * accumulate / ramp if ramp else accumulate
                     whole = sum(1 for below in range(1, accumulate + 1) if below <= line + 1e-9)
-                    assert recipe.micro_batches_of(step, 200) == min(whole + 1, accumulate)
+                    assert recipe.micro_batches_at(step, 200) == min(whole + 1, accumulate)
 
 
 def test_the_first_beta_follows_torchs_one_cycle_policy() -> None:

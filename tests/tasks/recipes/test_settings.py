@@ -14,7 +14,7 @@ from tasks.load import task_class
 from tasks.lra.lists import Grammar
 from tasks.lra.presets import LISTOPS
 from tasks.recipes.recipe import Recipe
-from tasks.recipes.settings import Between, Positive, changed, check, values_of
+from tasks.recipes.settings import Between, Positive, check, override, plain_values
 from tasks.registry import TASKS
 from tasks.vision.digits import DigitsRecipe, DigitsViT
 
@@ -52,7 +52,7 @@ def read(recipe: Any, readings: Sequence[tuple[str, object, object]]) -> None:
     with grouped() as case:
         for name, given, value in readings:
             with case(f"{name}={given!r}"):
-                found = getattr(changed(recipe, {name: given}), name)
+                found = getattr(override(recipe, {name: given}), name)
                 assert (found, type(found)) == (value, type(value))
 
 
@@ -92,7 +92,7 @@ def refuse(recipe: Any, refusals: Sequence[tuple[dict[str, object], Kind, dict[s
     with grouped() as case:
         for settings, kind, fields in refusals:
             with case(str(settings)), raises(kind, **fields):
-                changed(recipe, settings, owner)
+                override(recipe, settings, owner)
 
 
 def test_values_of_wrong_types_are_refused_in_unions_literals_and_lists() -> None:
@@ -110,19 +110,19 @@ def test_values_of_wrong_types_are_refused_in_unions_literals_and_lists() -> Non
 
 def test_values_are_read_back_from_their_json() -> None:
     odd = Odd(limit=1.0, kinds=("a",), pair=(1.0, 2.0), anything=3, numbers=[1])
-    assert changed(Odd(), json.loads(json.dumps(values_of(odd)))) == odd
+    assert override(Odd(), json.loads(json.dumps(plain_values(odd)))) == odd
     check(odd)
 
 
 def test_errors_of_foreign_recipes_name_the_preset_in_one_line() -> None:
     with raises("conflict", owner="preset 'smoke'", settings=("rate",), cause="ValueError") as caught:
-        changed(Theirs(), {"rate": "2"}, "preset 'smoke'")
+        override(Theirs(), {"rate": "2"}, "preset 'smoke'")
     assert isinstance(caught.value.__cause__, ValueError)
 
 
 def test_listops_refuses_lengths_that_no_list_has() -> None:
     with raises("infeasible") as caught:
-        changed(LISTOPS["smoke"], {"shorter_than": "20"})
+        override(LISTOPS["smoke"], {"shorter_than": "20"})
     assert "20" in caught.value.fields["grammar"]
 
 
@@ -190,12 +190,12 @@ def test_recipes_of_goal_tasks_are_checked() -> None:
                 with raises(kind, option=name):
                     GoalRecipe(**{**given, name: value})
                 with raises(kind, option=name):
-                    changed(smoke(), {name: str(value)})
+                    override(smoke(), {name: str(value)})
 
 
 def test_a_recipe_that_is_no_dataclass_has_no_settings() -> None:
     with raises("bad-plugin", option="recipe", value="nothing to train", owner="the toy"):
-        changed("nothing to train", {"lr": "1"}, "the toy")
+        override("nothing to train", {"lr": "1"}, "the toy")
 
 
 def test_every_installed_preset_equals_its_values_read_back() -> None:
@@ -203,20 +203,20 @@ def test_every_installed_preset_equals_its_values_read_back() -> None:
         for name in TASKS.names():
             for preset_name, preset in task_class(name).presets.items():
                 with case(f"{name} {preset_name}"):
-                    values = json.loads(json.dumps(values_of(preset)))
-                    assert changed(preset, values) == preset
+                    values = json.loads(json.dumps(plain_values(preset)))
+                    assert override(preset, values) == preset
 
 
 def test_values_include_all_fields() -> None:
-    values = values_of(LISTOPS["smoke"])
+    values = plain_values(LISTOPS["smoke"])
     assert [values[name] for name in ("longer_than", "shorter_than", "levels", "arguments")] == [19, 65, 4, 5]
     assert values["betas"] == [0.9, 0.999]
-    assert values_of(DigitsViT.presets["smoke"])["epochs"] == 10
+    assert plain_values(DigitsViT.presets["smoke"])["epochs"] == 10
 
 
 def test_notes_are_no_settings() -> None:
     preset = StdlibLM.presets["proxy"]
     assert preset.source
-    assert "source" not in values_of(preset)
+    assert "source" not in plain_values(preset)
     with raises("unknown-name", option="setting", value="source"):
-        changed(preset, {"source": "somewhere"})
+        override(preset, {"source": "somewhere"})

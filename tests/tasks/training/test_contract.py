@@ -11,7 +11,7 @@ from grouped import grouped
 from search_spaces.architecture.architecture import Architecture
 from tasks.base import Task
 from tasks.load import load_task
-from tasks.recipes.settings import changed
+from tasks.recipes.settings import override
 from tasks.registry import TASKS
 from tasks.training.contract import (
     CONTRACT,
@@ -64,7 +64,7 @@ OWN_SHORT: Mapping[str, Mapping[str, object]] = {
 
 def shortened(task: Task) -> dict[str, Any]:
     """The presets of a task, with a short smoke preset."""
-    return {**task.presets, "smoke": changed(task.presets["smoke"], {**SHORT, **OWN_SHORT.get(task.name, {})})}
+    return {**task.presets, "smoke": override(task.presets["smoke"], {**SHORT, **OWN_SHORT.get(task.name, {})})}
 
 
 def task_of(name: str, request: pytest.FixtureRequest) -> tuple[Task, Architecture]:

@@ -8,7 +8,7 @@ import pytest
 
 from expect import breaks
 from search_spaces.architecture.architecture import Architecture
-from tasks.base import Fitted, Task
+from tasks.base import FitResult, Task
 from tasks.data.splits import TensorSplits
 from tasks.load import task_class
 from tasks.recipes.recipe import Recipe
@@ -34,7 +34,7 @@ class Tiny(MOONS):  # type: ignore[misc, valid-type]
 class KeepsNothing(Tiny):
     """Begins anew each time."""
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """As if there were no folder."""
         return super().fit(replace(run, folder=None))  # type: ignore[no-any-return]
 
@@ -42,7 +42,7 @@ class KeepsNothing(Tiny):
 class BeginsAnew(KeepsNothing):
     """Leaves a file that it never reads."""
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """As if there were no folder, and something in it until the end."""
         assert run.folder is not None
         note = run.folder / "note"
@@ -56,16 +56,16 @@ class BeginsAnew(KeepsNothing):
 class Deaf(Tiny):
     """Says the same whatever it is asked."""
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """Nothing is trained."""
         found: Mapping[str, float] = {metric.name: 0.5 for metric in self.metrics}
-        return Fitted(steps=7, metrics=found, test=found)
+        return FitResult(steps=7, metrics=found, test=found)
 
 
 class OneSeed(Tiny):
     """Ignores the seed, and nothing else."""
 
-    def fit(self, run: Run) -> Fitted:
+    def fit(self, run: Run) -> FitResult:
         """By seed 0."""
         return super().fit(replace(run, seed=0))  # type: ignore[no-any-return]
 

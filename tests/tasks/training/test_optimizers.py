@@ -18,7 +18,7 @@ from grouped import grouped
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import build_decoder
 from search_spaces.topologies.decay import split_by_decay
-from tasks.base import Diverged, Fitted
+from tasks.base import Diverged, FitResult
 from tasks.recipes.optimizer_spec import CHOICES
 from tasks.recipes.recipe import Recipe
 from tasks.run import CONTINUE, STOP, Decision, Run
@@ -158,12 +158,12 @@ def test_a_training_equals_a_plain_loop(text: str) -> None:
 
 
 @cache
-def whole(text: str) -> tuple[Fitted, list[dict[str, float]]]:
+def whole(text: str) -> tuple[FitResult, list[dict[str, float]]]:
     """A training that was never stopped, and its curve."""
     return fitted(text, None)
 
 
-def fitted(text: str, folder: Path | None, stop: int = 0) -> tuple[Fitted, list[dict[str, float]]]:
+def fitted(text: str, folder: Path | None, stop: int = 0) -> tuple[FitResult, list[dict[str, float]]]:
     curve: list[dict[str, float]] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:

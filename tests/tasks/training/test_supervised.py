@@ -20,7 +20,7 @@ from expect import raises, warns
 from grouped import grouped
 from search_spaces import Architecture
 from search_spaces.topologies.decay import split_by_decay
-from tasks.base import Diverged, Fitted
+from tasks.base import Diverged, FitResult
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
 from tasks.load import load_task
@@ -40,7 +40,7 @@ def examples(count: int, seed: int) -> Batch:
 
 def test_a_training_reports_its_progress() -> None:
     said: list[tuple[int, int]] = []
-    run = Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, advanced=lambda *at: said.append(at))
+    run = Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, on_step=lambda *at: said.append(at))
     Corners().fit(run)
     assert said == [(step, 30) for step in range(1, 31)]
 
@@ -92,7 +92,7 @@ def test_a_training_equals_a_plain_loop() -> None:
         optimizer.step()
     network.eval()
     with torch.no_grad():
-        outputs = [(network(inputs), labels) for inputs, labels in splits.measured("test", recipe, CPU)]
+        outputs = [(network(inputs), labels) for inputs, labels in splits.evaluation_batches("test", recipe, CPU)]
     right = [(scores.argmax(dim=1) == labels).double() for scores, labels in outputs]
     losses = [F.cross_entropy(scores, labels, reduction="none").double() for scores, labels in outputs]
     fitted = MOONS.fit(Run(architecture=MOONS.base, recipe=MOONS.presets["smoke"], seed=5))
@@ -144,7 +144,7 @@ def fit_until(stop: int, folder: Path, seed: int = 0, recipe: Recipe = SMOKE) ->
 
 def told(
     folder: Path | None, seed: int = 0, recipe: Recipe = SMOKE
-) -> tuple[Fitted, list[tuple[int, dict[str, float]]]]:
+) -> tuple[FitResult, list[tuple[int, dict[str, float]]]]:
     curve: list[tuple[int, dict[str, float]]] = []
     fitted = Corners().fit(
         Run(
@@ -159,7 +159,7 @@ def told(
 
 
 @cache
-def uninterrupted() -> tuple[Fitted, list[tuple[int, dict[str, float]]]]:
+def uninterrupted() -> tuple[FitResult, list[tuple[int, dict[str, float]]]]:
     """A training with seed 0, and its curve."""
     return told(None)
 

@@ -15,7 +15,7 @@ import tasks.training.checkpoint
 import tasks.training.time_budget
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.rank import ALONE, RankInfo
-from tasks.base import Fitted
+from tasks.base import FitResult
 from tasks.data.batches import Batch
 from tasks.data.splits import Part, TensorSplits
 from tasks.recipes.recipe import Recipe
@@ -117,7 +117,7 @@ def fit(
     folder: Path | None = None,
     stop: int | None = None,
     told: Told | None = None,
-) -> tuple[Fitted, list[tuple[int, dict[str, float]]]]:
+) -> tuple[FitResult, list[tuple[int, dict[str, float]]]]:
     """Train, up to the report of that number if there is one."""
     curve: list[tuple[int, dict[str, float]]] = []
 
@@ -126,7 +126,7 @@ def fit(
         return STOP if len(curve) == stop else CONTINUE
 
     say = (lambda *at: told.append(at)) if told is not None else (lambda *at: None)
-    run = Run(architecture=SHAPE, recipe=recipe, seed=0, folder=folder, report=report, advanced=say)
+    run = Run(architecture=SHAPE, recipe=recipe, seed=0, folder=folder, report=report, on_step=say)
     return Slow(time).fit(run), curve
 
 
@@ -244,7 +244,7 @@ def test_lost_steps_are_repeated_without_time(fake: FakeTime, tmp_path: Path, mo
     run = Run(architecture=SHAPE, recipe=HOUR, seed=0, folder=tmp_path)
     for step in (7, 12):  # neither is saved: it is what was told last
         with pytest.raises(Lost):
-            task.fit(replace(run, advanced=until(step)))
+            task.fit(replace(run, on_step=until(step)))
     assert task.fit(run) == whole
     assert task.passes == 6 * (whole.steps + 2)
 
@@ -309,12 +309,12 @@ def test_all_processes_use_the_clock_of_the_first(fake: FakeTime) -> None:
         fake.now += 900
     fake.now += 5000
     clock.look(ALONE)
-    assert (clock.gone, clock.part(4), clock.part(3), clock.steps(10)) == (900_000, 1, 0, 40)
+    assert (clock.elapsed_ms, clock.part(4), clock.part(3), clock.steps(10)) == (900_000, 1, 0, 40)
     clock.look(Second(1, 2))
-    assert (clock.gone, clock.steps(10)) == (1_800_000, 20)
-    clock.go_on(3_500_000)
+    assert (clock.elapsed_ms, clock.steps(10)) == (1_800_000, 20)
+    clock.resume(3_500_000)
     with clock.running():
         fake.now += 900
-    assert clock.gone == 3_500_000
+    assert clock.elapsed_ms == 3_500_000
     clock.look(ALONE)
-    assert (clock.gone, clock.steps(10)) == (clock.whole, 10)
+    assert (clock.elapsed_ms, clock.steps(10)) == (clock.limit_ms, 10)

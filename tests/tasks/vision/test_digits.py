@@ -42,7 +42,7 @@ def test_training_images_are_augmented_and_measured_ones_are_not() -> None:
     distances = torch.cdist(one.flatten(1), known)
     assert distances.min(dim=1).values.min() > 0.1
     assert (splits.train[1][distances.argmin(dim=1)] == labels).float().mean() > 0.9
-    measured, _ = next(splits.measured("validation", recipe, torch.device("cpu")))
+    measured, _ = next(splits.evaluation_batches("validation", recipe, torch.device("cpu")))
     assert torch.equal(measured, splits.encode(splits.validation[0][: len(measured)]))
 
 

@@ -18,7 +18,7 @@ from expect import raises
 from nas.costs.count import count
 from search_spaces.models.families import base_of
 from search_spaces.support.errors import Kind
-from tasks.base import Fitted
+from tasks.base import FitResult
 from tasks.data.image_sources import source
 from tasks.data.image_splits import ImageSplits
 from tasks.run import Run
@@ -35,7 +35,7 @@ class Short(ImageNetViT):
     presets = {"paper": PAPER}  # noqa: RUF012
 
 
-def fit(data: Path) -> Fitted:
+def fit(data: Path) -> FitResult:
     return Short(data).fit(Run(architecture=TINY, recipe=PAPER, seed=0))
 
 
@@ -115,8 +115,8 @@ def batches(data: Path, loaders: int = 0) -> list[tuple[Any, ...]]:
     splits, recipe = ImageNetViT(data).load(), replace(PAPER, loaders=loaders)
     return [
         *(batch for batch, _ in islice(splits.training(recipe, 0, (), CPU), 2)),
-        *splits.measured("validation", recipe, CPU),
-        *splits.measured("test", recipe, CPU),
+        *splits.evaluation_batches("validation", recipe, CPU),
+        *splits.evaluation_batches("test", recipe, CPU),
     ]
 
 
@@ -146,18 +146,23 @@ def test_validation_is_held_out_from_train_and_test_is_the_published_validation(
     splits = ImageNetViT(image_folder).load()
     assert isinstance(splits, ImageSplits)
     assert (splits.held_out, splits.examples) == (2, 22)
-    seen = replace(splits, plain=pixels, changed=lambda recipe: pixels, augment=lambda batch, recipe, generator: batch)
+    seen = replace(
+        splits,
+        eval_transform=pixels,
+        train_transform=lambda recipe: pixels,
+        augment=lambda batch, recipe, generator: batch,
+    )
     files = sorted((image_folder / "train").rglob("*.jpg"))
     label_of = {int(pixels(Image.open(file))): number // 8 for number, file in enumerate(files)}
     assert len(label_of) == 24
-    ((images, labels),) = seen.measured("validation", PAPER, CPU)
+    ((images, labels),) = seen.evaluation_batches("validation", PAPER, CPU)
     held_out = dict(zip(images.tolist(), labels.tolist(), strict=True))
     assert len(held_out) == 2
     assert held_out.items() <= label_of.items()
     batches = [batch for batch, _ in islice(seen.training(PAPER, 0, (), CPU), 20)]
     learnt = {pair for images, labels in batches for pair in zip(images.tolist(), labels.tolist(), strict=True)}
     assert learnt == label_of.items() - held_out.items()
-    labels = torch.cat([labels for _, labels in splits.measured("test", replace(PAPER, batch=5), CPU)])
+    labels = torch.cat([labels for _, labels in splits.evaluation_batches("test", replace(PAPER, batch=5), CPU)])
     assert labels.tolist() == [0] * 4 + [1] * 4 + [2] * 4
 
 
@@ -197,7 +202,7 @@ def test_hugging_face_data_that_cannot_be_read_are_refused(
 def test_a_training_on_webdataset_shards(image_shards: Path) -> None:
     splits = Short(image_shards).load()
     assert (splits.classes, splits.examples) == (1000, 22)
-    labels = torch.cat([labels for _, labels in splits.measured("test", PAPER, CPU)])
+    labels = torch.cat([labels for _, labels in splits.evaluation_batches("test", PAPER, CPU)])
     assert sorted(labels.tolist()) == [0] * 4 + [1] * 4 + [2] * 4
     assert fit(image_shards) == fit(image_shards)
 
@@ -205,7 +210,7 @@ def test_a_training_on_webdataset_shards(image_shards: Path) -> None:
 def test_every_level_of_the_published_augmentation_works(image_folder: Path) -> None:
     splits = ImageNetViT(image_folder).load()
     assert isinstance(splits, ImageSplits)
-    transform: Any = splits.changed(PAPER)
+    transform: Any = splits.train_transform(PAPER)
     policy = next(step for step in transform.transforms if isinstance(step, RandAugment))
     image = Image.new("RGB", (32, 32), (200, 100, 50))
     for operation in policy.ops:

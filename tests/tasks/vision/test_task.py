@@ -5,7 +5,7 @@ from itertools import product
 import torch
 from torch import Generator, Tensor
 
-from tasks.vision.task import MixRecipe, crop_and_flip, mix, stratified, warp
+from tasks.vision.task import MixRecipe, crop_and_flip, mix, stratify, warp
 
 
 def seeded(seed: int = 0) -> Generator:
@@ -16,20 +16,20 @@ LABELS = torch.tensor([0] * 40 + [1] * 20 + [2] * 41)
 
 
 def test_parts_are_a_partition() -> None:
-    parts = stratified(LABELS, (20, 10))
+    parts = stratify(LABELS, (20, 10))
     assert [len(part) for part in parts] == [20, 10, 71]
     assert sorted(torch.cat(parts).tolist()) == list(range(101))
 
 
 def test_every_part_has_the_class_proportions() -> None:
-    for part in stratified(LABELS, (20, 10)):
+    for part in stratify(LABELS, (20, 10)):
         expected = LABELS.bincount() * len(part) / len(LABELS)
         assert (LABELS[part].bincount(minlength=3) - expected).abs().max() < 1.5
 
 
 def test_splits_do_not_change() -> None:
-    assert stratified(torch.arange(8) % 2, (4,))[0].tolist() == [6, 1, 2, 7]
-    assert stratified(torch.arange(8) % 2, (4,), seed=1)[0].tolist() != [6, 1, 2, 7]
+    assert stratify(torch.arange(8) % 2, (4,))[0].tolist() == [6, 1, 2, 7]
+    assert stratify(torch.arange(8) % 2, (4,), seed=1)[0].tolist() != [6, 1, 2, 7]
 
 
 def test_a_crop_is_a_window_of_the_padded_image_or_its_mirror_image() -> None:

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tasks.glue.made import reference, word_order
+from tasks.glue.corpus_sets import reference, word_order
 from tasks.glue.sets import SetTexts
 from tasks.glue.stdlib_glue import StdlibGlue
 from tasks.language.corpus import Corpus, stdlib_corpus

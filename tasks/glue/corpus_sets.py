@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tasks.data.splits import spread
-from tasks.glue.sets import Labelled, SetTexts, Text
+from tasks.glue.sets import LabelledTexts, SetTexts, Text
 from tasks.language.corpus import Corpus
 from tasks.language.shards import TextShard, texts_of
 from tasks.language.stdlib import stdlib_documents
 
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-_WHOLE = re.compile(r"[A-Z].*[.!?]")
+_SENTENCE = re.compile(r"[A-Z].*[.!?]")
 _WORDS = range(6, 31)
 _MOST = 4_000, 1_000
 """Examples of train and of dev."""
@@ -41,53 +41,55 @@ class _Example:
 def word_order(corpus: Corpus) -> SetTexts:
     """Sentences as they were written, class 1, or, class 0, with two words swapped that were neighbours."""
 
-    def made(shards: Shards) -> Iterator[_Example]:
+    def make_examples(shards: Shards) -> Iterator[_Example]:
         for sentence, (document, _) in _sentences(shards).items():
-            draws = _draws_of(sentence)
-            written = int(draws.integers(2))
-            yield _Example((sentence if written else _swapped(sentence, draws),), written, document)
+            draws = _generator(sentence)
+            in_order = int(draws.integers(2))
+            yield _Example((sentence if in_order else _swap_words(sentence, draws),), in_order, document)
 
-    return _set(corpus, made)
+    return _set(corpus, make_examples)
 
 
 def reference(corpus: Corpus) -> SetTexts:
     """Sentences of the language reference, class 1, and as many of docstrings, class 0."""
     topics = {text for name, text in stdlib_documents().items() if name.startswith("topic ")}
 
-    def made(shards: Shards) -> Iterator[_Example]:
-        found = {sentence: (document, text in topics) for sentence, (document, text) in _sentences(shards).items()}
-        others = [sentence for sentence, (_, of_topic) in found.items() if not of_topic]
-        most = min(len(others), len(found) - len(others))
-        chosen = {others[number] for number in spread(len(others), most).tolist()}
-        for sentence, (document, of_topic) in found.items():
-            if of_topic or sentence in chosen:
-                yield _Example((sentence,), int(of_topic), document)
+    def make_examples(shards: Shards) -> Iterator[_Example]:
+        sentences = {sentence: (document, text in topics) for sentence, (document, text) in _sentences(shards).items()}
+        other_sentences = [sentence for sentence, (_, in_topic) in sentences.items() if not in_topic]
+        most = min(len(other_sentences), len(sentences) - len(other_sentences))
+        selection = {other_sentences[number] for number in spread(len(other_sentences), most).tolist()}
+        for sentence, (document, in_topic) in sentences.items():
+            if in_topic or sentence in selection:
+                yield _Example((sentence,), int(in_topic), document)
 
-    return _set(corpus, made)
+    return _set(corpus, make_examples)
 
 
-def _set(corpus: Corpus, made: Callable[[Shards], Iterator[_Example]]) -> SetTexts:
+def _set(corpus: Corpus, examples: Callable[[Shards], Iterator[_Example]]) -> SetTexts:
     """What is made of the documents that are trained on, and of those that test, but for what is the same."""
-    train = list(made(corpus.train))
-    known = {example.text for example in train}
-    dev = [example for example in made(corpus.test) if example.text not in known]
-    return SetTexts(_labelled(train, _MOST[0]), (_labelled(dev, _MOST[1]),))
+    train = list(examples(corpus.train))
+    train_texts = {example.text for example in train}
+    dev = [example for example in examples(corpus.test) if example.text not in train_texts]
+    return SetTexts(_spread_sample(train, _MOST[0]), (_spread_sample(dev, _MOST[1]),))
 
 
-def _labelled(examples: list[_Example], most: int) -> Labelled:
-    chosen = [examples[number] for number in spread(len(examples), min(most, len(examples))).tolist()]
-    return Labelled(
-        [one.text for one in chosen], [float(one.answer) for one in chosen], [one.document for one in chosen]
+def _spread_sample(examples: list[_Example], most: int) -> LabelledTexts:
+    selection = [examples[number] for number in spread(len(examples), min(most, len(examples))).tolist()]
+    return LabelledTexts(
+        [example.text for example in selection],
+        [float(example.answer) for example in selection],
+        [example.document for example in selection],
     )
 
 
 def _sentences(shards: Shards) -> dict[str, tuple[int, str]]:
     """Each sentence once, with the number and the text of the first document that has it."""
-    found: dict[str, tuple[int, str]] = {}
+    first_documents: dict[str, tuple[int, str]] = {}
     for number, text in enumerate(texts_of(shards)):
-        for sentence in (one for part in _paragraphs(text) for one in part if _is_whole(one)):
-            found.setdefault(sentence, (number, text))
-    return found
+        for sentence in (sentence for part in _paragraphs(text) for sentence in part if _is_sentence(sentence)):
+            first_documents.setdefault(sentence, (number, text))
+    return first_documents
 
 
 def _paragraphs(text: str) -> Iterator[list[str]]:
@@ -96,16 +98,16 @@ def _paragraphs(text: str) -> Iterator[list[str]]:
         yield _END.split(" ".join(paragraph.split()))
 
 
-def _is_whole(sentence: str) -> bool:
-    return bool(_WHOLE.fullmatch(sentence)) and len(sentence.split()) in _WORDS
+def _is_sentence(sentence: str) -> bool:
+    return bool(_SENTENCE.fullmatch(sentence)) and len(sentence.split()) in _WORDS
 
 
-def _draws_of(text: str) -> np.random.Generator:
+def _generator(text: str) -> np.random.Generator:
     """What a text draws: the same in any order of texts."""
     return np.random.default_rng(list(hashlib.sha256(text.encode()).digest()))
 
 
-def _swapped(sentence: str, draws: np.random.Generator) -> str:
+def _swap_words(sentence: str, draws: np.random.Generator) -> str:
     """With two words swapped that differ, neither the first nor the last."""
     words = sentence.split()
     places = [place for place in range(1, len(words) - 2) if words[place] != words[place + 1]]

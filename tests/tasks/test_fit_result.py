@@ -11,13 +11,13 @@ from expect import warns
 from grouped import grouped
 from nas.evaluation.evaluate import evaluate
 from nas.evaluation.job import EvaluationJob
-from tasks.base import Fitted
+from tasks.base import FitResult
 from toy_rows import LITTLE
 from toy_searches import TOYS
 
 
-def fitted(**changes: Any) -> Fitted:
-    return Fitted(**{"steps": 1, "metrics": {"loss": 0.5}, **changes})
+def fitted(**changes: Any) -> FitResult:
+    return FitResult(**{"steps": 1, "metrics": {"loss": 0.5}, **changes})
 
 
 def test_scalars_of_torch_and_numpy_become_plain_numbers() -> None:
@@ -31,22 +31,22 @@ def test_scalars_of_torch_and_numpy_become_plain_numbers() -> None:
 
 
 def test_other_values_raise_with_the_field_and_the_value() -> None:
-    loss = "Fitted.metrics['loss']"
+    loss = "FitResult.metrics['loss']"
     refusals: list[tuple[dict[str, Any], type[Exception], str, str]] = [
-        ({"steps": torch.tensor([1, 2])}, TypeError, "Fitted.steps", "tensor([1, 2])"),
-        ({"steps": "many"}, TypeError, "Fitted.steps", "'many'"),
-        ({"steps": None}, TypeError, "Fitted.steps", "None"),
-        ({"steps": 1.5}, ValueError, "Fitted.steps", "1.5"),
-        ({"steps": -1}, ValueError, "Fitted.steps", "-1"),
-        ({"steps": 10**22}, ValueError, "Fitted.steps", f"{10**22}"),
-        ({"steps": float("nan")}, ValueError, "Fitted.steps", "nan"),
-        ({"metrics": None}, TypeError, "Fitted.metrics", "None"),
+        ({"steps": torch.tensor([1, 2])}, TypeError, "FitResult.steps", "tensor([1, 2])"),
+        ({"steps": "many"}, TypeError, "FitResult.steps", "'many'"),
+        ({"steps": None}, TypeError, "FitResult.steps", "None"),
+        ({"steps": 1.5}, ValueError, "FitResult.steps", "1.5"),
+        ({"steps": -1}, ValueError, "FitResult.steps", "-1"),
+        ({"steps": 10**22}, ValueError, "FitResult.steps", f"{10**22}"),
+        ({"steps": float("nan")}, ValueError, "FitResult.steps", "nan"),
+        ({"metrics": None}, TypeError, "FitResult.metrics", "None"),
         ({"metrics": {"loss": torch.ones(3)}}, TypeError, loss, "tensor([1., 1., 1.])"),
         ({"metrics": {"loss": "low"}}, TypeError, loss, "'low'"),
-        ({"test": {3: 0.5}}, TypeError, "Fitted.test", "3"),
-        ({"test": {"loss": 10**400}}, TypeError, "Fitted.test['loss']", "000"),
-        ({"speeds": 7}, TypeError, "Fitted.speeds", "7"),
-        ({"network": "resnet"}, TypeError, "Fitted.network", "'resnet'"),
+        ({"test": {3: 0.5}}, TypeError, "FitResult.test", "3"),
+        ({"test": {"loss": 10**400}}, TypeError, "FitResult.test['loss']", "000"),
+        ({"speeds": 7}, TypeError, "FitResult.speeds", "7"),
+        ({"network": "resnet"}, TypeError, "FitResult.network", "'resnet'"),
     ]
     with grouped() as case:
         for changes, kind, field, value in refusals:
@@ -59,18 +59,18 @@ def test_other_values_raise_with_the_field_and_the_value() -> None:
 
 
 def test_measures_that_are_no_numbers_are_left_out_with_a_notice() -> None:
-    with warns("skipped", option="Fitted.extra_metrics['a']"):
+    with warns("skipped", option="FitResult.extra_metrics['a']"):
         assert fitted(extra_metrics={"a": "x", "b": 2}).extra_metrics == {"b": 2.0}
 
 
 def test_an_evaluation_whose_task_returns_no_fitted_fails_with_a_reason(tmp_path: Path) -> None:
     with grouped() as case:
-        for number, given in enumerate(("Fitted(steps=torch.ones(2), metrics={})", "None", "{'accuracy': 1.0}")):
+        for number, given in enumerate(("FitResult(steps=torch.ones(2), metrics={})", "None", "{'accuracy': 1.0}")):
             with case(given):
                 program = tmp_path / f"mine_{number}.py"
                 ending = f"class Wrong(Toy):\n    name = 'wrong'\n    def fit(self, run):\n        return {given}\n"
                 program.write_text(f"{TOYS.read_text()}\n\n{ending}")
                 row = evaluate(EvaluationJob(task=f"{program}:Wrong", architecture=LITTLE, preset="smoke"))
                 assert row.status == "failed"
-                assert "Fitted" in str(row.error)
+                assert "FitResult" in str(row.error)
                 assert row.to_json()
