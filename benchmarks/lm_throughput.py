@@ -29,7 +29,7 @@ from tasks.language.corpus import Corpus, folder_corpus, stdlib_corpus
 from tasks.language.data import LanguageSplits
 from tasks.language.presets import LanguageRecipe
 from tasks.language.rows import PackedLayout
-from tasks.language.shards import texts_of
+from tasks.language.shards import read_texts
 from tasks.language.task import LanguageTask
 from tasks.language.tokenizer import Tokenizer, train_tokenizer
 from tasks.run import Run
@@ -54,7 +54,7 @@ class GPT2OnStdlib(LanguageTask):
     def text(self) -> tuple[Corpus, Tokenizer]:
         """As `stdlib-lm` has it."""
         corpus = stdlib_corpus()
-        return corpus, train_tokenizer(texts_of(corpus.train), 2048)
+        return corpus, train_tokenizer(read_texts(corpus.train), 2048)
 
     def loss(self, outputs: Tensor, targets: Tensor, recipe: LanguageRecipe) -> Tensor:
         """The task's loss, which each pass takes once."""
@@ -141,7 +141,7 @@ def reference_speed(task: GPT2OnStdlib, model: nn.Module, batches: list[Batch], 
 def in_a_file(task: GPT2OnStdlib, folder: Path) -> LanguageSplits:
     """The task's text in one gzip file of JSON lines."""
     corpus, tokenizer = task.read_text
-    lines = [json.dumps({"text": text}).encode() for text in texts_of(corpus.train)]
+    lines = [json.dumps({"text": text}).encode() for text in read_texts(corpus.train)]
     (folder / "train.json.gz").write_bytes(gzip.compress(b"\n".join(lines)))
     return LanguageSplits(folder_corpus(folder, "text"), tokenizer, task.layout, task.context)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tasks.run import STOP, Run
     from tasks.training.classification import ClassificationTask
     from tasks.training.contract import check_task
-    from tasks.training.loop import Training, checkpoint_of, isolated_rng, train
+    from tasks.training.loop import Training, checkpoint_for, isolated_rng, train
     from tasks.training.supervised import SupervisedTask, means
 
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
     "TensorSplits",
     "Training",
     "check_task",
-    "checkpoint_of",
+    "checkpoint_for",
     "isolated_rng",
     "means",
     "train",
@@ -70,7 +70,7 @@ _HOMES = {
     "Training": "tasks.training.loop",
     "isolated_rng": "tasks.training.loop",
     "check_task": "tasks.training.contract",
-    "checkpoint_of": "tasks.training.loop",
+    "checkpoint_for": "tasks.training.loop",
     "means": "tasks.training.supervised",
     "train": "tasks.training.loop",
 }

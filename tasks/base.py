@@ -189,7 +189,7 @@ class Task(ABC):
         """What inputs mean to its networks where its version does not fix it: of text, its tokenizer's fingerprint."""
         return ""
 
-    def starts(self) -> Mapping[str, int]:
+    def start_tasks(self) -> Mapping[str, int]:
         """Name -> version of the tasks whose trained networks a training of this one may begin with."""
         return {self.name: self.version}
 

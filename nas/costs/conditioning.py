@@ -33,7 +33,7 @@ from search_spaces.layers.attention import Attention, NoProjection
 from search_spaces.support.errors import UserError
 from search_spaces.topologies.base import Topology
 from tasks.data.batches import Inputs, call, select, to_device
-from tasks.data.splits import spread
+from tasks.data.splits import even_indices
 
 TOKENS, EXAMPLES = 16, 4
 EXACT = 1024
@@ -252,5 +252,5 @@ def _evaluating(network: nn.Module) -> Iterator[None]:
 def _some(inputs: Sequence[Tensor], mask: Tensor | None, text: int) -> tuple[Tensor, ...]:
     """At most TOKENS tokens of a text that are not padding, evenly spread, [1, TOKENS, D] of each port."""
     tokens = torch.arange(inputs[0].shape[1]) if mask is None else mask[text].cpu().nonzero()[:, 0]
-    chosen = tokens[spread(len(tokens), min(TOKENS, len(tokens)))]
+    chosen = tokens[even_indices(len(tokens), min(TOKENS, len(tokens)))]
     return tuple(x[text : text + 1].cpu().double()[:, chosen] for x in inputs)

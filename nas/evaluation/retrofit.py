@@ -85,7 +85,7 @@ def started_from(
             message = f"--start has its own and takes no {flag}, got {value!r}. Leave one out."
             raise UserError("conflict", message, option=flag, value=value, excludes="--start")
     record = read_record(checkpoint)
-    check_task(record, task.starts(), checkpoint)
+    check_task(record, task.start_tasks(), checkpoint)
     if save is not None and Path(save).resolve() == checkpoint.resolve():
         message = f"--save must be another folder than --start, got {save}."
         raise UserError("conflict", message, option="--save", path=str(save), excludes="--start")

@@ -110,7 +110,7 @@ def network_of(task: Task, record: Record) -> nn.Module:
         return task.build(record.architecture)
     prefix = "recipe."
     changes = {name.removeprefix(prefix): value for name, value in record.settings.items() if name.startswith(prefix)}
-    return task.training_form(record.architecture, recipe_of(task, preset, tuple(changes.items())))
+    return task.build_for_training(record.architecture, recipe_of(task, preset, tuple(changes.items())))
 
 
 def network_folder(store: Store, study: str, rows: Sequence[Row], key: str) -> Path:

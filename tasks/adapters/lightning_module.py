@@ -28,14 +28,14 @@ from tasks.adapters.lightning_trainer import Course, InCheckpoint, Metrics, OneD
 from tasks.adapters.topology_support import check_topology_support
 from tasks.base import Diverged, FitResult, Task
 from tasks.data.batches import Inputs, map_tensors
-from tasks.data.fingerprints import examples_of, fingerprint_of
+from tasks.data.fingerprints import fingerprint_of, iter_examples
 from tasks.data.splits import seeded_rng
 from tasks.recipes.recipe import Precision
 from tasks.recipes.settings import AtLeastOne, Between, NotNegative, ShareOfOne, check, recipe_text
 from tasks.run import STOP, Run
 from tasks.training.checkpoint import Checkpoint
 from tasks.training.fabric import make_lightning_quiet
-from tasks.training.loop import checkpoint_of, isolated_rng
+from tasks.training.loop import checkpoint_for, isolated_rng
 
 Bound = Annotated[int, Between(-1)]
 
@@ -110,7 +110,7 @@ class LightningTask(Task):
         check_topology_support(module, architecture)
         return module
 
-    def training_form(self, architecture: Architecture, recipe: Any) -> LightningModule:
+    def build_for_training(self, architecture: Architecture, recipe: Any) -> LightningModule:
         """The module as it is trained: another than `build` makes where it takes values of the recipe."""
         return self.build(architecture)
 
@@ -163,12 +163,12 @@ class LightningTask(Task):
         cache = self._fingerprints
         if recipe not in cache:
             with torch.device("cpu"), seeded_rng(0):
-                cache[recipe] = fingerprint_of(map(examples_of, self._loaders(recipe)))
+                cache[recipe] = fingerprint_of(map(iter_examples, self._loaders(recipe)))
         return cache[recipe]
 
     def fit(self, run: Run) -> FitResult:
         """Train by Lightning's Trainer and measure. See Task.fit."""
-        return train_by_lightning(self, run, checkpoint_of(self, run))
+        return train_by_lightning(self, run, checkpoint_for(self, run))
 
     def metrics_of(self, logged: Mapping[str, float], part: str) -> dict[str, float]:
         """The task's metrics and their standard errors in what was logged. Raises UserError where one is missing."""
@@ -250,7 +250,7 @@ class LightningTraining:
 
     def __init__(self, task: LightningTask, run: Run, checkpoint: Checkpoint, state: Any | None, scratch: str) -> None:
         self.task, self.run, self.checkpoint, self.state = task, run, checkpoint, state
-        self.module: LightningModule = task.training_form(run.architecture, run.recipe)
+        self.module: LightningModule = task.build_for_training(run.architecture, run.recipe)
         if run.start is not None:
             load_weights(self.module, run.start, "the checkpoint")
         with seeded_rng(0):  # how data is cut is no matter of the run's seed

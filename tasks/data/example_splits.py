@@ -15,7 +15,7 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch, to_device
 from tasks.data.fingerprints import fingerprint_of
-from tasks.data.splits import DataPosition, Part, Splits, derived_seed, seeded_rng, shuffled_order, spread
+from tasks.data.splits import DataPosition, Part, Splits, derived_seed, even_indices, seeded_rng, shuffled_order
 from tasks.recipes.recipe import Recipe
 
 Example = Mapping[str, Any]
@@ -92,7 +92,7 @@ class ExampleSplits(Splits):
         """Batches in the order they lie in, whose draws are the same each time."""
         held_out = self.validation if part == "validation" else self.test
         count = min(recipe.measured or len(held_out), len(held_out))
-        order = spread(len(held_out), count)
+        order = even_indices(len(held_out), count)
         for first in range(0, count, recipe.micro_batch):
             indices = order[first : first + recipe.micro_batch][rank_info.own]
             if len(indices):

@@ -31,7 +31,7 @@ def fingerprint_of(parts: Iterable[Iterable[Any]]) -> str:
     return digest.hexdigest()[:12]
 
 
-def examples_of(loader: Any) -> Iterable[Any]:
+def iter_examples(loader: Any) -> Iterable[Any]:
     """What a loader reads: the examples of its data set where they can be asked for one by one, else its batches."""
     data = getattr(loader, "dataset", None)
     if isinstance(data, Sized) and hasattr(data, "__getitem__"):

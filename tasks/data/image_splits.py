@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch, to_device
 from tasks.data.image_sources import ImageSource
-from tasks.data.splits import Augment, DataPosition, Part, Splits, derived_seed, shuffled_order, spread
+from tasks.data.splits import Augment, DataPosition, Part, Splits, derived_seed, even_indices, shuffled_order
 
 Key = tuple[int, int]
 """Which image, and the seed of the draws that change it."""
@@ -92,7 +92,7 @@ class ImageSplits(Splits):
         if part == "validation":
             images, indices = self.train.images, self._by_hash[: self.held_out]
         if 0 < recipe.measured < len(indices):
-            indices = indices[spread(len(indices), recipe.measured)]
+            indices = indices[even_indices(len(indices), recipe.measured)]
         chunks = indices.split(recipe.micro_batch)
         parts = [chunk[rank_info.own].tolist() for chunk in chunks if len(chunk) > rank_info.rank]
         keys = [[(index, derived_seed(0, "measured", index)) for index in chunk] for chunk in parts]

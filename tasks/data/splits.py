@@ -56,7 +56,7 @@ def shuffled_order(examples: int, seed: int, epoch: int) -> Tensor:
     return torch.randperm(examples, generator=generator)
 
 
-def spread(examples: int, count: int) -> Tensor:
+def even_indices(examples: int, count: int) -> Tensor:
     """Indices of so many examples, evenly spread over all, [wanted]."""
     return torch.arange(count) * examples // count
 
@@ -167,7 +167,7 @@ class TensorSplits(Splits):
         """Batches in the order they lie in."""
         held_out = self.validation if part == "validation" else self.test
         if 0 < recipe.measured < examples(held_out):
-            held_out = select(held_out, spread(examples(held_out), recipe.measured))
+            held_out = select(held_out, even_indices(examples(held_out), recipe.measured))
         for first in range(0, examples(held_out), recipe.micro_batch):
             inputs, targets = select(held_out, slice(first, first + recipe.micro_batch))
             inputs, targets = select((inputs, targets), rank_info.own)

@@ -19,7 +19,7 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.files import atomic_replace, atomic_write, partial_file
 from search_spaces.support.progress import Progress, status_if_slow
 from tasks.data.image_sources import ImageSource, source
-from tasks.data.splits import derived_seed, spread
+from tasks.data.splits import derived_seed, even_indices
 from tasks.diffusion.autoencoder import autoencoder, center_crop, encode_latents
 from tasks.diffusion.imagenet_dit import REFERENCE, VAE
 from tasks.diffusion.latents import FEATURES, LABELS
@@ -149,7 +149,7 @@ def _bytes(array: np.ndarray[Any, Any]) -> bytes:
 
 
 def _write_reference(images: Any, file: Path, size: int) -> None:
-    indices = spread(len(images), min(len(images), _REFERENCES)).tolist()
+    indices = even_indices(len(images), min(len(images), _REFERENCES)).tolist()
     with Progress("pictures to hold drawn ones against", len(indices)) as progress, partial_file(file) as partial:
         pictures = np.empty((len(indices), size, size, 3), dtype=np.uint8)
         for place, number in enumerate(indices):

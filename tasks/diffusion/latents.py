@@ -23,7 +23,7 @@ from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch
 from tasks.data.image_sources import ImageSource, state_of
 from tasks.data.image_splits import ImageSplits
-from tasks.data.splits import Augment, Part, spread
+from tasks.data.splits import Augment, Part, even_indices
 from tasks.diffusion.noise import STEPS, add_noise
 
 FEATURES, LABELS = "features", "labels"
@@ -111,7 +111,7 @@ def latent_splits(data: Path, noisy: Callable[[int], Augment], other_files: Iter
     """
     read = _read(data)
     held_out = min(10_000, -(-len(read) // 20))
-    test = spread(len(read), held_out)
+    test = even_indices(len(read), held_out)
     train_indices = torch.ones(len(read), dtype=torch.bool).index_fill_(0, test, False).nonzero().flatten()
     classes = {str(label): label for label in range(int(read.labels.max()) + 1)}
     listing = [f"{file.name} {state_of(file)}" for file in (*read.files, *other_files)]

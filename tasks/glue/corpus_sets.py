@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tasks.data.splits import spread
+from tasks.data.splits import even_indices
 from tasks.glue.sets import LabelledTexts, SetTexts, Text
 from tasks.language.corpus import Corpus
-from tasks.language.shards import TextShard, texts_of
+from tasks.language.shards import TextShard, read_texts
 from tasks.language.stdlib import stdlib_documents
 
 _PARAGRAPH = re.compile(r"\n\s*\n")
@@ -58,7 +58,7 @@ def reference(corpus: Corpus) -> SetTexts:
         sentences = {sentence: (document, text in topics) for sentence, (document, text) in _sentences(shards).items()}
         other_sentences = [sentence for sentence, (_, in_topic) in sentences.items() if not in_topic]
         most = min(len(other_sentences), len(sentences) - len(other_sentences))
-        selection = {other_sentences[number] for number in spread(len(other_sentences), most).tolist()}
+        selection = {other_sentences[number] for number in even_indices(len(other_sentences), most).tolist()}
         for sentence, (document, in_topic) in sentences.items():
             if in_topic or sentence in selection:
                 yield _Example((sentence,), int(in_topic), document)
@@ -75,7 +75,7 @@ def _set(corpus: Corpus, examples: Callable[[Shards], Iterator[_Example]]) -> Se
 
 
 def _spread_sample(examples: list[_Example], most: int) -> LabelledTexts:
-    selection = [examples[number] for number in spread(len(examples), min(most, len(examples))).tolist()]
+    selection = [examples[number] for number in even_indices(len(examples), min(most, len(examples))).tolist()]
     return LabelledTexts(
         [example.text for example in selection],
         [float(example.answer) for example in selection],
@@ -86,7 +86,7 @@ def _spread_sample(examples: list[_Example], most: int) -> LabelledTexts:
 def _sentences(shards: Shards) -> dict[str, tuple[int, str]]:
     """Each sentence once, with the number and the text of the first document that has it."""
     first_documents: dict[str, tuple[int, str]] = {}
-    for number, text in enumerate(texts_of(shards)):
+    for number, text in enumerate(read_texts(shards)):
         for sentence in (sentence for part in _paragraphs(text) for sentence in part if _is_sentence(sentence)):
             first_documents.setdefault(sentence, (number, text))
     return first_documents

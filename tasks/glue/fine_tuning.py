@@ -85,7 +85,7 @@ class FineTuning(SupervisedTask):
         """What answers, as it was drawn."""
         return self._network(architecture, dropout=0.0)
 
-    def training_form(self, architecture: Architecture, recipe: GlueRecipe) -> nn.Module:
+    def build_for_training(self, architecture: Architecture, recipe: GlueRecipe) -> nn.Module:
         """The same with dropout and the given weights."""
         network = self._network(architecture, recipe.dropout)
         load_weights(network.encoder, self.weights, "the trained encoder")

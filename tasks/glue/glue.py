@@ -67,7 +67,7 @@ class Glue(GlueTask):
             message = f"{error} Of this task's pre-training that is --data FOLDER,pretraining=PLACE."
             raise UserError(error.kind, message, **{**error.fields, "part": "pretraining"}) from error
 
-    def texts_of(self, name: str) -> SetTexts:
+    def load_texts(self, name: str) -> SetTexts:
         """From `--data FOLDER[,pretraining=PLACE][,tokenizer=TOKENIZER]`, or from the hub where it names no folder.
 
         FOLDER holds GLUE's own (CoLA/train.tsv) or the hub's (cola/train-*.parquet); the rest is pile-mlm's `--data`.

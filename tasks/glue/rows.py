@@ -12,7 +12,7 @@ from torch import Tensor
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import Progress
 from tasks.data.batches import Batch, select
-from tasks.data.splits import TensorSplits, spread
+from tasks.data.splits import TensorSplits, even_indices
 from tasks.glue.sets import LabelledTexts, SetTexts, Text
 from tasks.language.tokenizer import Tokenizer, Tokens
 
@@ -40,7 +40,7 @@ def splits_of(name: str, texts: SetTexts, tokenizer: Tokenizer, context: int) ->
                 )
     learnt = _batch(name, [texts.train], tokenizer, context)
     examples = len(texts.train.texts)
-    held_out = spread(examples, max(1, min(_MAX_VALIDATION, examples // _VALIDATION_PART)))
+    held_out = even_indices(examples, max(1, min(_MAX_VALIDATION, examples // _VALIDATION_PART)))
     in_train = torch.ones(examples, dtype=torch.bool)
     in_train[held_out] = False
     return TensorSplits(
@@ -79,12 +79,12 @@ def _rows(name: str, texts: Sequence[Text], tokenizer: Tokenizer, context: int) 
         for first in range(0, len(texts), _BLOCK):
             block = texts[first : first + _BLOCK]
             columns = [tokenizer.encode(column) for column in zip(*block, strict=True)]
-            rows += [row_of(sentences, tokenizer.boundary, context) for sentences in zip(*columns, strict=True)]
+            rows += [pack_row(sentences, tokenizer.boundary, context) for sentences in zip(*columns, strict=True)]
             progress.reach(len(rows))
     return rows
 
 
-def row_of(sentences: Sequence[Tokens], boundary: int, context: int) -> Tokens:
+def pack_row(sentences: Sequence[Tokens], boundary: int, context: int) -> Tokens:
     """Sentences with a boundary behind each, at most `context` tokens: the longest is cut, and cut again."""
     room = context - len(sentences)
     longest = room

@@ -47,6 +47,6 @@ class StdlibGlue(GlueTask):
         """stdlib-mlm."""
         return StdlibMLM()
 
-    def texts_of(self, name: str) -> SetTexts:
+    def load_texts(self, name: str) -> SetTexts:
         """Made of the corpus."""
         return _BUILDERS[name](stdlib_corpus())

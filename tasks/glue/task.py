@@ -28,7 +28,7 @@ from tasks.language.tokenizer import Tokenizer
 from tasks.recipes.settings import recipe_text
 from tasks.run import Run, always_continue
 from tasks.training.checkpoint import Checkpoint
-from tasks.training.loop import checkpoint_of, isolated_rng
+from tasks.training.loop import checkpoint_for, isolated_rng
 
 
 class GlueTask(Task):
@@ -50,16 +50,16 @@ class GlueTask(Task):
     unused_with_start = ("pretraining",)
 
     @abstractmethod
-    def texts_of(self, name: str) -> SetTexts:
+    def load_texts(self, name: str) -> SetTexts:
         """The texts of a set. Raises UserError where they are not there."""
 
     def encoding(self) -> str:
         """The tokenizer of the pre-training."""
         return self.read_text()[1].fingerprint
 
-    def starts(self) -> Mapping[str, int]:
+    def start_tasks(self) -> Mapping[str, int]:
         """This task's, whose networks are those of its pre-training, and that one's."""
-        return {**super().starts(), self.pretraining.name: self.pretraining.version}
+        return {**super().start_tasks(), self.pretraining.name: self.pretraining.version}
 
     def metrics_for(self, recipe: GlueRecipe) -> tuple[Metric, ...]:
         """The mean over the sets that the recipe asks for, and each of them."""
@@ -141,7 +141,7 @@ class GlueTask(Task):
                 task=self.name,
                 processes=rank_info().of,
             )
-        checkpoint = checkpoint_of(self, run)
+        checkpoint = checkpoint_for(self, run)
         try:
             fit_result = self._fit(run, checkpoint)
         except Diverged:
@@ -160,7 +160,7 @@ class GlueTask(Task):
     def splits_of(self, name: str) -> TensorSplits:
         """A set as rows of tokens, read once."""
         if name not in self._splits:
-            self._splits[name] = splits_of(name, self.texts_of(name), self.read_text()[1], self.pretraining.context)
+            self._splits[name] = splits_of(name, self.load_texts(name), self.read_text()[1], self.pretraining.context)
         return self._splits[name]
 
     @cached_property

@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 from search_spaces.models.residual_mlp import GoalAgent
 from tasks.data.splits import derived_seed
 from tasks.goal_rl.contrastive import sample_actions
-from tasks.goal_rl.replay import Roll
+from tasks.goal_rl.replay import Rollout
 from tasks.goal_rl.vectors import Environments
 
 Policy = Callable[[Tensor, Tensor], Tensor]
@@ -65,7 +65,7 @@ class Collector:
         self.episodes = [0] * environments.count
         self._due = [True] * environments.count
 
-    def roll(self, steps: int, policy: Policy) -> Roll:
+    def rollout(self, steps: int, policy: Policy) -> Rollout:
         """So many steps of every environment."""
         states, actions, dones, final = [], [], [], []
         for _ in range(steps):
@@ -77,7 +77,7 @@ class Collector:
             dones.append(over)
             final.append(self.environments.states[over])
             self._due = over.tolist()
-        return Roll(torch.stack(states), torch.stack(actions), torch.stack(dones), torch.cat(final))
+        return Rollout(torch.stack(states), torch.stack(actions), torch.stack(dones), torch.cat(final))
 
     def resume(self, episodes: Sequence[int], actions: Sequence[Tensor]) -> None:
         """Bring the environments to where they stood, [m, A] actions after the last of so many episodes began, [E].

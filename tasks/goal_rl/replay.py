@@ -17,7 +17,7 @@ from tasks.goal_rl.contrastive import Transitions
 
 
 @dataclass(frozen=True, slots=True)
-class Roll:
+class Rollout:
     """Some steps of all environments.
 
     Attributes:
@@ -65,9 +65,9 @@ class ReplayBuffer:
         """Transitions that can be drawn."""
         return len(self._usable)
 
-    def extend(self, roll: Roll) -> None:
+    def extend(self, rollout: Rollout) -> None:
         """Add a roll that goes on where the last one stopped, to all rings at once."""
-        states, actions, last, lengths = _rows(roll)  # [M, E, S], [M, E, A], [M, E], [E]
+        states, actions, last, lengths = _rows(rollout)  # [M, E, S], [M, E, A], [M, E], [E]
         environment, number = torch.arange(last.shape[1]).expand_as(last), torch.arange(len(last))[:, None]
         new = (number < lengths) & (number >= lengths - self.capacity)  # the rest of the rows are nobody's, or too old
         rings, places = environment[new], ((self._cursor + number) % self.capacity)[new]
@@ -171,22 +171,22 @@ class ReplayBuffer:
         storage[rings.to(device), places.to(device)] = rows.to(device)
 
 
-def _rows(roll: Roll) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _rows(rollout: Rollout) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What a roll adds to the rings: states [M, E, S], actions [M, E, A], which end an episode [M, E], how many [E].
 
     Behind the step that ends an episode stands the state that it led to, with an action that is nobody's.
     """
-    steps, environments = roll.dones.shape
-    dones = roll.dones.long()
+    steps, environments = rollout.dones.shape
+    dones = rollout.dones.long()
     place = torch.arange(steps)[:, None] + dones.cumsum(0) - dones  # [n, E]
     lengths = steps + dones.sum(0)
     most, environment = int(lengths.max()), torch.arange(environments).expand_as(place)
-    states = roll.states.new_zeros(most, environments, roll.states.shape[2])
-    actions = roll.actions.new_zeros(most, environments, roll.actions.shape[2])
+    states = rollout.states.new_zeros(most, environments, rollout.states.shape[2])
+    actions = rollout.actions.new_zeros(most, environments, rollout.actions.shape[2])
     last = torch.zeros(most, environments, dtype=torch.bool)
-    states[place, environment], actions[place, environment] = roll.states, roll.actions
-    after_end = place[roll.dones] + 1, environment[roll.dones]
-    states[after_end] = roll.final
+    states[place, environment], actions[place, environment] = rollout.states, rollout.actions
+    after_end = place[rollout.dones] + 1, environment[rollout.dones]
+    states[after_end] = rollout.final
     last[after_end] = True
     return states, actions, last, lengths
 

@@ -24,7 +24,7 @@ from tasks.goal_rl.recipe import GoalRecipe
 from tasks.goal_rl.training import GoalTraining, TrainingEnvironments
 from tasks.goal_rl.vectors import Environments, make_environments
 from tasks.run import Run
-from tasks.training.loop import checkpoint_of, isolated_rng, train
+from tasks.training.loop import checkpoint_for, isolated_rng, train
 
 if TYPE_CHECKING:
     from gymnasium import Env
@@ -103,7 +103,7 @@ class GoalTask(Task):
     def fit(self, run: Run) -> FitResult:
         """Train by the run's recipe and measure. See Task.fit, and GoalTraining for what a checkpoint continues."""
         with isolated_rng(run), closing(self._training_environments(run.recipe)) as environments:
-            return train(run, self._training(run, environments), checkpoint_of(self, run))
+            return train(run, self._training(run, environments), checkpoint_for(self, run))
 
     def training_step(self, run: Run) -> Callable[[], None]:
         """What updates actor, entropy's weight and critic once, on a batch of a round that was stepped beforehand."""

@@ -139,7 +139,7 @@ class GoalTraining(Training):
     def collect(self) -> None:
         """Step every environment `unroll` times, and keep what happened."""
         recipe, began = self.recipe, time.perf_counter()
-        self.replay.extend(self.collector.roll(recipe.unroll, exploring(self.learner.agent, self.generator)))
+        self.replay.extend(self.collector.rollout(recipe.unroll, exploring(self.learner.agent, self.generator)))
         self.throughput.steps += recipe.unroll * recipe.environments
         self.throughput.stepping_s += time.perf_counter() - began
 

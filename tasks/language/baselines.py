@@ -14,7 +14,7 @@ from tasks.data.splits import Part
 from tasks.language.data import LanguageSplits
 from tasks.language.measure import sum_rows, summary
 from tasks.language.rows import IGNORE_INDEX
-from tasks.language.shards import texts_of
+from tasks.language.shards import read_texts
 from tasks.recipes.recipe import Recipe
 
 _DISCOUNT = 0.75
@@ -28,13 +28,13 @@ def simple_methods(splits: LanguageSplits, recipe: Recipe, vocabulary: int) -> d
     counts = pair_counts(splits.once(recipe.batch), vocabulary)
     tables = {"unigram": unigram(counts), "bigram": bigram(counts)}
     columns: dict[str, dict[str, float]] = {name: {} for name in (*tables, "xz")}
-    training_text = "\n".join(texts_of(splits.corpus.train))
+    training_text = "\n".join(read_texts(splits.corpus.train))
     parts: tuple[Part, Part] = ("validation", "test")
     for part, prefix in zip(parts, ("", "test_"), strict=True):
         for name, table in tables.items():
             metrics = table_metrics(table, splits.evaluation_batches(part, recipe, torch.device("cpu")))
             columns[name] |= {prefix + metric: value for metric, value in metrics.items()}
-        held_out = "\n".join(texts_of(splits.corpus.validation if part == "validation" else splits.corpus.test))
+        held_out = "\n".join(read_texts(splits.corpus.validation if part == "validation" else splits.corpus.test))
         columns["xz"][f"{prefix}bits_per_byte"] = xz_bits_per_byte(training_text, held_out)
     return columns
 

@@ -135,7 +135,7 @@ class MaskedTask(TextTask):
         """Crammed-BERT's encoder: ids [B, N] and which are real [B, N] to logits [B, N, V]."""
         return build_masked(architecture, self.style, self.vocabulary, self.context)
 
-    def training_form(self, architecture: Architecture, recipe: MaskedRecipe) -> nn.Module:
+    def build_for_training(self, architecture: Architecture, recipe: MaskedRecipe) -> nn.Module:
         """The same, its layers computed twice where the recipe wants memory saved."""
         model = build_masked(architecture, self.style, self.vocabulary, self.context)
         model.stack.recompute = recipe.recompute

@@ -9,7 +9,7 @@ from tasks.language.corpus import Corpus, TextSource, stdlib_corpus
 from tasks.language.masked import MaskedRecipe, MaskedSplits, MaskedTask
 from tasks.language.masked_baselines import masked_methods
 from tasks.language.rows import PackedLayout
-from tasks.language.shards import texts_of
+from tasks.language.shards import read_texts
 from tasks.language.task import CorpusText
 from tasks.language.tokenizer import Tokenizer, train_tokenizer
 
@@ -63,7 +63,7 @@ class StdlibMLM(MaskedTask):
     def text(self) -> tuple[Corpus, Tokenizer]:
         """The standard library's, and a tokenizer trained on what is trained on."""
         corpus = stdlib_corpus()
-        return corpus, train_tokenizer(texts_of(corpus.train), self.words)
+        return corpus, train_tokenizer(read_texts(corpus.train), self.words)
 
 
 @final

@@ -70,24 +70,24 @@ def read(shard: TextShard, start: int = 0, rank_info: RankInfo = ALONE) -> Itera
                 if not warned_once:
                     line = number + 1
                     message = f"{shard.name}: line {line} has no text; it and others like it are skipped and counted."
-                    tell_once("skipped", message, shard.name, line)
+                    warn_once("skipped", message, shard.name, line)
                     warned_once = True
                 yield number, None
             number += rank_info.of
     except DamagedShardError as error:
         message = f"{shard.name} is damaged: its first {number} documents are read, the rest is skipped ({error})."
-        tell_once("bad-file", message, shard.name, number)
+        warn_once("bad-file", message, shard.name, number)
         if rank_info.rank == 0:
             yield number, None
 
 
-def texts_of(shards: Iterable[TextShard]) -> Iterator[str]:
+def read_texts(shards: Iterable[TextShard]) -> Iterator[str]:
     """The texts of shards in their order, but for those that are empty or cannot be read."""
     return (text for shard in shards for _, text in read(shard) if text)
 
 
 @lru_cache(maxsize=1024)
-def tell_once(kind: Kind, message: str, shard: str, number: int) -> None:
+def warn_once(kind: Kind, message: str, shard: str, number: int) -> None:
     """Warn; of the same thing once a process, however many trainings meet it."""
     position = {"line": number} if kind == "skipped" else {"texts": number}
     warnings.warn(Notice(kind, message, shard=shard, **position), stacklevel=3)

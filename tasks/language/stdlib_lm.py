@@ -10,7 +10,7 @@ from tasks.language.corpus import Corpus, stdlib_corpus
 from tasks.language.data import LanguageSplits
 from tasks.language.presets import LanguageRecipe
 from tasks.language.rows import PackedLayout
-from tasks.language.shards import texts_of
+from tasks.language.shards import read_texts
 from tasks.language.task import LanguageTask
 from tasks.language.tokenizer import Tokenizer, train_tokenizer
 
@@ -55,4 +55,4 @@ class StdlibLM(LanguageTask):
     def text(self) -> tuple[Corpus, Tokenizer]:
         """The standard library's, and a tokenizer trained on what is trained on."""
         corpus = stdlib_corpus()
-        return corpus, train_tokenizer(texts_of(corpus.train), self.words)
+        return corpus, train_tokenizer(read_texts(corpus.train), self.words)

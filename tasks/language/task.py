@@ -24,7 +24,7 @@ from tasks.language.data import LanguageSplits
 from tasks.language.measure import METRICS, row_sums, summary
 from tasks.language.presets import LanguageRecipe
 from tasks.language.rows import IGNORE_INDEX, Layout
-from tasks.language.shards import texts_of
+from tasks.language.shards import read_texts
 from tasks.language.tokenizer import Tokenizer, get_tokenizer, tokenizer_at, train_tokenizer
 from tasks.training.supervised import SupervisedTask
 
@@ -95,7 +95,7 @@ class LanguageTask(TextTask):
         """The decoder of the task's style."""
         return build_decoder(architecture, self.style, self.vocabulary, self.context, tied=self.tied)
 
-    def training_form(self, architecture: Architecture, recipe: LanguageRecipe) -> nn.Module:
+    def build_for_training(self, architecture: Architecture, recipe: LanguageRecipe) -> nn.Module:
         """The same decoder, drawn as the recipe says, its layers computed twice where it wants memory saved."""
         sizes = self.vocabulary, self.context
         model = build_decoder(architecture, self.style, *sizes, tied=self.tied, initial=recipe.initial)
@@ -201,7 +201,7 @@ class CorpusTask(CorpusText, LanguageTask):
 
 def _beginning(corpus: Corpus, characters: int) -> Iterator[str]:
     """The first documents to train on, of so many characters in all."""
-    for text in texts_of(corpus.train):
+    for text in read_texts(corpus.train):
         if characters <= 0:
             return
         yield text

@@ -64,7 +64,7 @@ class LongRangeTask(ClassificationTask):
         """An encoder, [B, N] or [B, T, N] to [B, classes]."""
         return build_encoder(architecture, self._sizes())
 
-    def training_form(self, architecture: Architecture, recipe: LongRangeRecipe) -> nn.Module:
+    def build_for_training(self, architecture: Architecture, recipe: LongRangeRecipe) -> nn.Module:
         """The same with the recipe's landmarks, their scaling, pooling and dropout."""
         return build_encoder(architecture, self._training_sizes(recipe))
 

@@ -41,7 +41,7 @@ class Recipe:
             the first has one (Geiping and Goldstein, 2023). 0 has all of it from the first step on.
         optimizer: "adamw", "adam", "sgd(momentum=0.9,nesterov=true)", "galore(rank=128,gap=200,scale=0.25)" or
             "muon(momentum=0.95,adjust=match_rms_adamw)"; see tasks.recipes.optimizer_spec. The last two move the maps
-            of hidden layers, as `hidden_maps` has them, and AdamW all else, by the same learning rate.
+            of hidden layers, as `hidden_matrices` has them, and AdamW all else, by the same learning rate.
         lr: The largest learning rate.
         weight_decay: Of what `split_by_decay` gives it. "adam" and "sgd" add it to the gradient; in the others it is
             apart from that, as in AdamW.

@@ -27,7 +27,7 @@ from tasks.recipes.settings import override, plain_values
 from tasks.run import CONTINUE, STOP, Decision, Run
 from tasks.training.loop import CurvePoint
 
-MOST_TWICE = 0.1
+MAX_DUPLICATES = 0.1
 """The share of validation or test examples that may be in train too, as equal examples are in small real data."""
 
 
@@ -91,7 +91,7 @@ def check_its_data_has_a_fingerprint(task: Task, architecture: Architecture) -> 
     check_rule(isinstance(first, str), "fingerprint-is-text", f"a fingerprint is text, got {first!r}")
     message = f"the fingerprint must stay the same, got {first!r} and {again!r}"
     check_rule(first == again, "fingerprint-is-constant", message)
-    check_rule(_torch_is_at(before), "fingerprint-draws-nothing", "to ask for the fingerprint must draw nothing")
+    check_rule(_rng_unchanged(before), "fingerprint-draws-nothing", "to ask for the fingerprint must draw nothing")
 
 
 def check_what_is_measured_was_not_trained_on(task: Task, architecture: Architecture) -> None:
@@ -104,7 +104,7 @@ def check_what_is_measured_was_not_trained_on(task: Task, architecture: Architec
     for name, part in (("validation", splits.validation), ("test", splits.test)):
         digests = _digests(part)
         twice = sum(digest in learnt for digest in digests)
-        few = twice <= MOST_TWICE * len(digests)
+        few = twice <= MAX_DUPLICATES * len(digests)
         message = f"{twice} of {len(digests)} examples of {name} are in train as well"
         check_rule(few, "examples-are-held-out", message, split=name, value=twice, examples=len(digests))
 
@@ -151,9 +151,9 @@ def check_training_is_a_pure_function(task: Task, architecture: Architecture) ->
     message = "training must leave the generator of random as it was"
     check_rule(random.getstate() == before[0], "generator-of-random-is-kept", message)
     message = "training must leave the generator of torch as it was"
-    check_rule(_torch_is_at(before[1]), "generator-of-torch-is-kept", message)
+    check_rule(_rng_unchanged(before[1]), "generator-of-torch-is-kept", message)
     _check_fit_result(task, task.presets["smoke"], first, curve)
-    runs = _other_runs(task, architecture)
+    runs = _run_variants(task, architecture)
     check_rule(
         any(_fit(task, **run) != (first, curve) for run in runs),
         "training-depends-on-its-run",
@@ -228,7 +228,7 @@ CONTRACT: tuple[Callable[[Task, Architecture], None], ...] = (
 """Every check, each of a task and of an architecture to train."""
 
 
-def _torch_is_at(state: torch.Tensor) -> bool:
+def _rng_unchanged(state: torch.Tensor) -> bool:
     """Whether torch's generator of the CPU has drawn nothing since."""
     return torch.equal(torch.get_rng_state(), state)
 
@@ -265,7 +265,7 @@ def _digests(part: Batch) -> list[bytes]:
     return [hashlib.sha256(line.tobytes()).digest() for line in rows_as_bytes]
 
 
-def _other_runs(task: Task, architecture: Architecture) -> Iterator[dict[str, Any]]:
+def _run_variants(task: Task, architecture: Architecture) -> Iterator[dict[str, Any]]:
     """Another seed, a deeper architecture, and each recipe with one of its numbers doubled."""
     recipe: Any = task.presets["smoke"]
     yield {"architecture": architecture, "seed": 1}

@@ -197,7 +197,7 @@ def _load_curve(training: Training, checkpoint: Checkpoint) -> list[CurvePoint]:
     return []
 
 
-def checkpoint_of(task: Task, run: Run, rank_info: RankInfo = ALONE) -> Checkpoint:
+def checkpoint_for(task: Task, run: Run, rank_info: RankInfo = ALONE) -> Checkpoint:
     """The checkpoints of a run, told apart by all that its numbers depend on."""
     data, start = task.fingerprint(run.recipe), fingerprint(run.start) if run.start else "none"
     task_key = f"{task.name} {task.version} {data}"

@@ -51,7 +51,7 @@ def optimizers_for(network: nn.Module, recipe: Recipe, rates: Mapping[str, float
             return [muon, optim.AdamW(others, **usual, fused=True)]
 
 
-def hidden_maps(network: nn.Module) -> list[nn.Parameter]:
+def hidden_matrices(network: nn.Module) -> list[nn.Parameter]:
     """The weights [O, I] of a network's hidden linear maps: neither of embeddings nor of heads.
 
     They are the linear maps of its stack, a topology's among them, as weight decay has it too. In a network without a
@@ -96,7 +96,7 @@ def _by_rate(network: nn.Module, groups: Groups, recipe: Recipe, rates: Mapping[
 
 def _split_hidden(network: nn.Module, groups: Groups, recipe: Recipe) -> tuple[Groups, Groups]:
     """The groups of the hidden maps, and those of all else."""
-    hidden = {id(weight) for weight in hidden_maps(network)}
+    hidden = {id(weight) for weight in hidden_matrices(network)}
     if not hidden:
         raise UserError(
             "unsupported",

@@ -24,7 +24,7 @@ from tasks.recipes.parametrization import at_width, read_parametrization
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
 from tasks.training.fabric import fabric_for
-from tasks.training.loop import checkpoint_of, isolated_rng, train
+from tasks.training.loop import checkpoint_for, isolated_rng, train
 from tasks.training.mup import redraw, scales
 from tasks.training.objective import Objective
 from tasks.training.supervised_training import SupervisedTraining
@@ -42,7 +42,7 @@ class SupervisedTask(Objective):
     def load(self) -> Splits:
         """Read the data. Raises UserError where it is not there."""
 
-    def training_form(self, architecture: Architecture, recipe: Any) -> nn.Module:
+    def build_for_training(self, architecture: Architecture, recipe: Any) -> nn.Module:
         """The network as it is trained: another than `build` makes where the recipe drops paths."""
         return self.build(architecture)
 
@@ -75,7 +75,7 @@ class SupervisedTask(Objective):
         recipe, splits = self._recipe_and_splits(run)
         with isolated_rng(run):
             training = self.training(run, recipe, splits)
-            return train(run, training, checkpoint_of(self, run, training.rank_info))
+            return train(run, training, checkpoint_for(self, run, training.rank_info))
 
     def training_step(self, run: Run) -> Callable[[], None]:
         """What takes one step of `fit`'s training each time it is called. See Task.training_step."""
@@ -89,7 +89,7 @@ class SupervisedTask(Objective):
 
     def training(self, run: Run, recipe: Recipe, splits: Splits) -> SupervisedTraining:
         """The run's training before its first step. It draws weights: call it inside `isolated_rng`."""
-        network = self.training_form(run.architecture, recipe)
+        network = self.build_for_training(run.architecture, recipe)
         if recipe.recompute_mixing:
             _recompute_mixing(network, self.name)
         rates = self._apply_parametrization(network, run.architecture, recipe)
@@ -107,7 +107,7 @@ class SupervisedTask(Objective):
             return {}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            base = self.training_form(at_width(architecture, mup.base), recipe)
+            base = self.build_for_training(at_width(architecture, mup.base), recipe)
         factors = scales(network, base)
         redraw(network, base, factors)
         return {name: scale.rate for name, scale in factors.items() if scale.rate != 1}

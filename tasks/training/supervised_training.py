@@ -95,10 +95,10 @@ class SupervisedTraining(Training):
             self._gather_gradients()
             self._move()
         self._step += 1
-        if self._looks():
+        if self._checks_loss():
             self.check()
         if self.recipe.hours:
-            self._look_at_the_clock()
+            self._update_time_budget()
 
     @property
     def _place(self) -> tuple[int, int]:
@@ -134,11 +134,11 @@ class SupervisedTraining(Training):
         if self._average is not None:
             self._average.update_parameters(self._network)
 
-    def _look_at_the_clock(self) -> None:
+    def _update_time_budget(self) -> None:
         """See whether the hours are over after a step, and whether a part of them is that ends with a report."""
         reports, before = self.recipe.reports, self._clock.part(self.recipe.reports)
         if self.may_save():
-            self._clock.look(self.rank_info)
+            self._clock.update(self.rank_info)
         self.steps = self._clock.steps(self._step)
         if before < self._clock.part(reports) < reports:
             self.reports |= {self._step}
@@ -154,7 +154,7 @@ class SupervisedTraining(Training):
 
     def may_save(self) -> bool:
         """Processes that train together agree about this, and the time, when they look at the loss: not more often."""
-        return self.rank_info.of == 1 or self._looks()
+        return self.rank_info.of == 1 or self._checks_loss()
 
     @torch.no_grad()
     def measure(self, part: Literal["validation", "test"]) -> Mapping[str, float]:
@@ -260,7 +260,7 @@ class SupervisedTraining(Training):
             for buffer in self.network.buffers():
                 torch.distributed.broadcast(buffer, 0)
 
-    def _looks(self) -> bool:
+    def _checks_loss(self) -> bool:
         """Whether a look at the loss is due: about every so many micro-batches, at the same steps in all processes."""
         parts = self._micro_batches
         return self._step * parts // _LOOK_EVERY > (self._step - 1) * parts // _LOOK_EVERY

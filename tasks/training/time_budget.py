@@ -36,7 +36,7 @@ class Clock:
         finally:
             self._local_ms += 1e3 * (perf_counter() - began)
 
-    def look(self, rank_info: RankInfo) -> None:
+    def update(self, rank_info: RankInfo) -> None:
         """Read the clock; of several processes, the first one's clock is everybody's, and all must look."""
         self.elapsed_ms = min(self.limit_ms, rank_info.first(int(self._local_ms)))
 

@@ -112,7 +112,7 @@ class DigitRanksViT(SupervisedTask):
             ("test_", digits.test[0], grids.test),
         ):
             read = torch.as_tensor(model.predict(scans.flatten(1).numpy()))[answers["scans"]]
-            right = (ranks_of(read) == answers["ranks"]).double().mean(dim=1)
+            right = (rank_digits(read) == answers["ranks"]).double().mean(dim=1)
             columns[f"{prefix}accuracy"] = right.mean().item()
             columns[f"{prefix}accuracy_se"] = error_over_parts(right, answers["scans"])
         return {"logistic regression on each scan's pixels": columns}
@@ -134,7 +134,7 @@ def error_over_parts(values: Tensor, parts: Tensor) -> float:
     return float((((sums**2).sum() - diagonal).clamp(min=0)).sqrt() / len(values))
 
 
-def ranks_of(digits: Tensor) -> Tensor:
+def rank_digits(digits: Tensor) -> Tensor:
     """How many of a grid's digits are smaller than each, [..., 4] to [..., 4]."""
     return (digits[..., None, :] < digits[..., :, None]).sum(dim=-1)
 
@@ -152,7 +152,7 @@ def _fixed_grids(part: Batch, seed: int) -> Batch:
     generator = Generator().manual_seed(seed)
     orders = [torch.randperm(len(scans), generator=generator) for _ in range(_GRIDS * 4 // len(scans))]
     indices = torch.cat(orders).view(_GRIDS, 4)
-    return _grid(scans[indices]), {"ranks": ranks_of(digits[indices]), "scans": indices}
+    return _grid(scans[indices]), {"ranks": rank_digits(digits[indices]), "scans": indices}
 
 
 def _random_grids(batch: Batch, recipe: DigitsRecipe, generator: Generator) -> Batch:
@@ -161,7 +161,7 @@ def _random_grids(batch: Batch, recipe: DigitsRecipe, generator: Generator) -> B
     device = digits.device
     indices = torch.stack([torch.randperm(len(scans), generator=generator, device=device) for _ in range(4)], dim=1)
     pixels = warp(scans[indices].flatten(0, 1), recipe.degrees, recipe.shift, recipe.scale, generator)
-    return _grid(pixels.view(-1, 4, *scans.shape[1:])), {"ranks": ranks_of(digits[indices])}
+    return _grid(pixels.view(-1, 4, *scans.shape[1:])), {"ranks": rank_digits(digits[indices])}
 
 
 def _grid(scans: Tensor) -> Tensor:

@@ -53,7 +53,7 @@ class ViTTask(ClassificationTask):
         """A vision transformer, or the architecture's model of timm's, [B, C, H, W] to [B, classes]."""
         return self._build(architecture, 0.0)
 
-    def training_form(self, architecture: Architecture, recipe: MixRecipe) -> nn.Module:
+    def build_for_training(self, architecture: Architecture, recipe: MixRecipe) -> nn.Module:
         """The same with dropped paths."""
         return self._build(architecture, recipe.drop_path)
 

@@ -21,7 +21,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, linear
 from tasks.base import FitResult, Metric, Task
 from tasks.run import Run
-from tasks.training.loop import Training, checkpoint_of, isolated_rng, train
+from tasks.training.loop import Training, checkpoint_for, isolated_rng, train
 
 tasks.training.checkpoint.SECONDS, tasks.training.checkpoint._SHARE = 0.0, 1.0  # a checkpoint at every step, or nearly
 STEPS = 6
@@ -68,7 +68,7 @@ class Endured(Task):
             training = _Steps(self.build(run.architecture))
             if run.architecture.depth == 1:
                 do(deed())
-            return train(run, training, checkpoint_of(self, run))
+            return train(run, training, checkpoint_for(self, run))
 
 
 class _Steps(Training):

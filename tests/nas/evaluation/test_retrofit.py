@@ -129,11 +129,11 @@ def test_retrofit_begins_with_the_training_form_of_the_task(
     """A recipe may change what a task builds, as landmarks of attention: so it is asked for the network."""
     built: list[str] = []
 
-    def training_form(self: DigitsViT, architecture: Architecture, recipe: Recipe) -> nn.Module:
+    def build_for_training(self: DigitsViT, architecture: Architecture, recipe: Recipe) -> nn.Module:
         built.append(architecture.topology)
         return self.build(architecture)
 
-    monkeypatch.setattr(DigitsViT, "training_form", training_form)
+    monkeypatch.setattr(DigitsViT, "build_for_training", build_for_training)
     origin = origin_of(trained, None, None, None)
     job = EvaluationJob(
         task="digits-vit", architecture=DigitsViT.base, preset=origin.preset, save=str(tmp_path / "dca")

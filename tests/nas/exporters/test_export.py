@@ -119,7 +119,7 @@ def test_a_network_is_built_with_its_recipe(tmp_path: Path) -> None:
     seen: list[Any] = []
 
     class Noting(DigitsViT):
-        def training_form(self, architecture: Architecture, recipe: Any) -> nn.Module:
+        def build_for_training(self, architecture: Architecture, recipe: Any) -> nn.Module:
             seen.append(recipe)
             return self.build(architecture)
 

@@ -57,7 +57,7 @@ def test_presets_of_the_comparison_of_variants_use_lecun() -> None:
         assert (recipe.lr, recipe.steps, recipe.batch, recipe.initial) == (1e-2, 5000, 64, "lecun")
         torch.manual_seed(0)
         narrow = replace(SHAPE, width=64, head_dim=16, hidden=128, topology=base.topology)
-        assert_lecun(task.training_form(narrow, recipe))
+        assert_lecun(task.build_for_training(narrow, recipe))
 
 
 def test_the_official_decoder_has_distances_in_place_of_positions() -> None:

@@ -8,7 +8,7 @@ from PIL import Image
 from torch.utils.data import DataLoader, TensorDataset
 
 from expect import raises
-from tasks.data.fingerprints import examples_of, fingerprint_of
+from tasks.data.fingerprints import fingerprint_of, iter_examples
 
 KINDS: list[Any] = [
     1,
@@ -54,8 +54,8 @@ def test_unreadable_examples_are_refused() -> None:
 
 def test_indexable_data_is_read_example_by_example() -> None:
     data = TensorDataset(torch.arange(5))
-    assert [int(one[0]) for one in examples_of(DataLoader(data, 2, shuffle=True))] == [0, 1, 2, 3, 4]
-    assert list(examples_of([1, 2])) == [1, 2]
+    assert [int(one[0]) for one in iter_examples(DataLoader(data, 2, shuffle=True))] == [0, 1, 2, 3, 4]
+    assert list(iter_examples([1, 2])) == [1, 2]
 
 
 def test_fingerprints_of_random_examples_are_reproducible_and_move_no_generator() -> None:

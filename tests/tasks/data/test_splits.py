@@ -7,7 +7,7 @@ import torch
 from torch import Generator
 
 from tasks.data.batches import Batch
-from tasks.data.splits import TensorSplits, derived_seed, shuffled_order, spread
+from tasks.data.splits import TensorSplits, derived_seed, even_indices, shuffled_order
 from tasks.load import load_task
 from tasks.recipes.recipe import Recipe
 
@@ -62,7 +62,7 @@ def test_measured_examples_are_in_order_and_not_augmented() -> None:
 def test_a_recipe_may_measure_fewer_evenly_spread_examples() -> None:
     batches = SPLITS.evaluation_batches("validation", replace(RECIPE, measured=3), CPU)
     assert torch.cat([labels for _, labels in batches]).tolist() == [100, 102, 104]
-    assert spread(10, 4).tolist() == [0, 2, 5, 7]
+    assert even_indices(10, 4).tolist() == [0, 2, 5, 7]
 
 
 def test_inputs_are_encoded_after_augmentation() -> None:

@@ -12,11 +12,11 @@ from tasks.glue.stdlib_glue import StdlibGlue
 @pytest.fixture(autouse=True, scope="package")
 def sets_made_once() -> Iterator[None]:
     """A set of stdlib-glue is the same whichever task asks for it."""
-    make = cache(StdlibGlue().texts_of)
+    make = cache(StdlibGlue().load_texts)
 
-    def texts_of(self: StdlibGlue, name: str) -> SetTexts:
+    def load_texts(self: StdlibGlue, name: str) -> SetTexts:
         return make(name)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StdlibGlue, "texts_of", texts_of)
+        patch.setattr(StdlibGlue, "load_texts", load_texts)
         yield

@@ -11,7 +11,7 @@ from tasks.glue.corpus_sets import reference, word_order
 from tasks.glue.sets import SetTexts
 from tasks.glue.stdlib_glue import StdlibGlue
 from tasks.language.corpus import Corpus, stdlib_corpus
-from tasks.language.shards import MemoryShard, texts_of
+from tasks.language.shards import MemoryShard, read_texts
 from tasks.language.stdlib import stdlib_documents
 
 MADE = {"word_order": word_order, "reference": reference}
@@ -19,7 +19,7 @@ CORPUS = cache(stdlib_corpus)
 
 
 def made_of_it(name: str) -> SetTexts:
-    return StdlibGlue().texts_of(name)
+    return StdlibGlue().load_texts(name)
 
 
 def in_a_line(text: str) -> str:
@@ -28,13 +28,13 @@ def in_a_line(text: str) -> str:
 
 @cache
 def learnt_from() -> str:
-    return in_a_line(" ".join(texts_of(CORPUS().train)))
+    return in_a_line(" ".join(read_texts(CORPUS().train)))
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_train_and_dev_share_no_sentence(name: str) -> None:
     made = made_of_it(name)
-    tested = [in_a_line(text) for text in texts_of(CORPUS().test)]
+    tested = [in_a_line(text) for text in read_texts(CORPUS().test)]
     learnt = {sentence for texts in made.train.texts for sentence in texts}
     held_out = {sentence for texts in made.dev[0].texts for sentence in texts}
     assert len(made.train.texts) > 2000
@@ -77,7 +77,7 @@ def test_reference_sentences_come_from_topics() -> None:
 
 
 def test_sets_depend_on_the_text_alone() -> None:
-    texts = [*texts_of(CORPUS().train)]
+    texts = [*read_texts(CORPUS().train)]
     shards = [(MemoryShard(tuple(part)),) for part in (texts[::8], texts[1::80], texts[2::80])]
     part = Corpus(*shards, "a part")
     for make in MADE.values():

@@ -19,7 +19,7 @@ from tasks.glue.files import GLUE
 from tasks.glue.fine_tuning import FineTuning
 from tasks.glue.glue import Glue
 from tasks.glue.recipe import GlueRecipe
-from tasks.glue.rows import row_of
+from tasks.glue.rows import pack_row
 from tasks.glue.sets import LabelledTexts, SetTexts
 from tasks.glue.stdlib_glue import StdlibGlue
 from tasks.language import hub
@@ -103,7 +103,7 @@ def test_progress_of_a_pretraining_in_hours_includes_the_sets(monkeypatch: pytes
 def test_fine_tuning_starts_from_the_encoder_and_drops_out_in_training_only() -> None:
     given, one = weights(), TASK.sets["reference"]
     tuning = FineTuning(TASK.pretraining, given, one, TASK.splits_of("reference"))
-    judge = tuning.training_form(TINY, SMOKE)
+    judge = tuning.build_for_training(TINY, SMOKE)
     own = weights_of(judge.encoder)  # type: ignore[arg-type]
     assert all(torch.equal(own[name], tensor) for name, tensor in given.items())
     ids, real = torch.randint(2000, (2, 9)), torch.arange(9) < torch.tensor([[9], [4]])
@@ -167,9 +167,9 @@ def test_asks_for_a_text_to_pretrain_on(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_truncates_the_longest_sentence_first() -> None:
     short, long = np.full(3, 7, dtype=np.int32), np.full(20, 8, dtype=np.int32)
-    assert row_of([short], 0, 10).tolist() == [7, 7, 7, 0]
-    assert row_of([short, long], 0, 12).tolist() == [7, 7, 7, 0, *[8] * 7, 0]
-    assert row_of([long, long], 0, 12).tolist() == [*[8] * 5, 0, *[8] * 5, 0]
+    assert pack_row([short], 0, 10).tolist() == [7, 7, 7, 0]
+    assert pack_row([short, long], 0, 12).tolist() == [7, 7, 7, 0, *[8] * 7, 0]
+    assert pack_row([long, long], 0, 12).tolist() == [*[8] * 5, 0, *[8] * 5, 0]
 
 
 def test_a_recipe_can_select_sets() -> None:
@@ -204,15 +204,15 @@ def test_data_names_the_folder_of_sets_and_the_text(monkeypatch: pytest.MonkeyPa
         task = Glue(Path(data))
         assert task.pretraining.data == (None if text is None else Path(text)), data
         if sets is None:
-            assert task.texts_of("cola") is from_hub, data
+            assert task.load_texts("cola") is from_hub, data
         else:
             with raises("missing-data", option="--data", path=str(sets)):
-                task.texts_of("cola")
+                task.load_texts("cola")
 
 
 def test_refuses_a_misspelt_part_of_data() -> None:
     with raises("unknown-name", value="pretrainin", nearest="pretraining"):
-        Glue(Path("a,pretrainin=b,tokenizer=c")).texts_of("cola")
+        Glue(Path("a,pretrainin=b,tokenizer=c")).load_texts("cola")
 
 
 def test_no_selection_means_all_sets() -> None:
@@ -223,5 +223,5 @@ def test_no_selection_means_all_sets() -> None:
 
 
 def test_starts_from_its_own_checkpoints_and_those_of_its_pretraining() -> None:
-    assert TASK.starts() == {"stdlib-glue": 2, "stdlib-mlm": 1}
-    assert Glue().starts() == {"glue": 1, "pile-mlm": 1}
+    assert TASK.start_tasks() == {"stdlib-glue": 2, "stdlib-mlm": 1}
+    assert Glue().start_tasks() == {"glue": 1, "pile-mlm": 1}

@@ -7,7 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from grouped import grouped
-from tasks.goal_rl.replay import ReplayBuffer, Roll, truncated_geometric
+from tasks.goal_rl.replay import ReplayBuffer, Rollout, truncated_geometric
 
 
 class Past:
@@ -17,7 +17,7 @@ class Past:
         self.lengths = lengths
         self.at = [[0, 0] for _ in lengths]  # episode and step
 
-    def roll(self, steps: int) -> Roll:
+    def roll(self, steps: int) -> Rollout:
         rows: list[list[Tensor]] = [[], [], [], []]
         for _ in range(steps):
             now, after, ended = [], [], []
@@ -32,7 +32,7 @@ class Past:
             for row, value in zip(rows, (states, states[:, 2:], over, torch.tensor(after)[over]), strict=True):
                 row.append(value)
         *stacked, final = rows
-        return Roll(*(torch.stack(row) for row in stacked), torch.cat(final))
+        return Rollout(*(torch.stack(row) for row in stacked), torch.cat(final))
 
 
 def replay(environments: int, capacity: int, discount: float = 0.9) -> ReplayBuffer:
@@ -179,7 +179,7 @@ class Rings:
     def __init__(self, environments: int) -> None:
         self.rows: list[list[tuple[Tensor, Tensor, bool]]] = [[] for _ in range(environments)]
 
-    def extend(self, roll: Roll) -> None:
+    def extend(self, roll: Rollout) -> None:
         final = iter(roll.final)
         for states, actions, ended in zip(roll.states, roll.actions, roll.dones, strict=True):
             for ring, state, action, over in zip(self.rows, states, actions, ended, strict=True):
@@ -211,7 +211,7 @@ def test_rings_match_a_naive_loop(environments: int, capacity: int) -> None:
                 size = steps, environments
                 ended = torch.rand(size, generator=draws) < often
                 states, actions = torch.rand(*size, 3, generator=draws), torch.rand(*size, 1, generator=draws)
-                roll = Roll(states, actions, ended, torch.rand(int(ended.sum()), 3, generator=draws))
+                roll = Rollout(states, actions, ended, torch.rand(int(ended.sum()), 3, generator=draws))
                 rings.extend(roll)
                 naive.extend(roll)
                 with case(f"seed {seed}, ends {often}, steps {steps}"):

@@ -59,7 +59,7 @@ def test_episodes_do_not_depend_on_the_number_of_processes(task: GoalTask, apart
 def compare(task: GoalTask, apart: Environments) -> None:
     """Assert that environments in other processes go through the same episodes as those in this one."""
     here = SyncVectorEnv(partial(task.environment, 6), 3, task.goal_offset)
-    mine, theirs = (Collector(vector, seed=5).roll(15, random_policy(4, 0)) for vector in (here, apart))
+    mine, theirs = (Collector(vector, seed=5).rollout(15, random_policy(4, 0)) for vector in (here, apart))
     for name in ("states", "actions", "dones", "final"):
         assert torch.equal(getattr(mine, name), getattr(theirs, name))
     assert mine.dones.sum() == 6

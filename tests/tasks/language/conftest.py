@@ -37,7 +37,7 @@ def write_gz(path: Path, texts: Sequence[str]) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_told_before() -> None:
-    shards.tell_once.cache_clear()
+    shards.warn_once.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ def test_presets_have_steps_and_build_the_network_that_is_counted() -> None:
     @cache
     def parameters(kind: type[LanguageTask], base: Architecture, recipe: LanguageRecipe) -> int:
         with torch.device("meta"):
-            return sum(parameter.numel() for parameter in kind().training_form(base, recipe).parameters())
+            return sum(parameter.numel() for parameter in kind().build_for_training(base, recipe).parameters())
 
     built, counted = {}, {}
     for task in (kind() for kind in KINDS):
@@ -80,7 +80,7 @@ def test_recomputed_layers_give_the_same_gradients() -> None:
     gradients = []
     for recompute in (False, True):
         torch.manual_seed(0)
-        model = task.training_form(architecture, replace(recipe, recompute=recompute))
+        model = task.build_for_training(architecture, replace(recipe, recompute=recompute))
         assert model.stack.recompute is recompute
         ids = torch.arange(60).reshape(2, 30)
         F.cross_entropy(model(ids).flatten(0, 1), ids.flatten()).backward()

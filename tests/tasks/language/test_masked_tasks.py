@@ -132,7 +132,7 @@ def test_the_tokenizer_leaves_room_for_the_mask(splits: MaskedSplits) -> None:
 
 
 def test_layers_can_be_recomputed() -> None:
-    assert TASK.training_form(TASK.base, replace(RECIPE, recompute=True)).stack.recompute
+    assert TASK.build_for_training(TASK.base, replace(RECIPE, recompute=True)).stack.recompute
 
 
 def test_presets_of_the_pile_match_crammed_bert() -> None:

@@ -54,7 +54,7 @@ def test_presets_train_the_network_that_is_counted() -> None:
         for preset, recipe in task.presets.items():
             with torch.device("meta"):
                 counted[kind.name, preset] = shapes(task.build(task.base))
-                trained[kind.name, preset] = shapes(task.training_form(task.base, recipe))
+                trained[kind.name, preset] = shapes(task.build_for_training(task.base, recipe))
             assert recipe.tokens <= task.context, (kind.name, preset)
             assert recipe.tokens % recipe.landmarks == 0, (kind.name, preset)
     assert trained == counted
@@ -79,7 +79,7 @@ def test_padding_does_not_change_the_output() -> None:
     task = LRAListOps()
     recipe = task.presets["proxy"]
     torch.manual_seed(0)
-    network = task.training_form(replace(task.base, depth=1), recipe).eval()
+    network = task.build_for_training(replace(task.base, depth=1), recipe).eval()
     (ids, _), _ = next(task.splits_for(task.presets["smoke"]).training(recipe, 0, (), torch.device("cpu")))
     assert ids.dtype == torch.long
     assert (ids == 0).any()
@@ -163,7 +163,7 @@ def test_proxy_beats_the_majority_class_and_the_first_operator() -> None:
 
 def test_the_published_recipe_trains_the_published_network() -> None:
     task = LRAText()
-    trained = task.training_form(replace(task.base, depth=1), task.presets["paper"])
+    trained = task.build_for_training(replace(task.base, depth=1), task.presets["paper"])
     assert trained.pooling == "positions"
     [attention] = [one for one in trained.modules() if isinstance(one, NystromAttention)]
     assert attention.options == Nystrom(64, 35, "batch")

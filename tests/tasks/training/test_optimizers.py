@@ -23,8 +23,8 @@ from tasks.recipes.optimizer_spec import CHOICES
 from tasks.recipes.recipe import Recipe
 from tasks.run import CONTINUE, STOP, Decision, Run
 from tasks.training.galore import EPSILON, GaLoreAdamW
-from tasks.training.loop import checkpoint_of
-from tasks.training.optimizers import hidden_maps, optimizers_for
+from tasks.training.loop import checkpoint_for
+from tasks.training.optimizers import hidden_matrices, optimizers_for
 from tasks.vision.digits import DigitsRecipe, DigitsViT
 
 SHAPE = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=32)
@@ -43,7 +43,7 @@ def names(network: nn.Module, optimizer: optim.Optimizer) -> set[str]:
 
 
 def maps(network: nn.Module) -> set[str]:
-    found = {id(one) for one in hidden_maps(network)}
+    found = {id(one) for one in hidden_matrices(network)}
     return {name for name, one in network.named_parameters() if id(one) in found}
 
 
@@ -194,7 +194,7 @@ def test_optimisers_give_different_networks() -> None:
 
 def test_checkpoints_belong_to_one_optimiser() -> None:
     def words(text: str) -> str:
-        return checkpoint_of(
+        return checkpoint_for(
             DigitsViT(), Run(architecture=SHAPE, recipe=replace(RECIPE, optimizer=text), seed=0)
         ).identity
 

@@ -308,13 +308,13 @@ def test_all_processes_use_the_clock_of_the_first(fake: FakeTime) -> None:
     with clock.running():
         fake.now += 900
     fake.now += 5000
-    clock.look(ALONE)
+    clock.update(ALONE)
     assert (clock.elapsed_ms, clock.part(4), clock.part(3), clock.steps(10)) == (900_000, 1, 0, 40)
-    clock.look(Second(1, 2))
+    clock.update(Second(1, 2))
     assert (clock.elapsed_ms, clock.steps(10)) == (1_800_000, 20)
     clock.resume(3_500_000)
     with clock.running():
         fake.now += 900
     assert clock.elapsed_ms == 3_500_000
-    clock.look(ALONE)
+    clock.update(ALONE)
     assert (clock.elapsed_ms, clock.steps(10)) == (clock.limit_ms, 10)

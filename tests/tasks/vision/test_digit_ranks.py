@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tasks.run import Run
-from tasks.vision.digit_ranks import DigitRanksViT, error_over_parts, ranks_of
+from tasks.vision.digit_ranks import DigitRanksViT, error_over_parts, rank_digits
 from tasks.vision.digits import DigitsViT
 
 TASK = DigitRanksViT()
@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 
 def test_a_rank_is_the_number_of_smaller_digits() -> None:
     for digits in product(range(4), repeat=4):
-        assert ranks_of(torch.tensor(digits)).tolist() == [sum(other < own for other in digits) for own in digits]
+        assert rank_digits(torch.tensor(digits)).tolist() == [sum(other < own for other in digits) for own in digits]
 
 
 @pytest.mark.parametrize("part", ["validation", "test"])
@@ -30,7 +30,7 @@ def test_measured_grids_show_each_of_their_scans_eight_times(part: str) -> None:
         assert len(set(which.tolist())) == 4
         quarters = [grid[:, :8, :8], grid[:, :8, 8:], grid[:, 8:, :8], grid[:, 8:, 8:]]
         assert all(torch.equal(quarter, scans[one]) for quarter, one in zip(quarters, which, strict=True))
-        assert ranks.tolist() == ranks_of(digits[which]).tolist()
+        assert ranks.tolist() == rank_digits(digits[which]).tolist()
 
 
 def test_the_grids_do_not_change() -> None:
