@@ -101,7 +101,7 @@ def ours(landscape: Landscape, noise: float, seed: int) -> Reported:
     by_key = {one.architecture.key: one.architecture for one in trained}
     named = [(by_key[str(one.record["key"])], one) for one in found]
     front = {architecture for architecture, one in named if one.on_front}
-    fresh = {architecture: float(one.record["loss"]) for architecture, one in named if one.on_front and one.confirmed}
+    fresh = {architecture: float(one.record["loss"]) for architecture, one in named if one.on_front and one.is_held_out}
     return Reported(front, {architecture: one.p_front for architecture, one in named}, fresh, proposal_s)
 
 

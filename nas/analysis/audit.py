@@ -25,8 +25,8 @@ from results.stats.reliability import (
     components,
     jackknife,
     levels,
-    order_between_seeds,
-    order_kept,
+    rank_correlation,
+    seed_rank_correlation,
     seeds_for,
 )
 from search_spaces.architecture.architecture import Architecture
@@ -213,12 +213,12 @@ def metric_record(
     }
     if len(splits) > 1:
         estimates["sd_examples"] = jackknife(lambda *some: _deviation(components(*some).examples), *splits)
-        estimates["tau_test"] = jackknife(order_kept, *splits)
-    estimates["tau_seeds"] = jackknife(order_between_seeds, validation)
+        estimates["tau_test"] = jackknife(rank_correlation, *splits)
+    estimates["tau_seeds"] = jackknife(seed_rank_correlation, validation)
     for share in REPORT_FRACTIONS:
         early = _matrix(audit_rows, lambda row, share=share: _early_report(row, name, share))  # type: ignore[misc]
         if not np.isnan(early).any():
-            estimates[f"tau_at_{share:.0%}"] = jackknife(order_kept, early, validation)
+            estimates[f"tau_at_{share:.0%}"] = jackknife(rank_correlation, early, validation)
     for preset, other in other_presets.items():
         common = [
             architecture
@@ -230,7 +230,7 @@ def metric_record(
                 np.array([[_mean(name, group[architecture])] for architecture in common])
                 for group in (audit_rows, other)
             ]
-            estimates[f"tau_{preset}"] = jackknife(order_kept, *means)
+            estimates[f"tau_{preset}"] = jackknife(rank_correlation, *means)
     record: dict[str, Any] = {"metric": name, "architectures": len(validation), "seeds": validation.shape[1]}
     record["levels"] = levels(validation, components(*splits), 1)
     return record | _flat(estimates)

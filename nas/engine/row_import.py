@@ -9,7 +9,7 @@ from typing import Any, get_args
 from nas.store.store import Store
 from results.records import jsonl
 from results.records.columns import COUNTS
-from results.records.duplicates import each_once
+from results.records.duplicates import deduplicate
 from results.records.row import Direction, Row, Status
 from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.progress import status_if_slow
@@ -78,7 +78,7 @@ def import_into(storage: str, study: str, rows: Sequence[Row]) -> ImportCounts:
             message = f"study {study!r} is a search, whose rows are its own. Give another --study."
             raise UserError("mismatch", message, option="--study", value=study)
         statuses = {row.identity(): row.status for row in store.read([study]).rows}
-        unique_rows = each_once(rows)
+        unique_rows = deduplicate(rows)
         new = [row for row in unique_rows if statuses.get(row.identity()) not in ("complete", row.status)]
         store.add_all(new, study)
     return ImportCounts(study, len(new), len(unique_rows) - len(new))

@@ -66,14 +66,14 @@ def _draw_line(axes: Axes, corners: Sequence[tuple[float, float, float]]) -> Non
 
 def _draw_points(axes: Axes, architectures: Sequence[ArchitectureSummary], x_name: str, y_name: str) -> None:
     """Each topology with a colour and a marker of its own, what is confirmed filled."""
-    single = any(architecture.confirmed for architecture in architectures)
-    if single and not all(architecture.confirmed for architecture in architectures):
+    single = any(architecture.is_held_out for architecture in architectures)
+    if single and not all(architecture.is_held_out for architecture in architectures):
         axes.plot([], [], "o", color="grey", markerfacecolor="none", label="hollow: no fresh seeds")
     for name, look in sorted(looks(topology_of(architecture) for architecture in architectures).items()):
         group = [architecture for architecture in architectures if topology_of(architecture) == name]
         for is_filled in (False, True):
             part = [
-                architecture.record for architecture in group if (architecture.confirmed or not single) == is_filled
+                architecture.record for architecture in group if (architecture.is_held_out or not single) == is_filled
             ]
             axes.errorbar(
                 [record[x_name] for record in part],
@@ -85,7 +85,7 @@ def _draw_points(axes: Axes, architectures: Sequence[ArchitectureSummary], x_nam
                 elinewidth=0.6,
                 alpha=0.85 if is_filled else 0.5,
                 label=escape_math(name)
-                if part and (is_filled or all(not architecture.confirmed for architecture in group))
+                if part and (is_filled or all(not architecture.is_held_out for architecture in group))
                 else None,
             )
 

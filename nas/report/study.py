@@ -12,7 +12,7 @@ from nas.environment.passwords import without_passwords
 from nas.report import tables
 from nas.report.format import check_page
 from nas.store.search_config import SearchConfig
-from results.query.mixtures import mixed, mixtures
+from results.query.mixtures import mixture_columns, mixtures
 from results.records import table
 from results.records.columns import COMPARABLE
 from results.records.row import Direction, Row
@@ -215,12 +215,12 @@ class Study:
             [name for name in columns if name in part.column_names] or part.column_names[:1] for part in self._tables
         ]
         parts = [part.select(available) for part, available in zip(self._tables, table_columns, strict=True)]
-        return table.each_once(parts).select(list(names))
+        return table.deduplicate(parts).select(list(names))
 
     @cached_property
     def schema(self) -> "pyarrow.Schema":
         """The columns of its table and what they hold; none is read for that."""
-        return table.each_once([table.empty(part.schema) for part in self._tables]).schema
+        return table.deduplicate([table.empty(part.schema) for part in self._tables]).schema
 
     @property
     def column_names(self) -> list[str]:
@@ -230,7 +230,7 @@ class Study:
     def extra_columns(self) -> list[str]:
         """The columns of numbers that its files have and its Rows have not: neither costs nor shapes nor recipes."""
         row_columns = self._tables[0].column_names if self._rows else []
-        return table.measured([field for field in self.schema if field.name not in row_columns])
+        return table.metric_columns([field for field in self.schema if field.name not in row_columns])
 
     @cached_property
     def _tables(self) -> list["pyarrow.Table | ParquetTable"]:
@@ -301,7 +301,7 @@ class Study:
         if not architectures:
             raise self.missing_rows_error()
         # Of seeds, whose means are shown, there is nothing to say.
-        notes = mixtures(self.select([name for name in mixed(self.column_names) if name != "seed"]))
+        notes = mixtures(self.select([name for name in mixture_columns(self.column_names) if name != "seed"]))
         return ReportContents(
             name=self.name,
             storage=self.storage,

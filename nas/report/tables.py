@@ -132,7 +132,7 @@ def front_records(architectures: "Sequence[ArchitectureSummary]") -> list[dict[s
 
 def summary_record(architecture: "ArchitectureSummary") -> dict[str, Any]:
     """An architecture's columns and how it stands; `p_front` is its chance, in () where it is not expected there."""
-    fresh = architecture.record["seeds"] if architecture.confirmed else 0
+    fresh = architecture.record["seeds"] if architecture.is_held_out else 0
     seeds = f"{len(architecture.identities) - fresh}{f'+{fresh}' if fresh else ''}"
     return {**architecture.record, "seeds": seeds, "p_front": _p_front(architecture), "tier": architecture.tier}
 
@@ -153,7 +153,7 @@ def front_notes(architectures: "Sequence[ArchitectureSummary]") -> list[str]:
     notes = [f"tiers: {groups} groups that can be told apart, the last is the best"] if groups > 1 else []
     if not all(architecture.on_front for architecture in candidates):
         notes.append("p_front: the probability of being on the front, in brackets where that is not expected")
-    if not all(architecture.confirmed for architecture in candidates if architecture.on_front):
+    if not all(architecture.is_held_out for architecture in candidates if architecture.on_front):
         notes.append(
             "means of seeds that chose an architecture are too good, those of fresh ones (--reeval-fraction) far less"
         )

@@ -60,7 +60,7 @@ class Posterior:
         """What is expected of some candidates."""
         values, moves = self._counted(at), np.zeros((len(at), len(self._mean)))
         for k, process in zip(self._modelled, self._processes, strict=True):
-            values[:, k], variance = process.expected(self._places.at(at))
+            values[:, k], variance = process.predict(self._places.at(at))
             moves[:, k] = variance / np.sqrt(variance + process.noise)
         return Expected(values, moves)
 
@@ -78,10 +78,10 @@ class Posterior:
         process = GaussianProcess(self._places.at(measured.indices), readings)
         if not len(self.running):
             return process
-        ahead, _ = process.expected(self._places.at(self.running))
+        ahead, _ = process.predict(self._places.at(self.running))
         later = self._places.at(np.concatenate([measured.indices, self.running]))
         # What comes out as expected says nothing of how large variances are.
-        return GaussianProcess(later, readings.and_more(ahead), process.scales, process.unit)
+        return GaussianProcess(later, readings.extend(ahead), process.scales, process.unit)
 
     def _counted(self, at: Indices) -> Array:
         return np.asarray((self._known(at) - self._mean) / self._unit)

@@ -79,7 +79,7 @@ def gains_of(
         told = Features(np.concatenate([places.sizes, in_its_range(reports[:, k])[:, None]], axis=1), places.words)
         readings, mean, unit = Observations.of(values[:, k], np.ones(number), errors[:, k], np.zeros(number))
         process = GaussianProcess(told.at(np.arange(number)), readings)
-        means, variances = process.expected(told)
+        means, variances = process.predict(told)
         expected[:, k], moves[:, k] = mean + unit * means, unit * variances / np.sqrt(variances + process.noise)
     hypervolume = Hypervolume(expected[:number], expected[number:], random)
     outcomes = Expected(expected[number:], moves[number:]).outcomes(1.0, random)

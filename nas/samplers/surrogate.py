@@ -27,7 +27,7 @@ POOL, OBSERVED, UNFINISHED = 500, 128, 32
 EXPLORATION = (1, 2, 4, 8)
 """How much less certain than they are expectations are taken to be: the least with which anything promises a gain."""
 
-_OF_FAILURES = Scales(noise=0.02, grain=1e-6, remainder=1.0, sizes=1.0, words=1.0)
+_OF_FAILURES = Scales(noise=0.02, nugget=1e-6, remainder=1.0, sizes=1.0, words=1.0)
 
 LEAST_GAIN = 1e-4
 """What is a gain, as a share of the hypervolume."""
@@ -68,5 +68,5 @@ def _chance_of_values(situation: SearchState, known: CandidateMeans, at: Indices
     ended_without = np.repeat([0.0, 1.0], [len(known.indices), len(without)])
     places = situation.coordinates.as_places.at(np.concatenate([known.indices, without]))
     model = GaussianProcess(places, Observations.single(ended_without), _OF_FAILURES)
-    share, _ = model.expected(situation.coordinates.as_places.at(at))
+    share, _ = model.predict(situation.coordinates.as_places.at(at))
     return np.asarray(1 - np.clip(share, 0, 1))

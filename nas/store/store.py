@@ -30,7 +30,7 @@ from nas.store.database import (
 from nas.store.locks import making_schema
 from nas.store.retry import retry_on_disconnect
 from nas.store.search_config import SearchConfig
-from results.records.duplicates import each_once
+from results.records.duplicates import deduplicate
 from results.records.row import BadRow, Row
 from search_spaces.support.errors import UserError
 
@@ -183,7 +183,7 @@ class Store:
                     rows.append(Row.from_json(text, identity))
                 except BadRow as error:
                     bad.append(f"{place}: {error}")
-            return Stored(tuple(each_once(rows)), tuple(bad))
+            return Stored(tuple(deduplicate(rows)), tuple(bad))
 
     def studies(self) -> list[str]:
         """The names of all studies that hold Rows, in the order of their newest ones."""

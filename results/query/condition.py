@@ -41,7 +41,7 @@ _NUMERIC = frozenset(("abs", "ceil", "exp", "floor", "ln", "log10", "log2", "pow
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "//", "%", "^", "**"))
 _COMPARISONS = frozenset(("<", "<=", "=", ">=", ">", "<>", "!=", ","))
 
-_DEFINED = """CREATE MACRO defined(x) AS
+_MACRO = """CREATE MACRO defined(x) AS
     list_transform([x], lambda value: CASE WHEN isnan(value) THEN NULL ELSE value END)[1]"""
 """A number, or null where it is none: DuckDB has NaN above all numbers. The list has x evaluated once."""
 
@@ -72,30 +72,30 @@ def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Tabl
         UserError: The text is no condition, is made of more than columns, values, comparisons and simple functions,
             names an unknown column, compares what cannot be compared, or takes longer than `seconds`.
     """
-    expression, used = _rewrite(condition, table.column_names)
+    expression, columns = _rewrite(condition, table.column_names)
     query = f"SELECT ({expression}) FROM rows"  # noqa: S608  # made of known pieces
     try:
-        with rows_in_memory(table.select(used or table.column_names[:1])) as connection:
-            connection.execute(_DEFINED)
+        with rows_in_memory(table.select(columns or table.column_names[:1])) as connection:
+            connection.execute(_MACRO)
             with time_limit(connection, seconds):
-                found = table.filter(_mask(connection, query, condition))
+                rows = table.filter(_mask(connection, query, condition))
     except duckdb.InterruptException as error:
         raise _refusal("too-large", condition, f"it took longer than {seconds:g} s", most=seconds) from error
     except duckdb.Error as error:
         reason = f"{reason_of(error)}. {_EXAMPLE}"
         raise _refusal(kind_of(error), condition, reason, cause=type(error).__name__) from error
-    if not len(found):
-        for notice in _not_there(condition, table.select(used)):
+    if not len(rows):
+        for notice in _suggestions(condition, table.select(columns)):
             warnings.warn(notice, stacklevel=2)
-    return found
+    return rows
 
 
-def columns_in(condition: str, known: Sequence[str]) -> list[str]:
+def columns_in(condition: str, column_names: Sequence[str]) -> list[str]:
     """The columns that a condition reads, of those that there are. Raises UserError where it cannot be used."""
-    return _rewrite(condition, known)[1]
+    return _rewrite(condition, column_names)[1]
 
 
-def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
+def _rewrite(condition: str, column_names: Sequence[str]) -> tuple[str, list[str]]:
     """The condition in pieces of ours, and the columns it reads."""
     if not condition.strip():
         raise _refusal("missing-value", condition, "it is empty")
@@ -104,7 +104,7 @@ def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
         raise _refusal("too-large", condition, reason, most=MAX_LENGTH)
     pieces = list(_pieces(condition))
     sql: list[str] = []
-    used: dict[str, None] = {}
+    columns: dict[str, None] = {}
     nesting = 0
     for (kind, piece), (_, after) in zip(pieces, [*pieces[1:], ("", "")], strict=True):
         nesting += (piece == "(") - (piece == ")")
@@ -116,8 +116,8 @@ def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
         elif kind == "word" and after == "(" and piece.lower() not in KEYWORDS:
             sql.append(_function(piece))
         elif kind == "quoted" or (kind == "word" and piece.lower() not in KEYWORDS):
-            column = _column(piece if kind == "word" else piece[1:-1].replace('""', '"'), known)
-            used[column] = None
+            column = _column(piece if kind == "word" else piece[1:-1].replace('""', '"'), column_names)
+            columns[column] = None
             if after == "(":
                 raise _refusal("wrong-type", condition, f"column {column!r} is no function", column=column)
             sql.append('"' + column.replace('"', '""') + '"')
@@ -125,81 +125,81 @@ def _rewrite(condition: str, known: Sequence[str]) -> tuple[str, list[str]]:
             sql.append(piece)
     if nesting:
         raise _refusal("bad-syntax", condition, "its brackets do not match", part="brackets")
-    return " ".join(_guarded(sql)), list(used)  # spaces, so that no two pieces become one
+    return " ".join(_guard(sql)), list(columns)  # spaces, so that no two pieces become one
 
 
-def _not_there(condition: str, table: pa.Table) -> list[Notice]:
+def _suggestions(condition: str, table: pa.Table) -> list[Notice]:
     """Of each text that a column is to be equal to and never is, which one it has that is nearly the same."""
     notices = []
     for column, text in _equalities(condition, table.column_names):
-        there = table[column].unique().drop_null().to_pylist() if pa.types.is_string(table[column].type) else []
-        near = _nearest(column, text, sorted(there)) if text not in there and len(there) <= _MOST_TEXTS else None
+        texts = table[column].unique().drop_null().to_pylist() if pa.types.is_string(table[column].type) else []
+        near = _nearest(column, text, sorted(texts)) if text not in texts and len(texts) <= _MOST_TEXTS else None
         if near is not None:
             message = f"no row has {text!r} as {column}. Did you mean {near!r}?"
             notices.append(Notice("unknown-name", message, option=column, value=text, nearest=near))
     return notices
 
 
-def _nearest(column: str, text: str, there: Sequence[str]) -> str | None:
+def _nearest(column: str, text: str, texts: Sequence[str]) -> str | None:
     """Of what there is the wiring that the text means, "hyper" where it is "hyper(streams=4)", or else the nearest."""
-    meant = text
+    canonical = text
     if column == "topology":
         with suppress(UserError):
-            meant = tidy(text)
-    return meant if meant in there else nearest(text, there)
+            canonical = tidy(text)
+    return canonical if canonical in texts else nearest(text, texts)
 
 
-def _equalities(condition: str, known: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _equalities(condition: str, column_names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The texts of a condition that stand behind a column and `=`, or in the list behind a column and `in`."""
     column, is_open = "", False
     pieces = list(_pieces(condition))
     for (kind, piece), (_, before) in zip(pieces, [("", ""), *pieces], strict=False):
         if kind == "quoted" or (kind == "word" and piece.lower() not in KEYWORDS):
             column, is_open = piece.strip('"'), False
-        elif kind == "text" and is_open and column.lower() in map(str.lower, known):
-            yield _column(column, known), piece[1:-1].replace("''", "'")
+        elif kind == "text" and is_open and column.lower() in map(str.lower, column_names):
+            yield _column(column, column_names), piece[1:-1].replace("''", "'")
         elif piece == "=" or (piece.lower() == "in" and before.lower() != "not"):
             is_open = True
         elif piece not in ("(", ","):
             is_open = False
 
 
-def _guarded(pieces: Sequence[str]) -> list[str]:
+def _guard(pieces: Sequence[str]) -> list[str]:
     """The pieces with every number that is worked out (between comparisons, commas, brackets, words) in `defined`."""
-    guarded: list[str] = []
+    sql: list[str] = []
     levels = [(0, False)]  # of open brackets: where the value now begins, and whether it is worked out
 
     def end_value() -> None:
         start, worked_out = levels[-1]
         if worked_out:
-            guarded[start:] = ["defined(", *guarded[start:], ")"]
+            sql[start:] = ["defined(", *sql[start:], ")"]
 
     for piece in pieces:
         if piece == "(":
-            guarded.append(piece)
-            levels.append((len(guarded), False))
+            sql.append(piece)
+            levels.append((len(sql), False))
         elif piece == ")":
             end_value()
             levels.pop()
-            guarded.append(piece)
+            sql.append(piece)
         elif piece in _COMPARISONS or piece.lower() in KEYWORDS:
             end_value()
-            guarded.append(piece)
-            levels[-1] = (len(guarded), False)
+            sql.append(piece)
+            levels[-1] = (len(sql), False)
         else:
-            guarded.append(piece)
+            sql.append(piece)
             start, worked_out = levels[-1]
             levels[-1] = (start, worked_out or piece in _ARITHMETIC or piece in _NUMERIC)
     end_value()
-    return guarded
+    return sql
 
 
 def _pieces(condition: str) -> Iterator[tuple[str, str]]:
     for match in _PIECE.finditer(condition):
         kind, piece = str(match.lastgroup), match.group()
         if kind in ("comment", "other") or (kind != "space" and not "".join(piece.split()).isprintable()):
-            what = "a quote that is not closed" if piece in "'\"" else f"{piece!r}"
-            raise _refusal("bad-syntax", condition, f"{what} may not be in it", part=piece)
+            fault = "a quote that is not closed" if piece in "'\"" else f"{piece!r}"
+            raise _refusal("bad-syntax", condition, f"{fault} may not be in it", part=piece)
         if kind != "space":
             yield kind, piece
 
@@ -216,15 +216,15 @@ def _function(name: str) -> str:
     return name.lower()
 
 
-def _column(name: str, known: Sequence[str]) -> str:
-    meant = [column for column in known if column.lower() == name.lower()]
-    if not meant:
-        error = unknown("column", name, known)
+def _column(name: str, column_names: Sequence[str]) -> str:
+    matches = [column for column in column_names if column.lower() == name.lower()]
+    if not matches:
+        error = unknown("column", name, column_names)
         raise UserError(error.kind, f"{error} Text stands in single quotes.", **error.fields)
-    if len(meant) > 1:
-        message = f"column {name!r} could be {' or '.join(meant)}, which a condition cannot tell apart."
-        raise UserError("conflict", message, option="column", value=name, choices=tuple(meant))
-    return meant[0]
+    if len(matches) > 1:
+        message = f"column {name!r} could be {' or '.join(matches)}, which a condition cannot tell apart."
+        raise UserError("conflict", message, option="column", value=name, choices=tuple(matches))
+    return matches[0]
 
 
 def _mask(connection: duckdb.DuckDBPyConnection, query: str, condition: str) -> pa.ChunkedArray:
@@ -236,6 +236,6 @@ def _mask(connection: duckdb.DuckDBPyConnection, query: str, condition: str) -> 
 
 
 def _refusal(kind: Kind, condition: str, reason: str, **fields: Any) -> UserError:
-    shown = condition if len(condition) <= 100 else f"{condition[:100]}..."
-    message = f"condition {shown!r} cannot be used: {reason}."
+    excerpt = condition if len(condition) <= 100 else f"{condition[:100]}..."
+    message = f"condition {excerpt!r} cannot be used: {reason}."
     return UserError(kind, message, option="--where", value=condition, **fields)

@@ -13,7 +13,7 @@ from results.stats.architecture_summary import ArchitectureSummary, summarize
 from results.stats.features import Record
 from search_spaces.support.errors import UserError
 
-_OF_TRAININGS = ("seed", "identity", "status", "error", *PROVENANCE)
+_TRAINING_COLUMNS = ("seed", "identity", "status", "error", *PROVENANCE)
 """Columns that say something of a training, and nothing of its architecture."""
 
 
@@ -39,27 +39,27 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
             message = f"a mean is of a column of numbers, and {name!r} holds {table[name].type}."
             raise UserError("wrong-type", message, option=name, type=str(table[name].type))
     complete = _complete(table)
-    keys = [*_apart(complete, by), *by]
+    keys = [*_group_columns(complete, by), *by]
     noisy = [name for name in numbers if name not in COUNTS]
-    asked = [(name, "mean") for name in numbers] + [(name, how) for name in noisy for how in ("stddev", "count")]
+    aggregations = [(name, "mean") for name in numbers] + [(name, how) for name in noisy for how in ("stddev", "count")]
     options = {"stddev": compute.VarianceOptions(ddof=1)}
-    grouped = complete.group_by(keys, use_threads=False).aggregate(
-        [([], "count_all"), *((name, how, options.get(how)) for name, how in asked)]
+    groups = complete.group_by(keys, use_threads=False).aggregate(
+        [([], "count_all"), *((name, how, options.get(how)) for name, how in aggregations)]
     )
-    columns = {name: grouped[name] for name in keys}
-    taken = {*keys, *numbers, *(f"{name}_se" for name in noisy)}
-    (number,) = places(taken, "group_", ["n"])
-    columns[number] = grouped["count_all"]
-    columns |= {name: compute.round(grouped[f"{name}_mean"]).cast(pa.int64()) for name in numbers if name in COUNTS}
+    columns = {name: groups[name] for name in keys}
+    names = {*keys, *numbers, *(f"{name}_se" for name in noisy)}
+    (number,) = places(names, "group_", ["n"])
+    columns[number] = groups["count_all"]
+    columns |= {name: compute.round(groups[f"{name}_mean"]).cast(pa.int64()) for name in numbers if name in COUNTS}
     for name in noisy:
-        count = compute.cast(grouped[f"{name}_count"], pa.float64())
-        columns[name] = grouped[f"{name}_mean"]
-        columns[f"{name}_se"] = compute.divide(grouped[f"{name}_stddev"], compute.sqrt(count))
+        count = compute.cast(groups[f"{name}_count"], pa.float64())
+        columns[name] = groups[f"{name}_mean"]
+        columns[f"{name}_se"] = compute.divide(groups[f"{name}_stddev"], compute.sqrt(count))
     return pa.table(columns).sort_by([(name, "ascending") for name in keys])
 
 
 def best(
-    table: pa.Table, metric: str, direction: Direction, by: Sequence[str] = (), confirming: Collection[str] = ()
+    table: pa.Table, metric: str, direction: Direction, by: Sequence[str] = (), held_out: Collection[str] = ()
 ) -> pa.Table:
     """The architectures of a table, the best first, or the best one of each group: how good, and how surely.
 
@@ -72,36 +72,36 @@ def best(
         metric: The column that is to be "max" or "min".
         direction: Which of these.
         by: Columns that make groups.
-        confirming: See `results.stats.architecture_summary.summarize`.
+        held_out: See `results.stats.architecture_summary.summarize`.
 
     Raises:
         UserError: An unknown column, or one that holds no numbers.
     """
     check_columns(table.column_names, by)
-    found, apart = summarize(table, {metric: direction}, confirming), _apart(_complete(table), [])
+    summaries, group_columns = summarize(table, {metric: direction}, held_out), _group_columns(_complete(table), [])
     for name in by:
-        if name in _OF_TRAININGS or not all(name in one.record for one in found):
+        if name in _TRAINING_COLUMNS or not all(name in summary.record for summary in summaries):
             message = f"--best is of architectures, which {name!r} does not tell apart. Leave it out of --by."
             raise UserError("conflict", message, option="--by", value=name)
     groups: dict[tuple[Any, ...], list[ArchitectureSummary]] = {}
-    for number, one in enumerate(found):
-        own = [one.record.get(name) for name in by] if by else [number]
-        groups.setdefault((*(one.record.get(name) for name in apart), *own), []).append(one)
+    for index, summary in enumerate(summaries):
+        key = [summary.record.get(name) for name in by] if by else [index]
+        groups.setdefault((*(summary.record.get(name) for name in group_columns), *key), []).append(summary)
     sign = -1.0 if direction == "max" else 1.0
 
     def order(group: Sequence[ArchitectureSummary]) -> tuple[Any, ...]:
-        values = [sign * one.expected[metric] for one in group]
-        return *(str(group[0].record.get(name)) for name in apart), min(values)
+        values = [sign * summary.expected[metric] for summary in group]
+        return *(str(group[0].record.get(name)) for name in group_columns), min(values)
 
-    lines = [_leader(group, metric, sign) for group in sorted(groups.values(), key=order)]
-    known = (name for name in table.column_names if any(name in line for line in lines))
-    return from_records(lines, dict.fromkeys([*apart, *by, "expected", "chance", *known]))
+    records = [_leader(group, metric, sign) for group in sorted(groups.values(), key=order)]
+    columns = (name for name in table.column_names if any(name in record for record in records))
+    return from_records(records, dict.fromkeys([*group_columns, *by, "expected", "chance", *columns]))
 
 
 def _leader(group: Sequence[ArchitectureSummary], metric: str, sign: float) -> Record:
     """What is expected to be the best of a group, and the chance that the best of all is in it."""
-    leader = min(group, key=lambda one: sign * one.expected[metric])
-    chance = sum(one.p_front for one in group)
+    leader = min(group, key=lambda summary: sign * summary.expected[metric])
+    chance = sum(summary.p_front for summary in group)
     return {**leader.record, "expected": leader.expected[metric], "chance": min(chance, 1.0)}
 
 
@@ -109,7 +109,7 @@ def _complete(table: pa.Table) -> pa.Table:
     return table.filter(compute.equal(table["status"], "complete")) if "status" in table.column_names else table
 
 
-def _apart(table: pa.Table, by: Sequence[str]) -> list[str]:
+def _group_columns(table: pa.Table, by: Sequence[str]) -> list[str]:
     """The columns in which a table's rows cannot be compared."""
-    known = [name for name in COMPARABLE if name in table.column_names and name not in by]
-    return [name for name in known if len(table[name].unique()) > 1]
+    columns = [name for name in COMPARABLE if name in table.column_names and name not in by]
+    return [name for name in columns if len(table[name].unique()) > 1]

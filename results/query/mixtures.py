@@ -8,7 +8,7 @@ import pyarrow as pa
 from results.records.columns import COMPARABLE
 from results.records.table import condition_of
 
-_MIXED = {
+_REASONS = {
     "task_version": "different versions of a task are not comparable",
     "data": "results on different data are not comparable",
     "preset": "presets train for different lengths",
@@ -18,19 +18,19 @@ _MIXED = {
 """Column -> why rows that differ in it should not be read as one table."""
 
 
-def mixed(columns: Iterable[str]) -> list[str]:
+def mixture_columns(columns: Iterable[str]) -> list[str]:
     """The columns, of those that there are, which `mixtures` looks at."""
-    return [name for name in columns if name in ("task", "seed", *_MIXED) or name.startswith("recipe_")]
+    return [name for name in columns if name in ("task", "seed", *_REASONS) or name.startswith("recipe_")]
 
 
 def mixtures(table: pa.Table) -> list[str]:
     """What of a task's rows should not be read as one table: a line for each, and which of them to keep."""
     lines = []
-    for column, reason in _MIXED.items():
+    for column, reason in _REASONS.items():
         if {"task", column} <= set(table.column_names) and len(table[column].unique()) > 1:
             for (task,), values in _values(table, ["task"], column).items():
                 if len(values) > 1:
-                    lines.append(_mixture(task, column, values, reason))
+                    lines.append(_describe(task, column, values, reason))
     return lines + _recipes(table, _settings(table)) + _seeds(table)
 
 
@@ -41,7 +41,7 @@ def mixtures_within(table: pa.Table, by: Sequence[str]) -> list[str]:
     """
     keys = [name for name in (*COMPARABLE, *by) if name in table.column_names]
     alike = [name for name in _settings(table) if name not in keys]
-    return _recipes(table, [n for n in alike if any(len(found) > 1 for found in _values(table, keys, n).values())])
+    return _recipes(table, [n for n in alike if any(len(values) > 1 for values in _values(table, keys, n).values())])
 
 
 def _settings(table: pa.Table) -> list[str]:
@@ -53,8 +53,8 @@ def _seeds(table: pa.Table) -> list[str]:
     if not {"task", "seed"} <= set(table.column_names):
         return []
     by_task = {task: values for (task,), values in _values(table, ["task"], "seed").items() if len(values) > 1}
-    how = "in one table: single seeds differ by chance. Means over them: --best METRIC, or --by key"
-    return [f"{task}: {len(values)} values of seed ({few(values)}) {how}." for task, values in by_task.items()]
+    advice = "in one table: single seeds differ by chance. Means over them: --best METRIC, or --by key"
+    return [f"{task}: {len(values)} values of seed ({few(values)}) {advice}." for task, values in by_task.items()]
 
 
 def _recipes(table: pa.Table, settings: Sequence[str]) -> list[str]:
@@ -63,15 +63,15 @@ def _recipes(table: pa.Table, settings: Sequence[str]) -> list[str]:
         return []
     differing: dict[tuple[Any, ...], dict[str, list[Any]]] = {}
     for column in settings:
-        for named, values in _values(table, ["task", "preset"], column).items():
+        for key, values in _values(table, ["task", "preset"], column).items():
             if len(values) > 1:
-                differing.setdefault(named, {})[column] = values
+                differing.setdefault(key, {})[column] = values
     lines = []
     for (task, preset), columns in sorted(differing.items()):
-        shown = [f"{column.removeprefix('recipe_')} ({few(values)})" for column, values in columns.items()]
+        texts = [f"{column.removeprefix('recipe_')} ({few(values)})" for column, values in columns.items()]
         first = next(iter(columns))
         keep = f"Keep one: {condition_of(first, columns[first][0])}."
-        lines.append(f"{task}: several recipes of preset {preset} in one table: {few(shown)}. {keep}")
+        lines.append(f"{task}: several recipes of preset {preset} in one table: {few(texts)}. {keep}")
     return lines
 
 
@@ -79,18 +79,18 @@ def _values(table: pa.Table, by: Sequence[str], column: str) -> dict[tuple[Any, 
     """What a column holds beside each combination of others, in order; nothing is a value of `start` alone."""
     values: dict[tuple[Any, ...], list[Any]] = {}
     lists = [table[name].to_pylist() for name in (*by, column)]
-    for *named, value in sorted(set(zip(*lists, strict=True)), key=repr):
+    for *key, value in sorted(set(zip(*lists, strict=True)), key=repr):
         if value is not None or column == "start":  # a failed row may not have come to its data
-            values.setdefault(tuple(map(str, named)), []).append(value)
-    return {named: sorted(values[named], key=lambda one: (one is not None, one)) for named in sorted(values)}
+            values.setdefault(tuple(map(str, key)), []).append(value)
+    return {key: sorted(values[key], key=lambda one: (one is not None, one)) for key in sorted(values)}
 
 
-def _mixture(task: str, column: str, values: Sequence[Any], reason: str) -> str:
+def _describe(task: str, column: str, values: Sequence[Any], reason: str) -> str:
     mixture = f"{len(values)} values of {column} in one table ({few(values)})"
     return f"{task}: {mixture}; {reason}. Keep one: {condition_of(column, values[0])}."
 
 
 def few(values: Sequence[Any], most: int = 3) -> str:
     """The first values as people read them, and how many more there are."""
-    shown = ", ".join("none" if value is None else str(value) for value in values[:most])
-    return shown + (f" and {len(values) - most} more" if len(values) > most else "")
+    text = ", ".join("none" if value is None else str(value) for value in values[:most])
+    return text + (f" and {len(values) - most} more" if len(values) > most else "")

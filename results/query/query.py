@@ -35,7 +35,7 @@ def query(
         UserError: An unknown column, or a condition, objective or limit that cannot be.
     """
     check_columns(table.column_names, columns)
-    order = [order_in(text, table.column_names) for text in order_by]
+    order = [parse_order(text, table.column_names) for text in order_by]
     if limit is not None and limit < 0:
         message = f"limit must be 0 or more, got {limit}."
         raise UserError("out-of-range", message, option="limit", value=limit, least=0)
@@ -51,12 +51,12 @@ def query(
     return table.select(list(dict.fromkeys(columns))) if columns else table
 
 
-def order_in(text: str, known: Sequence[str]) -> tuple[str, Literal["ascending", "descending"]]:
+def parse_order(text: str, column_names: Sequence[str]) -> tuple[str, Literal["ascending", "descending"]]:
     """The column that rows are ordered by, and which way. Raises UserError where there is no such column."""
     name, _, direction = text.strip().rpartition(" ")
     if direction.lower() not in ("asc", "desc"):
         name, direction = text.strip(), "asc"
-    if name.startswith("-") and name not in known:
+    if name.startswith("-") and name not in column_names:
         name, direction = name[1:], "desc"
-    check_columns(known, [name.strip()])
+    check_columns(column_names, [name.strip()])
     return name.strip(), "descending" if direction.lower() == "desc" else "ascending"

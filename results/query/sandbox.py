@@ -62,10 +62,10 @@ def time_limit(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterato
 
 def kind_of(error: Exception) -> Kind:
     """The class of the mistake that DuckDB found in a question."""
-    return next((kind for known, kind in _KINDS.items() if isinstance(error, known)), "bad-syntax")
+    return next((kind for error_class, kind in _KINDS.items() if isinstance(error, error_class)), "bad-syntax")
 
 
 def reason_of(error: Exception) -> str:
     """What DuckDB says of an error: a line without full stop, and without advice for those who may change settings."""
-    said = str(error).partition(": ")[2].partition("\n")[0].partition(" Use ")[0]
-    return "".join(character for character in said if character.isprintable()).rstrip(".!")
+    text = str(error).partition(": ")[2].partition("\n")[0].partition(" Use ")[0]
+    return "".join(character for character in text if character.isprintable()).rstrip(".!")

@@ -29,7 +29,7 @@ def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table
             statements = connection.extract_statements(question)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise _refusal("bad-syntax", "it must be one SELECT", _EXAMPLE, needs="SELECT")
-            found = connection.sql(statements[0].query).to_arrow_table()
+            selection = connection.sql(statements[0].query).to_arrow_table()
     except duckdb.InterruptException as error:
         remedy = "Ask of fewer rows, or join them by a column."
         raise _refusal("too-large", f"it took longer than {seconds:g} s", remedy, most=seconds) from error
@@ -42,10 +42,10 @@ def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table
         raise _refusal("unknown-name", reason_of(error), remedy, nearest=near[0], choices=tuple(near)) from error
     except (duckdb.Error, UnicodeEncodeError) as error:
         raise _refusal(kind_of(error), reason_of(error), _EXAMPLE, cause=type(error).__name__) from error
-    twice = {name for name in found.column_names if found.column_names.count(name) > 1}
+    twice = {name for name in selection.column_names if selection.column_names.count(name) > 1}
     if twice:
         raise _refusal("duplicate", f"several columns are called {min(twice)!r}; name them with AS", value=min(twice))
-    return pa.table({name: _plain(found[name]) for name in found.column_names})
+    return pa.table({name: _plain(selection[name]) for name in selection.column_names})
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:

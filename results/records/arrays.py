@@ -22,28 +22,28 @@ def array(values: Sequence[Any], kind: type) -> pa.Array:
     if kind is float:
         numbers = np.array(values, dtype=np.float64)  # None becomes NaN
         return _with_nulls(pa.float64(), np.isfinite(numbers), numbers)
-    known = np.array([value is not None for value in values], dtype=bool)
+    valid = np.array([value is not None for value in values], dtype=bool)
     whole = np.array([0 if value is None else value for value in values], dtype=np.int64)
-    return _with_nulls(pa.int64(), known, whole)
+    return _with_nulls(pa.int64(), valid, whole)
 
 
 def _texts(values: Sequence[str | None]) -> pa.Array:
     if len(set(values)) == 1:  # as most columns of one study are
-        return _repeated(values[0], len(values))
-    known = np.array([value is not None for value in values], dtype=bool)
+        return _repeat(values[0], len(values))
+    valid = np.array([value is not None for value in values], dtype=bool)
     texts = [value or "" for value in values]
-    joined = "".join(texts)
-    if joined.isascii():
-        content, sizes = joined.encode(), list(map(len, texts))
+    text = "".join(texts)
+    if text.isascii():
+        content, sizes = text.encode(), list(map(len, texts))
     else:
-        encoded = [text.encode("utf-8", "replace") for text in texts]  # a file name in an error may not be Unicode
-        content, sizes = b"".join(encoded), list(map(len, encoded))
+        contents = [text.encode("utf-8", "replace") for text in texts]  # a file name in an error may not be Unicode
+        content, sizes = b"".join(contents), list(map(len, contents))
     _check(len(content))
     ends = np.concatenate([np.zeros(1, dtype=np.int32), np.cumsum(sizes, dtype=np.int32)])
-    return _with_nulls(pa.string(), known, ends, content)
+    return _with_nulls(pa.string(), valid, ends, content)
 
 
-def _repeated(text: str | None, times: int) -> pa.Array:
+def _repeat(text: str | None, times: int) -> pa.Array:
     content = (text or "").encode("utf-8", "replace")
     _check(len(content) * times)
     ends = np.arange(times + 1, dtype=np.int32) * np.int32(len(content))
@@ -55,6 +55,6 @@ def _check(size: int) -> None:
         raise pa.ArrowCapacityError("a column of more than 2 GiB of text")
 
 
-def _with_nulls(kind: pa.DataType, known: NDArray[np.bool_], *content: NDArray[Any] | bytes) -> pa.Array:
-    bits = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(known), [bits, *map(pa.py_buffer, content)])
+def _with_nulls(kind: pa.DataType, valid: NDArray[np.bool_], *content: NDArray[Any] | bytes) -> pa.Array:
+    bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(valid), [bits, *map(pa.py_buffer, content)])

@@ -15,7 +15,7 @@ SHAPE = tuple(field.name for field in fields(Architecture))
 COUNTS = tuple(field.name for field in fields(Costs) if field.name != "uncounted")
 LAST = ("steps", "start", "data", "error")
 PROVENANCE = ("started", "wall_s", "commit", "command", "device", "threads")
-FIXED = (*FIRST, "identity", "key", *SHAPE, *COUNTS, *LAST, *PROVENANCE)
+ROW_COLUMNS = (*FIRST, "identity", "key", *SHAPE, *COUNTS, *LAST, *PROVENANCE)
 """The columns that every Row has, in order."""
 
 _QUARTILES = ("latency_ms", "latency_ms_q1", "latency_ms_q3", "step_ms", "step_ms_q1", "step_ms_q3")
@@ -30,7 +30,7 @@ PROFILE = (
 
 _WHOLE = ("task_version", "seed", "steps", "threads", "step", *SHAPE, *COUNTS)
 TYPES: Mapping[str, type] = {
-    **dict.fromkeys(FIXED, str),
+    **dict.fromkeys(ROW_COLUMNS, str),
     **dict.fromkeys(_WHOLE, int),
     **dict.fromkeys(("topology", "model", "blocks", "counter"), str),
     **dict.fromkeys(("wall_s", "seconds", *PROFILE), float),
@@ -47,10 +47,10 @@ CURVE = ("task", "preset", "seed", "identity", "key", "topology", "step", "secon
 PREFIXES = ("test_", "speed_", "recipe_", "version_", "metric_", "extra_metric_", "profile_")
 """How columns begin whose names are made up elsewhere; no metric may begin so."""
 
-RESERVED = frozenset({*FIXED, *PROFILE, *CURVE, "uncounted"})
+RESERVED = frozenset({*ROW_COLUMNS, *PROFILE, *CURVE, "uncounted"})
 """Names that no metric may have, in any case."""
 
-_encoded = json.JSONEncoder().encode  # json.dumps, less a part of what it does before
+_encode = json.JSONEncoder().encode  # json.dumps, less a part of what it does before
 
 _METRIC = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
@@ -86,11 +86,11 @@ def place(
     values: Mapping[str, Any],
     *,
     always: bool = False,
-    own: Container[str] = (),
-    taken: Container[str] = (),
+    allow: Container[str] = (),
+    exclude: Container[str] = (),
 ) -> None:
     """Add values as columns, under the names that `places` gives them."""
-    names = places(columns, prefix, values, always=always, own=own, taken=taken)
+    names = places(columns, prefix, values, always=always, allow=allow, exclude=exclude)
     columns.update(zip(names, map(cell, values.values()), strict=True))
 
 
@@ -100,34 +100,34 @@ def places(
     names: Iterable[str],
     *,
     always: bool = False,
-    own: Container[str] = (),
-    taken: Container[str] = (),
+    allow: Container[str] = (),
+    exclude: Container[str] = (),
 ) -> list[str]:
     """The columns that values stand in: under their names where these are free, else (or `always`) with the prefix.
 
     Args:
         columns: What there is already; none of it is given again.
-        prefix: Put before a name that is reserved, in `taken` or in `columns`, as often as it needs to be free.
+        prefix: Put before a name that is reserved, in `exclude` or in `columns`, as often as it needs to be free.
         names: Of the values.
         always: Whether every name gets the prefix.
-        own: Reserved names that these values may have.
-        taken: Names in small letters that belong to others; letters have no case.
+        allow: Reserved names that these values may have.
+        exclude: Names in small letters that belong to others; letters have no case.
     """
-    found: list[str] = []
+    free_names: list[str] = []
     for name in names:
-        free = name in own or not (always or is_reserved(name) or name.lower() in taken)
+        free = name in allow or not (always or is_reserved(name) or name.lower() in exclude)
         column = name if free else prefix + name
-        while column in columns or column in found:
+        while column in columns or column in free_names:
             column = prefix + column
-        found.append(column)
-    return found
+        free_names.append(column)
+    return free_names
 
 
 def cell(value: Any) -> Any:
     """A list or an object as JSON, true and false as these words."""
     if value is True or value is False:
         return "true" if value else "false"
-    return _encoded(value) if isinstance(value, list | dict) else value
+    return _encode(value) if isinstance(value, list | dict) else value
 
 
 @lru_cache(maxsize=1024)
@@ -142,13 +142,13 @@ def names_of(
     versions: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
     """The columns of Rows whose groups have these names, in order: many Rows are alike in that."""
-    own = {name.lower() for metric in (*directions, *metrics) for name in (metric, f"{metric}_se")}
+    metric_names = {name.lower() for metric in (*directions, *metrics) for name in (metric, f"{metric}_se")}
     columns = [*FIRST, "identity", "key", *SHAPE, *COUNTS, *LAST, *PROVENANCE]
     columns += places(columns, "metric_", metrics)
     columns += places(columns, "test_", test, always=True)
-    columns += places(columns, "extra_metric_", extra_metrics, taken=own)
+    columns += places(columns, "extra_metric_", extra_metrics, exclude=metric_names)
     columns += places(columns, "speed_", speeds, always=True)
-    columns += places(columns, "profile_", profile, own=PROFILE, taken=own)
+    columns += places(columns, "profile_", profile, allow=PROFILE, exclude=metric_names)
     columns += places(columns, "recipe_", recipe, always=True)
     columns += places(columns, "version_", [name.replace("-", "_") for name in versions], always=True)
     return tuple(columns)

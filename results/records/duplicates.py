@@ -9,15 +9,15 @@ ERRORS = 5.0
 """Standard errors by which two Rows of one training may differ."""
 
 
-def each_once(rows: Iterable[Row], key: Callable[[Row], Hashable] = Row.identity) -> list[Row]:
+def deduplicate(rows: Iterable[Row], key: Callable[[Row], Hashable] = Row.identity) -> list[Row]:
     """Rows of which each evaluation stands once: its last complete Row or else its last, where that one stood."""
-    found: dict[Hashable, Row] = {}
+    unique: dict[Hashable, Row] = {}
     for row in rows:
         name = key(row)
-        if name not in found or found[name].status != "complete" or row.status == "complete":
-            found.pop(name, None)
-            found[name] = row
-    return [*found.values()]
+        if name not in unique or unique[name].status != "complete" or row.status == "complete":
+            unique.pop(name, None)
+            unique[name] = row
+    return [*unique.values()]
 
 
 def contradictions(rows: Iterable[Row]) -> list[str]:
@@ -29,19 +29,19 @@ def contradictions(rows: Iterable[Row]) -> list[str]:
     for row in rows:
         if row.status != "complete":
             continue
-        before = latest.get(row.identity(), row).metrics
-        differing = [name for name in row.directions if _differ(before, row.metrics, name)]
+        earlier = latest.get(row.identity(), row).metrics
+        differing = [name for name in row.directions if _differ(earlier, row.metrics, name)]
         for name in differing[:1]:
-            values = f"{name} {before[name]}, a later row of it has {row.metrics[name]}"
+            values = f"{name} {earlier[name]}, a later row of it has {row.metrics[name]}"
             lines.append(f"training {row.identity()} with {values}")
         latest[row.identity()] = row
     return lines
 
 
-def _differ(one: Mapping[str, float], other: Mapping[str, float], name: str) -> bool:
+def _differ(first: Mapping[str, float], second: Mapping[str, float], name: str) -> bool:
     """Whether two trainings' metrics lie further apart than errors leave open, or where none is known a twentieth."""
-    if name not in one or name not in other:
+    if name not in first or name not in second:
         return False
-    errors = [each[f"{name}_se"] for each in (one, other) if f"{name}_se" in each]
-    open_to_chance = ERRORS * hypot(*errors) if len(errors) == 2 else abs(one[name]) / 20
-    return abs(one[name] - other[name]) > open_to_chance
+    errors = [metrics[f"{name}_se"] for metrics in (first, second) if f"{name}_se" in metrics]
+    tolerance = ERRORS * hypot(*errors) if len(errors) == 2 else abs(first[name]) / 20
+    return abs(first[name] - second[name]) > tolerance

@@ -46,7 +46,7 @@ def to_csv(table: pa.Table) -> bytes:
     from pyarrow import csv
 
     names = [re.sub(_FORMULA, r"'\1", name) for name in table.column_names]
-    plain = pa.table(list(map(_disarmed, table.columns)), names=names)
+    plain = pa.table(list(map(_escape_formulas, table.columns)), names=names)
     file = BytesIO()
     csv.write_csv(plain, file)
     return file.getvalue()
@@ -70,7 +70,7 @@ def to_parquet(table: pa.Table) -> bytes:
 FORMS: Mapping[str, Callable[[pa.Table], bytes]] = {"csv": to_csv, "json": to_json, "parquet": to_parquet}
 
 
-def _disarmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _escape_formulas(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_string(column.type):
         return column
     return compute.replace_substring_regex(column, pattern=_FORMULA, replacement=r"'\1")

@@ -27,7 +27,7 @@ def identity_of(
     Raises:
         TypeError, UserError: The recipe holds what is not of JSON.
     """
-    said = {
+    fields = {
         "task": task,
         "task_version": task_version,
         "data": data,
@@ -37,8 +37,8 @@ def identity_of(
         "start": start,
     }
     if code is not None:  # of a task in a file of its own; of an installed one its version stands for the code
-        said["code"] = code
-    whole = plain(said, "identity", infinite=True, levels=MOST_LEVELS + 1)
+        fields["code"] = code
+    whole = plain(fields, "identity", infinite=True, levels=MOST_LEVELS + 1)
     text = json.dumps(_canonical(whole), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -46,7 +46,7 @@ def identity_of(
 def _canonical(value: Any) -> Any:
     """Numbers that are equal spelt alike."""
     if isinstance(value, dict):
-        return {name: _canonical(one) for name, one in value.items()}
+        return {name: _canonical(element) for name, element in value.items()}
     if isinstance(value, list):
-        return [_canonical(one) for one in value]
+        return [_canonical(element) for element in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

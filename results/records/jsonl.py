@@ -59,7 +59,7 @@ def read(path: Path) -> tuple[list[Row], list[BadLine]]:
     try:
         if path.exists() and not path.is_dir():
             regular(path)
-        with _opened(path) as file:
+        with _open(path) as file:
             for number, line in _lines(file):
                 try:
                     rows.append(_row(line))
@@ -87,39 +87,39 @@ def write(rows: Iterable[Row], path: str | Path | None = None) -> None:
     target = Path(path)
     try:
         with replacing(target) as file:
-            _write(rows, file, packed=target.resolve().suffix == ".gz")
+            _write(rows, file, compress=target.resolve().suffix == ".gz")
     except OSError as error:
         raise unwritable(path, error) from error
 
 
-def _write(rows: Iterable[Row], file: IO[bytes], *, packed: bool) -> None:
+def _write(rows: Iterable[Row], file: IO[bytes], *, compress: bool) -> None:
     """Write Rows; equal Rows give equal bytes, so a packed file has neither name nor time."""
-    if packed:
+    if compress:
         with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as inner:
             inner.writelines(f"{row.to_json()}\n".encode() for row in rows)
     else:
         file.writelines(f"{row.to_json()}\n".encode() for row in rows)
 
 
-def _opened(path: Path) -> BufferedIOBase:
+def _open(path: Path) -> BufferedIOBase:
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
 def _lines(file: BufferedIOBase) -> Iterator[tuple[int, bytes | BadRow]]:
     """The lines that hold anything, with their numbers; in place of one that cannot be read, why."""
-    number, left = 0, MOST_FILE
+    number, remaining = 0, MOST_FILE
     while True:
         number += 1
         try:
-            line, size = _line(file, left)
+            line, size = _line(file, remaining)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             reason = f"the packed file is damaged from here on: {error}"
             yield number, BadRow("bad-file", reason, cause=type(error).__name__)
             return
         if not size:
             return
-        left -= size
-        if left < 0:
+        remaining -= size
+        if remaining < 0:
             reason = f"the file has more than {MOST_FILE >> 20} MiB, and is not read from here on"
             yield number, BadRow("too-large", reason, option="file", most=MOST_FILE)
             return
@@ -130,11 +130,11 @@ def _lines(file: BufferedIOBase) -> Iterator[tuple[int, bytes | BadRow]]:
             yield number, line
 
 
-def _line(file: BufferedIOBase, left: int) -> tuple[bytes, int]:
-    """The next line as far as it is kept, and its size as far as `left` goes."""
+def _line(file: BufferedIOBase, remaining: int) -> tuple[bytes, int]:
+    """The next line as far as it is kept, and its size as far as `remaining` goes."""
     line = file.readline(MOST_LINE + 1)
     size = len(line)
-    while size > MOST_LINE and not line.endswith(b"\n") and size <= left:
+    while size > MOST_LINE and not line.endswith(b"\n") and size <= remaining:
         line = file.readline(MOST_LINE)
         if not line:
             break

@@ -15,7 +15,7 @@ from search_spaces.support.files import kind_of_read_error, regular
 if TYPE_CHECKING:
     from pyarrow import parquet
 
-_HELD = (pa.int64(), pa.float64(), pa.string(), pa.null())
+_TYPES = (pa.int64(), pa.float64(), pa.string(), pa.null())
 
 
 @final
@@ -42,14 +42,14 @@ class ParquetTable:
         check_columns(self.column_names, names)
         try:
             with parquet.ParquetFile(self.path) as file:  # parquet.read_table takes ten times as long to import
-                check_size(self.path, _unpacked(file, {*names}))
+                check_size(self.path, _uncompressed_size(file, {*names}))
                 table = file.read(list(names)).select(list(names))  # asked for "a", it reads "a.b" too
         except (OSError, KeyError, pa.ArrowException) as error:
             raise _refusal(self.path, error) from error
         return pa.table(list(map(finite, table.columns)), schema=table.schema)
 
 
-def opened(path: Path) -> ParquetTable:
+def open_table(path: Path) -> ParquetTable:
     """The table in a Parquet file.
 
     Raises:
@@ -66,22 +66,22 @@ def opened(path: Path) -> ParquetTable:
         if schema.names.count(field.name) > 1:
             message = f"columns of {str(path)!r} must have different names, got {field.name!r} twice."
             raise UserError("duplicate", message, option="column", value=field.name, path=str(path))
-        if field.type not in _HELD:
+        if field.type not in _TYPES:
             message = f"column {field.name!r} of {str(path)!r} must hold integers, floats or text, got {field.type}."
             raise UserError("wrong-type", message, option=field.name, type=str(field.type), path=str(path))
     return ParquetTable(path, schema)
 
 
-def _unpacked(file: "parquet.ParquetFile", names: set[str]) -> int:
+def _uncompressed_size(file: "parquet.ParquetFile", names: set[str]) -> int:
     """The bytes of some columns as the file says them; what repeats is counted as the file has it, which is less."""
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     columns = [group.column(number) for group in groups for number in range(group.num_columns)]
-    return sum(one.total_uncompressed_size for one in columns if one.path_in_schema in names)
+    return sum(column_chunk.total_uncompressed_size for column_chunk in columns if column_chunk.path_in_schema in names)
 
 
 def read(path: Path) -> pa.Table:
-    """The whole table in a Parquet file. Raises UserError as `opened` and `ParquetTable.select` do."""
-    table = opened(path)
+    """The whole table in a Parquet file. Raises UserError as `open_table` and `ParquetTable.select` do."""
+    table = open_table(path)
     return table.select(table.column_names)
 
 

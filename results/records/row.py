@@ -29,10 +29,10 @@ from results.records.strict_json import (
     TEXT,
     TEXTS,
     JSONKind,
+    check_fields,
     is_shallow,
     parse,
     plain,
-    shaped,
 )
 from results.records.strict_json import BadRow as BadRow
 from search_spaces.architecture.architecture import Architecture
@@ -144,9 +144,9 @@ class Row:
             TypeError, UserError: A value cannot be written so: it is not of JSON, not of its field's kind, not finite
                 or beyond 64 bits.
         """
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {row_field.name: getattr(self, row_field.name) for row_field in fields(self)}
         values |= {"architecture": self.architecture.record(), "costs": asdict(self.costs)}
-        record = _checked(plain(values, "row", levels=MOST_LEVELS + 1))  # a recipe alone may have MOST_LEVELS
+        record = _check(plain(values, "row", levels=MOST_LEVELS + 1))  # a recipe alone may have MOST_LEVELS
         return json.dumps(record, allow_nan=False)
 
     @classmethod
@@ -159,7 +159,7 @@ class Row:
             BadRow: It cannot be a Row: it is no JSON, a field is missing, unknown or not of its type, or it is of
                 another version.
         """
-        record = _checked(_of_this_version(parse(text)))
+        record = _check(_check_version(parse(text)))
         try:
             record["architecture"] = Architecture.from_record(record["architecture"])
             costs = record.get("costs", {})
@@ -177,8 +177,8 @@ class Row:
         return row
 
     def _repr_html_(self) -> str:
-        known = {name: value for name, value in self.columns().items() if value not in (None, "")}
-        lines = (f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>" for name, value in known.items())
+        cells = {name: value for name, value in self.columns().items() if value not in (None, "")}
+        lines = (f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>" for name, value in cells.items())
         return f"<table>{''.join(lines)}</table>"
 
     def points(self) -> list[dict[str, Any]]:
@@ -186,8 +186,12 @@ class Row:
 
         A metric whose name is reserved stands as `metric_<name>`.
         """
-        own = {name: getattr(self, name) for name in ("task", "preset", "seed")}
-        own |= {"identity": self.identity(), "key": self.architecture.key, "topology": self.architecture.topology}
+        identification = {name: getattr(self, name) for name in ("task", "preset", "seed")}
+        identification |= {
+            "identity": self.identity(),
+            "key": self.architecture.key,
+            "topology": self.architecture.topology,
+        }
         curve = list(self.curve)
         if self.status == "complete" and self.metrics:
             end: CurvePoint = {"step": self.steps, "metrics": self.metrics}
@@ -195,7 +199,7 @@ class Row:
             curve.append(end)
         records = []
         for point in curve:
-            record = {**own, "step": point["step"], "seconds": point.get("seconds")}
+            record = {**identification, "step": point["step"], "seconds": point.get("seconds")}
             place(record, "metric_", point["metrics"])
             records.append(record)
         return records
@@ -232,24 +236,24 @@ class Row:
         return dict(zip(names_of(tuple(self.directions), *map(tuple, groups)), values, strict=True))
 
 
-def _of_this_version(record: Any) -> Any:
+def _check_version(record: Any) -> Any:
     """A parsed record. Raises BadRow where it says another version than ROW_VERSION."""
     if not isinstance(record, dict):
         raise BadRow("wrong-type", f"it must be an object, got {type(record).__name__}", **value_of(record))
-    got = record.get("row_version", ROW_VERSION)
-    if got != ROW_VERSION:
-        message = f"'row_version' must be {ROW_VERSION}, got {got!r:.60}"
-        raise BadRow("mismatch", message, option="row_version", **value_of(got), expected=ROW_VERSION)
+    version = record.get("row_version", ROW_VERSION)
+    if version != ROW_VERSION:
+        message = f"'row_version' must be {ROW_VERSION}, got {version!r:.60}"
+        raise BadRow("mismatch", message, option="row_version", **value_of(version), expected=ROW_VERSION)
     return record
 
 
-def _checked(record: object) -> dict[str, Any]:
+def _check(record: object) -> dict[str, Any]:
     """The record whose values are of their fields' kinds, written or read. Raises BadRow where they are not."""
-    fitting = shaped(record, _KINDS, _NEEDED, "it")
-    shaped(fitting.get("costs", {}), _COSTS, (), "'costs'")
-    known = {name: value for name, value in fitting.get("provenance", {}).items() if name in _PROVENANCE}
-    shaped(known, _PROVENANCE, (), "'provenance'")
-    return fitting
+    values = check_fields(record, _KINDS, _MANDATORY, "it")
+    check_fields(values.get("costs", {}), _COSTS, (), "'costs'")
+    provenance = {name: value for name, value in values.get("provenance", {}).items() if name in _PROVENANCE}
+    check_fields(provenance, _PROVENANCE, (), "'provenance'")
+    return values
 
 
 _KINDS: Mapping[str, JSONKind] = {
@@ -269,8 +273,8 @@ _EMPTY: Mapping[str, Callable[[], Any]] = {
 }
 """What a field has that was not recorded; those with a plain default have it by the class."""
 
-_NEEDED = [one.name for one in fields(Row) if one.default is MISSING and one.default_factory is MISSING]
-_NEEDED.append("row_version")
+_MANDATORY = [one.name for one in fields(Row) if one.default is MISSING and one.default_factory is MISSING]
+_MANDATORY.append("row_version")
 _COSTS: Mapping[str, JSONKind] = {**dict.fromkeys(COUNTS, MAYBE_INTEGER), "counter": MAYBE_TEXT, "uncounted": NAMES}
 _PROVENANCE: Mapping[str, JSONKind] = {
     **dict.fromkeys(PROVENANCE, MAYBE_TEXT),

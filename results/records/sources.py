@@ -15,9 +15,9 @@ from pyarrow import compute
 
 from results.records import jsonl
 from results.records.columns import TYPES
-from results.records.duplicates import contradictions, each_once
+from results.records.duplicates import contradictions, deduplicate
 from results.records.human_numbers import check_size
-from results.records.parquet import ParquetTable, opened
+from results.records.parquet import ParquetTable, open_table
 from results.records.row import Row
 from results.records.table import finite, from_records
 from search_spaces.support.errors import UserError, fields_of, unknown
@@ -25,7 +25,7 @@ from search_spaces.support.files import kind_of_read_error, regular
 
 TABLES = Path(__file__).parents[1] / "tables"
 
-_DISARMED = r"^'('*[=+@\t\r\n＝＋－＠-])"  # noqa: RUF001  # as `results.records.export` writes it
+_FORMULA = r"^'('*[=+@\t\r\n＝＋－＠-])"  # noqa: RUF001  # as `results.records.export` writes it
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Source:
     bad: tuple[str, ...] = ()
 
 
-def shipped() -> dict[str, Path]:
+def table_paths() -> dict[str, Path]:
     """The tables that come with this project, by their names."""
     return {path.name.partition(".")[0]: path for path in sorted(TABLES.glob("*.jsonl*"))}
 
@@ -54,7 +54,7 @@ def read(name: str | Path) -> Source:
     Raises:
         UserError: There is no such file or table, or it cannot be read.
     """
-    tables = shipped()
+    tables = table_paths()
     if Path(name).exists():
         return _read(Path(name))
     if str(name) != "tables" and str(name) not in tables:
@@ -68,11 +68,11 @@ def union(sources: list[Source]) -> Source:
     every = [row for source in sources for row in source.rows]
     flat = tuple(table for source in sources for table in source.flat)
     bad = (*(line for source in sources for line in source.bad), *contradictions(every))
-    return Source(tuple(each_once(every)), flat, bad)
+    return Source(tuple(deduplicate(every)), flat, bad)
 
 
 def _read(path: Path) -> Source:
-    reader = {".parquet": opened, ".csv": from_csv, ".json": from_json}.get(path.suffix.lower())
+    reader = {".parquet": open_table, ".csv": from_csv, ".json": from_json}.get(path.suffix.lower())
     if reader is not None:
         return Source(flat=(reader(path),))
     rows, bad = jsonl.read(path)
@@ -94,14 +94,16 @@ def from_csv(path: Path) -> pa.Table:
     from pyarrow import csv as arrow
 
     try:
-        with _bounded(path).open(encoding="utf-8-sig", newline="") as file:
+        with _check_file(path).open(encoding="utf-8-sig", newline="") as file:
             names = next(csv.reader(file), [])
-        if len(names) == 1 and (other := next((one for one in ";\t|" if one in names[0]), None)):
+        if len(names) == 1 and (other := next((separator for separator in ";\t|" if separator in names[0]), None)):
             raise _refusal(path, "CSV", f"commas part its columns, and its first line has {other!r}")
         options = arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
         options.null_values, options.quoted_strings_can_be_null = [""], False
         table = arrow.read_csv(path, convert_options=options)
-        return pa.table({_armed(name): _typed(_armed(name), table[name]) for name in table.column_names})
+        return pa.table(
+            {_unescape_formula(name): _cast(_unescape_formula(name), table[name]) for name in table.column_names}
+        )
     except (OSError, UnicodeDecodeError, KeyError, csv.Error, pa.ArrowException) as error:
         raise _refusal(path, "CSV", error) from error
 
@@ -109,7 +111,7 @@ def from_csv(path: Path) -> pa.Table:
 def from_json(path: Path) -> pa.Table:
     """The table in a JSON file: a list of objects of numbers and texts. Raises UserError where it is none."""
     try:
-        records = json.loads(_bounded(path).read_text(encoding="utf-8"))
+        records = json.loads(_check_file(path).read_text(encoding="utf-8"))
         if isinstance(records, list) and all(isinstance(record, dict) for record in records):
             return from_records(records)
     except (OSError, ValueError, RecursionError) as error:
@@ -117,16 +119,16 @@ def from_json(path: Path) -> pa.Table:
     raise _refusal(path, "JSON", "it is no list of objects")
 
 
-def _armed(name: str) -> str:
-    return re.sub(_DISARMED, r"\1", name)
+def _unescape_formula(name: str) -> str:
+    return re.sub(_FORMULA, r"\1", name)
 
 
-def _bounded(path: Path) -> Path:
+def _check_file(path: Path) -> Path:
     check_size(path, regular(path).stat().st_size)
     return path
 
 
-def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _cast(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     kinds = {int: [pa.int64()], float: [pa.float64()], str: []}[TYPES[name]] if name in TYPES else None
     for kind in [pa.int64(), pa.float64()] if kinds is None else kinds:
         try:
@@ -134,7 +136,7 @@ def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         except pa.ArrowInvalid:
             if kinds:
                 raise
-    return compute.replace_substring_regex(column, pattern=_DISARMED, replacement=r"\1")
+    return compute.replace_substring_regex(column, pattern=_FORMULA, replacement=r"\1")
 
 
 def _refusal(path: Path, form: str, why: object) -> UserError:

@@ -63,7 +63,7 @@ def plain(value: object, name: str, *, infinite: bool = False, levels: int = MOS
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
-        return _bounded(int(value), name)
+        return _check_64_bits(int(value), name)
     if isinstance(value, float):
         if not math.isfinite(value) and not infinite:
             message = f"{name} is {float(value)}, which JSON does not have"
@@ -74,11 +74,13 @@ def plain(value: object, name: str, *, infinite: bool = False, levels: int = MOS
             if not isinstance(key, str):
                 raise TypeError(f"names in {name} must be text, got {_SHORT.repr(key)}")
         return {
-            key: one if levels and _is_plain(one) else plain(one, f"{name}.{key}", infinite=infinite, levels=levels - 1)
-            for key, one in value.items()
+            key: element
+            if levels and _is_plain(element)
+            else plain(element, f"{name}.{key}", infinite=infinite, levels=levels - 1)
+            for key, element in value.items()
         }
     if isinstance(value, list | tuple):
-        return [plain(one, f"{name}[{i}]", infinite=infinite, levels=levels - 1) for i, one in enumerate(value)]
+        return [plain(element, f"{name}[{i}]", infinite=infinite, levels=levels - 1) for i, element in enumerate(value)]
     raise TypeError(f"{name} must be of JSON's types, got {type(value).__name__}")
 
 
@@ -103,17 +105,19 @@ def parse(text: str) -> Any:
         raise BadRow("bad-syntax", reason, character=error.pos + 1) from None
 
 
-def shaped(record: object, kinds: Mapping[str, JSONKind], needed: Sequence[str], what: str) -> dict[str, Any]:
+def check_fields(
+    record: object, kinds: Mapping[str, JSONKind], mandatory: Sequence[str], subject: str
+) -> dict[str, Any]:
     """The record, whose values are of these kinds. Raises BadRow naming the first that is not, missing or unknown."""
     if not isinstance(record, dict):
-        reason = f"{what} must be an object, got {_SHORT.repr(record)}"
-        raise BadRow("wrong-type", reason, option=what.strip("'"), **value_of(record))
-    for name in needed:
+        reason = f"{subject} must be an object, got {_SHORT.repr(record)}"
+        raise BadRow("wrong-type", reason, option=subject.strip("'"), **value_of(record))
+    for name in mandatory:
         if name not in record:
-            raise BadRow("missing-value", f"{what} has no {name!r}", option=name)
+            raise BadRow("missing-value", f"{subject} has no {name!r}", option=name)
     for name, value in record.items():
         if name not in kinds:
-            reason = f"{what} has an unknown field {_SHORT.repr(name)}"
+            reason = f"{subject} has an unknown field {_SHORT.repr(name)}"
             raise BadRow("unknown-name", reason, option="field", value=name, choices=tuple(kinds))
         words, types, holds = kinds[name]
         if type(value) not in types or (holds is not None and not holds(value)):
@@ -124,9 +128,11 @@ def shaped(record: object, kinds: Mapping[str, JSONKind], needed: Sequence[str],
 
 def is_shallow(value: Mapping[str, Any]) -> bool:
     """Whether nothing in the lists and objects of a parsed object is a list or an object again."""
-    for one in value.values():
-        kind = type(one)
-        if (kind is dict or kind is list) and not _NESTED.isdisjoint(map(type, one.values() if kind is dict else one)):
+    for element in value.values():
+        kind = type(element)
+        if (kind is dict or kind is list) and not _CONTAINERS.isdisjoint(
+            map(type, element.values() if kind is dict else element)
+        ):
             return False
     return True
 
@@ -144,7 +150,7 @@ def is_number(value: object) -> bool:
 def _are_points(curve: list[Any]) -> bool:
     return all(
         type(point) is dict
-        and _POINT <= point.keys() <= _TIMED
+        and _POINT <= point.keys() <= _POINT_WITH_SECONDS
         and type(point["step"]) is int
         and type(point["metrics"]) is dict
         and _NUMBERS.issuperset(map(type, point["metrics"].values()))
@@ -153,9 +159,9 @@ def _are_points(curve: list[Any]) -> bool:
     )
 
 
-_NESTED = frozenset({dict, list})
+_CONTAINERS = frozenset({dict, list})
 _NUMBERS = frozenset({int, float})
-_POINT, _TIMED = frozenset({"step", "metrics"}), frozenset({"step", "metrics", "seconds"})
+_POINT, _POINT_WITH_SECONDS = frozenset({"step", "metrics"}), frozenset({"step", "metrics", "seconds"})
 
 
 def _object_of(words: str, types: Iterable[type]) -> JSONKind:
@@ -192,7 +198,7 @@ def _is_long(text: str) -> bool:
     return _LONG in b" " + text.encode(errors="replace").translate(_DIGITS)
 
 
-def _bounded(number: int, name: str) -> int:
+def _check_64_bits(number: int, name: str) -> int:
     if not -MOST_INTEGER - 1 <= number <= MOST_INTEGER:
         message = f"{name} is an integer beyond 64 bits"
         raise UserError("out-of-range", message, option=name, most=MOST_INTEGER)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from results.records.arrays import array
-from results.records.columns import CURVE, FIXED, TYPES
+from results.records.columns import CURVE, ROW_COLUMNS, TYPES
 from results.records.row import Row
 from results.records.strict_json import is_number
 from search_spaces.support.errors import Notice, UserError, fields_of, unknown, value_of
@@ -30,12 +30,12 @@ def from_rows(rows: Iterable[Row]) -> pa.Table:
 
     A row that has no place in a table (a metric that is no number) is left out, with a Notice that names it.
     """
-    return _table(_sound(rows, lambda row: [row.columns()]), FIXED)
+    return _table(_flatten(rows, lambda row: [row.columns()]), ROW_COLUMNS)
 
 
 def curves(rows: Iterable[Row]) -> pa.Table:
     """The table of the points of rows' curves, see `Row.points`; a row that has no place in it is left out."""
-    return _table(_sound(rows, Row.points), CURVE)
+    return _table(_flatten(rows, Row.points), CURVE)
 
 
 def from_records(records: Iterable[Mapping[str, Any]], first: Iterable[str] = ()) -> pa.Table:
@@ -47,20 +47,20 @@ def from_records(records: Iterable[Mapping[str, Any]], first: Iterable[str] = ()
     Raises:
         UserError: A value does not fit its column.
     """
-    return _table(map(_fitted, records), first)
+    return _table(map(_check_record, records), first)
 
 
-def _sound(rows: Iterable[Row], records: Callable[[Row], Sequence[Mapping[str, Any]]]) -> Iterator[Mapping[str, Any]]:
+def _flatten(rows: Iterable[Row], records: Callable[[Row], Sequence[Mapping[str, Any]]]) -> Iterator[Mapping[str, Any]]:
     for row in rows:
         try:
             _check_numbers(row)
-            fitted = [*map(_fitted, records(row))]
+            flat = [*map(_check_record, records(row))]
         except (TypeError, ValueError, AttributeError) as error:
-            named = f"a row of task {row.task!r:.60} with seed {row.seed!r:.60}"
+            name = f"a row of task {row.task!r:.60} with seed {row.seed!r:.60}"
             fields = {**fields_of(error), "task": row.task, "seed": row.seed}
-            warnings.warn(Notice("skipped", f"{named} is not in the table: {error}.", **fields), stacklevel=3)
+            warnings.warn(Notice("skipped", f"{name} is not in the table: {error}.", **fields), stacklevel=3)
             continue
-        yield from fitted
+        yield from flat
 
 
 def _check_numbers(row: Row) -> None:
@@ -74,7 +74,7 @@ def _check_numbers(row: Row) -> None:
                 raise UserError("wrong-type", message, option=name, **value_of(value))
 
 
-def _fitted(record: Mapping[str, Any]) -> Mapping[str, Any]:
+def _check_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
     if not _fit(tuple(record), tuple(map(type, record.values()))):
         for name, value in record.items():
             if not _fits(name, type(value)):
@@ -129,7 +129,7 @@ def _text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
-def together(tables: Sequence[pa.Table]) -> pa.Table:
+def concat(tables: Sequence[pa.Table]) -> pa.Table:
     """Several tables as one with all of their columns; what a table lacks is null there.
 
     Raises:
@@ -149,31 +149,34 @@ def empty(schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches([], schema=schema)  # its own empty_table would import pandas
 
 
-def each_once(tables: Sequence[pa.Table]) -> pa.Table:
-    """Several tables as one, as `together`; a line whose identity an earlier table has is left out.
+def deduplicate(tables: Sequence[pa.Table]) -> pa.Table:
+    """Several tables as one, as `concat`; a line whose identity an earlier table has is left out.
 
-    What does not say how an evaluation ended is of one that was complete. Raises UserError as `together` does.
+    What does not say how an evaluation ended is of one that was complete. Raises UserError as `concat` does.
     """
-    kept, seen = [], set[str]()
-    says = any("status" in one.column_names for one in tables)
-    for one in tables:
-        own = one
-        if "identity" in one.column_names and len(tables) > 1:
-            identities = one["identity"].to_pylist()
-            if seen:
-                own = keep(one, np.array([each is None or each not in seen for each in identities], dtype=bool))
-            seen.update(filter(None, identities))
-        if says and "status" not in own.column_names:
-            own = own.append_column("status", array(["complete"] * len(own), str))
-        kept.append(own)
-    return together(kept)
+    parts, earlier = [], set[str]()
+    has_status = any("status" in source.column_names for source in tables)
+    for source in tables:
+        part = source
+        if "identity" in source.column_names and len(tables) > 1:
+            identities = source["identity"].to_pylist()
+            if earlier:
+                part = keep(
+                    source,
+                    np.array([identity is None or identity not in earlier for identity in identities], dtype=bool),
+                )
+            earlier.update(filter(None, identities))
+        if has_status and "status" not in part.column_names:
+            part = part.append_column("status", array(["complete"] * len(part), str))
+        parts.append(part)
+    return concat(parts)
 
 
-def check_columns(known: Sequence[str], names: Iterable[str]) -> None:
+def check_columns(column_names: Sequence[str], names: Iterable[str]) -> None:
     """Raise UserError where one of the names is of no column."""
     for name in names:
-        if name not in known:
-            raise unknown("column", name, known)
+        if name not in column_names:
+            raise unknown("column", name, column_names)
 
 
 def keep(table: pa.Table, mask: NDArray[np.bool_]) -> pa.Table:
@@ -187,31 +190,31 @@ def has_numbers(field: pa.Field) -> bool:
     return bool(pa.types.is_floating(field.type) or pa.types.is_integer(field.type))
 
 
-def measured(fields: Sequence[pa.Field]) -> list[str]:
+def metric_columns(fields: Sequence[pa.Field]) -> list[str]:
     """The columns of numbers, of those that there are, that may have been measured; standard errors left out."""
-    known = {one.name for one in fields if has_numbers(one)}
-    own = [name for name in known if name not in FIXED and not name.startswith(("recipe_", "version_"))]
-    errors = {f"{name}_se" for name in own}
-    return [one.name for one in fields if one.name in {*own} - errors]
+    numeric = {column.name for column in fields if has_numbers(column)}
+    metrics = [name for name in numeric if name not in ROW_COLUMNS and not name.startswith(("recipe_", "version_"))]
+    errors = {f"{name}_se" for name in metrics}
+    return [column.name for column in fields if column.name in {*metrics} - errors]
 
 
 def without(table: pa.Table, identities: Container[str]) -> pa.Table:
     """The lines of other identities than these, or of none."""
     if "identity" not in table.column_names:
         return table
-    return keep(table, np.array([one not in identities for one in table["identity"].to_pylist()], dtype=bool))
+    return keep(table, np.array([identity not in identities for identity in table["identity"].to_pylist()], dtype=bool))
 
 
 def condition_of(column: str, value: Any) -> str:
     """The condition, as `results.query.condition` reads it, that a column holds a value, or null."""
-    return f"{_quoted(column)} is null" if value is None else f"{_quoted(column)} = {_literal(value)}"
+    return f"{_quote(column)} is null" if value is None else f"{_quote(column)} = {_literal(value)}"
 
 
 def _literal(value: Any) -> str:
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
-def _quoted(column: str) -> str:
+def _quote(column: str) -> str:
     return column if column.isidentifier() else '"' + column.replace('"', '""') + '"'
 
 

@@ -17,11 +17,11 @@ from typing import Any, final
 
 import numpy as np
 
-from results.records.columns import COMPARABLE, FIXED, SHAPE
+from results.records.columns import COMPARABLE, ROW_COLUMNS, SHAPE
 from results.records.row import Direction
 from results.stats.features import Record
 from results.stats.gaussian_process import Array
-from results.stats.intervals import reached
+from results.stats.intervals import half_width
 from search_spaces.support.errors import UserError
 
 REFERENCE = "resnet"
@@ -30,7 +30,7 @@ REFERENCE = "resnet"
 DRAWS = 4000
 
 _DEGREE = 3
-_SEEN = 1e-6
+_TOLERANCE = 1e-6
 """How far a coefficient may be from what the equations say of it, and be determined by them."""
 
 _EXACT = 1e-9
@@ -53,7 +53,7 @@ class Effects:
         over: What each is worth over the first: [v], 0 of the first.
         covariance: Of these: [v, v].
         freedom: Degrees of freedom that are left to tell errors by; without any there are no intervals.
-        apart: Values that no shape connects with the first; they are not among `values`.
+        incomparable: Values that no shape connects with the first; they are not among `values`.
     """
 
     axis: str
@@ -66,23 +66,23 @@ class Effects:
     over: Array
     covariance: Array
     freedom: int
-    apart: tuple[Any, ...]
+    incomparable: tuple[Any, ...]
 
     def records(self) -> list[dict[str, Any]]:
         """A line a value, the best first, with intervals at 95 % for all of them together (Bonferroni)."""
         sign = -1 if self.direction == "max" else 1
-        lines = [self._record(i) for i in range(len(self.values))]
-        return sorted(lines, key=lambda line: float(sign * line["over"]))
+        records = [self._record(i) for i in range(len(self.values))]
+        return sorted(records, key=lambda record: float(sign * record["over"]))
 
     def _record(self, i: int) -> dict[str, Any]:
         over = float(self.over[i])
-        line = {"value": self.values[i], "n": self.numbers[i], "mean": float(self.means[i]), "over": over}
+        record = {"value": self.values[i], "n": self.numbers[i], "mean": float(self.means[i]), "over": over}
         if i == 0 or self.freedom < 1:
-            return {**line, "low": None, "high": None, "than": None}
-        reach = reached(sqrt(self.covariance[i, i]), self.freedom, len(self.values) - 1)
+            return {**record, "low": None, "high": None, "than": None}
+        reach = half_width(sqrt(self.covariance[i, i]), self.freedom, len(self.values) - 1)
         low, high = over - reach, over + reach
         better = "better" if (low > 0) == (self.direction == "max") else "worse"
-        return {**line, "low": low, "high": high, "than": better if low > 0 or high < 0 else "not distinguishable"}
+        return {**record, "low": low, "high": high, "than": better if low > 0 or high < 0 else "not distinguishable"}
 
     def draws(self, random: np.random.Generator) -> Array:
         """What the values may be worth, more being better: [D, v], by Student's distribution."""
@@ -93,32 +93,31 @@ class Effects:
         return np.asarray(sign * (self.over + normal / spread))
 
 
-def check_axis(axis: str, measured: Container[str]) -> None:
+def check_axis(axis: str, metrics: Container[str]) -> None:
     """Raise UserError for a column of every Row that tells no architectures apart, and for what was measured."""
-    if (axis in FIXED and axis not in SHAPE) or axis.removesuffix("_se").removeprefix("test_") in measured:
+    if (axis in ROW_COLUMNS and axis not in SHAPE) or axis.removesuffix("_se").removeprefix("test_") in metrics:
         message = f"an axis tells architectures apart, and {axis!r} is none. Ask topology, depth or recipe_lr."
         raise UserError("unsupported", message, option="axis", value=axis)
 
 
-def comparable(lines: Sequence[Record]) -> dict[str, list[Record]]:
-    """Lines that can be held against each other, under their task's name and what tells them from others of it."""
+def comparable(rows: Sequence[Record]) -> dict[str, list[Record]]:
+    """Group comparable rows, under their task's name and the values in which its groups differ."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
-    for line in lines:
-        groups.setdefault(_place(line, COMPARABLE), []).append(line)
-    named = {}
-    for group, own in groups.items():
-        others = [other for other in groups if other[0] == group[0]]
-        telling = [value for value, *all_of in zip(group, *others, strict=True) if len({*all_of}) > 1]
-        named[", ".join(map(str, [group[0] or "rows", *telling]))] = own
-    return named
+    for row in rows:
+        groups.setdefault(_key(row, COMPARABLE), []).append(row)
+    by_name = {}
+    for group, members in groups.items():
+        siblings = [key for key in groups if key[0] == group[0]]
+        differences = [value for value, *rest in zip(group, *siblings, strict=True) if len({*rest}) > 1]
+        by_name[", ".join(map(str, [group[0] or "rows", *differences]))] = members
+    return by_name
 
 
-def effects(lines: Sequence[Record], axis: str, metric: str, direction: Direction, at: str | None = None) -> Effects:
+def effects(records: Sequence[Record], axis: str, metric: str, direction: Direction, at: str | None = None) -> Effects:
     """What the values of an axis are worth.
 
     Args:
-        lines: Rows that can be held against each other, as records of columns; only complete ones with both columns
-            take part.
+        records: Comparable rows as records of columns; only complete ones with both columns take part.
         axis: A column that tells architectures apart: `topology`, `depth`, `recipe_lr` ...
         metric: A column of numbers.
         direction: Whether more or less of it is better.
@@ -127,42 +126,42 @@ def effects(lines: Sequence[Record], axis: str, metric: str, direction: Directio
     Raises:
         UserError: No two values of the axis to be held against each other.
     """
-    told = [line for line in lines if _is_told(line, axis, metric)]
-    units, design = _at_cost(told, axis, metric, at) if at else _at_shape(told, axis, metric)
+    complete = [row for row in records if _is_complete(row, axis, metric)]
+    units, design = _at_cost(complete, axis, metric, at) if at else _at_shape(complete, axis, metric)
     values = sorted({unit[axis] for unit in units}, key=lambda value: (value != REFERENCE, value))
-    worth = _indicators([unit[axis] for unit in units], values)[:, 1:]
-    matrix, measured = np.hstack([worth, design]), np.array([unit[metric] for unit in units])
+    indicators = _indicators([unit[axis] for unit in units], values)[:, 1:]
+    matrix, response = np.hstack([indicators, design]), np.array([unit[metric] for unit in units])
     squares = matrix.T @ matrix
     inverse = np.linalg.pinv(squares, hermitian=True)
-    seen = np.abs(inverse @ squares - np.eye(len(squares))).max(axis=1, initial=0.0) < _SEEN
-    kept = [i for i in range(len(values) - 1) if seen[i]]
-    if not kept:
-        raise _nothing_to_hold(told, axis, metric, at)
-    nothing = _EXACT * np.abs(measured).max()
-    fitted = inverse @ matrix.T @ measured
-    fitted[np.abs(fitted) < nothing] = 0.0
+    estimable = np.abs(inverse @ squares - np.eye(len(squares))).max(axis=1, initial=0.0) < _TOLERANCE
+    columns = [i for i in range(len(values) - 1) if estimable[i]]
+    if not columns:
+        raise _no_comparison(complete, axis, metric, at)
+    rounding = _EXACT * np.abs(response).max()
+    coefficients = inverse @ matrix.T @ response
+    coefficients[np.abs(coefficients) < rounding] = 0.0
     freedom = len(units) - int(np.linalg.matrix_rank(matrix))
-    error = float(((measured - matrix @ fitted) ** 2).sum() / freedom) ** 0.5 if freedom else 0.0
-    variance = error**2 if error > nothing else 0.0
-    named = [values[0], *(values[i + 1] for i in kept)]
-    own = [[unit[metric] for unit in units if unit[axis] == value] for value in named]
+    error = float(((response - matrix @ coefficients) ** 2).sum() / freedom) ** 0.5 if freedom else 0.0
+    variance = error**2 if error > rounding else 0.0
+    levels = [values[0], *(values[i + 1] for i in columns)]
+    readings = [[unit[metric] for unit in units if unit[axis] == value] for value in levels]
     return Effects(
         axis=axis,
         metric=metric,
         direction=direction,
         at=at,
-        values=tuple(named),
-        means=np.array([fmean(each) for each in own]),
-        numbers=tuple(map(len, own)),
-        over=np.array([0.0, *fitted[kept]]),
-        covariance=np.pad(variance * inverse[np.ix_(kept, kept)], ((1, 0), (1, 0))),
+        values=tuple(levels),
+        means=np.array([fmean(group) for group in readings]),
+        numbers=tuple(map(len, readings)),
+        over=np.array([0.0, *coefficients[columns]]),
+        covariance=np.pad(variance * inverse[np.ix_(columns, columns)], ((1, 0), (1, 0))),
         freedom=freedom,
-        apart=tuple(sorted({line[axis] for line in told} - {*named})),
+        incomparable=tuple(sorted({row[axis] for row in complete} - {*levels})),
     )
 
 
-def _nothing_to_hold(told: Sequence[Record], axis: str, metric: str, at: str | None) -> UserError:
-    values = {line[axis] for line in told}
+def _no_comparison(rows: Sequence[Record], axis: str, metric: str, at: str | None) -> UserError:
+    values = {row[axis] for row in rows}
     if len(values) < 2:
         have = (
             f"of rows with {metric!r} all have {axis} = {next(iter(values))!r}" if values else f"no row has {metric!r}"
@@ -176,26 +175,26 @@ def _nothing_to_hold(told: Sequence[Record], axis: str, metric: str, at: str | N
     return UserError("missing-rows", message, axis=axis, metric=metric, at=at, values=len(values))
 
 
-def agreement(one: Effects, other: Effects) -> dict[str, Any] | None:
+def agreement(first: Effects, second: Effects) -> dict[str, Any] | None:
     """Kendall's tau between the orders of the values that both have: 1 where they are one order, -1 where reversed.
 
     A topology with other options is the same one, where each has it once. `low` and `high` hold 95 % of the taus
     between what the values may be worth by their errors, which lie nearer to 0 than `tau` where these are large.
     None where they have fewer than three values in common.
     """
-    common = _in_common(one.values, other.values)
+    common = _in_common(first.values, second.values)
     if len(common) < 3:
         return None
-    signs = [1.0 if each.direction == "max" else -1.0 for each in (one, other)]
-    places = [list(own) for own in zip(*common, strict=True)]
-    tau = _tau(*(sign * each.over[place] for sign, each, place in zip(signs, (one, other), places, strict=True)))
-    found: dict[str, Any] = {"values": len(common), "tau": float(tau), "low": None, "high": None}
-    if min(one.freedom, other.freedom) > 0:
+    signs = [1.0 if fit.direction == "max" else -1.0 for fit in (first, second)]
+    indices = [list(side) for side in zip(*common, strict=True)]
+    tau = _tau(*(sign * fit.over[index] for sign, fit, index in zip(signs, (first, second), indices, strict=True)))
+    record: dict[str, Any] = {"values": len(common), "tau": float(tau), "low": None, "high": None}
+    if min(first.freedom, second.freedom) > 0:
         random = np.random.default_rng(0)
-        drawn = _tau(*(each.draws(random)[:, place] for each, place in zip((one, other), places, strict=True)))
-        low, high = np.quantile(drawn, (0.025, 0.975))
-        found |= {"low": float(low), "high": float(high)}
-    return found
+        taus = _tau(*(fit.draws(random)[:, index] for fit, index in zip((first, second), indices, strict=True)))
+        low, high = np.quantile(taus, (0.025, 0.975))
+        record |= {"low": float(low), "high": float(high)}
+    return record
 
 
 def plain_names(values: Sequence[Any]) -> list[Any]:
@@ -209,88 +208,90 @@ def _is_one_topology(value: Any) -> bool:
     return isinstance(value, str) and "/" not in value and "[" not in value
 
 
-def _in_common(one: Sequence[Any], other: Sequence[Any]) -> list[tuple[int, int]]:
+def _in_common(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[int, int]]:
     """The places of each value that both have: the same, or else one of the same plain name."""
-    same = {value: other.index(value) for value in one if value in other}
-    names = plain_names(other)
-    for value, name in zip(one, plain_names(one), strict=True):
+    same = {value: second.index(value) for value in first if value in second}
+    names = plain_names(second)
+    for value, name in zip(first, plain_names(first), strict=True):
         if value not in same and name in names and names.index(name) not in same.values():
             same[value] = names.index(name)
-    return [(one.index(value), place) for value, place in same.items()]
+    return [(first.index(value), position) for value, position in same.items()]
 
 
-def _tau(one: Array, other: Array) -> Array:
+def _tau(left_values: Array, right_values: Array) -> Array:
     """Kendall's tau along the last axis: [..., v] -> [...]."""
-    first, second = np.triu_indices(one.shape[-1], 1)
-    together = np.sign(one[..., first] - one[..., second]) * np.sign(other[..., first] - other[..., second])
-    return np.asarray(together.mean(axis=-1))
+    first, second = np.triu_indices(left_values.shape[-1], 1)
+    concordance = np.sign(left_values[..., first] - left_values[..., second]) * np.sign(
+        right_values[..., first] - right_values[..., second]
+    )
+    return np.asarray(concordance.mean(axis=-1))
 
 
-def _is_told(line: Record, axis: str, metric: str) -> bool:
-    value = line.get(metric)
-    is_complete = line.get("status", "complete") == "complete" and line.get(axis) is not None
+def _is_complete(row: Record, axis: str, metric: str) -> bool:
+    value = row.get(metric)
+    is_complete = row.get("status", "complete") == "complete" and row.get(axis) is not None
     return is_complete and isinstance(value, int | float) and isfinite(value)
 
 
-def _others(lines: Sequence[Record], axis: str) -> list[str]:
+def _control_columns(rows: Sequence[Record], axis: str) -> list[str]:
     """The columns in which architectures are to be equal.
 
     What follows from the axis and the rest is none of them: hidden features that make parameters equal, or a learning
     rate that each topology was given. What has the fewest values is asked first: of two lengths of training each may
     have rates of its own.
     """
-    names = dict.fromkeys(name for line in lines for name in line if name != axis)
-    others = [name for name in names if name in SHAPE and name != "hidden"]
-    open_yet = [name for name in names if name == "hidden" or name.startswith("recipe_")]
-    for name in sorted(open_yet, key=lambda name: len({_place(line, [name]) for line in lines})):
+    names = dict.fromkeys(name for row in rows for name in row if name != axis)
+    controls = [name for name in names if name in SHAPE and name != "hidden"]
+    candidates = [name for name in names if name == "hidden" or name.startswith("recipe_")]
+    for name in sorted(candidates, key=lambda name: len({_key(row, [name]) for row in rows})):
         groups: dict[tuple[Any, ...], set[Any]] = {}
-        for line in lines:
-            groups.setdefault(_place(line, [axis, *others]), set()).update(_place(line, [name]))
-        if any(len(found) > 1 for found in groups.values()):
-            others.append(name)
-    return others
+        for row in rows:
+            groups.setdefault(_key(row, [axis, *controls]), set()).update(_key(row, [name]))
+        if any(len(values) > 1 for values in groups.values()):
+            controls.append(name)
+    return controls
 
 
-def _place(line: Record, names: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(line.get(name) for name in names)
+def _key(row: Record, names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in names)
 
 
-def _averaged(lines: Sequence[Record], metric: str, names: Sequence[str]) -> list[Record]:
+def _average(rows: Sequence[Record], metric: str, names: Sequence[str]) -> list[Record]:
     groups: dict[tuple[Any, ...], list[Record]] = {}
-    for line in lines:
-        groups.setdefault(_place(line, names), []).append(line)
-    return [{**group[0], metric: fmean(line[metric] for line in group)} for group in groups.values()]
+    for row in rows:
+        groups.setdefault(_key(row, names), []).append(row)
+    return [{**group[0], metric: fmean(row[metric] for row in group)} for group in groups.values()]
 
 
-def _at_shape(lines: Sequence[Record], axis: str, metric: str) -> tuple[Sequence[Record], Array]:
+def _at_shape(records: Sequence[Record], axis: str, metric: str) -> tuple[Sequence[Record], Array]:
     """What counts once, and which shape it is of, or with which seed it was trained: n, [n, shapes or seeds]."""
-    others = _others(lines, axis)
+    controls = _control_columns(records, axis)
     values: dict[tuple[Any, ...], set[Any]] = {}
-    for line in lines:
-        values.setdefault(_place(line, others), set()).add(line[axis])
-    shapes = [shape for shape, found in values.items() if len(found) > 1]
-    told = [line for line in lines if _place(line, others) in shapes]
+    for row in records:
+        values.setdefault(_key(row, controls), set()).add(row[axis])
+    shapes = [shape for shape, levels in values.items() if len(levels) > 1]
+    comparable_rows = [row for row in records if _key(row, controls) in shapes]
     if len(shapes) == 1:
-        return told, _indicators([line.get("seed") for line in told])
-    units = _averaged(told, metric, [axis, *others])
-    return units, _indicators([_place(unit, others) for unit in units])
+        return comparable_rows, _indicators([row.get("seed") for row in comparable_rows])
+    units = _average(comparable_rows, metric, [axis, *controls])
+    return units, _indicators([_key(unit, controls) for unit in units])
 
 
-def _at_cost(lines: Sequence[Record], axis: str, metric: str, cost: str) -> tuple[Sequence[Record], Array]:
+def _at_cost(records: Sequence[Record], axis: str, metric: str, cost: str) -> tuple[Sequence[Record], Array]:
     """What counts once, and what is expected of its cost, its topology and, of one shape, its seed: n, [n, terms]."""
-    others, told = _others(lines, axis), [line for line in lines if line.get(cost)]
-    is_one_shape = len({_place(line, others) for line in told}) == 1
-    units = told if is_one_shape else _averaged(told, metric, [axis, *others])
+    controls, with_cost = _control_columns(records, axis), [row for row in records if row.get(cost)]
+    is_one_shape = len({_key(row, controls) for row in with_cost}) == 1
+    units = with_cost if is_one_shape else _average(with_cost, metric, [axis, *controls])
     logs = np.array([log(unit[cost]) for unit in units])
-    line = (logs - logs.mean()) / (logs.std() or 1.0) if len(logs) else logs
-    terms = np.stack([line**power for power in range(_DEGREE + 1)], axis=1)
+    size = (logs - logs.mean()) / (logs.std() or 1.0) if len(logs) else logs
+    terms = np.stack([size**power for power in range(_DEGREE + 1)], axis=1)
     topologies = [unit.get("topology") for unit in units] if axis != "topology" else []
     seeds = [unit.get("seed") for unit in units] if is_one_shape else []
-    due = [_indicators(keys)[:, 1:] for keys in (topologies, seeds) if keys]
-    return units, np.hstack([terms, *due])
+    factors = [_indicators(keys)[:, 1:] for keys in (topologies, seeds) if keys]
+    return units, np.hstack([terms, *factors])
 
 
-def _indicators(keys: Sequence[Any], known: Sequence[Any] | None = None) -> Array:
-    """One where a line has a key of those that are known, or of its own: [n, keys]."""
-    columns = list(dict.fromkeys(keys)) if known is None else known
-    return np.array([[float(key == one) for one in columns] for key in keys]).reshape(len(keys), len(columns))
+def _indicators(keys: Sequence[Any], categories: Sequence[Any] | None = None) -> Array:
+    """One-hot encode keys, by these levels or by all that occur: [n, levels]."""
+    levels = list(dict.fromkeys(keys)) if categories is None else categories
+    return np.array([[float(key == column) for column in levels] for key in keys]).reshape(len(keys), len(levels))

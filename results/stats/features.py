@@ -21,7 +21,7 @@ _WORD = 0.5**0.5  # two words are 1 apart
 Record = Mapping[str, Any]
 
 
-def places_of(records: Sequence[Record]) -> Features:
+def features_of(records: Sequence[Record]) -> Features:
     """Places of n records: what is more or less on lines from 0 to 1, every word apart from any other.
 
     Architecture, parameters, FLOPs and recipe are looked at, where they differ. A topology's options are lines of their
@@ -31,7 +31,7 @@ def places_of(records: Sequence[Record]) -> Features:
     specs = [_spec(record.get("topology")) for record in records]
     options = {(spec.name, option) for spec in specs if spec for option in spec.options}
     for number, (record, spec) in enumerate(zip(records, specs, strict=True)):
-        for name, value in _told(record, spec, options):
+        for name, value in _coordinates(record, spec, options):
             if name not in columns:
                 columns[name] = [None] * len(records)
             columns[name][number] = value
@@ -40,23 +40,27 @@ def places_of(records: Sequence[Record]) -> Features:
         if any(isinstance(value, str) for value in values):
             words += [np.array([_WORD * (value == word) for value in values]) for word in sorted({*map(str, values)})]
         elif len({*values}) > 1:
-            sizes.append(_line(values))
-    return Features(*(np.stack(each or [np.zeros(len(records))], axis=1) for each in (sizes, words)))
+            sizes.append(_scale(values))
+    return Features(*(np.stack(group or [np.zeros(len(records))], axis=1) for group in (sizes, words)))
 
 
-def _told(record: Record, spec: Spec | None, options: Container[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
+def _coordinates(record: Record, spec: Spec | None, options: Container[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
     """What tells a record from others, as (name, value): of its topology those options that some other says."""
     for name, value in record.items():
         if name == "topology" and spec is not None:
             yield name, spec.name
-            said = whole(spec).options.items()
-            yield from ((f"{spec.name}.{option}", each) for option, each in said if (spec.name, option) in options)
-        elif value is not None and _tells(name):
+            whole_options = whole(spec).options.items()
+            yield from (
+                (f"{spec.name}.{option}", setting)
+                for option, setting in whole_options
+                if (spec.name, option) in options
+            )
+        elif value is not None and _is_feature(name):
             yield name, value
 
 
 @lru_cache(maxsize=1024)
-def _tells(name: str) -> bool:
+def _is_feature(name: str) -> bool:
     """Whether a column tells architectures apart."""
     return name in SHAPE or name in _SIZES or name.startswith("recipe_")
 
@@ -70,10 +74,10 @@ def _spec(topology: Any) -> Spec | None:
         return None
 
 
-def _line(values: Sequence[float | None]) -> Array:
+def _scale(values: Sequence[float | None]) -> Array:
     """Numbers on a line from 0 to 1, and in the middle of it what has none."""
-    line = np.array([np.nan if value is None else float(value) for value in values])
-    if np.nanmin(line) > 0:
-        line = np.log(line)
-    line -= np.nanmin(line)
-    return np.where(np.isnan(line), 0.5, line / max(float(np.nanmax(line)), 1e-12))
+    coordinates = np.array([np.nan if value is None else float(value) for value in values])
+    if np.nanmin(coordinates) > 0:
+        coordinates = np.log(coordinates)
+    coordinates -= np.nanmin(coordinates)
+    return np.where(np.isnan(coordinates), 0.5, coordinates / max(float(np.nanmax(coordinates)), 1e-12))

@@ -1,8 +1,8 @@
 """Gaussian processes over architectures: what readings of a metric say of its true values.
 
 A reading is a true value and noise. True values are a parabola along each coordinate, a smooth remainder (Matern 5/2:
-C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006, equation 4.17) and a grain of each
-architecture's own. How far they are alike, and how large remainder, grain and noise are, is fitted: to where the
+C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006, equation 4.17) and a nugget of each
+architecture's own. How far they are alike, and how large remainder, nugget and noise are, is fitted: to where the
 likelihood of the readings and a prior are greatest.
 
 Shapes: N = architectures with readings, C = any architectures, F and W = coordinates.
@@ -43,8 +43,8 @@ class Features:
     @cached_property
     def parabolas(self) -> Array:
         """Centred coordinates and their squares: [N, 2 (F + W)]."""
-        centred = np.concatenate([self.sizes, self.words], axis=1) - 0.5
-        return np.concatenate([centred, centred**2], axis=1)
+        coordinates = np.concatenate([self.sizes, self.words], axis=1) - 0.5
+        return np.concatenate([coordinates, coordinates**2], axis=1)
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ class Observations:
             squares: Sums of squares of the readings of each about its mean: [N].
         """
         mean, unit = float(means.mean()), max(float(means.std()), 1e-12)
-        known = errors**2
+        variances = errors**2
         shares = np.ones(len(means))
-        if np.isfinite(known).all() and (known > 0).all():
-            shares = np.clip(known / known.mean(), 0.1, 10.0)
+        if np.isfinite(variances).all() and (variances > 0).all():
+            shares = np.clip(variances / variances.mean(), 0.1, 10.0)
         return cls((means - mean) / unit, counts, shares, float((squares / shares).sum()) / unit**2), mean, unit
 
     @classmethod
@@ -85,10 +85,10 @@ class Observations:
         """One reading of each architecture."""
         return cls(values, np.ones(len(values)), np.ones(len(values)))
 
-    def and_more(self, means: Array) -> "Observations":
+    def extend(self, means: Array) -> "Observations":
         """With single readings of other architectures."""
         ones = np.ones(len(means))
-        counts, shares = (np.concatenate([own, ones]) for own in (self.counts, self.shares))
+        counts, shares = (np.concatenate([array, ones]) for array in (self.counts, self.shares))
         return Observations(np.concatenate([self.means, means]), counts, shares, self.within)
 
 
@@ -97,14 +97,14 @@ class Scales(NamedTuple):
 
     Attributes:
         noise: The variance of a reading's noise; that of parabolas' coefficients is 1.
-        grain: The variance of what each architecture has of its own.
+        nugget: The variance of what each architecture has of its own.
         remainder: The variance of the remainder.
         sizes: How far along sizes the remainder is alike.
         words: How far along words.
     """
 
     noise: float
-    grain: float
+    nugget: float
     remainder: float
     sizes: float
     words: float
@@ -114,9 +114,9 @@ _PRIOR = Scales(0.1, 0.001, 1.0, 1.0, 0.7)
 _SPREAD = Scales(5.0, 10.0, 3.0, 2.0, 2.0)
 """The median of each in the prior, and the factor by which two of three are at most off it (lognormal)."""
 
-_TRIED: Mapping[str, tuple[float, ...]] = {
+_GRID: Mapping[str, tuple[float, ...]] = {
     "noise": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
-    "grain": (0.0001, 0.001, 0.01, 0.1, 1.0),
+    "nugget": (0.0001, 0.001, 0.01, 0.1, 1.0),
     "remainder": (0.3, 1.0, 3.0, 10.0),
     "sizes": (0.4, 0.7, 1.2, 2.0),
     "words": (0.4, 0.7, 1.2, 2.0),
@@ -131,8 +131,8 @@ class GaussianProcess:
     """What the readings of N architectures say of the true value of any. Scales are fitted where none are given.
 
     Args:
-        places: Of the architectures.
-        readings: Of them.
+        features: Of the architectures.
+        observations: Of them.
         scales: What was fitted to others.
         unit: What variances were multiplied with there; else it follows from the readings.
 
@@ -143,28 +143,28 @@ class GaussianProcess:
     """
 
     def __init__(
-        self, places: Features, readings: Observations, scales: Scales | None = None, unit: float | None = None
+        self, features: Features, observations: Observations, scales: Scales | None = None, unit: float | None = None
     ) -> None:
-        self._places = places
+        self._features = features
         with _one_thread():
-            fit = _fitted(_Distances(places, places), readings, scales)
+            fit = _fit_scales(_Distances(features, features), observations, scales)
         self._fit, self.scales, self.unit = fit, fit.scales, unit or fit.unit
         self.noise = self.scales.noise * self.unit
 
-    def expected(self, at: Features) -> tuple[Array, Array]:
+    def predict(self, at: Features) -> tuple[Array, Array]:
         """Means and variances of true values: [C] each."""
         with _one_thread():
-            cross = self._fit.whitened(_Distances(self._places, at))
-        own = self.scales.remainder + self.scales.grain + (at.parabolas**2).sum(axis=1)
-        left = np.maximum(own - (cross**2).sum(axis=0), _LEAST)
-        return cross.T @ self._fit.white, self.unit * left
+            cross = self._fit.whiten(_Distances(self._features, at))
+        prior = self.scales.remainder + self.scales.nugget + (at.parabolas**2).sum(axis=1)
+        variances = np.maximum(prior - (cross**2).sum(axis=0), _LEAST)
+        return cross.T @ self._fit.white, self.unit * variances
 
     def draws(self, at: Features, number: int, random: np.random.Generator) -> Array:
         """True values as they may be together: [number, C]."""
         with _one_thread():
-            cross = self._fit.whitened(_Distances(self._places, at))
-            left = _Distances(at, at).covariance(self.scales) - cross.T @ cross
-            values, vectors = np.linalg.eigh(self.unit * left)
+            cross = self._fit.whiten(_Distances(self._features, at))
+            covariance = _Distances(at, at).covariance(self.scales) - cross.T @ cross
+            values, vectors = np.linalg.eigh(self.unit * covariance)
             # The symmetric root: there is one only, where eigenvectors' signs hang on the last bit of what they are of.
             root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
             return np.asarray(cross.T @ self._fit.white + random.standard_normal((number, len(root))) @ root)
@@ -173,15 +173,15 @@ class GaussianProcess:
 class _Distances:
     """How far apart two groups of architectures are; the covariance of their true values follows from it."""
 
-    def __init__(self, one: Features, other: Features) -> None:
-        self._sizes, self._words = _squares(one.sizes, other.sizes), _squares(one.words, other.words)
-        self._along = one.parabolas @ other.parabolas.T
+    def __init__(self, first: Features, second: Features) -> None:
+        self._sizes, self._words = _squares(first.sizes, second.sizes), _squares(first.words, second.words)
+        self._along = first.parabolas @ second.parabolas.T
         self._same = self._sizes + self._words < _LEAST
 
     def covariance(self, scales: Scales) -> Array:
         distance = np.sqrt(5 * (self._sizes / scales.sizes**2 + self._words / scales.words**2))
         smooth = scales.remainder * (1 + distance + distance**2 / 3) * np.exp(-distance)
-        return np.asarray(smooth + self._along + scales.grain * self._same)
+        return np.asarray(smooth + self._along + scales.nugget * self._same)
 
 
 class _Fit:
@@ -193,34 +193,36 @@ class _Fit:
         merit: Log of likelihood and prior, up to a constant.
     """
 
-    def __init__(self, scales: Scales, distances: _Distances, readings: Observations) -> None:
-        self.scales, counts = scales, readings.counts
-        noise = scales.noise * readings.shares / counts + _LEAST
+    def __init__(self, scales: Scales, distances: _Distances, observations: Observations) -> None:
+        self.scales, counts = scales, observations.counts
+        noise = scales.noise * observations.shares / counts + _LEAST
         self._root = cholesky(distances.covariance(scales) + np.diag(noise), lower=True, check_finite=False)
-        self.white = solve_triangular(self._root, readings.means, lower=True, check_finite=False)
-        every, again = float(counts.sum()), float((counts - 1).sum())
-        self.unit = max((float(self.white @ self.white) + readings.within / scales.noise) / every, _LEAST)
-        determinant = 2 * float(np.log(np.diag(self._root)).sum()) + again * log(scales.noise)
-        off = [log(one / prior) / log(spread) for one, prior, spread in zip(scales, _PRIOR, _SPREAD, strict=True)]
-        self.merit = -0.5 * (every * log(self.unit) + determinant + sum(one**2 for one in off))
+        self.white = solve_triangular(self._root, observations.means, lower=True, check_finite=False)
+        count, repeats = float(counts.sum()), float((counts - 1).sum())
+        self.unit = max((float(self.white @ self.white) + observations.within / scales.noise) / count, _LEAST)
+        determinant = 2 * float(np.log(np.diag(self._root)).sum()) + repeats * log(scales.noise)
+        deviations = [
+            log(first / prior) / log(spread) for first, prior, spread in zip(scales, _PRIOR, _SPREAD, strict=True)
+        ]
+        self.merit = -0.5 * (count * log(self.unit) + determinant + sum(first**2 for first in deviations))
 
-    def whitened(self, distances: _Distances) -> Array:
+    def whiten(self, distances: _Distances) -> Array:
         """How the true values of others go with the white readings: [N, C]."""
         cross = distances.covariance(self.scales)
         return np.asarray(solve_triangular(self._root, cross, lower=True, check_finite=False))
 
 
-def _fitted(distances: _Distances, readings: Observations, scales: Scales | None) -> _Fit:
+def _fit_scales(distances: _Distances, observations: Observations, scales: Scales | None) -> _Fit:
     """With the scales given, or else those of the greatest merit, each sought in turn."""
-    fit = _Fit(scales or _PRIOR, distances, readings)
+    fit = _Fit(scales or _PRIOR, distances, observations)
     for _ in range(0 if scales else _SWEEPS):
-        for name, values in _TRIED.items():
+        for name, values in _GRID.items():
             others = [fit.scales._replace(**{name: value}) for value in values]
-            fits = [_Fit(scales, distances, readings) for scales in others if scales != fit.scales]
-            fit = max([fit, *fits], key=lambda one: one.merit)
+            fits = [_Fit(scales, distances, observations) for scales in others if scales != fit.scales]
+            fit = max([fit, *fits], key=lambda candidate: candidate.merit)
     return fit
 
 
-def _squares(one: Array, other: Array) -> Array:
+def _squares(first: Array, second: Array) -> Array:
     """Squared distances: [N, F] and [C, F] -> [N, C]."""
-    return np.asarray(np.maximum((one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1) - 2 * one @ other.T, 0.0))
+    return np.asarray(np.maximum((first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1) - 2 * first @ second.T, 0.0))

@@ -15,7 +15,7 @@ from results.records.row import Direction
 from results.records.table import check_columns, keep
 from search_spaces.support.errors import UserError
 
-TOGETHER = ("status", *COMPARABLE)
+GROUP_COLUMNS = ("status", *COMPARABLE)
 """Columns that say which rows are held against each other."""
 
 
@@ -52,13 +52,13 @@ def knee(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
         objectives: Column -> "max" or "min".
     """
     values = _less_is_better(table, objectives)
-    chosen = np.zeros(len(values), dtype=bool)
+    mask = np.zeros(len(values), dtype=bool)
     for members in _groups(table) if len(values) else ():
-        own = values[members]
-        spread = np.ptp(own, axis=0)
-        shares = (own - own.min(axis=0)) / np.where(spread == 0, 1.0, spread)
-        chosen[members[shares.sum(axis=1).argmin()]] = True
-    return keep(table, chosen)
+        points = values[members]
+        spread = np.ptp(points, axis=0)
+        shares = (points - points.min(axis=0)) / np.where(spread == 0, 1.0, spread)
+        mask[members[shares.sum(axis=1).argmin()]] = True
+    return keep(table, mask)
 
 
 def check_objectives(table: pa.Table, objectives: Mapping[str, Direction]) -> None:
@@ -114,12 +114,12 @@ def hypervolume(values: NDArray[np.float64], reference: NDArray[np.float64]) -> 
         return float(reference[0] - values.min())
     if len(reference) == 2:
         first, second = values[np.argsort(values[:, 0])].T
-        reached = np.minimum.accumulate(second)
-        return float((np.diff(first, append=reference[0]) * (reference[1] - reached)).sum())
+        best = np.minimum.accumulate(second)
+        return float((np.diff(first, append=reference[0]) * (reference[1] - best)).sum())
     values = values[np.argsort(values[:, -1])]
     depths = np.diff(values[:, -1], append=reference[-1])
     slices = [(n + 1, float(depth)) for n, depth in enumerate(depths) if depth]
-    return sum(depth * hypervolume(values[:reached, :-1], reference[:-1]) for reached, depth in slices)
+    return sum(depth * hypervolume(values[:best, :-1], reference[:-1]) for best, depth in slices)
 
 
 def not_surely_dominated(values: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -127,11 +127,11 @@ def not_surely_dominated(values: NDArray[np.float64], errors: NDArray[np.float64
 
     What dominates it is on the front, or is itself dominated by what is: O(n f) for a front of f points.
     """
-    stands = np.ones(len(values), dtype=bool)
-    hoped = values - 2 * errors
+    mask = np.ones(len(values), dtype=bool)
+    optimistic = values - 2 * errors
     for point in np.unique(values[non_dominated(values)], axis=0):
-        stands &= ~((point <= hoped).all(axis=1) & (point < hoped).any(axis=1))
-    return stands
+        mask &= ~((point <= optimistic).all(axis=1) & (point < optimistic).any(axis=1))
+    return mask
 
 
 def chances(draws: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -142,35 +142,35 @@ def chances(draws: NDArray[np.float64]) -> NDArray[np.float64]:
 def _of_two(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     order = np.argsort(values[:, 0])
     first, second = values[order].T  # [n] each
-    opens = np.flatnonzero(np.r_[True, first[1:] > first[:-1]])  # where a run of equal first values begins
-    best = np.minimum.reduceat(second, opens)  # the least second value of each run
-    stands = np.r_[True, best[1:] < np.minimum.accumulate(best)[:-1]]
-    lengths = np.diff(np.r_[opens, len(first)])
+    starts = np.flatnonzero(np.r_[True, first[1:] > first[:-1]])  # where a run of equal first values begins
+    best = np.minimum.reduceat(second, starts)  # the least second value of each run
+    on_front = np.r_[True, best[1:] < np.minimum.accumulate(best)[:-1]]
+    lengths = np.diff(np.r_[starts, len(first)])
     mask = np.empty(len(values), dtype=bool)
-    mask[order] = np.repeat(stands, lengths) & (second == np.repeat(best, lengths))
+    mask[order] = np.repeat(on_front, lengths) & (second == np.repeat(best, lengths))
     return mask
 
 
 def _of_many(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     order = np.lexsort(values.T[::-1])
     points = np.ascontiguousarray(values[order].T)  # [m, n]
-    opens = np.r_[True, (points[:, 1:] != points[:, :-1]).any(axis=0)]  # equal points are neighbours: take one of each
-    left = points[:, opens]
-    numbers = np.arange(left.shape[1])
-    stands = np.zeros(left.shape[1], dtype=bool)
+    starts = np.r_[True, (points[:, 1:] != points[:, :-1]).any(axis=0)]  # equal points are neighbours: take one of each
+    rest = points[:, starts]
+    numbers = np.arange(rest.shape[1])
+    on_front = np.zeros(rest.shape[1], dtype=bool)
     while numbers.size:
         # The first point left, in dictionary order, is dominated by none of the others; those it dominates go.
-        stands[numbers[0]] = True
+        on_front[numbers[0]] = True
         better = np.zeros(numbers.size, dtype=bool)
-        for value in left[1:]:
+        for value in rest[1:]:
             better |= value < value[0]
         stay = np.flatnonzero(better)
         if stay.size == numbers.size - 1:
-            left, numbers = left[:, 1:], numbers[1:]  # a view: nothing but the point itself went
+            rest, numbers = rest[:, 1:], numbers[1:]  # a view: nothing but the point itself went
         else:
-            left, numbers = left.take(stay, axis=1), numbers[stay]
+            rest, numbers = rest.take(stay, axis=1), numbers[stay]
     mask = np.empty(len(values), dtype=bool)
-    mask[order] = stands[np.cumsum(opens) - 1]
+    mask[order] = on_front[np.cumsum(starts) - 1]
     return mask
 
 
@@ -202,8 +202,8 @@ def _groups(table: pa.Table) -> Iterator[NDArray[np.intp]]:
 
 def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], list[Any]]:
     """The number of each value, null being a value too, and the values by number."""
-    coded = column.combine_chunks().dictionary_encode("encode")
-    return _numbers(coded.indices), coded.dictionary.to_pylist()
+    encoding = column.combine_chunks().dictionary_encode("encode")
+    return _numbers(encoding.indices), encoding.dictionary.to_pylist()
 
 
 def _numbers(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:

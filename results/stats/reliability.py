@@ -17,10 +17,10 @@ from results.stats.gaussian_process import Array
 CONFIDENCE = 0.95
 """That two architectures are told apart rightly, on both sides."""
 
-MOST_STRETCH = 2.0
+MAX_STRETCH = 2.0
 """By which one split may spread networks more than another, and their order be the same."""
 
-MOST_SEEDS = 1000
+MAX_SEEDS = 1000
 """Beyond so many nobody asks."""
 
 
@@ -92,51 +92,51 @@ def components(validation: Array, test: Array | None = None) -> Components:
 def jackknife(statistic: Callable[..., float], *readings: Array) -> Estimate:
     """A statistic of readings [A, ...], with its standard error by leaving out one architecture after the other."""
     count = len(readings[0])
-    without = np.array([statistic(*(np.delete(reading, one, axis=0) for reading in readings)) for one in range(count)])
+    without = np.array([statistic(*(np.delete(reading, i, axis=0) for reading in readings)) for i in range(count)])
     error = sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
     return Estimate(statistic(*readings), error)
 
 
-def order_kept(one: Array, other: Array) -> float:
+def rank_correlation(first: Array, second: Array) -> float:
     """Kendall's tau (b) of the orders of architectures by two readings [A, S], over seeds; 0 where all are equal."""
-    taus = [kendalltau(one[:, seed], other[:, seed]).statistic for seed in range(one.shape[1])]
+    taus = [kendalltau(first[:, seed], second[:, seed]).statistic for seed in range(first.shape[1])]
     return float(np.mean(np.nan_to_num(taus)))
 
 
-def order_between_seeds(readings: Array) -> float:
+def seed_rank_correlation(readings: Array) -> float:
     """The same between any two seeds of one reading [A, S], the mean over pairs."""
     pairs = list(combinations(range(readings.shape[1]), 2))
-    left, right = (readings[:, [pair[side] for pair in pairs]] for side in (0, 1))
-    return order_kept(left, right)
+    first, second = (readings[:, [pair[side] for pair in pairs]] for side in (0, 1))
+    return rank_correlation(first, second)
 
 
-def levels(validation: Array, of: Components, seeds: int) -> int:
+def levels(validation: Array, variances: Components, seeds: int) -> int:
     """How many of these architectures could be told apart by means over so many seeds.
 
     Each level lies so far above the one before that noise alone would part two equal ones with a chance of
     1 - CONFIDENCE. Means are drawn towards each other by how reliable they are: noise spreads them.
     """
     means = validation.mean(axis=1)
-    means = np.sort(means.mean() + of.reliability(validation.shape[1]) * (means - means.mean()))
-    gap = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2) * sqrt(2 * of.noise(seeds))
-    found, last = 0, -inf
-    for mean in means:
-        if mean - last > gap:
-            found, last = found + 1, float(mean)
-    return found
+    means = np.sort(means.mean() + variances.reliability(validation.shape[1]) * (means - means.mean()))
+    gap = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2) * sqrt(2 * variances.noise(seeds))
+    count, last = 0, -inf
+    for value in means:
+        if value - last > gap:
+            count, last = count + 1, float(value)
+    return count
 
 
-def seeds_for(wanted: int, validation: Array, of: Components) -> int | None:
+def seeds_for(target: int, validation: Array, variances: Components) -> int | None:
     """The least number of seeds by which so many levels are told apart; None where MOST_SEEDS do not do it.
 
     No number of seeds goes beyond what the validation examples allow.
     """
-    low, high = 1, MOST_SEEDS
-    if levels(validation, of, high) < wanted:
+    low, high = 1, MAX_SEEDS
+    if levels(validation, variances, high) < target:
         return None
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if levels(validation, of, middle) >= wanted else (middle + 1, high)
+        low, high = (low, middle) if levels(validation, variances, middle) >= target else (middle + 1, high)
     return low
 
 
@@ -147,14 +147,14 @@ def _stretch(validation: float, test: float) -> float:
     """
     if validation <= 0 or test <= 0:
         return 1.0
-    return min(max(sqrt(validation / test), 1 / MOST_STRETCH), MOST_STRETCH)
+    return min(max(sqrt(validation / test), 1 / MAX_STRETCH), MAX_STRETCH)
 
 
-def _components(one: Array, other: Array) -> tuple[float, float]:
+def _components(first: Array, second: Array) -> tuple[float, float]:
     """Between and within architectures, of the products of what two readings differ from their means by."""
-    architectures, seeds = one.shape
-    means = [reading.mean(axis=1) for reading in (one, other)]
-    apart = np.prod([mean - mean.mean() for mean in means], axis=0).sum() * seeds / (architectures - 1)
-    residuals = [reading - mean[:, None] for reading, mean in zip((one, other), means, strict=True)]
+    architectures, seeds = first.shape
+    means = [reading.mean(axis=1) for reading in (first, second)]
+    between = np.prod([mean - mean.mean() for mean in means], axis=0).sum() * seeds / (architectures - 1)
+    residuals = [reading - mean[:, None] for reading, mean in zip((first, second), means, strict=True)]
     within = np.prod(residuals, axis=0).sum() / (architectures * (seeds - 1))
-    return float(apart - within) / seeds, float(within)
+    return float(between - within) / seeds, float(within)

@@ -12,9 +12,9 @@ from typing import Any, final
 
 from results.records import jsonl
 from results.records.columns import COMPARABLE
-from results.records.duplicates import each_once
+from results.records.duplicates import deduplicate
 from results.records.row import Costs, Direction, Row
-from results.records.sources import shipped
+from results.records.sources import table_paths
 from results.records.strict_json import JSON
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, unknown
@@ -41,27 +41,27 @@ class TabularBenchmark:
 
     def __init__(self, name: str, rows: Sequence[Row]) -> None:
         _check_alike(name, rows)
-        counted = {row.architecture: row.costs for row in rows if _is_counted(row)}
-        known = (row for row in rows if row.architecture in counted)
-        self.rows = tuple(each_once(known, lambda row: (row.architecture, row.seed)))
-        recorded: dict[Architecture, dict[int, Row]] = {}
+        costs = {row.architecture: row.costs for row in rows if _is_counted(row)}
+        with_costs = (row for row in rows if row.architecture in costs)
+        self.rows = tuple(deduplicate(with_costs, lambda row: (row.architecture, row.seed)))
+        by_architecture: dict[Architecture, dict[int, Row]] = {}
         for row in self.rows:
-            recorded.setdefault(row.architecture, {})[row.seed] = row
-        if not recorded:
+            by_architecture.setdefault(row.architecture, {})[row.seed] = row
+        if not by_architecture:
             message = f"table {name!r} has no row of an architecture whose parameters and MACs were counted."
             raise UserError("missing-rows", message, table=name)
         self.name = name
-        self._recorded, self._costs = recorded, counted
+        self._rows, self._costs = by_architecture, costs
 
     @property
     def architectures(self) -> tuple[Architecture, ...]:
         """All that were recorded, in the table's order."""
-        return tuple(self._recorded)
+        return tuple(self._rows)
 
     @cached_property
     def directions(self) -> Mapping[str, Direction]:
         """Every metric -> "max" or "min"."""
-        return {name: way for row in self.rows for name, way in row.directions.items()}
+        return {name: direction for row in self.rows for name, direction in row.directions.items()}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -86,32 +86,32 @@ class TabularBenchmark:
         Raises:
             UserError: There is none of that architecture, or not with that seed.
         """
-        recorded = self._of(architecture)
-        if seed not in recorded:
-            known = tuple(sorted(recorded))
-            remedy = f"Choose from: {', '.join(map(str, known))}."
+        by_seed = self._of(architecture)
+        if seed not in by_seed:
+            seeds = tuple(sorted(by_seed))
+            remedy = f"Choose from: {', '.join(map(str, seeds))}."
             message = f"table {self.name!r} has no seed {seed!r} of {architecture}. {remedy}"
-            raise UserError("unknown-name", message, option="seed", value=seed, choices=known, table=self.name)
-        return recorded[seed]
+            raise UserError("unknown-name", message, option="seed", value=seed, choices=seeds, table=self.name)
+        return by_seed[seed]
 
     def only(self, architectures: Collection[Architecture]) -> "TabularBenchmark":
         """The table of some of its architectures. Raises UserError where it has none of them."""
-        chosen = set(architectures)
-        return TabularBenchmark(self.name, [row for row in self.rows if row.architecture in chosen])
+        subset = set(architectures)
+        return TabularBenchmark(self.name, [row for row in self.rows if row.architecture in subset])
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        return f"TabularBenchmark({self.name!r}, {len(self._recorded)} architectures, {len(self.rows)} rows)"
+        return f"TabularBenchmark({self.name!r}, {len(self._rows)} architectures, {len(self.rows)} rows)"
 
     def _of(self, architecture: Architecture) -> Mapping[int, Row]:
-        recorded = self._recorded.get(architecture)
-        if recorded is None:
-            has = f"It has {len(self._recorded)}, among them {next(iter(self._recorded))}."
+        by_seed = self._rows.get(architecture)
+        if by_seed is None:
+            has = f"It has {len(self._rows)}, among them {next(iter(self._rows))}."
             message = f"table {self.name!r} has no architecture {architecture}. {has}"
             raise UserError("unknown-name", message, option="architecture", value=str(architecture), table=self.name)
-        return recorded
+        return by_seed
 
 
 def read_table(text: str | Path) -> TabularBenchmark:
@@ -122,7 +122,7 @@ def read_table(text: str | Path) -> TabularBenchmark:
     """
     path = Path(text)
     if not path.name.endswith(ENDINGS):
-        tables = shipped()
+        tables = table_paths()
         if str(text) not in tables:
             raise unknown("table", str(text), [*tables, "FILE.jsonl"])
         path = tables[str(text)]

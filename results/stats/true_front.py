@@ -42,18 +42,21 @@ class TrueFront:
     """
 
     def __init__(self, table: TabularBenchmark, objectives: Mapping[str, Direction]) -> None:
-        signs = np.array([-1.0 if way == "max" else 1.0 for way in objectives.values()])
+        signs = np.array([-1.0 if direction == "max" else 1.0 for direction in objectives.values()])
         names = {name: f"test_{name}" if name in table.directions else name for name in objectives}
-        found: dict[Architecture, list[list[float]]] = {}
+        by_architecture: dict[Architecture, list[list[float]]] = {}
         for row in table.rows:
             columns = _numbers(row)
             if columns and all(name in columns for name in names.values()):
-                found.setdefault(row.architecture, []).append([columns[name] for name in names.values()])
-        if not found:
-            raise _nowhere(table, names)
-        every = np.array([values for of_one in found.values() for values in of_one]) * signs
+                by_architecture.setdefault(row.architecture, []).append([columns[name] for name in names.values()])
+        if not by_architecture:
+            raise _missing_objective(table, names)
+        every = np.array([values for readings in by_architecture.values() for values in readings]) * signs
         self.reference = every.max(axis=0) + BEYOND * np.ptp(every, axis=0)
-        self.values = {one: np.array([*map(fmean, zip(*of_one, strict=True))]) * signs for one, of_one in found.items()}
+        self.values = {
+            architecture: np.array([*map(fmean, zip(*readings, strict=True))]) * signs
+            for architecture, readings in by_architecture.items()
+        }
         self._whole = self._hypervolume(self.values)
         if not self._whole:
             message = f"nothing in table {table.name!r} is better than the worst in all of {', '.join(names)}."
@@ -64,8 +67,8 @@ class TrueFront:
         return self._hypervolume(architectures) / self._whole
 
     def _hypervolume(self, architectures: Iterable[Architecture]) -> float:
-        found = [self.values[one] for one in architectures if one in self.values]
-        return hypervolume(np.array(found).reshape(-1, len(self.reference)), self.reference)
+        points = [self.values[architecture] for architecture in architectures if architecture in self.values]
+        return hypervolume(np.array(points).reshape(-1, len(self.reference)), self.reference)
 
 
 def _numbers(row: Row) -> dict[str, float]:
@@ -75,13 +78,13 @@ def _numbers(row: Row) -> dict[str, float]:
     return {name: float(value) for name, value in numbers.items() if isfinite(value)}
 
 
-def _nowhere(table: TabularBenchmark, names: Mapping[str, str]) -> UserError:
-    known = {column for row in table.rows for column in _numbers(row)}
+def _missing_objective(table: TabularBenchmark, names: Mapping[str, str]) -> UserError:
+    columns = {column for row in table.rows for column in _numbers(row)}
     for name, column in names.items():
-        if column not in known and name in table.directions and name in known:
+        if column not in columns and name in table.directions and name in columns:
             message = f"table {table.name!r} has no {column}: {name} chose what is found, and cannot judge it."
             return UserError("missing-data", message, option=name, table=table.name, needs=column)
-        if column not in known:
-            return unknown("objective", name, known, of=f"table {table.name!r}")
+        if column not in columns:
+            return unknown("objective", name, columns, of=f"table {table.name!r}")
     message = f"table {table.name!r} has no complete row with all of {', '.join(names)}."
     return UserError("missing-rows", message, table=table.name, objectives=tuple(names))

@@ -61,8 +61,8 @@ def _print(effects: Mapping[str, Effects], format: Format) -> None:
             lines[0], key=lambda column: column in (task_effects.metric, "n")
         )  # a narrow terminal drops the last
         tables.print_records(console, lines, columns, title, format)
-        if task_effects.apart:
-            values = few(task_effects.apart, most=10)
+        if task_effects.incomparable:
+            values = few(task_effects.incomparable, most=10)
             tables.say(console, f"not held against {task_effects.values[0]}, with which they share nothing: {values}")
         if task_effects.freedom < 1:
             tables.say(

@@ -13,8 +13,8 @@ from nas.report import tables
 from nas.report.format import Format
 from nas.report.record_files import write_rows
 from nas.report.study import Study
-from results.query.mixtures import mixed, mixtures, mixtures_within
-from results.query.query import order_in, query
+from results.query.mixtures import mixture_columns, mixtures, mixtures_within
+from results.query.query import parse_order, query
 from results.records import export
 from results.records.columns import COMPARABLE, is_reserved
 from results.records.row import Row
@@ -145,10 +145,10 @@ def _columns_to_read(
         columns |= {*columns_in(condition, available)}
     if question.returns_rows:  # of anything else columns are its answer's
         check_columns(available, names)
-        columns |= {order_in(text, available)[0] for text in orders}
+        columns |= {parse_order(text, available)[0] for text in orders}
         columns |= {*(() if names else _identifying_columns(study)), "status", "error"}
     if question.returns_rows or question.returns_means:
-        columns |= {*mixed(available)}
+        columns |= {*mixture_columns(available)}
     return [name for name in available if name in columns]
 
 

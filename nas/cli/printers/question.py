@@ -8,11 +8,11 @@ import pyarrow as pa
 from nas.budget.objectives import COSTS, names_in
 from nas.report.study import Study
 from results.stats import pareto as fronts
-from results.stats.pareto import TOGETHER
+from results.stats.pareto import GROUP_COLUMNS
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import status_if_slow
 
-GROUP_COLUMNS = ("seeds", "expected", "chance")
+MEAN_COLUMNS = ("seeds", "expected", "chance")
 """Columns that architectures have in place of rows."""
 
 
@@ -68,7 +68,7 @@ class Question:
     def first(self) -> list[str]:
         """The columns that its answer begins with."""
         metric = [] if self.best is None else [self.best.split()[-1]]
-        return [*self.by, *metric, *(f"{name}_se" for name in metric), *GROUP_COLUMNS]
+        return [*self.by, *metric, *(f"{name}_se" for name in metric), *MEAN_COLUMNS]
 
     @property
     def empty_reason(self) -> str:
@@ -86,7 +86,7 @@ class Question:
         names = [*study.directions_of(names_in(self.pareto or "")), *self.by]
         if self.sql is not None or self.best is not None or not {*names} <= {*study.column_names}:
             return study.column_names  # as SELECT * does, and what tells architectures from each other
-        return [*names, *(self._mean_columns(study) if self.by else ()), *TOGETHER]
+        return [*names, *(self._mean_columns(study) if self.by else ()), *GROUP_COLUMNS]
 
     def _mean_columns(self, study: Study) -> list[str]:
         """The columns of which groups have means."""

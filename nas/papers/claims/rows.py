@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from nas.papers.claims import Claim, Experiment, Values
 from results.records import jsonl
 from results.records.row import Row
-from results.records.sources import shipped
+from results.records.sources import table_paths
 from search_spaces.support.errors import UserError
 
 Shape = Mapping[str, int | str]
@@ -63,5 +63,5 @@ class TableExperiment(Experiment):
 
     def values(self) -> Values:
         """Compare the table's rows."""
-        rows, _ = jsonl.read(shipped()[self.table])
+        rows, _ = jsonl.read(table_paths()[self.table])
         return {pair.claim.name: paired_differences(rows, pair) for pair in self.pairs}

@@ -199,7 +199,7 @@ def _point(architecture: ArchitectureSummary, across: str, up: str) -> dict[str,
         "reading": tables.cell(architecture.record, up),
         "seeds": record["seeds"],
         "front": record["p_front"] or "-",
-        "fresh": architecture.confirmed,
+        "fresh": architecture.is_held_out,
     }
 
 

@@ -87,7 +87,7 @@ def test_share_of_the_trials_confirms_with_new_seeds(confirmed: Study) -> None:
     assert len(seeds_of(rows[:9])) == 9  # of random search all are new
     assert {row.architecture for row in rows[9:]} <= {row.architecture for row in rows[:9]}
     assert confirmed.reeval_identities == {row.identity() for row in rows[9:]}
-    fronts = [one for one in confirmed.summaries() if one.confirmed]
+    fronts = [one for one in confirmed.summaries() if one.is_held_out]
     assert {identity for one in fronts for identity in one.identities} >= confirmed.reeval_identities
     assert all(one.p_front > 0.1 for one in fronts)
 
@@ -249,14 +249,14 @@ def test_move_is_the_change_of_the_expected_value_by_one_more_training() -> None
     beliefs = Posterior(told, known)
     at = np.array([3], dtype=np.intp)
     (process, _), places = beliefs._processes, told.coordinates.as_places
-    (before,), (variance,) = process.expected(places.at(at))
+    (before,), (variance,) = process.predict(places.at(at))
     after = []
     for deviations in (0.0, 1.0):  # one more reading there, and one by as much higher as readings vary
         read = before + deviations * math.sqrt(variance + process.noise)
         readings, _, _ = Observations.of(known.values[:, 0], known.seeds, known.errors[:, 0], known.within[:, 0])
         later = places.at(np.concatenate([known.indices, at]))
-        more = readings.and_more(np.array([read]))
-        after.append(GaussianProcess(later, more, process.scales, process.unit).expected(places.at(at))[0][0])
+        more = readings.extend(np.array([read]))
+        after.append(GaussianProcess(later, more, process.scales, process.unit).predict(places.at(at))[0][0])
     assert beliefs.expected(at).moves[0, 0] == pytest.approx(after[1] - after[0])
 
 

@@ -45,8 +45,8 @@ def test_front_is_of_architectures_with_all_their_seeds(study: Study) -> None:
         seeds = [every[identity].seed for identity in one.identities]
         assert len({every[identity].architecture for identity in one.identities}) == 1
         assert one.record["seeds"] == (seeds.count(1) or len(seeds))
-        assert one.confirmed == (1 in seeds)
-    assert sum(one.confirmed for one in found) == 1  # a quarter of six trials
+        assert one.is_held_out == (1 in seeds)
+    assert sum(one.is_held_out for one in found) == 1  # a quarter of six trials
     assert study.front("loss,params")
     with raises("unknown-name", option="objective", value="acuracy", nearest="accuracy"):
         study.front("acuracy")

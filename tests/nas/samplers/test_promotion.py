@@ -149,7 +149,7 @@ def test_gains_are_expected_gains_of_hypervolume() -> None:
     mean, unit = ends[:number].mean(), ends[:number].std()
     told = Features(np.column_stack([places.sizes, (early - early.min()) / np.ptp(early)]), places.words)
     process = GaussianProcess(told.at(np.arange(number)), Observations.single((ends[:number] - mean) / unit))
-    means, variances = process.expected(told)
+    means, variances = process.predict(told)
     expected = np.stack([mean + unit * means, cost], axis=1)
     worst = expected.max(axis=0) + 0.02 * np.ptp(expected, axis=0)
     moves = unit * variances / np.sqrt(variances + process.noise)

@@ -22,13 +22,13 @@ def test_comparable_rows_are_no_mixture(make_row: MakeRow) -> None:
 
 
 def test_mixture_is_one_line_with_a_condition_that_parts_it(make_row: MakeRow) -> None:
-    mixed: dict[str, tuple[int | str, int | str]] = {
+    mixture_columns: dict[str, tuple[int | str, int | str]] = {
         "task_version": (1, 2),
         "preset": ("proxy", "paper"),
         "data": ("d1", "d2"),
         "counter": ("fvcore 0.1", "fvcore 0.2"),
     }
-    for column, values in mixed.items():
+    for column, values in mixture_columns.items():
         (line,) = mixtures(from_rows([make_row(**{column: value}) for value in values]))
         assert line.startswith("digits: 2 ")
         assert "\n" not in line

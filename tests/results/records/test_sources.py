@@ -12,7 +12,7 @@ from expect import raises
 from grouped import grouped
 from results.records import export, jsonl, sources
 from results.records.row import Row
-from results.records.table import from_rows, together
+from results.records.table import concat, from_rows
 from search_spaces.support.errors import Kind
 from toy_rows import a_row
 
@@ -61,7 +61,7 @@ def test_csv_numbers_that_are_not_finite_become_null(tmp_path: Path) -> None:
 
 
 def test_shipped_tables_have_names() -> None:
-    assert set(sources.shipped()) >= {"stdlib-lm-topologies", "goal-point-maze"}
+    assert set(sources.table_paths()) >= {"stdlib-lm-topologies", "goal-point-maze"}
     (one, every) = (sources.read(name) for name in ("stdlib-lm-topologies", "tables"))
     assert {row.task for row in one.rows} == {"stdlib-lm"}
     assert len(one.rows) < len(every.rows)
@@ -113,10 +113,10 @@ def test_files_of_any_form_have_a_limit_of_size(tmp_path: Path, form: str, monke
 
 
 def test_tables_with_other_columns_are_united() -> None:
-    both = together([pa.table({"a": [1], "b": ["x"]}), pa.table({"a": [0.5], "c": [2]})])
+    both = concat([pa.table({"a": [1], "b": ["x"]}), pa.table({"a": [0.5], "c": [2]})])
     assert both.to_pydict() == {"a": [1.0, 0.5], "b": ["x", None], "c": [None, 2]}
     with raises("mismatch", tables=2):
-        together([pa.table({"a": [1]}), pa.table({"a": ["x"]})])
+        concat([pa.table({"a": [1]}), pa.table({"a": ["x"]})])
 
 
 def test_json_numbers_that_are_not_finite_become_null(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from expect import raises
 from results.records import table
 from results.stats import architecture_summary
 from results.stats.architecture_summary import ArchitectureSummary, summarize, tiers_of
-from results.stats.features import places_of
+from results.stats.features import features_of
 from results.stats.pareto import chances, front, non_dominated, not_surely_dominated
 
 WAYS = {"accuracy": "max", "flops": "min"}
@@ -52,16 +52,16 @@ def test_means_over_seeds_have_errors_of_examples_and_seeds() -> None:
         assert one.record["test_accuracy"] == pytest.approx(fmean(each) - 0.01)
         assert one.record["seeds"] == len(each)
         assert one.identities == tuple(f"{depth}-{seed}" for seed in range(len(each)))
-        assert not one.confirmed
+        assert not one.is_held_out
     assert list(found) == ["k1", "k2", "k3"]
 
 
 def test_search_seeds_are_left_out_where_confirming_seeds_exist() -> None:
     lines = [line(1, 0.5), line(2, 0.9), line(2, 0.7, seed=1), line(2, 0.72, seed=2)]
-    found = stand(lines, confirming={"2-1", "2-2"})
+    found = stand(lines, held_out={"2-1", "2-2"})
     assert found["k2"].record["accuracy"] == pytest.approx(0.71)
-    assert (found["k2"].confirmed, found["k2"].record["seeds"]) == (True, 2)
-    assert (found["k1"].confirmed, found["k1"].record["seeds"]) == (False, 1)
+    assert (found["k2"].is_held_out, found["k2"].record["seeds"]) == (True, 2)
+    assert (found["k1"].is_held_out, found["k1"].record["seeds"]) == (False, 1)
 
 
 def test_incomplete_rows_and_rows_without_a_value_take_no_part() -> None:
@@ -144,7 +144,7 @@ def test_chances_are_calibrated() -> None:
 
 
 def test_large_table_models_what_is_near_its_front(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(architecture_summary, "MODELLED", 12)
+    monkeypatch.setattr(architecture_summary, "SAMPLE_SIZE", 12)
     monkeypatch.setattr(architecture_summary, "CONTENDERS", 4)
     found = stand([line(depth, 0.5 + 0.02 * depth - 0.001 * depth**2) for depth in range(1, 31)])
     assert len(found) == 30
@@ -155,7 +155,7 @@ def test_large_table_models_what_is_near_its_front(monkeypatch: pytest.MonkeyPat
 
 def test_chances_are_calibrated_in_large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model is not made of the luckiest, of which hundreds are better than any truth."""
-    monkeypatch.setattr(architecture_summary, "MODELLED", 60)
+    monkeypatch.setattr(architecture_summary, "SAMPLE_SIZE", 60)
     monkeypatch.setattr(architecture_summary, "CONTENDERS", 30)
     said, true = 0.0, 0
     for seed in range(3):
@@ -223,7 +223,7 @@ def test_coordinates_tell_architectures_apart() -> None:
         {"depth": 2, "width": 8, "params": 10000, "topology": "resnet", "recipe_lr": 0.2, "recipe_schedule": "flat"},
         {"depth": 2, "width": 8, "params": 10000, "topology": "dca/resnet", "blocks": "heads=1/2"},
     ]
-    places = places_of(records)
+    places = features_of(records)
     columns = {tuple(np.round(column, 3)) for column in places.sizes.T}
     assert columns == {(0, 1, 0.5, 0.5), (0, 0.5, 1, 1), (0, 1, 0.5, 0.5), (0.5, 0, 1, 0.5)}
     words = np.linalg.norm(places.words[:, None] - places.words[None], axis=2)
@@ -233,14 +233,14 @@ def test_coordinates_tell_architectures_apart() -> None:
 
 
 def test_default_option_lies_on_the_line_of_its_option() -> None:
-    places = places_of([{"topology": text} for text in ("resnet", "hyper(streams=16)", "hyper", "hyper(streams=8)")])
+    places = features_of([{"topology": text} for text in ("resnet", "hyper(streams=16)", "hyper", "hyper(streams=8)")])
     (line,) = places.sizes.T  # and of no other option, which all have alike
     assert line == pytest.approx([0.5, 1, 0, 0.5])
     assert np.linalg.norm(places.words[1] - places.words[2]) == 0
 
 
 def test_single_architecture_has_coordinates() -> None:
-    assert places_of([{"depth": 3, "topology": "resnet"}]).sizes.shape == (1, 1)
+    assert features_of([{"depth": 3, "topology": "resnet"}]).sizes.shape == (1, 1)
     assert stand([line(1, 0.5)])["k1"].on_front
 
 

@@ -26,13 +26,13 @@ def readings() -> Observations:
 
 
 def covariance(one: int, other: int, places: Features, scales: Scales) -> float:
-    """Matern 5/2 of two scales, a parabola along each coordinate, and a grain of each architecture's own."""
+    """Matern 5/2 of two scales, a parabola along each coordinate, and a nugget of each architecture's own."""
     far = (math.dist(places.sizes[one], places.sizes[other]) / scales.sizes) ** 2
     far += (math.dist(places.words[one], places.words[other]) / scales.words) ** 2
     r = math.sqrt(5 * far)
     x, y = ([*places.sizes[i], *places.words[i]] for i in (one, other))
     lines = sum((a - 0.5) * (b - 0.5) + (a - 0.5) ** 2 * (b - 0.5) ** 2 for a, b in zip(x, y, strict=True))
-    own = scales.grain * (far < 1e-9)
+    own = scales.nugget * (far < 1e-9)
     return scales.remainder * (1 + r + r * r / 3) * math.exp(-r) + lines + own
 
 
@@ -48,7 +48,7 @@ def merit(scales: Scales) -> float:
     values, gram, _ = of_all_readings(scales)
     unit = values @ np.linalg.solve(gram, values) / len(values)
     density = multivariate_normal(np.zeros(len(values)), unit * gram).logpdf(values)
-    prior = {"noise": (0.1, 5), "grain": (0.001, 10), "remainder": (1, 3), "sizes": (1, 2), "words": (0.7, 2)}
+    prior = {"noise": (0.1, 5), "nugget": (0.001, 10), "remainder": (1, 3), "sizes": (1, 2), "words": (0.7, 2)}
     off = [math.log(getattr(scales, name) / median) / math.log(by) for name, (median, by) in prior.items()]
     return float(density - 0.5 * sum(one**2 for one in off))
 
@@ -63,7 +63,7 @@ def test_posterior_agrees_with_the_density_of_all_readings() -> None:
     own = np.array([[covariance(6 + c, 6 + d, both, made.scales) for d in range(4)] for c in range(4)])
     mean = cross @ np.linalg.solve(gram, values)
     left = unit * (own - cross @ np.linalg.solve(gram, cross.T))
-    expected, variance = made.expected(at)
+    expected, variance = made.predict(at)
     assert expected == pytest.approx(mean, abs=1e-6)
     assert variance == pytest.approx(np.diag(left), abs=1e-6)
     assert made.noise == pytest.approx(made.scales.noise * unit)
@@ -88,7 +88,7 @@ def test_draws_do_not_depend_on_signs_of_eigenvectors(monkeypatch: pytest.Monkey
 def test_no_single_change_of_scale_improves_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gaussian_process, "_SWEEPS", 10)
     fitted = GaussianProcess(PLACES, readings()).scales
-    others = [fitted._replace(**{name: value}) for name, values in gaussian_process._TRIED.items() for value in values]
+    others = [fitted._replace(**{name: value}) for name, values in gaussian_process._GRID.items() for value in values]
     assert max(others, key=merit) == fitted
     for one, other in product(others[:3], others[-3:]):  # and by the same amount
         distances = gaussian_process._Distances(PLACES, PLACES)
@@ -119,8 +119,8 @@ def test_grain_is_told_from_noise_by_repeated_seeds() -> None:
     readings, mean, unit = Observations.of(means, np.full(60, 3.0), np.zeros(60), squares)
     made = GaussianProcess(places, readings)
     assert math.sqrt(made.noise) * unit == pytest.approx(0.1, rel=0.3)
-    assert made.scales.grain > made.scales.noise
-    believed = mean + unit * made.expected(places)[0]
+    assert made.scales.nugget > made.scales.noise
+    believed = mean + unit * made.predict(places)[0]
     assert np.abs(believed - (places.sizes[:, 0] + own)).mean() < 0.07
 
 
@@ -134,13 +134,13 @@ def test_readings_are_standardised_and_noise_is_in_shares() -> None:
     for unknown in (np.nan, 0.0):
         again, _, _ = Observations.of(means, np.ones(3), np.array([0.1, unknown, 0.3]), np.zeros(3))
         assert again.shares.tolist() == [1.0] * 3
-    more = readings.and_more(np.array([7.0]))
+    more = readings.extend(np.array([7.0]))
     assert (more.means[-1], more.counts[-1], more.shares[-1], more.within) == (7.0, 1.0, 1.0, readings.within)
 
 
 def test_one_architecture_with_equal_readings_is_modelled() -> None:
     places = Features(np.zeros((1, 2)), np.zeros((1, 0)))
-    mean, variance = GaussianProcess(places, Observations(np.zeros(1), np.ones(1), np.ones(1))).expected(places)
+    mean, variance = GaussianProcess(places, Observations(np.zeros(1), np.ones(1), np.ones(1))).predict(places)
     assert np.isfinite(mean).all()
     assert (variance > 0).all()
 

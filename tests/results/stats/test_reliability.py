@@ -13,8 +13,8 @@ from results.stats.reliability import (
     components,
     jackknife,
     levels,
-    order_between_seeds,
-    order_kept,
+    rank_correlation,
+    seed_rank_correlation,
     seeds_for,
 )
 
@@ -114,12 +114,12 @@ def test_orders_are_compared_by_kendalls_tau() -> None:
     one = np.array([[1.0, 3.0], [2.0, 2.0], [2.0, 5.0], [4.0, 4.0]])
     other = np.array([[1.0, 1.0], [3.0, 2.0], [2.0, 4.0], [9.0, 3.0]])
     by_seed = [tau_b(one[:, seed].tolist(), other[:, seed].tolist()) for seed in range(2)]
-    assert order_kept(one, other) == pytest.approx(fmean(by_seed))
-    assert order_between_seeds(one) == pytest.approx(tau_b(one[:, 0].tolist(), one[:, 1].tolist()))
+    assert rank_correlation(one, other) == pytest.approx(fmean(by_seed))
+    assert seed_rank_correlation(one) == pytest.approx(tau_b(one[:, 0].tolist(), one[:, 1].tolist()))
     three = np.concatenate([one, other[:, :1]], axis=1)
     pairs = [tau_b(three[:, i].tolist(), three[:, j].tolist()) for i, j in ((0, 1), (0, 2), (1, 2))]
-    assert order_between_seeds(three) == pytest.approx(fmean(pairs))
-    assert order_kept(np.ones((4, 2)), other) == 0.0
+    assert seed_rank_correlation(three) == pytest.approx(fmean(pairs))
+    assert rank_correlation(np.ones((4, 2)), other) == 0.0
 
 
 def test_levels_lie_farther_apart_than_noise() -> None:

@@ -9,7 +9,7 @@ from expect import raises
 from grouped import grouped
 from results.records import jsonl
 from results.records.row import Costs
-from results.records.sources import shipped
+from results.records.sources import table_paths
 from results.stats.tabular_benchmark import TabularBenchmark, read_table
 from toy_rows import LITTLE
 from toy_tables import a_table, recorded, trained
@@ -95,7 +95,7 @@ def test_files_that_are_no_table_are_refused(tmp_path: Path) -> None:
 def test_shipped_tables_of_one_recipe_are_benchmarks() -> None:
     folder = Path(__file__).parents[3] / "results" / "tables"
     files = {file.name.partition(".jsonl")[0]: file for file in folder.iterdir() if ".jsonl" in file.name}
-    assert shipped() == dict(sorted(files.items()))
+    assert table_paths() == dict(sorted(files.items()))
     for name, file in files.items():
         if name.endswith("-tuned"):
             with raises("mismatch", option="recipe_lr"):

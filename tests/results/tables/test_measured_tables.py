@@ -9,7 +9,7 @@ import pytest
 from grouped import grouped
 from results.query.mixtures import mixtures
 from results.records import jsonl
-from results.records.columns import FIXED
+from results.records.columns import ROW_COLUMNS
 from results.records.row import PREFIXES, Row, is_reserved
 from results.records.table import curves, from_rows
 from results.stats.pareto import front
@@ -53,9 +53,9 @@ def test_tables_have_the_documented_columns(tables: Tables) -> None:
             with case(path.name):
                 table = from_rows(rows)
                 assert len(table) == len(rows)
-                assert table.column_names[: len(FIXED)] == list(FIXED)
+                assert table.column_names[: len(ROW_COLUMNS)] == list(ROW_COLUMNS)
                 metrics = {name for metric in rows[0].directions for name in (metric, f"{metric}_se")}
-                others = set(table.column_names[len(FIXED) :]) - metrics - {"env_steps"}
+                others = set(table.column_names[len(ROW_COLUMNS) :]) - metrics - {"env_steps"}
                 assert {name for name in others if not name.startswith((*PREFIXES, "pretraining_"))} == set()
                 assert not any(map(is_reserved, metrics))
 

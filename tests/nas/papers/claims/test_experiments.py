@@ -25,7 +25,7 @@ from nas.papers.claims.training_experiments import ARCHITECTURE_PAIRS, SEEDS
 from nas.papers.claims.variance import Variance, _ratios
 from results.records import jsonl
 from results.records.published import papers
-from results.records.sources import shipped
+from results.records.sources import table_paths
 from tasks.vision.digits import DigitsViT
 
 QUICK: list[Experiment] = [Shortcuts(seeds=3), Scaling(), *TABLE_EXPERIMENTS]
@@ -85,7 +85,7 @@ def test_rows_are_paired_by_seed_and_signed_by_direction() -> None:
     ((values),) = recorded.values().values()
     assert len(values) == 5
     turned = BetterClaim(claim=better.claim, first=better.second, second=better.first, metric=better.metric)
-    rows, _ = jsonl.read(shipped()[recorded.table])
+    rows, _ = jsonl.read(table_paths()[recorded.table])
     assert paired_differences(rows, turned) == pytest.approx([-value for value in values])
     lower = BetterClaim(claim=better.claim, first=better.first, second=better.second, metric="loss")
     by_seed = {(row.seed, row.architecture.depth): row.metrics["loss"] for row in rows}
