@@ -25,7 +25,7 @@ from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import build_transformer
 from search_spaces.support.spec import Scalar
-from search_spaces.testing.small_networks import embeddings, perturbed, transformer
+from search_spaces.testing.small_networks import embeddings, perturb, transformer
 from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.load import load_task
 from tasks.training.compilation import compile_network
@@ -43,7 +43,7 @@ WITHOUT_DATA = ("digits-vit", "digit-ranks-vit", "digits-dit", "stdlib-lm", "std
 
 def stack_of(topology: str, depth: int = 3) -> Stack:
     """A transformer in double precision whose weights stand at no special start."""
-    return perturbed(transformer(*load(topology), depth, 4, 4))
+    return perturb(transformer(*load(topology), depth, 4, 4))
 
 
 def learned(stack: Stack) -> tuple[Tensor, list[Tensor]]:

@@ -34,7 +34,7 @@ from nas.store.locks import only_writer
 from nas.store.store import Store
 from nas.store.study_names import check_name
 from search_spaces.architecture.checkpoint import WEIGHTS, Record, read_weights, save_checkpoint
-from search_spaces.support.cache import cached, cached_arrays
+from search_spaces.support.cache import cache_arrays, cache_bytes
 from search_spaces.support.errors import printable
 from tasks.language.corpus import folder_corpus
 from tasks.training.checkpoint import Checkpoint
@@ -83,10 +83,10 @@ def test_pickle_is_neither_weights_nor_cache(tmp_path: Path, mark: Path, monkeyp
     (tmp_path / "network" / WEIGHTS).write_bytes(bomb)
     with raises("bad-file", path=str(tmp_path / "network" / WEIGHTS)):
         read_weights(tmp_path / "network")
-    cached("a", lambda: b"text")
+    cache_bytes("a", lambda: b"text")
     (tmp_path / "cache" / "a").write_bytes(hashlib.sha256(bomb).hexdigest().encode() + b"\n" + bomb)
     with pytest.raises(SafetensorError):
-        cached_arrays("a", dict)
+        cache_arrays("a", dict)
     assert not mark.exists()
 
 

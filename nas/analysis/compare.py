@@ -105,7 +105,7 @@ def _wire(task: Task, preset: str, arch: str, topology: str | None) -> list[Arch
     architectures = [architecture_of(task, preset, arch, "resnet")]
     for name in sorted({*TOPOLOGIES.names()} - {"resnet"}):
         try:
-            variant = architectures[0].changed({"topology": name})
+            variant = architectures[0].with_fields({"topology": name})
             reason, fields = refusal(variant), dict[str, Any]()
         except UserError as error:  # one that cannot be loaded
             reason, fields = str(error), fields_of(error)
@@ -161,7 +161,7 @@ def match_cost(architecture: Architecture, target: int, cost: Callable[[Architec
     """
 
     def of(hidden: int) -> int:
-        return cost(architecture.changed({"hidden": hidden}))
+        return cost(architecture.with_fields({"hidden": hidden}))
 
     low, high = 1, 2
     while high < _WIDEST and of(high) < target:
@@ -169,7 +169,7 @@ def match_cost(architecture: Architecture, target: int, cost: Callable[[Architec
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if of(middle) < target else (low, middle)
-    return architecture.changed({"hidden": min((low, high), key=lambda hidden: abs(of(hidden) - target))})
+    return architecture.with_fields({"hidden": min((low, high), key=lambda hidden: abs(of(hidden) - target))})
 
 
 def summary(architecture: Architecture, rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tasks.base import Task
 
 def within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | BudgetDP:
     """The candidates within a budget, listed where they can be."""
-    number = len(space.architectures) if space.is_listed else None
+    number = len(space.architectures) if space.is_enumerable else None
     with Progress(f"costs in space {space.name!r} on {task.name}", number) as progress:
 
         def counts(architecture: Architecture) -> dict[str, int]:
@@ -22,7 +22,7 @@ def within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | BudgetD
             progress.advance()
             return found
 
-        if not space.is_listed:
+        if not space.is_enumerable:
             return BudgetDP(space, counts, budget)
         if not budget.counted.bounds or task.closed_form(space.base) is not None:
             return feasible(space, counts, budget)

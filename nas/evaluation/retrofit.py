@@ -13,7 +13,7 @@ from nas.evaluation.resolve import make_folder
 from nas.evaluation.saved_networks import check_place, network_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record, read_record, save_checkpoint, weights_of
-from search_spaces.models.retrofit import retrofitted
+from search_spaces.models.retrofit import retrofit_checkpoint
 from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.spec import Scalar
 from search_spaces.topologies.registry import refusal
@@ -165,7 +165,7 @@ def rewired(origin: Origin, topology: str, job: EvaluationJob) -> EvaluationJob:
     def build(architecture: Architecture) -> nn.Module:
         return network_of(origin.task, replace(record, architecture=architecture))
 
-    network, begun = retrofitted(origin.folder, topology, build)
+    network, begun = retrofit_checkpoint(origin.folder, topology, build)
     with TemporaryDirectory() as elsewhere:
         save_checkpoint(Path(elsewhere), weights_of(network), begun)
         job = replace(job, architecture=begun.architecture, start=elsewhere)

@@ -207,7 +207,7 @@ class Coordinates:
 
 def size(architecture: Architecture) -> float:
     """Roughly the weights of a transformer's blocks: what most objectives follow, whatever the task."""
-    blocks = zip(*map(architecture.each, ("heads", "head_dim", "hidden")), strict=True)
+    blocks = zip(*map(architecture.by_block, ("heads", "head_dim", "hidden")), strict=True)
     return float(architecture.width * sum(4 * heads * head_dim + 2 * hidden for heads, head_dim, hidden in blocks))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from results.records.columns import SHAPE
 from results.stats.gaussian_process import Array, Features
-from search_spaces.architecture.canonical_text import whole
+from search_spaces.architecture.canonical_text import with_defaults
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Spec
 
@@ -49,7 +49,7 @@ def _coordinates(record: Record, spec: Spec | None, options: Container[tuple[str
     for name, value in record.items():
         if name == "topology" and spec is not None:
             yield name, spec.name
-            whole_options = whole(spec).options.items()
+            whole_options = with_defaults(spec).options.items()
             yield from (
                 (f"{spec.name}.{option}", setting)
                 for option, setting in whole_options

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from search_spaces.architecture.block_segments import canonical, check_divides, is_one_run, runs_of
 from search_spaces.support.errors import Kind, UserError, value_of
 
-_LEAST = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
-_MOST = {"depth": 10**4}
-_WIDEST = 2**24  # of any other: a thousand times what was ever trained
+_MIN = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
+_MAX = {"depth": 10**4}
+_MAX_SIZE = 2**24  # of any other: a thousand times what was ever trained
 _KINDS = {int: "an integer", str: "text"}
 _TEXTS = ("topology", "model", "blocks")
-_LEFT_OUT = ("model", "blocks")  # of a text, where they are empty
+_OMIT_IF_EMPTY = ("model", "blocks")  # of a text, where they are empty
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 BY_BLOCK = ("heads", "head_dim", "hidden")
@@ -59,45 +59,45 @@ class Architecture:
     blocks: str = ""
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
+        for name, least in _MIN.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 kind: Kind = "out-of-range" if type(value) is int else "wrong-type"
                 message = f"{name} must be an integer of at least {least}, got {value!r}."
                 raise UserError(kind, message, option=name, value=value, least=least)
-            if value > (most := _MOST.get(name, _WIDEST)):
+            if value > (most := _MAX.get(name, _MAX_SIZE)):
                 message = f"{name} must be at most {most}, got {value}."
                 raise UserError("out-of-range", message, option=name, value=value, most=most)
         if self.model and (self.heads == 0 or self.head_dim or self.topology != "resnet"):
-            got = f"heads={self.heads},head_dim={self.head_dim},topology={self.topology}"
+            shape_text = f"heads={self.heads},head_dim={self.head_dim},topology={self.topology}"
             rule = f"{self.model!r} is timm's own, wired as it is: heads of at least 1, head_dim=0, topology=resnet"
-            message = f"{rule}, got {got}. Networks of this project (no model=) take any topology."
+            message = f"{rule}, got {shape_text}. Networks of this project (no model=) take any topology."
             shape = {"heads": self.heads, "head_dim": self.head_dim, "topology": self.topology}
             raise UserError("conflict", message, option="model", value=self.model, **shape)
         if not self.model and (self.heads == 0) != (self.head_dim == 0):
             message = f"heads and head_dim are both 0 or neither is, got {self.heads} and {self.head_dim}."
             raise UserError("conflict", message, option="heads", value=self.heads, head_dim=self.head_dim)
         object.__setattr__(self, "topology", canonical(self.topology, self.depth))
-        object.__setattr__(self, "blocks", self._checked_blocks())
+        object.__setattr__(self, "blocks", self._canonical_blocks())
 
-    def _checked_blocks(self) -> str:
+    def _canonical_blocks(self) -> str:
         differing = _read_blocks(self.blocks)
         if differing and self.model:
             message = f"blocks of timm's {self.model} are alike, got {self.blocks}. Give each field one number."
             raise UserError("conflict", message, option="blocks", value=self.blocks, model=self.model)
-        said = []
+        parts = []
         for name in (name for name in BY_BLOCK if name in differing):
             values = differing[name]
             if any(value < 1 for value in values):
-                message = f"{name} of each block must be at least 1, got {_joined(values)}."
+                message = f"{name} of each block must be at least 1, got {_join(values)}."
                 raise UserError("out-of-range", message, option=name, value=values, least=1)
             if values[0] != (own := getattr(self, name)):
-                message = f"{name} must be the first block's of {_joined(values)}, got {own}."
+                message = f"{name} must be the first block's of {_join(values)}, got {own}."
                 raise UserError("mismatch", message, option=name, value=own, blocks=values)
             check_divides(name, values, self.depth)
             if len(shortest := _shortest(values)) > 1:
-                said.append(f"{name}={_joined(shortest)}")
-        return ",".join(said)
+                parts.append(f"{name}={_join(shortest)}")
+        return ",".join(parts)
 
     @classmethod
     def from_record(cls, values: Mapping[str, object]) -> "Architecture":
@@ -106,17 +106,17 @@ class Architecture:
         Raises:
             UserError: A field is missing, unknown or not of its type.
         """
-        known = [field.name for field in fields(cls)]
+        names = [field.name for field in fields(cls)]
         for name, value in values.items():
-            if name not in known:
+            if name not in names:
                 message = f"an architecture has no field {name!r:.60}"
-                raise UserError("unknown-name", message, option="field", value=name, choices=tuple(known))
+                raise UserError("unknown-name", message, option="field", value=name, choices=tuple(names))
             kind = str if name in _TEXTS else int
             if type(value) is not kind:
                 message = f"{name!r} of an architecture must be {_KINDS[kind]}, got {value!r:.60}"
                 raise UserError("wrong-type", message, option=name, **value_of(value), needs=kind.__name__)
         architecture = object.__new__(cls)
-        for name in known:
+        for name in names:
             if name not in values:
                 raise UserError("missing-value", f"an architecture needs {name!r}", option=name)
             object.__setattr__(architecture, name, values[name])
@@ -129,10 +129,10 @@ class Architecture:
     @property
     def key(self) -> str:
         """Ten hex digits, equal for equal architectures on every machine where their topologies are installed."""
-        text = _ENCODER.encode(self._said())
+        text = _ENCODER.encode(self._text_fields())
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
-    def each(self, field: str) -> tuple[int, ...]:
+    def by_block(self, field: str) -> tuple[int, ...]:
         """What a field of BY_BLOCK is in each block."""
         values = _read_blocks(self.blocks).get(field, (getattr(self, field),))
         return tuple(value for value in values for _ in range(self.depth // len(values)))
@@ -152,7 +152,7 @@ class Architecture:
         topology = next(text for text, run in runs_of(self.topology, self.depth) if block in run)
         return self._part(slice(block, block + 1), self.depth, topology)
 
-    def changed(self, changes: Mapping[str, Any]) -> "Architecture":
+    def with_fields(self, changes: Mapping[str, Any]) -> "Architecture":
         """The architecture with other fields; one of BY_BLOCK is a number, or a sequence of those of equal runs.
 
         Raises:
@@ -166,20 +166,20 @@ class Architecture:
                 if isinstance(plain[name], Sequence):
                     differing[name] = plain[name]
                     plain[name] = plain[name][0]
-        blocks = ",".join(f"{name}={_joined(values)}" for name, values in differing.items())
+        blocks = ",".join(f"{name}={_join(values)}" for name, values in differing.items())
         return replace(self, **plain, blocks=blocks)
 
     def __str__(self) -> str:
         runs = _read_blocks(self.blocks)
-        said = {name: _joined(runs[name]) if name in runs else value for name, value in self._said().items()}
-        return ",".join(f"{name}={value}" for name, value in said.items() if name != "blocks")
+        texts = {name: _join(runs[name]) if name in runs else value for name, value in self._text_fields().items()}
+        return ",".join(f"{name}={value}" for name, value in texts.items() if name != "blocks")
 
     def _part(self, blocks: slice, depth: int, topology: str) -> "Architecture":
-        changes = {name: self.each(name)[blocks] for name in _read_blocks(self.blocks)}
-        return self.changed({**changes, "depth": depth, "topology": topology})
+        changes = {name: self.by_block(name)[blocks] for name in _read_blocks(self.blocks)}
+        return self.with_fields({**changes, "depth": depth, "topology": topology})
 
-    def _said(self) -> dict[str, int | str]:
-        return {name: value for name, value in self.record().items() if name not in _LEFT_OUT or value}
+    def _text_fields(self) -> dict[str, int | str]:
+        return {name: value for name, value in self.record().items() if name not in _OMIT_IF_EMPTY or value}
 
 
 def _read_blocks(text: str) -> dict[str, tuple[int, ...]]:
@@ -213,5 +213,5 @@ def _shortest(values: Sequence[Value]) -> Sequence[Value]:
     return values
 
 
-def _joined(values: Sequence[object]) -> str:
+def _join(values: Sequence[object]) -> str:
     return "/".join(map(str, values))

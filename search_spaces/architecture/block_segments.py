@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from search_spaces.architecture.canonical_text import shortest
+from search_spaces.architecture.canonical_text import without_defaults
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes, Spec
 
@@ -24,8 +24,8 @@ def is_one_run(text: str) -> bool:
 def topologies_of(text: str) -> tuple[str, ...]:
     """The topologies of all runs, in order. Raises UserError for a text that cannot be read."""
     if "[" not in text:
-        return tuple(str(shortest(Spec.parse(part))) for part in text.split("/"))
-    return tuple(str(shortest(Spec.parse(_range(part, text)[0]))) for part in _BETWEEN.split(text))
+        return tuple(str(without_defaults(Spec.parse(part))) for part in text.split("/"))
+    return tuple(str(without_defaults(Spec.parse(_range(part, text)[0]))) for part in _BETWEEN.split(text))
 
 
 def tidy(text: str) -> str:
@@ -34,7 +34,7 @@ def tidy(text: str) -> str:
     if "[" not in text:
         return "/".join(topologies)
     ends = [_range(part, text)[1:] for part in _BETWEEN.split(text)]
-    return "+".join(f"{one}[{first}:{end}]" for one, (first, end) in zip(topologies, ends, strict=True))
+    return "+".join(f"{topology}[{first}:{end}]" for topology, (first, end) in zip(topologies, ends, strict=True))
 
 
 def tidy_axes(axes: Axes) -> Axes:
@@ -57,11 +57,11 @@ def runs_of(text: str, depth: int) -> tuple[Run, ...]:
     if "[" not in text:
         check_divides("topology", topologies, depth)
         length = depth // len(topologies)
-        return tuple((one, range(r * length, (r + 1) * length)) for r, one in enumerate(topologies))
+        return tuple((topology, range(r * length, (r + 1) * length)) for r, topology in enumerate(topologies))
     runs: list[Run] = []
     for topology, part in zip(topologies, _BETWEEN.split(text), strict=True):
-        covered = runs[-1][1].stop if runs else 0
-        runs.append((topology, _blocks(topology, _range(part, text), text, covered, depth)))
+        start = runs[-1][1].stop if runs else 0
+        runs.append((topology, _blocks(topology, _range(part, text), text, start, depth)))
     if runs[-1][1].stop != depth:
         open_end = f"{topologies[-1]}[{runs[-1][1].start}:]"
         raise UserError(
@@ -77,21 +77,23 @@ def runs_of(text: str, depth: int) -> tuple[Run, ...]:
     return tuple(runs)
 
 
-def _blocks(topology: str, ends: tuple[str, str, str], text: str, covered: int, depth: int) -> range:
+def _blocks(topology: str, ends: tuple[str, str, str], text: str, start: int, depth: int) -> range:
     """The blocks of a range behind so many that are covered. Raises UserError where there are none, or not these."""
     _, first, end = ends
-    got, blocks = f"{topology}[{first}:{end}]", range(int(first or 0), int(end or depth))
+    segment, blocks = f"{topology}[{first}:{end}]", range(int(first or 0), int(end or depth))
     if blocks.stop > depth:
-        message = f"ranges of {text!r} must lie in depth={depth}, got {got}. Take depth={blocks.stop}, or other ranges."
-        raise UserError("out-of-range", message, option="topology", value=got, end=blocks.stop, depth=depth)
-    if blocks.start != covered or blocks.stop <= covered:
-        instead = f"{topology}[{covered}:...]" if covered < depth else None
+        message = (
+            f"ranges of {text!r} must lie in depth={depth}, got {segment}. Take depth={blocks.stop}, or other ranges."
+        )
+        raise UserError("out-of-range", message, option="topology", value=segment, end=blocks.stop, depth=depth)
+    if blocks.start != start or blocks.stop <= start:
+        instead = f"{topology}[{start}:...]" if start < depth else None
         remedy = f"Write {instead}." if instead else "Leave it out, or take more depth."
         message = (
-            f"each range of {text!r} must begin where the one before ends and hold a block, got {got} after {covered} "
-            f"blocks. {remedy}"
+            f"each range of {text!r} must begin where the one before ends and hold a block, got {segment} after "
+            f"{start} blocks. {remedy}"
         )
-        raise UserError("conflict", message, option="topology", value=got, start=covered, instead=instead)
+        raise UserError("conflict", message, option="topology", value=segment, start=start, instead=instead)
     return blocks
 
 

@@ -16,20 +16,22 @@ from search_spaces.support.spec import Scalar, Spec
 TOPOLOGIES = Registry("nas.topologies", "topology")
 
 
-def shortest(spec: Spec) -> Spec:
+def without_defaults(spec: Spec) -> Spec:
     """The topology without options that have their defaults; an integer is a float where its default is one.
 
     One that is not installed, or cannot be imported, stays as it is: whoever wires it will be told.
     """
-    usual = _defaults(spec.name) if spec.options else {}
-    said = {option: _like(value, usual.get(option)) for option, value in spec.options.items()}
-    return Spec(spec.name, {option: value for option, value in said.items() if not _same(value, usual.get(option))})
+    defaults = _defaults(spec.name) if spec.options else {}
+    options = {option: _like(value, defaults.get(option)) for option, value in spec.options.items()}
+    return Spec(
+        spec.name, {option: value for option, value in options.items() if not _same(value, defaults.get(option))}
+    )
 
 
-def whole(spec: Spec) -> Spec:
+def with_defaults(spec: Spec) -> Spec:
     """The topology with all its options, but for those that are nothing where they are not given."""
-    usual = {option: value for option, value in _defaults(spec.name).items() if isinstance(value, Scalar)}
-    return Spec(spec.name, {**usual, **shortest(spec).options})
+    defaults = {option: value for option, value in _defaults(spec.name).items() if isinstance(value, Scalar)}
+    return Spec(spec.name, {**defaults, **without_defaults(spec).options})
 
 
 def _like(value: Scalar, default: Any) -> Scalar:
@@ -50,8 +52,8 @@ def _defaults(name: str) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=256)
 def _defaults_at(name: str, module: str, attribute: str) -> Mapping[str, Any]:
-    told = option_defaults(module, attribute)
-    return defaults_of(TOPOLOGIES.load(name).Options) if told is None else told
+    in_source = option_defaults(module, attribute)
+    return defaults_of(TOPOLOGIES.load(name).Options) if in_source is None else in_source
 
 
 def defaults_of(options: type) -> Mapping[str, Any]:
@@ -60,10 +62,10 @@ def defaults_of(options: type) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def check_told(name: str, options: type) -> None:
+def check_defaults(name: str, options: type) -> None:
     """Raise UserError where an installed topology's source tells other defaults than its options have."""
-    told, known = _defaults(name), defaults_of(options)
-    if told != known:
-        rule = f"the source of topology {name!r} must tell the defaults that its options have, {known}"
-        message = f"{rule}, and tells {dict(told)}. Write Options: type = NAME, and plain values in that class."
-        raise UserError("bad-plugin", message, topology=name, defaults=tuple(told.items()))
+    in_source, in_options = _defaults(name), defaults_of(options)
+    if in_source != in_options:
+        rule = f"the source of topology {name!r} must tell the defaults that its options have, {in_options}"
+        message = f"{rule}, and tells {dict(in_source)}. Write Options: type = NAME, and plain values in that class."
+        raise UserError("bad-plugin", message, topology=name, defaults=tuple(in_source.items()))

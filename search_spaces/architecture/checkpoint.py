@@ -58,10 +58,14 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """All that a network has learned, by name; what has two names (a tied head) stands under the first."""
     first: dict[int, str] = {}
     state = model.state_dict(keep_vars=True)
-    own = {name: tensor.detach() for name, tensor in state.items() if first.setdefault(id(tensor), name) == name}
+    state_by_name = {
+        name: tensor.detach() for name, tensor in state.items() if first.setdefault(id(tensor), name) == name
+    }
     # Processes that share a network hold a part of each tensor (a DTensor, whose module takes a second to import); they
     # gather them together.
-    return {name: getattr(tensor, "full_tensor", lambda tensor=tensor: tensor)() for name, tensor in own.items()}
+    return {
+        name: getattr(tensor, "full_tensor", lambda tensor=tensor: tensor)() for name, tensor in state_by_name.items()
+    }
 
 
 def fingerprint(weights: Mapping[str, Tensor]) -> str:
@@ -79,18 +83,18 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
     Raises:
         UserError: They do not fit; names the first that does not. `source` says whose they are.
     """
-    own = weights_of(model)
-    for name, tensor in own.items():
+    network_weights = weights_of(model)
+    for name, tensor in network_weights.items():
         if name not in weights:
             raise _misfit(source, f"it has no {name}", name, None, tuple(tensor.shape))
         if weights[name].shape != tensor.shape:
             shapes = f"{list(weights[name].shape)} and {list(tensor.shape)} in the network"
             raise _misfit(source, f"its {name} is {shapes}", name, tuple(weights[name].shape), tuple(tensor.shape))
     for name in weights:
-        if name not in own:
+        if name not in network_weights:
             raise _misfit(source, f"the network has no {name}", name, tuple(weights[name].shape), None)
     with torch.no_grad():
-        for name, tensor in own.items():
+        for name, tensor in network_weights.items():
             tensor.copy_(weights[name])
 
 
@@ -100,10 +104,10 @@ def save_checkpoint(folder: Path, weights: Mapping[str, Tensor], record: Record)
     Raises:
         OSError: It cannot be written.
     """
-    written = {name: tensor.contiguous() for name, tensor in weights.items()}
+    contiguous = {name: tensor.contiguous() for name, tensor in weights.items()}
     with partial_file(folder / WEIGHTS) as partial:
         try:
-            save_file(written, partial, metadata={"record": _digest(record), "weights": fingerprint(written)})
+            save_file(contiguous, partial, metadata={"record": _digest(record), "weights": fingerprint(contiguous)})
         except SafetensorError as error:  # its word for a full disk
             raise OSError(ENOSPC, f"{error}") from error
         atomic_replace(partial, folder / WEIGHTS)

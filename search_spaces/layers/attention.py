@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from search_spaces.layers.norm import Norm
 from search_spaces.support.count import Count, linear
 from search_spaces.support.fused_linear import FusedLinear
-from search_spaces.topologies.base import PRENORMED, Delivery, Site
+from search_spaces.topologies.base import PRENORMED, InputMode, Site
 
 
 class SoftmaxAttention(nn.Module):
@@ -31,10 +31,10 @@ class SoftmaxAttention(nn.Module):
         scale = 1 / (self.temperature * math.sqrt(q.shape[-1]))
         if mask is None:
             return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal, scale=scale)
-        seen = mask[:, None, None, :]  # [B, 1, 1, N]
+        visible = mask[:, None, None, :]  # [B, 1, 1, N]
         if self.causal:  # torch takes either a mask or is_causal
-            seen = seen & seen.new_ones(q.shape[-2], k.shape[-2]).tril()
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, scale=scale)
+            visible = visible & visible.new_ones(q.shape[-2], k.shape[-2]).tril()
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale)
 
 
 def count_softmax(heads: int, head_dim: int, tokens: int) -> Count:
@@ -102,7 +102,7 @@ class Attention(nn.Module):
         head_dim: int,
         attend: nn.Module,
         norm: Norm | None,
-        input_mode: Delivery,
+        input_mode: InputMode,
         *,
         bias: bool,
         dropout: float = 0.0,
@@ -112,7 +112,7 @@ class Attention(nn.Module):
         inner = heads * head_dim
         self.heads = heads
         self.site = Site(
-            ("q", "k", "v"), inner, starts_block=True, normed=norm is not None and input_mode not in PRENORMED
+            ("q", "k", "v"), inner, starts_block=True, norms_input=norm is not None and input_mode not in PRENORMED
         )
         self.attend = attend
         self.project: nn.Module
@@ -142,7 +142,7 @@ class Attention(nn.Module):
 
 
 def count_attention(
-    width: int, heads: int, head_dim: int, norm: Norm, input_mode: Delivery, *, bias: bool, values: bool = True
+    width: int, heads: int, head_dim: int, norm: Norm, input_mode: InputMode, *, bias: bool, values: bool = True
 ) -> Count:
     """Closed form of an Attention layer at one position, without what attends in it."""
     if input_mode == "heads":

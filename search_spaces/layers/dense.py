@@ -24,7 +24,7 @@ class DenseNormSwish(nn.Module):
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
-        self.dense = initialised(nn.Linear(inputs, outputs))
+        self.dense = init_linear(nn.Linear(inputs, outputs))
         self.norm = NORM.build(outputs)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ class DenseBlock(nn.Module):
         return self.layers(x)  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
-def initialised(layer: nn.Linear) -> nn.Linear:
+def init_linear(layer: nn.Linear) -> nn.Linear:
     """The layer with weights from U(-1 / sqrt(inputs), 1 / sqrt(inputs)) and no bias.
 
     That is flax's variance_scaling(1/3, "fan_in", "uniform").

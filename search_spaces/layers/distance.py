@@ -41,8 +41,8 @@ class DistanceAttention(nn.Module):
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend: three [B, H, N, K] to one. Keys that the mask [B, N] is False for are padding, and not seen."""
         tokens = q.shape[-2]
-        added = -self.bias.penalty[:, :tokens, :tokens].to(q.dtype)
+        bias = -self.bias.penalty[:, :tokens, :tokens].to(q.dtype)
         if mask is not None:
-            added = added.masked_fill(~mask[:, None, None, :], -math.inf)
+            bias = bias.masked_fill(~mask[:, None, None, :], -math.inf)
         scale = 1 / (self.temperature * math.sqrt(q.shape[-1]))
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)

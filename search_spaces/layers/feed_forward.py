@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from search_spaces.layers.norm import Norm
 from search_spaces.support.count import Count, linear
 from search_spaces.support.fused_linear import FusedLinear
-from search_spaces.topologies.base import PRENORMED, Delivery, Site
+from search_spaces.topologies.base import PRENORMED, InputMode, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class Activation:
     Attributes:
         function: Maps [..., maps * hidden] to [..., hidden].
         maps: Features it takes for each one it gives: 2 where one half gates the other.
-        activated: Which of these halves is activated, 0 or 1; the other multiplies it.
+        active_half: Which of these halves is activated, 0 or 1; the other multiplies it.
     """
 
     function: Callable[[Tensor], Tensor]
     maps: int = 1
-    activated: int = 0
+    active_half: int = 0
 
 
 def _swiglu(x: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ GELU_TANH = Activation(partial(F.gelu, approximate="tanh"))
 """The approximation by tanh that GPT-2 was trained with."""
 SWIGLU = Activation(_swiglu, maps=2)
 """silu(gate) * value (Shazeer, 2020), the gate's features first."""
-GEGLU = Activation(_geglu, maps=2, activated=1)
+GEGLU = Activation(_geglu, maps=2, active_half=1)
 """value * gelu(gate) (Shazeer, 2020), the gate's features last."""
 
 
@@ -63,15 +63,17 @@ class FeedForward(nn.Module):
         hidden: int,
         activation: Activation,
         norm: Norm | None,
-        input_mode: Delivery,
+        input_mode: InputMode,
         *,
         bias: bool,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.site = Site(("x",), width, starts_block=False, normed=norm is not None and input_mode not in PRENORMED)
+        self.site = Site(
+            ("x",), width, starts_block=False, norms_input=norm is not None and input_mode not in PRENORMED
+        )
         self.norm = nn.Identity() if norm is None or input_mode in PRENORMED else norm.build(width)
-        carrying = slice(activation.activated * hidden, (activation.activated + 1) * hidden)
+        carrying = slice(activation.active_half * hidden, (activation.active_half + 1) * hidden)
         self.up = FusedLinear(width, activation.maps * hidden, bias=bias, carrying=carrying)
         self.activation = activation.function
         self.down = nn.Linear(hidden, width, bias=bias)
@@ -84,7 +86,7 @@ class FeedForward(nn.Module):
 
 
 def count_feed_forward(
-    width: int, hidden: int, activation: Activation, norm: Norm, input_mode: Delivery, *, bias: bool
+    width: int, hidden: int, activation: Activation, norm: Norm, input_mode: InputMode, *, bias: bool
 ) -> Count:
     """Closed form of a FeedForward layer at one position."""
     norms = Count(params=0 if input_mode in PRENORMED else norm.params(width))

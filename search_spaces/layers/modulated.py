@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from search_spaces.layers.norm import Norm
 from search_spaces.support.count import Count, linear
-from search_spaces.topologies.base import PRENORMED, Delivery
+from search_spaces.topologies.base import PRENORMED, InputMode
 
 BARE = Norm("layer-bare", 1e-6)
 """What stands before a modulated layer: its scale and shift are the condition's."""
@@ -32,12 +32,12 @@ class Modulation(nn.Module):
         return self.map(F.silu(condition))[:, None].chunk(self.vectors, dim=-1)  # type: ignore[no-any-return]
 
 
-def modulated(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
+def modulate(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
     """Normed features [B, N, F], scaled and shifted by [B, 1, F]."""
     return x * (1 + scale) + shift
 
 
-class Modulated(nn.Module):
+class AdaLNZero(nn.Module):
     """gate(c) * layer((1 + scale(c)) * norm(x) + shift(c)), where the norm has neither scale nor shift of its own.
 
     Readings taken, where a topology delivers otherwise than the residual network: inputs that differ for queries, keys
@@ -50,9 +50,9 @@ class Modulated(nn.Module):
         delivers: Of the topology.
     """
 
-    def __init__(self, layer: Any, width: int, input_mode: Delivery) -> None:
+    def __init__(self, layer: Any, width: int, input_mode: InputMode) -> None:
         super().__init__()
-        self.site = replace(layer.site, conditioned=True, normed=input_mode not in PRENORMED)
+        self.site = replace(layer.site, takes_condition=True, norms_input=input_mode not in PRENORMED)
         features = _features(layer.site.inner, width, input_mode)
         self.norm = nn.Identity() if input_mode in PRENORMED else BARE.build(features)
         self.modulation, self.gate = Modulation(width, 2, features), Modulation(width, 1, features)
@@ -61,26 +61,26 @@ class Modulated(nn.Module):
     def forward(self, *inputs: Tensor, condition: Tensor, **beside: Tensor) -> Tensor:
         """Map inputs [B, N, F] and a condition [B, D] to [B, N, F]; a mask goes to the layer."""
         (gate,) = self.gate(condition)
-        return gate * self.layer(*self._modulated(inputs, condition), **beside)  # type: ignore[no-any-return]
+        return gate * self.layer(*self._modulate(inputs, condition), **beside)  # type: ignore[no-any-return]
 
     def project(self, *inputs: Tensor, condition: Tensor) -> Any:
         """An attention layer's queries, keys and values."""
-        return self.layer.project(*self._modulated(inputs, condition))
+        return self.layer.project(*self._modulate(inputs, condition))
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, condition: Tensor) -> Tensor:
         """What comes after an attention layer's projections."""
         (gate,) = self.gate(condition)
         return gate * self.layer.mix(q, k, v, mask)  # type: ignore[no-any-return]
 
-    def _modulated(self, inputs: tuple[Tensor, ...], condition: Tensor) -> list[Tensor]:
+    def _modulate(self, inputs: tuple[Tensor, ...], condition: Tensor) -> list[Tensor]:
         shift, scale = self.modulation(condition)
-        return [modulated(self.norm(x), shift, scale) for x in inputs]
+        return [modulate(self.norm(x), shift, scale) for x in inputs]
 
 
-def count_modulation(inner: int, width: int, input_mode: Delivery) -> Count:
-    """Closed form of what Modulated adds to its layer, for one example."""
+def count_modulation(inner: int, width: int, input_mode: InputMode) -> Count:
+    """Closed form of what AdaLNZero adds to its layer, for one example."""
     return linear(width, 3 * _features(inner, width, input_mode))
 
 
-def _features(inner: int, width: int, input_mode: Delivery) -> int:
+def _features(inner: int, width: int, input_mode: InputMode) -> int:
     return inner if input_mode == "heads" else width

@@ -54,8 +54,8 @@ class Nystrom:
         skip = Count(heads * self.kernel, self.kernel * tokens * heads * head_dim) if self.kernel else Count()
         if tokens <= self.landmarks:
             return count_softmax(heads, head_dim, tokens) + skip
-        m, padded = self.landmarks, tokens + self.padding(tokens)
-        far = 4 * padded * m * head_dim  # queries to landmarks and landmarks to keys: scores and values of both
+        m, length = self.landmarks, tokens + self.padding(tokens)
+        far = 4 * length * m * head_dim  # queries to landmarks and landmarks to keys: scores and values of both
         near = 2 * m * m * head_dim  # landmarks to landmarks, and the pseudo-inverse applied
         return skip + Count(macs=heads * (far + near + 4 * STEPS * m**3))
 
@@ -114,8 +114,8 @@ class NystromAttention(nn.Module):
         q_means, k_means = (x.unflatten(-2, (landmarks, -1)).mean(-2) for x in (q, k))  # [B, H, M, K]
         near = torch.softmax(q_means @ k_means.mT / math.sqrt(q.shape[-1]), dim=-1)  # [B, H, M, M]
         # Both long products are attention themselves: torch's kernels never write their scores out.
-        gathered = self.exact(q_means, k, v, mask)  # [B, H, M, K]
-        spread = self.exact(q, k_means, pseudo_inverse(near, self.options.scaling) @ gathered)  # [B, H, P, K]
+        landmark_values = self.exact(q_means, k, v, mask)  # [B, H, M, K]
+        spread = self.exact(q, k_means, pseudo_inverse(near, self.options.scaling) @ landmark_values)  # [B, H, P, K]
         return spread[..., :tokens, :]  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
@@ -123,10 +123,10 @@ def pseudo_inverse(a: Tensor, scaling: Scaling) -> Tensor:
     """Six steps towards the pseudo-inverse of [B, H, M, M] whose rows sum to 1; for the scaling see Nystrom."""
     largest = a.sum(-2).amax(-1)  # [B, H]; the largest row sum is 1
     z = a.mT / (largest.max() if scaling == "batch" else largest[..., None, None])
-    one = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+    identity = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
     for _ in range(STEPS):
         az = a @ z
-        z = z @ (13 * one - az @ (15 * one - az @ (7 * one - az))) / 4
+        z = z @ (13 * identity - az @ (15 * identity - az @ (7 * identity - az))) / 4
     return z
 
 
@@ -140,5 +140,5 @@ def _convolve(v: Tensor, taps: Tensor) -> Tensor:
     x = v.transpose(1, 2).flatten(2).mT[..., None]  # [B, H*K, N, 1]
     kernel = taps[:, None].expand(-1, head_dim, -1).flatten(0, 1)[:, None, :, None]  # [H*K, 1, kernel, 1]
     y = F.conv2d(x, kernel, padding=(taps.shape[1] // 2, 0), groups=heads * head_dim)
-    convolved: Tensor = y[..., 0].mT.unflatten(2, (heads, head_dim)).transpose(1, 2)  # [B, H, N, K]
-    return convolved
+    output: Tensor = y[..., 0].mT.unflatten(2, (heads, head_dim)).transpose(1, 2)  # [B, H, N, K]
+    return output

@@ -34,8 +34,8 @@ class Rotary(nn.Module):
         """Turn [B, H, N, K], which starts at position 0."""
         cos, sin = self.cos[: x.shape[-2]], self.sin[: x.shape[-2]]
         first, second, rest = x.split(self.split, dim=-1)
-        turned = first * cos - second * sin, second * cos + first * sin
-        return torch.cat((*turned, rest), dim=-1).type_as(x)
+        halves = first * cos - second * sin, second * cos + first * sin
+        return torch.cat((*halves, rest), dim=-1).type_as(x)
 
 
 class RotaryAttention(nn.Module):
@@ -53,6 +53,6 @@ class RotaryAttention(nn.Module):
 
 def rotary_by_block(architecture: Architecture, context: int, *, causal: bool) -> Callable[[int], nn.Module]:
     """The rotary attention of each block; blocks of one head dim share their angles."""
-    lengths = architecture.each("head_dim")
+    lengths = architecture.by_block("head_dim")
     tables = {length: Rotary(length, context) for length in set(lengths)}
     return lambda block: RotaryAttention(tables[lengths[block]], SoftmaxAttention(causal=causal))

@@ -52,20 +52,20 @@ class Stack(nn.Module):
         """What layer t makes of what it reads, and the topology's state, in which that is not written yet."""
         layer: Any = self.layers[t]
         site = site_of(layer)
-        beside = _beside(site, mask, condition)
+        kwargs = _layer_kwargs(site, mask, condition)
         inputs, state = self._move("read", t, state)
         if self.topology.takes_values and site.attends:
-            conditioned = {name: given for name, given in beside.items() if name == "condition"}
-            q, k, v = self._run(partial(layer.project, **conditioned), *inputs)
+            condition_only = {name: tensor for name, tensor in kwargs.items() if name == "condition"}
+            q, k, v = self._run(partial(layer.project, **condition_only), *inputs)
             v, state = self.topology.values(t, state, v)
-            return self._run(partial(layer.mix, **beside), q, k, v), state
-        return self._run(partial(layer, **beside), *inputs), state
+            return self._run(partial(layer.mix, **kwargs), q, k, v), state
+        return self._run(partial(layer, **kwargs), *inputs), state
 
-    def _move(self, name: Literal["read", "write"], t: int, *given: Any) -> Any:
+    def _move(self, name: Literal["read", "write"], t: int, *args: Any) -> Any:
         move = getattr(self.topology, name)
         if self.recompute_mixing and name == self.topology.recomputes(t) and torch.is_grad_enabled():
-            return checkpoint(move, t, *given, use_reentrant=False, preserve_rng_state=False)
-        return move(t, *given)
+            return checkpoint(move, t, *args, use_reentrant=False, preserve_rng_state=False)
+        return move(t, *args)
 
     def _run(self, call: Any, *inputs: Any) -> Any:
         return checkpoint(call, *inputs, use_reentrant=False) if self.recompute else call(*inputs)
@@ -81,7 +81,7 @@ def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: N
     if reason is not None:
         raise UserError("unsupported", reason, option="topology", value=architecture.topology)
     topology = topologies.build(architecture, [site_of(layer) for layer in layers], parts)
-    final = nn.Identity() if norm is None or _ends_normed(architecture) else norm.build(architecture.width)
+    final = nn.Identity() if norm is None or _ends_with_norm(architecture) else norm.build(architecture.width)
     stack = Stack(layers, topology, final)
     topology.start(stack.layers)
     return stack
@@ -91,18 +91,18 @@ def count_stack(
     architecture: Architecture, sites: Sequence[Site], layers: Count, norm: Norm | None, *, positions: int, parts: int
 ) -> Count:
     """Closed form of a Stack: `layers` is the count of all its layers at all positions."""
-    final = Count(params=0 if norm is None or _ends_normed(architecture) else norm.params(architecture.width))
+    final = Count(params=0 if norm is None or _ends_with_norm(architecture) else norm.params(architecture.width))
     return layers + topologies.count(architecture, sites, parts).times(positions) + final
 
 
-def _ends_normed(architecture: Architecture) -> bool:
+def _ends_with_norm(architecture: Architecture) -> bool:
     topology, options = load(architecture.runs[-1].topology)
-    return topology.delivered(options) in PRENORMED
+    return topology.input_mode_of(options) in PRENORMED
 
 
-def _beside(site: Site, mask: Tensor | None, condition: Tensor | None) -> dict[str, Tensor]:
-    wanted = {"mask": mask if site.attends else None, "condition": condition if site.conditioned else None}
-    return {name: tensor for name, tensor in wanted.items() if tensor is not None}
+def _layer_kwargs(site: Site, mask: Tensor | None, condition: Tensor | None) -> dict[str, Tensor]:
+    candidates = {"mask": mask if site.attends else None, "condition": condition if site.takes_condition else None}
+    return {name: tensor for name, tensor in candidates.items() if tensor is not None}
 
 
 def site_of(layer: nn.Module) -> Site:

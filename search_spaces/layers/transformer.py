@@ -12,7 +12,7 @@ from torch import nn
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import Attention, count_attention, count_softmax
 from search_spaces.layers.feed_forward import Activation, FeedForward, count_feed_forward
-from search_spaces.layers.modulated import Modulated, count_modulation
+from search_spaces.layers.modulated import AdaLNZero, count_modulation
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack, count_stack
 from search_spaces.support.count import Count
@@ -33,7 +33,7 @@ class TransformerStyle:
         feed_forward_bias: Whether those of feed-forward layers have one.
         parts: How many embeddings make the input: 2 where positions are learned, 1 where they are not.
         dropout: Share of features dropped while training: of each layer's output, and inside feed-forward layers.
-        conditioned: Whether a condition [B, D] scales, shifts and gates every layer; its norms are then BARE.
+        takes_condition: Whether a condition [B, D] scales, shifts and gates every layer; its norms are then BARE.
     """
 
     norm: Norm
@@ -42,7 +42,7 @@ class TransformerStyle:
     feed_forward_bias: bool
     parts: int
     dropout: float = 0.0
-    conditioned: bool = False
+    takes_condition: bool = False
 
 
 def build_transformer(architecture: Architecture, style: TransformerStyle, attend: Callable[[int], nn.Module]) -> Stack:
@@ -64,7 +64,7 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
 
 def _layers(block: Architecture, style: TransformerStyle, attend: nn.Module, values: bool) -> list[nn.Module]:
     topology, options = load(block.topology)
-    input_mode, norm = topology.delivered(options), None if style.conditioned else style.norm
+    input_mode, norm = topology.input_mode_of(options), None if style.takes_condition else style.norm
     biases = style.attention_bias, style.feed_forward_bias
     layers: list[nn.Module] = [
         Attention(
@@ -78,7 +78,7 @@ def _layers(block: Architecture, style: TransformerStyle, attend: nn.Module, val
                 block.width, block.hidden, style.activation, norm, input_mode, bias=biases[1], dropout=style.dropout
             )
         )
-    return [Modulated(layer, block.width, input_mode) for layer in layers] if style.conditioned else layers
+    return [AdaLNZero(layer, block.width, input_mode) for layer in layers] if style.takes_condition else layers
 
 
 def _check(architecture: Architecture) -> None:
@@ -104,7 +104,7 @@ def count_transformer(
     blocks = [architecture.at(number) for number in range(architecture.depth)]
     sites, layers = _sites_of(blocks), Count()
     for (block, values), number in Counter(zip(blocks, _own_values(architecture, sites), strict=True)).items():
-        layers += _count_block(block, style, tokens, attend, values).repeated(number)
+        layers += _count_block(block, style, tokens, attend, values).repeat(number)
     return count_stack(architecture, sites, layers, style.norm, positions=tokens, parts=style.parts)
 
 
@@ -115,8 +115,8 @@ def _own_values(architecture: Architecture, sites: Sequence[Site]) -> list[bool]
 
 
 def _sites_of(blocks: Sequence[Architecture]) -> list[Site]:
-    of_block = {block: _sites(block) for block in dict.fromkeys(blocks)}
-    return [site for block in blocks for site in of_block[block]]
+    sites_by_block = {block: _sites(block) for block in dict.fromkeys(blocks)}
+    return [site for block in blocks for site in sites_by_block[block]]
 
 
 def _sites(block: Architecture) -> tuple[Site, ...]:
@@ -130,7 +130,7 @@ def _count_block(
     block: Architecture, style: TransformerStyle, tokens: int, attend: Callable[[int, int, int], Count], values: bool
 ) -> Count:
     width, (topology, options) = block.width, load(block.topology)
-    input_mode = topology.delivered(options)
+    input_mode = topology.input_mode_of(options)
     layers = count_attention(
         width, block.heads, block.head_dim, style.norm, input_mode, bias=style.attention_bias, values=values
     )
@@ -139,7 +139,7 @@ def _count_block(
         layers += count_feed_forward(
             width, block.hidden, style.activation, style.norm, input_mode, bias=style.feed_forward_bias
         ).times(tokens)
-    if style.conditioned:
+    if style.takes_condition:
         for site in _sites(block):
             layers += count_modulation(site.inner, width, input_mode)
     return layers

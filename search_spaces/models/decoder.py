@@ -77,12 +77,12 @@ def build_decoder(
     Raises:
         UserError: An unknown style, an architecture without heads, or one that its topology cannot wire.
     """
-    chosen = _style_named(style)
-    stack = build_transformer(architecture, chosen.layers, chosen.attend(architecture, context))
-    embedding = chosen.embedding(vocabulary, context, architecture.width)
-    head = nn.Linear(architecture.width, vocabulary, bias=chosen.head_bias)
+    parts = _get_style(style)
+    stack = build_transformer(architecture, parts.layers, parts.attend(architecture, context))
+    embedding = parts.embedding(vocabulary, context, architecture.width)
+    head = nn.Linear(architecture.width, vocabulary, bias=parts.head_bias)
     model = Decoder(embedding, stack, head, context)
-    (_lecun if initial == "lecun" else chosen.initialise)(model)
+    (_lecun if initial == "lecun" else parts.initialise)(model)
     stack.topology.start(stack.layers)
     if tied:
         head.weight = embedding.tokens.weight
@@ -97,15 +97,15 @@ def count_decoder(
     Raises:
         UserError: As `build_decoder`.
     """
-    chosen = _style_named(style)
+    parts = _get_style(style)
     width = architecture.width
-    positions = chosen.layers.parts - 1  # each embedding but the first is a table of positions
+    positions = parts.layers.parts - 1  # each embedding but the first is a table of positions
     tables = Count(params=vocabulary * width + positions * context * width)
-    head = linear(width, vocabulary, bias=chosen.head_bias).times(context) + Count(params=-tied * vocabulary * width)
-    return tables + count_transformer(architecture, chosen.layers, context) + head
+    head = linear(width, vocabulary, bias=parts.head_bias).times(context) + Count(params=-tied * vocabulary * width)
+    return tables + count_transformer(architecture, parts.layers, context) + head
 
 
-def _style_named(name: str) -> DecoderStyle:
+def _get_style(name: str) -> DecoderStyle:
     if name not in DECODER_STYLES:
         raise unknown("style", name, DECODER_STYLES)
     return DECODER_STYLES[name]
@@ -120,7 +120,7 @@ def _cooled_by_depth(architecture: Architecture, context: int) -> Attend:
 
 
 def _distant(architecture: Architecture, context: int) -> Attend:
-    heads = architecture.each("heads")
+    heads = architecture.by_block("heads")
     penalties = {number: DistanceBias(number, context) for number in set(heads)}
     return lambda block: DistanceAttention(penalties[heads[block]], temperature=block + 1)
 
@@ -139,7 +139,7 @@ def _normal_by_depth(model: Decoder) -> None:
     """The same, and maps that write to the stream scaled by 1 / sqrt(layers) (Radford et al., 2019, section 2.3)."""
     _normal(model)
     for t, layer in enumerate(model.stack.layers):
-        if model.stack.topology.delivery(t) in NORMED:
+        if model.stack.topology.input_mode_at(t) in NORMED:
             continue  # the topology scales by depth itself: what writes to the stream is its own, or is normed behind
         for name, module in layer.named_modules():
             if isinstance(module, nn.Linear) and name in ("out", "down"):

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU_TANH
-from search_spaces.layers.modulated import BARE, Modulation, modulated
+from search_spaces.layers.modulated import BARE, Modulation, modulate
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 from search_spaces.support.count import Count, linear
 
-DIT = TransformerStyle(BARE, GELU_TANH, attention_bias=True, feed_forward_bias=True, parts=1, conditioned=True)
+DIT = TransformerStyle(BARE, GELU_TANH, attention_bias=True, feed_forward_bias=True, parts=1, takes_condition=True)
 _WAVES = 256
 """Features of a time before they are mapped."""
 
@@ -112,7 +112,7 @@ class ModulatedHead(nn.Module):
 
     def forward(self, tokens: Tensor, condition: Tensor) -> Tensor:
         """Map [B, N, D] and [B, D] to [B, N, features]."""
-        return self.out(modulated(tokens, *self.modulation(condition)))  # type: ignore[no-any-return]
+        return self.out(modulate(tokens, *self.modulation(condition)))  # type: ignore[no-any-return]
 
 
 class DiT(nn.Module):

@@ -103,12 +103,12 @@ class Encoder(nn.Module):
         texts = ids.flatten(0, -2)  # [B T, N]
         real = texts != PADDING
         words, positions = self.embedding(texts)
-        kept = self.drop(torch.ones_like(words))  # dropping both alike is dropping features of their sum
-        features = self.stack(words * kept, positions * kept, mask=real)
+        dropout_mask = self.drop(torch.ones_like(words))  # dropping both alike is dropping features of their sum
+        features = self.stack(words * dropout_mask, positions * dropout_mask, mask=real)
         length = real.sum(1).clamp(min=1)[:, None, None] if self.pooling == "tokens" else texts.shape[1]
         weight = real[..., None] / length  # [B T, N, 1]
-        pooled = (features * weight).sum(1).unflatten(0, (ids.shape[0], -1))  # [B, T, D]
-        return self.head(pooled)  # type: ignore[no-any-return]  # nn.Module returns Any
+        text_features = (features * weight).sum(1).unflatten(0, (ids.shape[0], -1))  # [B, T, D]
+        return self.head(text_features)  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
 def build_encoder(architecture: Architecture, sizes: EncoderSizes) -> Encoder:
@@ -117,9 +117,9 @@ def build_encoder(architecture: Architecture, sizes: EncoderSizes) -> Encoder:
     Raises:
         UserError: An architecture without heads, or one that its topology cannot wire.
     """
-    heads, nystrom = architecture.each("heads"), sizes.attention
+    heads, nystrom = architecture.by_block("heads"), sizes.attention
     if nystrom is not None and nystrom.padding(sizes.context):
-        _say_padded(nystrom.landmarks, sizes.context, nystrom.padding(sizes.context))
+        _warn_padding(nystrom.landmarks, sizes.context, nystrom.padding(sizes.context))
     stack = build_transformer(
         architecture,
         replace(LRA, dropout=sizes.dropout),
@@ -153,7 +153,7 @@ def count_encoder(architecture: Architecture, sizes: EncoderSizes, tokens: int) 
 
 
 @cache  # once a process, however many networks are built
-def _say_padded(landmarks: int, context: int, padding: int) -> None:
+def _warn_padding(landmarks: int, context: int, padding: int) -> None:
     message = f"{landmarks} landmarks do not divide {context} tokens: {padding} masked positions are put behind them."
     sizes = {"context": context, "padding": padding}
     warnings.warn(Notice("skipped", message, option="landmarks", value=landmarks, **sizes), stacklevel=3)

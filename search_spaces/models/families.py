@@ -89,25 +89,29 @@ MODEL_FAMILIES: Mapping[str, Family] = {
 
 def base_of(model: str) -> Architecture:
     """A model of timm's as it is. Raises UserError where there is none, or its family has no depth and heads."""
-    own = _stages(model)
-    main = own.main
+    stages = _stages(model)
+    main = stages.main
     return Architecture(
-        depth=sum(own.depths), width=own.widths[main], heads=own.heads[main], hidden=own.hidden[main], model=model
+        depth=sum(stages.depths),
+        width=stages.widths[main],
+        heads=stages.heads[main],
+        hidden=stages.hidden[main],
+        model=model,
     )
 
 
 def depths_of(model: str, factors: Sequence[Fraction]) -> tuple[int, ...]:
     """Its own depth times each factor, where every stage keeps a block."""
-    own = _stages(model)
-    depth = sum(own.depths)
-    return tuple(sorted({round(depth * factor) for factor in factors if round(depth * factor) >= len(own.depths)}))
+    stages = _stages(model)
+    depth = sum(stages.depths)
+    return tuple(sorted({round(depth * factor) for factor in factors if round(depth * factor) >= len(stages.depths)}))
 
 
 def heads_of(model: str) -> tuple[int, ...]:
     """The heads it can have, from a quarter to twice its own."""
-    own = _stages(model)
-    few, many = own.heads[own.main] / 4, own.heads[own.main] * 2
-    return tuple(heads for heads in range(1, many + 1) if heads >= few and _heads(own, heads))
+    stages = _stages(model)
+    few, many = stages.heads[stages.main] / 4, stages.heads[stages.main] * 2
+    return tuple(heads for heads in range(1, many + 1) if heads >= few and _heads(stages, heads))
 
 
 def build_family(
@@ -120,32 +124,32 @@ def build_family(
             or heads that it cannot have.
     """
     name = architecture.model
-    own, base = _stages(name), base_of(name)
-    if image != own.image:
-        message = f"timm's {name} takes images of {own.image}, the task has {image}. Choose another model."
-        raise UserError("mismatch", message, option="model", value=name, image=image, expected=own.image)
+    stages, base = _stages(name), base_of(name)
+    if image != stages.image:
+        message = f"timm's {name} takes images of {stages.image}, the task has {image}. Choose another model."
+        raise UserError("mismatch", message, option="model", value=name, image=image, expected=stages.image)
     for field in ("width", "hidden"):
-        value, published = getattr(architecture, field), getattr(base, field)
-        if value != published:
-            message = f"{field} of timm's {name} is {published}, got {value}."
-            raise UserError("mismatch", message, option=field, value=value, expected=published, model=name)
-    depths, heads = _depths(name, own, architecture.depth), _heads(own, architecture.heads)
+        value, expected_size = getattr(architecture, field), getattr(base, field)
+        if value != expected_size:
+            message = f"{field} of timm's {name} is {expected_size}, got {value}."
+            raise UserError("mismatch", message, option=field, value=value, expected=expected_size, model=name)
+    depths, heads = _depths(name, stages, architecture.depth), _heads(stages, architecture.heads)
     if not heads:
         able = heads_of(name)
         rule = f"heads of timm's {name} must divide the width of each stage"
         message = f"{rule}, got {architecture.heads}: {', '.join(map(str, able))}."
         raise UserError("mismatch", message, option="heads", value=architecture.heads, choices=able, model=name)
-    family = MODEL_FAMILIES[own.family]
-    staged = len(depths) > 1
+    family = MODEL_FAMILIES[stages.family]
+    has_stages = len(depths) > 1
     options: dict[str, Any] = {
-        family.depth: depths if staged else depths[0],
-        family.heads: heads if staged else heads[0],
+        family.depth: depths if has_stages else depths[0],
+        family.heads: heads if has_stages else heads[0],
         "num_classes": classes,
         "drop_path_rate": drop_path,
     }
-    if own.family == "VOLO":  # timm's functions for its sizes take neither depth nor heads
-        options["mlp_ratio"] = tuple(hidden / width for hidden, width in zip(own.hidden, own.widths, strict=True))
-        volo: nn.Module = timm.models.VOLO(embed_dims=list(own.widths), stem_hidden_dim=own.stem, **options)
+    if stages.family == "VOLO":  # timm's functions for its sizes take neither depth nor heads
+        options["mlp_ratio"] = tuple(hidden / width for hidden, width in zip(stages.hidden, stages.widths, strict=True))
+        volo: nn.Module = timm.models.VOLO(embed_dims=list(stages.widths), stem_hidden_dim=stages.stem, **options)
         return volo
     model: nn.Module = timm.create_model(name, **options)
     return model
@@ -194,19 +198,19 @@ def _stages(name: str) -> Stages:
     )
 
 
-def _depths(name: str, own: Stages, depth: int) -> tuple[int, ...]:
+def _depths(name: str, stages: Stages, depth: int) -> tuple[int, ...]:
     """So many blocks in all; what rounding leaves over goes to the longest stage."""
-    scaled = [max(1, round(Fraction(blocks * depth, sum(own.depths)))) for blocks in own.depths]
-    scaled[own.main] += depth - sum(scaled)
-    if scaled[own.main] < 1:
-        message = f"timm's {name} has {len(scaled)} stages, so depth must be more than that, got {depth}."
-        raise UserError("out-of-range", message, option="depth", value=depth, stages=len(scaled), model=name)
-    return tuple(scaled)
+    depths = [max(1, round(Fraction(blocks * depth, sum(stages.depths)))) for blocks in stages.depths]
+    depths[stages.main] += depth - sum(depths)
+    if depths[stages.main] < 1:
+        message = f"timm's {name} has {len(depths)} stages, so depth must be more than that, got {depth}."
+        raise UserError("out-of-range", message, option="depth", value=depth, stages=len(depths), model=name)
+    return tuple(depths)
 
 
-def _heads(own: Stages, heads: int) -> tuple[int, ...]:
+def _heads(stages: Stages, heads: int) -> tuple[int, ...]:
     """Those of each stage; none where they divide no width, or a stage would have a fraction of a head."""
-    scaled = [Fraction(stage * heads, own.heads[own.main]) for stage in own.heads]
-    if any(h.denominator > 1 or width % h for h, width in zip(scaled, own.widths, strict=True)):
+    fractions = [Fraction(stage * heads, stages.heads[stages.main]) for stage in stages.heads]
+    if any(h.denominator > 1 or width % h for h, width in zip(fractions, stages.widths, strict=True)):
         return ()
-    return tuple(map(int, scaled))
+    return tuple(map(int, fractions))

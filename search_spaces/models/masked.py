@@ -115,9 +115,9 @@ def build_masked(
     Raises:
         UserError: An unknown style, an architecture without heads, or one that its topology cannot wire.
     """
-    chosen = _style_named(style)
-    stack = build_transformer(architecture, replace(_LAYERS, dropout=dropout), chosen.attend(architecture, context))
-    embedding = chosen.embedding(vocabulary, context, architecture.width)
+    parts = _get_style(style)
+    stack = build_transformer(architecture, replace(_LAYERS, dropout=dropout), parts.attend(architecture, context))
+    embedding = parts.embedding(vocabulary, context, architecture.width)
     head = nn.Linear(architecture.width, vocabulary, bias=False)
     head.weight = embedding.tokens.weight
     for module in (*stack.layers.modules(), embedding.tokens):
@@ -130,12 +130,12 @@ def build_masked(
 def count_masked(architecture: Architecture, style: str, vocabulary: int, context: int) -> Count:
     """Closed form of that network for one text of `context` tokens, all of them scored. Raises as `build_masked`."""
     width = architecture.width
-    embedding = Count(params=vocabulary * width + _style_named(style).positions + _NORM.params(width))
+    embedding = Count(params=vocabulary * width + _get_style(style).positions + _NORM.params(width))
     head = linear(width, vocabulary, bias=False).times(context) + Count(params=-vocabulary * width)
     return embedding + count_transformer(architecture, _LAYERS, context) + head
 
 
-def _style_named(name: str) -> MaskedStyle:
+def _get_style(name: str) -> MaskedStyle:
     if name not in MASKED_STYLES:
         raise unknown("style", name, MASKED_STYLES)
     return MASKED_STYLES[name]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.layers.dense import DenseBlock, DenseNormSwish, count_dense, count_dense_block, initialised
+from search_spaces.layers.dense import DenseBlock, DenseNormSwish, count_dense, count_dense_block, init_linear
 from search_spaces.layers.stack import build_stack, count_stack
 from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import UserError
@@ -47,10 +47,10 @@ class ResidualMLP(nn.Module):
         if architecture.heads:
             message = f"a residual MLP has no heads, got heads={architecture.heads}. Set heads=0,head_dim=0."
             raise UserError("unsupported", message, option="heads", value=architecture.heads, choices=(0,))
-        blocks = [DenseBlock(architecture.width, hidden) for hidden in architecture.each("hidden")]
+        blocks = [DenseBlock(architecture.width, hidden) for hidden in architecture.by_block("hidden")]
         self.first = DenseNormSwish(inputs, architecture.width)
         self.stack = build_stack(architecture, blocks, None, parts=1)
-        self.head = initialised(nn.Linear(architecture.width, outputs))
+        self.head = init_linear(nn.Linear(architecture.width, outputs))
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, inputs] to [B, outputs]."""
@@ -95,7 +95,7 @@ class GoalAgent(nn.Module):
 def count_residual_mlp(architecture: Architecture, inputs: int, outputs: int) -> Count:
     """Closed form of a ResidualMLP for one example."""
     width, depth = architecture.width, architecture.depth
-    layers = sum((count_dense_block(width, hidden) for hidden in architecture.each("hidden")), Count())
+    layers = sum((count_dense_block(width, hidden) for hidden in architecture.by_block("hidden")), Count())
     stack = count_stack(architecture, [Site(("x",), width, True)] * depth, layers, None, positions=1, parts=1)
     return count_dense(inputs, width) + stack + linear(width, outputs)
 

@@ -33,18 +33,18 @@ def retrofit(weights: Mapping[str, Tensor], architecture: Architecture, topology
     Raises:
         UserError: `architecture` is no residual network, the topology does not start as one, or the weights do not fit.
     """
-    refused = refusal(architecture, topology)
-    if refused is not None:
-        raise refused
+    error = refusal(architecture, topology)
+    if error is not None:
+        raise error
     model = build(replace(architecture, topology=topology))
     if not _starts_as_resnet(topology) and not _layers_norm(model):
         rule = f"{topology!r} starts as the residual network only where all layers say that they norm what they read"
         raise _starts_otherwise(rule, architecture, topology, needs="norms")
-    load_weights(model, {**_of_topologies(model), **as_delivered(weights, model)}, "the checkpoint")
+    load_weights(model, {**_of_topologies(model), **adapt_weights(weights, model)}, "the checkpoint")
     return model
 
 
-def retrofitted(source: Path, topology: str, build: Build) -> tuple[nn.Module, Record]:
+def retrofit_checkpoint(source: Path, topology: str, build: Build) -> tuple[nn.Module, Record]:
     """The network of a checkpoint with another topology, and its record, of the same step.
 
     Raises:
@@ -62,7 +62,7 @@ def refusal(architecture: Architecture, topology: str) -> UserError | None:
         start = architecture.topology
         message = f"only a residual network can be retrofitted, got topology {start!r}. Train one first."
         return UserError("unsupported", message, option="topology", value=start, needs="resnet")
-    if any(kind.delivered(options) == "heads" for kind, options in wirings):
+    if any(kind.input_mode_of(options) == "heads" for kind, options in wirings):
         rule = "reads and writes in head space: its layers have no projections to take the weights of"
         return UserError("unsupported", f"{topology!r} {rule}.", option="topology", value=topology, needs="projections")
     if not all(kind.equals_resnet_behind_norms(options) for kind, options in wirings):
@@ -79,10 +79,10 @@ def _starts_otherwise(rule: str, architecture: Architecture, topology: str, **fi
 
 def _others(architecture: Architecture) -> tuple[str, ...]:
     """Of each topology that can wire it the first text, of its defaults and then its axes, that starts as this one."""
-    found = []
+    examples = []
     for texts in registry.texts_that_wire(architecture).values():
-        found += [text for text in texts if text != architecture.topology and _starts_as_resnet(text)][:1]
-    return tuple(found)
+        examples += [text for text in texts if text != architecture.topology and _starts_as_resnet(text)][:1]
+    return tuple(examples)
 
 
 def _starts_as_resnet(topology: str) -> bool:
@@ -91,7 +91,7 @@ def _starts_as_resnet(topology: str) -> bool:
 
 def _layers_norm(model: nn.Module) -> bool:
     stacks = [module for module in model.modules() if isinstance(module, Stack)]
-    return bool(stacks) and all(site_of(layer).normed for stack in stacks for layer in stack.layers)
+    return bool(stacks) and all(site_of(layer).norms_input for stack in stacks for layer in stack.layers)
 
 
 def _of_topologies(model: nn.Module) -> dict[str, Tensor]:
@@ -103,12 +103,12 @@ def _of_topologies(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def as_delivered(weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+def adapt_weights(weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
     """The weights by the names that they have in a network whose topology delivers otherwise."""
-    renamed = dict(weights)
+    state = dict(weights)
     for name, module in model.named_modules():
         if isinstance(module, PortProjection):
-            inside = {key: renamed.pop(key) for key in weights if key.startswith(f"{name}.")}
+            inside = {key: state.pop(key) for key in weights if key.startswith(f"{name}.")}
             split = split_ports({key.removeprefix(f"{name}."): tensor for key, tensor in inside.items()})
-            renamed |= {f"{name}.{key}": tensor for key, tensor in split.items()}
-    return renamed
+            state |= {f"{name}.{key}": tensor for key, tensor in split.items()}
+    return state

@@ -65,8 +65,8 @@ class DropExamples:
         """Map the layer's output, [B, ...]; what is left is scaled up, so that its mean stays."""
         if not layer.training or self.share == 0:
             return output
-        left = output.new_empty(len(output), *(1,) * (output.ndim - 1)).bernoulli_(1 - self.share)
-        return output * (left / (1 - self.share or 1.0))  # of a share of 1 nothing is left
+        mask = output.new_empty(len(output), *(1,) * (output.ndim - 1)).bernoulli_(1 - self.share)
+        return output * (mask / (1 - self.share or 1.0))  # of a share of 1 nothing is left
 
 
 class ViT(nn.Module):

@@ -20,7 +20,7 @@ _HEAD_DIMS = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 
 def depth_heads(base: Architecture) -> SearchSpace:
     """Depth against heads at a fixed head dim: heads * head_dim is not the width (leaner transformers)."""
-    return SearchSpace("depth-heads", base, {"depth": _scaled(base.depth, _DEPTHS), **_heads(base)})
+    return SearchSpace("depth-heads", base, {"depth": _scale(base.depth, _DEPTHS), **_heads(base)})
 
 
 def head_dim(base: Architecture) -> SearchSpace:
@@ -34,9 +34,9 @@ def topology(base: Architecture) -> SearchSpace:
 
 
 def joint(base: Architecture) -> SearchSpace:
-    """Depth, heads, head dim and the topologies that are `searched` together."""
-    shape = {"depth": _scaled(base.depth, _DEPTHS), **_heads(base), **_head_dims(base)}
-    return SearchSpace("joint", base, {**shape, **_wirings(_searched(base))})
+    """Depth, heads, head dim and the topologies that have `in_joint_spaces`."""
+    shape = {"depth": _scale(base.depth, _DEPTHS), **_heads(base), **_head_dims(base)}
+    return SearchSpace("joint", base, {**shape, **_wirings(_joint_topologies(base))})
 
 
 def per_block(base: Architecture) -> SearchSpace:
@@ -52,14 +52,14 @@ def per_block(base: Architecture) -> SearchSpace:
     axes: dict[str, tuple[Scalar, ...]] = {}
     for field, factors in (("heads", _HEADS), ("head_dim", _HEAD_DIMS), ("hidden", _HIDDEN)):
         for number, block in enumerate(blocks if getattr(base, field) else (), 1):
-            axes[f"{field}:{number}"] = _scaled(getattr(block, field), factors)
+            axes[f"{field}:{number}"] = _scale(getattr(block, field), factors)
     groups = max(n for n in range(1, 5) if base.depth % n == 0 and (n == 1 or base.depth >= 2 * n))
     starts = [block.topology for block in blocks[:: base.depth // groups]]
-    wirings = {name: load(name) for name in _searched(base)}
-    names = [name for name, (topology, options) in wirings.items() if topology.delivered(options) != "heads"]
+    wirings = {name: load(name) for name in _joint_topologies(base)}
+    names = [name for name, (topology, options) in wirings.items() if topology.input_mode_of(options) != "heads"]
     for number, start in enumerate(starts, 1):
         axes[f"topology:{number}"] = tuple(dict.fromkeys((*names, start)))
-    return SearchSpace("per-block", base.changed({"topology": "/".join(starts)}), axes)
+    return SearchSpace("per-block", base.with_fields({"topology": "/".join(starts)}), axes)
 
 
 def get_space(name: str, base: Architecture) -> SearchSpace:
@@ -91,8 +91,8 @@ def _timm(name: str, model: str) -> SearchSpace:
     return SearchSpace(name, base_of(model), {"depth": depths_of(model, _DEPTHS), "heads": heads_of(model)})
 
 
-def _searched(base: Architecture) -> dict[str, Axes]:
-    return {name: axes for name, axes in axes_of_topologies(base).items() if load(name)[0].searched}
+def _joint_topologies(base: Architecture) -> dict[str, Axes]:
+    return {name: axes for name, axes in axes_of_topologies(base).items() if load(name)[0].in_joint_spaces}
 
 
 def _wirings(topologies: Mapping[str, Axes]) -> Axes:
@@ -101,12 +101,12 @@ def _wirings(topologies: Mapping[str, Axes]) -> Axes:
 
 
 def _heads(base: Architecture) -> dict[str, tuple[int, ...]]:
-    return {"heads": _scaled(base.heads, _HEADS)} if base.heads else {}
+    return {"heads": _scale(base.heads, _HEADS)} if base.heads else {}
 
 
 def _head_dims(base: Architecture) -> dict[str, tuple[int, ...]]:
-    return {"head_dim": _scaled(base.head_dim, _HEAD_DIMS)} if base.heads else {}
+    return {"head_dim": _scale(base.head_dim, _HEAD_DIMS)} if base.heads else {}
 
 
-def _scaled(value: int, factors: tuple[Fraction, ...]) -> tuple[int, ...]:
+def _scale(value: int, factors: tuple[Fraction, ...]) -> tuple[int, ...]:
     return tuple(sorted({max(1, round(value * factor)) for factor in factors}))

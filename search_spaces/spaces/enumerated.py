@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import is_one_run
-from search_spaces.architecture.canonical_text import shortest, whole
+from search_spaces.architecture.canonical_text import with_defaults, without_defaults
 from search_spaces.spaces.space import Point, SearchSpace
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes, Scalar, Spec
@@ -24,39 +24,52 @@ def enumerated_space(name: str, architectures: Sequence[Architecture]) -> Search
     """
     if not architectures:
         raise UserError("missing-value", f"space {name!r} must list an architecture, got none.", space=name)
-    every = dict.fromkeys(architectures)
-    searched = _searched_options(every)
-    places = {one: {field: getattr(one, field) for field in _PLAIN} | _wiring(one, searched) for one in every}
-    axes = _axes(places.values())
-    points = {one: {axis: value for axis, value in point.items() if axis in axes} for one, point in places.items()}
+    unique = dict.fromkeys(architectures)
+    option_axes = _option_axes(unique)
+    coordinates = {
+        architecture: {field: getattr(architecture, field) for field in _PLAIN} | _wiring(architecture, option_axes)
+        for architecture in unique
+    }
+    axes = _axes(coordinates.values())
+    points = {
+        architecture: {axis: value for axis, value in point.items() if axis in axes}
+        for architecture, point in coordinates.items()
+    }
     return SearchSpace(name, first_of(architectures), axes, points)
 
 
 def first_of(architectures: Iterable[Architecture]) -> Architecture:
     """Where a search begins: at the least key, for the first that stands in a file may be the best that is in it."""
-    return min(architectures, key=lambda one: one.key)
+    return min(architectures, key=lambda architecture: architecture.key)
 
 
-def _searched_options(architectures: Iterable[Architecture]) -> dict[str, tuple[str, ...]]:
-    said: dict[str, list[Mapping[str, Scalar]]] = {}
-    for text in {one.topology: None for one in architectures if is_one_run(one.topology)}:
-        spec = whole(Spec.parse(text))
-        said.setdefault(spec.name, []).append(spec.options)
-    alike = {name: every for name, every in said.items() if all(one.keys() == every[0].keys() for one in every)}
+def _option_axes(architectures: Iterable[Architecture]) -> dict[str, tuple[str, ...]]:
+    options_by_name: dict[str, list[Mapping[str, Scalar]]] = {}
+    for text in {options.topology: None for options in architectures if is_one_run(options.topology)}:
+        spec = with_defaults(Spec.parse(text))
+        options_by_name.setdefault(spec.name, []).append(spec.options)
+    alike = {
+        name: points
+        for name, points in options_by_name.items()
+        if all(options.keys() == points[0].keys() for options in points)
+    }
     return {
-        name: tuple(option for option in every[0] if len({one[option] for one in every}) > 1)
-        for name, every in alike.items()
+        name: tuple(option for option in points[0] if len({options[option] for options in points}) > 1)
+        for name, points in alike.items()
     }
 
 
-def _wiring(architecture: Architecture, searched: Mapping[str, Sequence[str]]) -> Point:
+def _wiring(architecture: Architecture, option_axes: Mapping[str, Sequence[str]]) -> Point:
     """Where an architecture stands on the axis of topologies, and on those of its topology's options."""
     if not is_one_run(architecture.topology):
         return {"topology": architecture.topology}
-    spec = whole(Spec.parse(architecture.topology))
-    apart = searched.get(spec.name, ())
-    word = Spec(spec.name, {option: value for option, value in spec.options.items() if option not in apart})
-    return {"topology": str(shortest(word)), **{f"{spec.name}.{option}": spec.options[option] for option in apart}}
+    spec = with_defaults(Spec.parse(architecture.topology))
+    axis_options = option_axes.get(spec.name, ())
+    word = Spec(spec.name, {option: value for option, value in spec.options.items() if option not in axis_options})
+    return {
+        "topology": str(without_defaults(word)),
+        **{f"{spec.name}.{option}": spec.options[option] for option in axis_options},
+    }
 
 
 def _axes(points: Iterable[Point]) -> Axes:
@@ -65,10 +78,12 @@ def _axes(points: Iterable[Point]) -> Axes:
     for point in points:
         for axis, value in point.items():
             values.setdefault(axis, {})[value] = None
-    differing = {axis: tuple(known) for axis, known in values.items() if len(known) > 1}
-    return {axis: _ordered(known) for axis, known in (differing or {"depth": tuple(values["depth"])}).items()}
+    differing = {axis: tuple(distinct) for axis, distinct in values.items() if len(distinct) > 1}
+    return {
+        axis: _sort_numbers(distinct) for axis, distinct in (differing or {"depth": tuple(values["depth"])}).items()
+    }
 
 
-def _ordered(values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+def _sort_numbers(values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     return tuple(sorted(numbers)) if len(numbers) == len(values) else values

@@ -18,15 +18,15 @@ def parse_architecture(text: str, base: Architecture) -> Architecture:
     Raises:
         UserError: An unknown field, a field named twice, or a value that a field cannot have.
     """
-    known = [field.name for field in fields(Architecture) if field.name != "blocks"]
+    names = [field.name for field in fields(Architecture) if field.name != "blocks"]
     changes: dict[str, int | str | tuple[int, ...]] = {}
     for part in split_top_level(text):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            message = f"expected FIELD=VALUE, got {part.strip()!r}. Fields: {', '.join(known)}."
-            raise UserError("bad-syntax", message, option="field", value=part.strip(), choices=tuple(known))
-        if name not in known:
-            raise unknown("architecture field", name, known, option="field")
+            message = f"expected FIELD=VALUE, got {part.strip()!r}. Fields: {', '.join(names)}."
+            raise UserError("bad-syntax", message, option="field", value=part.strip(), choices=tuple(names))
+        if name not in names:
+            raise unknown("architecture field", name, names, option="field")
         if name in changes:
             message = f"field {name!r} stands twice in {text!r}."
             raise UserError("duplicate", message, option="field", value=name, text=text)
@@ -36,7 +36,7 @@ def parse_architecture(text: str, base: Architecture) -> Architecture:
         from search_spaces.models.families import base_of  # timm takes three seconds
 
         base = base_of(str(model))
-    return base.changed(changes)
+    return base.with_fields(changes)
 
 
 def parse_axis(text: str) -> tuple[str, tuple[Scalar, ...]]:
@@ -47,8 +47,8 @@ def parse_axis(text: str) -> tuple[str, tuple[Scalar, ...]]:
     Raises:
         UserError: Text that is no axis, a value that cannot be read, or one that stands twice.
     """
-    name, equals, listed = (piece.strip() for piece in text.partition("="))
-    texts = [part.strip() for part in split_top_level(listed)]
+    name, equals, values_text = (piece.strip() for piece in text.partition("="))
+    texts = [part.strip() for part in split_top_level(values_text)]
     if not name or not equals or not texts:
         message = f"an axis is NAME=VALUE,VALUE,... such as depth=2,4,8 or recipe.lr=1e-4,1e-3, got {text!r}."
         raise UserError("bad-syntax", message, option="axis", value=text)

@@ -12,7 +12,7 @@ from typing import Any
 
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import is_one_run, tidy_axes, topologies_of
-from search_spaces.architecture.canonical_text import whole
+from search_spaces.architecture.canonical_text import with_defaults
 from search_spaces.spaces.axis_names import RECIPE, is_recipe, option_of, replaces, run_of, settings_of
 from search_spaces.support.errors import Kind, UserError
 from search_spaces.support.spec import Axes, Scalar, Spec, format_scalar
@@ -21,7 +21,7 @@ from search_spaces.topologies.registry import load, refusal
 Point = dict[str, Scalar]
 """Where a candidate stands in a space: a value for each axis that applies to it."""
 
-LISTED = 200_000
+MAX_MEMBERS = 200_000
 """The most combinations of values that a space is listed with: all its members, one after the other."""
 
 
@@ -58,14 +58,14 @@ class SearchSpace:
     from 1; there is an axis for each run), an option of one topology ("dca.k"), which exists only where that topology
     is chosen, or a field of the training's recipe ("recipe.lr"). Whether the recipe has that field is not asked here: a
     space knows no task. What is in a space is told by its axes; nothing is listed until it is asked for, and a space
-    of more than LISTED combinations cannot be.
+    of more than MAX_MEMBERS combinations cannot be.
 
     Attributes:
         name: What the space is called in rows.
         base: The architecture that is always tried first; one of the space's.
         axes: Axis -> its values, without repetition, numbers in increasing order.
-        listed: The only architectures and where each stands, as `spaces.enumerated` makes them; None where all that
-            can be built are members.
+        point_table: The only architectures and their points, as `spaces.enumerated` makes them; None where all that can
+            be built are members.
 
     Raises:
         UserError: An axis that is none of these, runs that are incomplete or do not divide the depth, a repeated value
@@ -75,11 +75,11 @@ class SearchSpace:
     name: str
     base: Architecture
     axes: Axes
-    listed: Mapping[Architecture, Point] | None = None
+    point_table: Mapping[Architecture, Point] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", tidy_axes(self.axes))
-        if self.listed is None:
+        if self.point_table is None:
             self._check_axes()
             self._check_runs()
             self._check_values()
@@ -87,14 +87,14 @@ class SearchSpace:
             raise self._without_base()
 
     def _check_axes(self) -> None:
-        known = {field.name for field in fields(Architecture)} - {"blocks"}
+        field_names = {field.name for field in fields(Architecture)} - {"blocks"}
         names = {_topology_of({"topology": text}) for text in self.axes.get("topology", (self.base.topology,))}
         for axis, values in self.axes.items():
             option = option_of(axis)
-            exists = option[0] in names if option else axis in known or axis.rpartition(".")[0] == RECIPE
+            exists = option[0] in names if option else axis in field_names or axis.rpartition(".")[0] == RECIPE
             if not (exists or run_of(axis)) or axis.endswith("."):
                 rule = "is no architecture field, FIELD:RUN, TOPOLOGY.OPTION of a topology in it or recipe.FIELD"
-                choices = tuple(sorted(known - {"model"}))
+                choices = tuple(sorted(field_names - {"model"}))
                 message = f"axis {axis!r} of space {self.name!r} {rule}. Fields: {', '.join(choices)}."
                 raise UserError("unknown-name", message, option="axis", value=axis, choices=choices, space=self.name)
             if not values or len(set(values)) < len(values):
@@ -114,16 +114,18 @@ class SearchSpace:
         """
         if not axes:
             return self
-        if self.listed is not None:
+        if self.point_table is not None:
             axis, *_ = axes
             message = f"space {self.name!r} has the architectures that it lists, got axis {axis!r}."
             raise UserError("unsupported", message, option="axis", value=axis, space=self.name)
-        said = [f"{axis}={','.join(map(format_scalar, values))}" for axis, values in tidy_axes(axes).items()]
-        left = {_topology_of({"topology": text}) for text in axes.get("topology", ())}
-        gone = {axis for axis in self.axes if left and (option := option_of(axis)) and option[0] not in left}
-        gone |= {axis for axis in self.axes if any(replaces(new, axis) for new in axes)}
-        kept = {axis: values for axis, values in self.axes.items() if axis not in gone}
-        return SearchSpace(" ".join((self.name, *said)), self.base, {**kept, **axes})
+        texts = [f"{axis}={','.join(map(format_scalar, values))}" for axis, values in tidy_axes(axes).items()]
+        topologies = {_topology_of({"topology": text}) for text in axes.get("topology", ())}
+        replaced_axes = {
+            axis for axis in self.axes if topologies and (option := option_of(axis)) and option[0] not in topologies
+        }
+        replaced_axes |= {axis for axis in self.axes if any(replaces(new, axis) for new in axes)}
+        remaining = {axis: values for axis, values in self.axes.items() if axis not in replaced_axes}
+        return SearchSpace(" ".join((self.name, *texts)), self.base, {**remaining, **axes})
 
     @cached_property
     def combinations(self) -> int:
@@ -134,28 +136,30 @@ class SearchSpace:
         return ways * prod(map(len, plain.values()))
 
     @property
-    def is_listed(self) -> bool:
+    def is_enumerable(self) -> bool:
         """Whether its members can be gone through."""
-        return self.listed is not None or self.combinations <= LISTED
+        return self.point_table is not None or self.combinations <= MAX_MEMBERS
 
     @cached_property
     def runs(self) -> Mapping[str, tuple[str, ...]]:
         """The fields that have an axis for each run of blocks, and these axes in order."""
-        found: dict[str, dict[int, str]] = {}
+        axes_by_run: dict[str, dict[int, str]] = {}
         for axis in self.axes:
             if run := run_of(axis):
-                found.setdefault(run[0], {})[run[1]] = axis
-        return {field: tuple(numbered[number] for number in sorted(numbered)) for field, numbered in found.items()}
+                axes_by_run.setdefault(run[0], {})[run[1]] = axis
+        return {
+            field: tuple(by_number[number] for number in sorted(by_number)) for field, by_number in axes_by_run.items()
+        }
 
     @cached_property
     def architectures(self) -> Mapping[Architecture, Point]:
         """Every architecture that can be built, with its point without the recipe's axes."""
-        if not self.is_listed:
+        if not self.is_enumerable:
             many, remedy = f"{Decimal(self.combinations):.1e} combinations", "Take fewer values with --axis."
-            message = f"space {self.name!r} has {many}, and only {LISTED:,} can be listed. {remedy}"
-            raise UserError("too-large", message, space=self.name, value=self.combinations, most=LISTED)
-        if self.listed is not None:
-            return self.listed
+            message = f"space {self.name!r} has {many}, and only {MAX_MEMBERS:,} can be listed. {remedy}"
+            raise UserError("too-large", message, space=self.name, value=self.combinations, most=MAX_MEMBERS)
+        if self.point_table is not None:
+            return self.point_table
         points = {self.candidate(point).architecture: point for point in self._points()}
         return {architecture: point for architecture, point in points.items() if refusal(architecture) is None}
 
@@ -183,7 +187,7 @@ class SearchSpace:
     def __contains__(self, candidate: Candidate) -> bool:
         if self.point(candidate) is None:
             return False
-        return self.listed is not None or refusal(candidate.architecture) is None
+        return self.point_table is not None or refusal(candidate.architecture) is None
 
     def __iter__(self) -> Iterator[Candidate]:
         return iter(self.members)
@@ -201,22 +205,22 @@ class SearchSpace:
         if options:
             topology = Spec.parse(changes.get("topology", self.base.topology))
             changes["topology"] = str(Spec(topology.name, {**topology.options, **options}))
-        return Candidate(self.base.changed(changes), settings_of(point))
+        return Candidate(self.base.with_fields(changes), settings_of(point))
 
     def point(self, candidate: Candidate) -> Point | None:
         """Where a candidate stands, None where it is at no point; whether it can be built is not asked."""
         architecture = candidate.architecture
-        if self.listed is not None:
-            return None if candidate.settings else self.listed.get(architecture)
+        if self.point_table is not None:
+            return None if candidate.settings else self.point_table.get(architecture)
         if any(architecture.depth % len(axes) for axes in self.runs.values()):
             return None
         place = self._fields(architecture) | {f"{RECIPE}.{name}": value for name, value in candidate.settings}
         if set(filter(is_recipe, place)) != set(filter(is_recipe, self.axes)):
             return None
-        said = whole(Spec.parse(architecture.topology)).options if is_one_run(architecture.topology) else {}
+        options = with_defaults(Spec.parse(architecture.topology)).options if is_one_run(architecture.topology) else {}
         for topology in reversed(self.axes.get("topology", (self.base.topology,))):
             point = place | ({"topology": topology} if "topology" in self.axes else {})
-            point |= {axis: said.get(axis.rpartition(".")[2], "") for axis in self.options(point)}
+            point |= {axis: options.get(axis.rpartition(".")[2], "") for axis in self.options(point)}
             inside = all(value in self.axes.get(axis, ()) for axis, value in point.items())
             if inside and self.candidate(point) == candidate:
                 return point
@@ -233,8 +237,8 @@ class SearchSpace:
         for values in product(*plain.values()):
             point = dict(zip(plain, values, strict=True))
             options = self.options(point)
-            for chosen in product(*(self.axes[axis] for axis in options)):
-                yield point | dict(zip(options, chosen, strict=True))
+            for option_values in product(*(self.axes[axis] for axis in options)):
+                yield point | dict(zip(options, option_values, strict=True))
 
     def _fields(self, architecture: Architecture) -> Point:
         place: Point = {axis: getattr(architecture, axis) for axis in self.axes if axis.isidentifier()}
@@ -252,20 +256,20 @@ class SearchSpace:
     def _check_runs(self) -> None:
         """Raise UserError where a field has not an axis for each of its runs, or the depth has not so many runs."""
         for field, axes in self.runs.items():
-            wanted = [f"{field}:{number}" for number in range(1, len(axes) + 1)]
-            of = f"of space {self.name!r}"
-            if list(axes) != wanted:
-                message = f"runs of blocks {of} are {', '.join(wanted)}, got {', '.join(axes)}. Name them all."
-                raise UserError("missing-value", message, option=field, value=axes, needs=tuple(wanted))
+            needs = [f"{field}:{number}" for number in range(1, len(axes) + 1)]
+            suffix = f"of space {self.name!r}"
+            if list(axes) != needs:
+                message = f"runs of blocks {suffix} are {', '.join(needs)}, got {', '.join(axes)}. Name them all."
+                raise UserError("missing-value", message, option=field, value=axes, needs=tuple(needs))
             for depth in self.axes.get("depth", (self.base.depth,)):
                 if int(depth) % len(axes):
-                    message = f"{len(axes)} runs with axes {axes[0]} ... {of} must divide the depth, got {depth}."
+                    message = f"{len(axes)} runs with axes {axes[0]} ... {suffix} must divide the depth, got {depth}."
                     raise UserError("mismatch", message, option=field, value=axes, depth=depth)
             if field in self.axes:
-                message = f"axes {field!r} and {axes[0]!r} {of} say the same twice. Leave one of them out."
+                message = f"axes {field!r} and {axes[0]!r} {suffix} say the same twice. Leave one of them out."
                 raise UserError("duplicate", message, option=field, value=axes[0])
             if field == "topology" and (option := next(filter(option_of, self.axes), None)):
-                message = f"axis {option!r} {of} is not one run's. Write {axes[0]}=NAME(OPTION=VALUE),... instead."
+                message = f"axis {option!r} {suffix} is not one run's. Write {axes[0]}=NAME(OPTION=VALUE),... instead."
                 raise UserError("conflict", message, option=option, value=axes[0])
 
     def _check_values(self) -> None:
@@ -278,18 +282,24 @@ class SearchSpace:
                 if run_of(axis) and not is_one_run(str(value)):
                     message = f"each value of axis {axis!r} of space {self.name!r} wires one run, got {value}."
                     raise UserError("unsupported", message, option=axis, value=value, space=self.name)
-                changed = self.base.changed({field: value})
-                for run in topologies_of(changed.topology) if field == "topology" else ():
+                architecture = self.base.with_fields({field: value})
+                for run in topologies_of(architecture.topology) if field == "topology" else ():
                     load(run)
 
     def _without_base(self) -> UserError:
         """The error of a base outside the space, with the axes that do not have its value and what to do about them."""
-        off = {axis: value for axis, value in self._fields(self.base).items() if value not in self.axes[axis]}
+        differing = {axis: value for axis, value in self._fields(self.base).items() if value not in self.axes[axis]}
         has = "; ".join(f"{axis} {', '.join(map(str, values))}" for axis, values in self.axes.items())
-        said = ", ".join(f"{axis}={value}" for axis, value in off.items())
-        remedy = f"The base has {said}: add it to that axis, or change the base." if off else "Choose from these."
+        differences = ", ".join(f"{axis}={value}" for axis, value in differing.items())
+        remedy = (
+            f"The base has {differences}: add it to that axis, or change the base."
+            if differing
+            else "Choose from these."
+        )
         message = f"{self.base} is not in space {self.name!r}, which has {has}. {remedy}"
-        return UserError("mismatch", message, option="base", value=str(self.base), space=self.name, axes=tuple(off))
+        return UserError(
+            "mismatch", message, option="base", value=str(self.base), space=self.name, axes=tuple(differing)
+        )
 
 
 def _topology_of(point: Mapping[str, Scalar]) -> str:

@@ -17,9 +17,9 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 
 def cache_folder() -> Path:
     """Where this platform keeps a user's caches; NAS_CACHE names another place."""
-    chosen = os.environ.get("NAS_CACHE")
-    if chosen:
-        return Path(chosen)
+    folder = os.environ.get("NAS_CACHE")
+    if folder:
+        return Path(folder)
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "nas-bench-wiring"
     if sys.platform == "darwin":
@@ -27,16 +27,16 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nas-bench-wiring"
 
 
-def cached(name: str, make: Callable[[], bytes]) -> bytes:
+def cache_bytes(name: str, make: Callable[[], bytes]) -> bytes:
     """The bytes kept under `name`, made and kept where there are none yet or where they are damaged.
 
     `name` holds a digest of all that `make` depends on, so that nothing has to be thrown away. Of several processes
     that want the same, one makes it and the others wait. A cache that cannot be written to costs time, not the run.
     """
     path = cache_folder() / name
-    found = read_checked(path)
-    if found is not None:
-        return found
+    content = read_checked(path)
+    if content is not None:
+        return content
     from filelock import FileLock  # what is there already is read without it
 
     lock = FileLock(f"{path}.lock")
@@ -44,28 +44,28 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except (OSError, NotImplementedError) as error:
-        _not_kept(path, error)
+        _warn_unwritable(path, error)
         return make()
     try:
-        found = read_checked(path)  # somebody else may have made it meanwhile
-        if found is None:
-            found = make()
+        content = read_checked(path)  # somebody else may have made it meanwhile
+        if content is None:
+            content = make()
             try:
-                write_checked(path, found)
+                write_checked(path, content)
             except OSError as error:
-                _not_kept(path, error)
-        return found
+                _warn_unwritable(path, error)
+        return content
     finally:
         lock.release()
 
 
-def cached_arrays(name: str, make: Callable[[], Arrays]) -> Arrays:
-    """The arrays kept under `name`, made and kept where there are none yet; see `cached`."""
+def cache_arrays(name: str, make: Callable[[], Arrays]) -> Arrays:
+    """The arrays kept under `name`, made and kept where there are none yet; see `cache_bytes`."""
     from safetensors.numpy import load, save
 
-    return dict(load(cached(name, lambda: save(make()))))
+    return dict(load(cache_bytes(name, lambda: save(make()))))
 
 
-def _not_kept(path: Path, error: Exception) -> None:
+def _warn_unwritable(path: Path, error: Exception) -> None:
     message = f"{path} could not be kept, and is made anew each time: {error}"
     warnings.warn(Notice("unwritable", message, path=str(path)), stacklevel=3)

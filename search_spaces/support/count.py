@@ -40,7 +40,7 @@ class Count:
         """The same parameters applied at that many positions."""
         return Count(self.params, self.macs * positions, self.elementwise * positions)
 
-    def repeated(self, number: int) -> "Count":
+    def repeat(self, number: int) -> "Count":
         """That many of it, each with parameters of its own."""
         return Count(self.params * number, self.macs * number, self.elementwise * number)
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(_ROOT / package for package in ("nas", "results", "search_spaces", "tasks"))
 _STANDARD = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
-_INSTALLED = ("site-packages", "dist-packages")
+_SITE_FOLDERS = ("site-packages", "dist-packages")
 _LIBRARIES = frozenset(
     "click datasets duckdb fvcore lightning lightning_fabric lightning_utilities numpy optuna pandas psycopg pyarrow "
     "safetensors scipy sklearn sqlalchemy tenacity tensorboard timm tokenizers torch torchvision transformers "
@@ -129,22 +129,24 @@ def printable(text: str) -> str:
 
     Whatever is printed goes through here: rows, errors and names may come from anywhere.
     """
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def unknown(
-    noun: str, got: str, known: Iterable[str], of: str = "", option: str | None = None, **fields: Any
+    noun: str, name: str, available: Iterable[str], of: str = "", option: str | None = None, **fields: Any
 ) -> UserError:
     """A name that does not exist, with the nearest one that does; `of` says what has names of that kind.
 
     The field `option` of the error is `noun` where no other is given.
     """
-    names = sorted(known)
-    near = nearest(got, names)
+    names = sorted(available)
+    near = nearest(name, names)
     remedy = f"Choose from: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
-    message = f"unknown {noun} {got!r}{f' of {of}' if of else ''}. {remedy}"
+    message = f"unknown {noun} {name!r}{f' of {of}' if of else ''}. {remedy}"
     choices = tuple(names)
-    return UserError("unknown-name", message, option=option or noun, value=got, choices=choices, nearest=near, **fields)
+    return UserError(
+        "unknown-name", message, option=option or noun, value=name, choices=choices, nearest=near, **fields
+    )
 
 
 def check_at_least(name: str, value: float | None, least: float, remedy: str = "") -> None:
@@ -183,13 +185,13 @@ def fields_of(error: BaseException) -> dict[str, Any]:
     return {"cause": type(error).__name__} | ({"where": place} if place else {})
 
 
-def nearest(got: str, names: Sequence[str]) -> str | None:
+def nearest(name: str, names: Sequence[str]) -> str | None:
     """Of sorted names the one that begins so, or else the one that is most like it, in any case; None where none is."""
-    begun = [name for name in names if len(got) > 1 and name.casefold().startswith(got.casefold())]
-    if begun:
-        return next((name for name in begun if name.startswith(got)), begun[0])
-    folded = {name.casefold(): name for name in names}
-    return next((folded[one] for one in get_close_matches(got.casefold(), folded, n=1, cutoff=0.5)), None)
+    matches = [candidate for candidate in names if len(name) > 1 and candidate.casefold().startswith(name.casefold())]
+    if matches:
+        return next((candidate for candidate in matches if candidate.startswith(name)), matches[0])
+    by_casefold = {candidate.casefold(): candidate for candidate in names}
+    return next((by_casefold[key] for key in get_close_matches(name.casefold(), by_casefold, n=1, cutoff=0.5)), None)
 
 
 def place_of(error: BaseException) -> str | None:
@@ -209,9 +211,9 @@ def reason_of(error: BaseException) -> str:
     """An error's class, first line and place, in one line: "KeyError: 'x' (task.py, line 12)"; a UserError's line."""
     lines = (str(error) if not isinstance(error, SyntaxError) else error.msg or "").strip().splitlines()
     kind = [] if isinstance(error, UserError) and lines else [type(error).__name__]
-    said = ": ".join([*kind, *lines[:1]])
+    text = ": ".join([*kind, *lines[:1]])
     place = place_of(error)
-    return f"{said} ({place})" if place else said
+    return f"{text} ({place})" if place else text
 
 
 @cache
@@ -221,9 +223,9 @@ def _is_foreign(file: str) -> bool:
     path = Path(file).resolve()
     if any(path.is_relative_to(folder) for folder in _OURS):
         return False
-    installed = [index for index, part in enumerate(path.parts) if part in _INSTALLED]
-    if installed:
-        return path.parts[installed[-1] + 1].removesuffix(".py") not in _LIBRARIES
+    indices = [index for index, part in enumerate(path.parts) if part in _SITE_FOLDERS]
+    if indices:
+        return path.parts[indices[-1] + 1].removesuffix(".py") not in _LIBRARIES
     return not any(path.is_relative_to(folder) for folder in _STANDARD)
 
 

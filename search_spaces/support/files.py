@@ -157,11 +157,11 @@ def regular(path: Path, most: int | None = None) -> Path:
         OSError: There is nothing.
         UserError: It is no file (a pipe, a socket, a device, a folder), or larger.
     """
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         message = f"data must be in files, got {str(path)!r}, which is none. Give a file, or take it out of its folder."
         raise UserError("bad-file", message, path=str(path))
-    if most is not None and found.st_size > most:
-        message = f"{str(path)!r} has {found.st_size} bytes, and may have {most}. Is it what it should be?"
-        raise UserError("too-large", message, path=str(path), size=found.st_size, most=most)
+    if most is not None and status.st_size > most:
+        message = f"{str(path)!r} has {status.st_size} bytes, and may have {most}. Is it what it should be?"
+        raise UserError("too-large", message, path=str(path), size=status.st_size, most=most)
     return path

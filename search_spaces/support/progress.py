@@ -36,10 +36,10 @@ _RARELY_S = 60.0
 _TICK_S = 1.0
 """Seconds between looks at what is under way: no more often, for it may be timed."""
 
-_MOST_SHOWN = 8
+_MAX_BARS = 8
 """Of what is under way."""
 
-Reached = Callable[[], tuple[int, int] | None]
+StepCounter = Callable[[], tuple[int, int] | None]
 """How many steps of how many something under way has taken, or None where that is not known (yet)."""
 
 
@@ -63,10 +63,10 @@ class _Words(rich.progress.ProgressColumn):
 
 
 @final
-class _Left(rich.progress.ProgressColumn):
+class _RemainingTime(rich.progress.ProgressColumn):
     def render(self, task: rich.progress.Task) -> Text:
         """Hours, minutes and seconds; what is not known yet takes as much room."""
-        return Text(_left(task) or " " * len("0:00:00 left"), no_wrap=True)
+        return Text(_remaining_time(task) or " " * len("0:00:00 left"), no_wrap=True)
 
 
 @final
@@ -84,7 +84,7 @@ class _UnderWay:
     """Something that has begun and not ended, its bar, how far it is, and how much of one thing its end will be."""
 
     bar: rich.progress.TaskID
-    reached: Reached
+    steps: StepCounter
     weight: float
 
 
@@ -105,7 +105,7 @@ class Progress:
         self._bars = _Bars(
             rich.progress.BarColumn(bar_width=16, table_column=Column(no_wrap=True)),
             rich.progress.MofNCompleteColumn(table_column=Column(no_wrap=True, justify="right")),
-            _Left(table_column=Column(no_wrap=True)),
+            _RemainingTime(table_column=Column(no_wrap=True)),
             _Words(),
             console=self._console,
             transient=True,
@@ -118,19 +118,19 @@ class Progress:
         self._lock, self._over = RLock(), Event()
         self._watcher = Thread(target=self._watch, daemon=True)
 
-    def begin(self, name: str, words: str, reached: Reached, weight: float = 1.0) -> None:
+    def begin(self, name: str, words: str, steps: StepCounter, weight: float = 1.0) -> None:
         """Show something that is under way from now on, and how much of one thing is done once it is."""
         with self._lock:
-            bar = self._bars.add_task(printable(words), total=None, last="", visible=len(self._under_way) < _MOST_SHOWN)
-            self._under_way[name] = _UnderWay(bar, reached, weight)
+            bar = self._bars.add_task(printable(words), total=None, last="", visible=len(self._under_way) < _MAX_BARS)
+            self._under_way[name] = _UnderWay(bar, steps, weight)
 
     def end(self, name: str) -> bool:
         """Show no more what was under way, if it was: whether it was."""
         with self._lock:
-            ended = self._under_way.pop(name, None)
-            if ended is not None:
-                self._bars.remove_task(ended.bar)
-            return ended is not None
+            entry = self._under_way.pop(name, None)
+            if entry is not None:
+                self._bars.remove_task(entry.bar)
+            return entry is not None
 
     def reach(self, number: int, last: str = "") -> None:
         """Show that so many things are done, and a few words of the last one."""
@@ -174,17 +174,17 @@ class Progress:
     def _watch(self) -> None:
         if not self.is_drawn:
             self._tell_now_and_then()
-        elif not self._over.wait(SILENCE.left()):
+        elif not self._over.wait(SILENCE.remaining()):
             self._look()
             with self._bars:
                 while not self._over.wait(_TICK_S):
                     self._look()
-                    SILENCE.broken()
-            SILENCE.broken()
+                    SILENCE.reset()
+            SILENCE.reset()
 
     def _tell_now_and_then(self) -> None:
         pauses = _pauses()
-        next_line = time.monotonic() + min(SILENCE.left(), next(pauses))
+        next_line = time.monotonic() + min(SILENCE.remaining(), next(pauses))
         while not self._over.wait(_TICK_S):
             self._look()
             if time.monotonic() >= next_line:
@@ -195,12 +195,12 @@ class Progress:
         """Bring all bars to where things are: of what is under way the steps taken count as their share."""
         with self._lock:
             parts = 0.0
-            for place, one in enumerate(self._under_way.values()):
-                self._bars.update(one.bar, visible=place < _MOST_SHOWN)
-                reached = one.reached()
-                if reached is not None:
-                    self._bars.update(one.bar, completed=reached[0], total=reached[1])
-                    parts += one.weight * min(1.0, reached[0] / max(1, reached[1]))
+            for place, task in enumerate(self._under_way.values()):
+                self._bars.update(task.bar, visible=place < _MAX_BARS)
+                steps = task.steps()
+                if steps is not None:
+                    self._bars.update(task.bar, completed=steps[0], total=steps[1])
+                    parts += task.weight * min(1.0, steps[0] / max(1, steps[1]))
             done = self._number + parts
             self._bars.update(self._all, completed=done if self._total is None else min(done, self._total))
 
@@ -210,11 +210,11 @@ class Progress:
     def _line(self) -> str:
         with self._lock:
             tasks = {task.id: task for task in self._bars.tasks}
-            parts = [_in_words(tasks[one.bar]) for one in self._under_way.values() if tasks[one.bar].visible]
+            parts = [_in_words(tasks[entry.bar]) for entry in self._under_way.values() if tasks[entry.bar].visible]
             hidden = len(self._under_way) - len(parts)
             if tasks[self._all].visible:
-                left = _left(tasks[self._all])
-                parts.insert(0, f"{self._so_far()} {self._title}" + (left and f", {left}"))
+                remaining = _remaining_time(tasks[self._all])
+                parts.insert(0, f"{self._so_far()} {self._title}" + (remaining and f", {remaining}"))
         return "; ".join([*parts, *([f"and {hidden} more"] if hidden else [])]) or self._title
 
 
@@ -228,11 +228,11 @@ def _pauses() -> Iterator[float]:
 def _in_words(task: rich.progress.Task) -> str:
     if task.total is None:
         return f"{task.description}: no step yet"
-    left = _left(task)
-    return f"{task.description}: step {int(task.completed)} of {int(task.total)}" + (left and f", {left}")
+    remaining = _remaining_time(task)
+    return f"{task.description}: step {int(task.completed)} of {int(task.total)}" + (remaining and f", {remaining}")
 
 
-def _left(task: rich.progress.Task) -> str:
+def _remaining_time(task: rich.progress.Task) -> str:
     if task.time_remaining is None:
         return ""
     minutes, seconds = divmod(int(task.time_remaining), 60)
@@ -248,7 +248,7 @@ def say(line: str) -> None:
 def warn(line: str) -> None:
     """Tell what went wrong, on standard error, to those who want no progress, too."""
     print(printable(line), file=sys.stderr, flush=True)  # which is above what is drawn, if anything is
-    SILENCE.broken()
+    SILENCE.reset()
 
 
 def say_more(line: str) -> None:
@@ -263,7 +263,7 @@ def status_if_slow(message: str) -> Iterator[None]:
 
     It moves once a second, for what is done meanwhile may be timed.
     """
-    message, console, over, patience = printable(message), _screen(), Event(), SILENCE.left()
+    message, console, over, patience = printable(message), _screen(), Event(), SILENCE.remaining()
 
     def speak() -> None:
         if over.wait(patience):
@@ -271,10 +271,10 @@ def status_if_slow(message: str) -> Iterator[None]:
         if _is_quiet() or not console.is_terminal:
             say(message)
             return
-        with console.status(escape(message), refresh_per_second=1) as shown:
-            shown.update(spinner="dots")  # which draws it now, and not in a second
+        with console.status(escape(message), refresh_per_second=1) as status:
+            status.update(spinner="dots")  # which draws it now, and not in a second
             over.wait()
-        SILENCE.broken()
+        SILENCE.reset()
 
     speaker = Thread(target=speak, daemon=True)
     speaker.start()

@@ -27,7 +27,7 @@ class Silence:
     since: float
     lasts: bool = False
 
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Seconds until something is to be said by what begins now."""
         return max(QUICK_S, self.since + SILENCE_S - time.monotonic()) if self.lasts else SILENCE_S
 
@@ -40,7 +40,7 @@ class Silence:
         finally:
             self.lasts = False
 
-    def broken(self) -> None:
+    def reset(self) -> None:
         """Note that something was said until now."""
         self.since = time.monotonic()
 

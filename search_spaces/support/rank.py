@@ -30,9 +30,9 @@ class RankInfo:
         """What every process has, in their order. All of them must call this, and get the same."""
         if self.of == 1:
             return [value]
-        gathered: list[Any] = [None] * self.of
-        torch.distributed.all_gather_object(gathered, value)
-        return gathered
+        values: list[Any] = [None] * self.of
+        torch.distributed.all_gather_object(values, value)
+        return values
 
     def first(self, value: Value) -> Value:
         """What the first process has. All of them must call this."""

@@ -70,8 +70,8 @@ class Registry:
             UserError: It had to be imported, and that failed.
         """
         entry = self._entries[name]
-        found = first_line(entry.module, entry.attr)
-        return (inspect.getdoc(self.load(name)) or "").partition("\n")[0] if found is None else found
+        line = first_line(entry.module, entry.attr)
+        return (inspect.getdoc(self.load(name)) or "").partition("\n")[0] if line is None else line
 
     def check(self, name: str) -> None:
         """Raise UserError where that name is not installed."""

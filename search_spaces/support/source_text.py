@@ -15,8 +15,8 @@ def first_line(module: str, name: str) -> str | None:
 
     A name that the module has from another one is looked up there.
     """
-    _, found = _definition(module, name)
-    return ((ast.get_docstring(found) or "").partition("\n")[0] or None) if found else None
+    _, definition = _definition(module, name)
+    return ((ast.get_docstring(definition) or "").partition("\n")[0] or None) if definition else None
 
 
 def option_defaults(module: str, name: str) -> dict[str, Any] | None:
@@ -25,12 +25,14 @@ def option_defaults(module: str, name: str) -> dict[str, Any] | None:
     It tells what is written plainly: one `Options: TYPE = NAME` in the class or in the one class that it is below, and
     in that dataclass `field: type = value` alone.
     """
-    home, found = _definition(module, name)
-    if not isinstance(found, ast.ClassDef):
+    home, definition = _definition(module, name)
+    if not isinstance(definition, ast.ClassDef):
         return None
-    named = [node for node in found.body if _binds(node, "Options")]
-    match named, found.bases:
-        case [ast.AnnAssign(value=ast.Name(id=options))], _ if not any(_binds(node, options) for node in found.body):
+    bindings = [node for node in definition.body if _binds(node, "Options")]
+    match bindings, definition.bases:
+        case [ast.AnnAssign(value=ast.Name(id=options))], _ if not any(
+            _binds(node, options) for node in definition.body
+        ):
             return _fields(home, options)
         case [], [ast.Name(id=base)] if base != name:  # which would be one that it shadows
             return option_defaults(home, base)
@@ -39,48 +41,48 @@ def option_defaults(module: str, name: str) -> dict[str, Any] | None:
 
 def _fields(module: str, name: str) -> dict[str, Any] | None:
     """The fields of a dataclass that have a default, with those that it inherits; None where one is not plain."""
-    home, found = _definition(module, name)
-    inherited: dict[str, Any] | None = None
-    match found:
+    home, definition = _definition(module, name)
+    defaults: dict[str, Any] | None = None
+    match definition:
         case ast.ClassDef(bases=[]):
-            inherited = {}
+            defaults = {}
         case ast.ClassDef(bases=[ast.Name(id=base)]) if base != name:
-            inherited = _fields(home, base)
-    if inherited is None or not isinstance(found, ast.ClassDef):
+            defaults = _fields(home, base)
+    if defaults is None or not isinstance(definition, ast.ClassDef):
         return None
-    for node in found.body:
+    for node in definition.body:
         match node:
             case ast.FunctionDef() | ast.Expr(value=ast.Constant()) | ast.AnnAssign(value=None) | ast.Pass():
                 continue
             case ast.AnnAssign(target=ast.Name(id=field), annotation=kind, value=ast.expr() as value) if _is_of(kind):
                 try:
-                    inherited |= {field: ast.literal_eval(value)}
+                    defaults |= {field: ast.literal_eval(value)}
                 except ValueError:
                     return None
             case _:
                 return None
-    return inherited
+    return defaults
 
 
 def _is_of(annotation: ast.expr) -> bool:
     """Whether what is so annotated is a dataclass's field."""
-    said = ast.unparse(annotation)
-    return "ClassVar" not in said and "InitVar" not in said
+    text = ast.unparse(annotation)
+    return "ClassVar" not in text and "InitVar" not in text
 
 
-def _definition(module: str, name: str, asked: tuple[str, ...] = ()) -> tuple[str, _Definition | None]:
+def _definition(module: str, name: str, importers: tuple[str, ...] = ()) -> tuple[str, _Definition | None]:
     """Where a name is defined, in the module or in one that it is imported from, and its definition if it is one.
 
-    `asked` are the modules that have it from this one.
+    `importers` are the modules that have it from this one.
     """
     for node in reversed(_statements(module)):  # the last one counts
         if not _binds(node, name):
             continue
         if isinstance(node, _Definition):
             return module, node
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level and module not in asked:
-            (there,) = {each.name for each in node.names if (each.asname or each.name) == name}
-            return _definition(node.module, there, (*asked, module))
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level and module not in importers:
+            (there,) = {alias.name for alias in node.names if (alias.asname or alias.name) == name}
+            return _definition(node.module, there, (*importers, module))
         break
     return module, None
 
@@ -88,32 +90,32 @@ def _definition(module: str, name: str, asked: tuple[str, ...] = ()) -> tuple[st
 def _binds(statement: ast.stmt, name: str) -> bool:
     """Whether after a statement the name stands for something of its making; what is inside a definition does not."""
     match statement:
-        case ast.ClassDef(name=made) | ast.FunctionDef(name=made) | ast.AsyncFunctionDef(name=made):
-            return made == name
+        case ast.ClassDef(name=target) | ast.FunctionDef(name=target) | ast.AsyncFunctionDef(name=target):
+            return target == name
         case ast.Import(names=names) | ast.ImportFrom(names=names):
-            return any((each.asname or each.name) == name for each in names)
+            return any((alias.asname or alias.name) == name for alias in names)
     inside = [node for node in ast.walk(statement) if node is not statement]
-    stored = any(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name for node in inside)
-    return stored or any(isinstance(node, ast.stmt) and _binds(node, name) for node in inside)
+    assigns = any(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name for node in inside)
+    return assigns or any(isinstance(node, ast.stmt) and _binds(node, name) for node in inside)
 
 
 def _statements(module: str) -> list[ast.stmt]:
-    spec = _found(module)
+    spec = _find_module(module)
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return []
     try:
-        return _parsed(spec.origin, os.stat(spec.origin).st_mtime_ns)
+        return _parse(spec.origin, os.stat(spec.origin).st_mtime_ns)
     except (OSError, SyntaxError, ValueError):  # whoever imports it will be told
         return []
 
 
 @lru_cache(maxsize=64)
-def _parsed(file: str, changed: int) -> list[ast.stmt]:
-    with open(file, "rb") as opened:
-        return ast.parse(opened.read()).body
+def _parse(file: str, mtime_ns: int) -> list[ast.stmt]:
+    with open(file, "rb") as source:
+        return ast.parse(source.read()).body
 
 
-def _found(module: str) -> ModuleSpec | None:
+def _find_module(module: str) -> ModuleSpec | None:
     """Where a module is. The packages that it is in are not imported, as importlib.util.find_spec would do."""
     first, *inner = module.split(".")
     try:

@@ -16,7 +16,7 @@ from torch import Tensor
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.canonical_text import defaults_of
 from search_spaces.layers.stack import Stack
-from search_spaces.models.retrofit import as_delivered
+from search_spaces.models.retrofit import adapt_weights
 from search_spaces.support.errors import UserError, check_rule
 from search_spaces.support.source_text import option_defaults
 from search_spaces.testing.small_networks import (
@@ -25,8 +25,8 @@ from search_spaces.testing.small_networks import (
     dense,
     echoes,
     embeddings,
-    kept_tensors,
-    perturbed,
+    perturb,
+    stray_tensors,
     transformer,
     wiring_of,
     without_epsilon,
@@ -41,118 +41,127 @@ _SHAPES = ((3, 4, 4), (1, 4, 4), (3, 6, 4))
 """Blocks, heads and head dim of the networks tried; heads * head_dim is not always the width."""
 
 
-def check_it_says_what_it_is(subject: Subject) -> None:
-    """Options are frozen and have defaults, `axes` are options with values they can have, `delivered` is delivered."""
+def check_declarations(subject: Subject) -> None:
+    """Options are frozen and have defaults, `axes` are options with values they can have, `input_mode_of` holds."""
     kind, options = subject.kind, subject.kind.Options
     check_rule(kind.__doc__, "is-documented", "the docstring must give the equation and its source")
     check_rule(is_dataclass(options), "options-are-a-dataclass", f"Options must be a dataclass, got {options!r}")
     frozen = vars(options)["__dataclass_params__"].frozen
     check_rule(frozen, "options-are-frozen", "Options must be frozen: options are part of an architecture")
     options()  # every option has a default: the name alone is a topology
-    known, told = defaults_of(options), option_defaults(kind.__module__, kind.__name__)
-    message = f"the source must tell the defaults that options have, {known}, got {told}"
-    check_rule(told in (None, known), "source-tells-defaults", message, value=told)
-    message = f"axes must be options {sorted(known)}, got {sorted(kind.axes)}"
-    check_rule(set(kind.axes) <= known.keys(), "axes-are-options", message, axes=tuple(kind.axes))
+    declared_defaults, source_defaults = defaults_of(options), option_defaults(kind.__module__, kind.__name__)
+    message = f"the source must tell the defaults that options have, {declared_defaults}, got {source_defaults}"
+    check_rule(source_defaults in (None, declared_defaults), "source-tells-defaults", message, value=source_defaults)
+    message = f"axes must be options {sorted(declared_defaults)}, got {sorted(kind.axes)}"
+    check_rule(set(kind.axes) <= declared_defaults.keys(), "axes-are-options", message, axes=tuple(kind.axes))
     check_axes(kind, subject.name)
     for operator, handler in kind.handlers.items():
         message = f"handlers are named as operators are, aten::lstm, got {operator!r}"
         check_rule("::" in operator, "handlers-are-of-operators", message, operator=operator)
         message = f"the handler of {operator} must be a function or None"
         check_rule(handler is None or callable(handler), "handlers-are-functions", message, operator=operator)
-    delivered = kind.delivered(subject.options)
-    input_mode = transformer(*subject.wired, *_SHAPES[0]).topology.delivery(0)
-    message = f"it must deliver what `delivered` says, {delivered!r}, got {input_mode!r}"
-    check_rule(input_mode == delivered, "delivers-what-it-says", message, delivered=delivered, input_mode=input_mode)
+    mode = kind.input_mode_of(subject.options)
+    input_mode = transformer(*subject.topology, *_SHAPES[0]).topology.input_mode_at(0)
+    message = f"it must deliver what `input_mode_of` says, {mode!r}, got {input_mode!r}"
+    check_rule(input_mode == mode, "delivers-what-it-says", message, delivered=mode, input_mode=input_mode)
 
 
-def check_a_refusal_says_why(subject: Subject) -> None:
+def check_refusals(subject: Subject) -> None:
     """What it cannot wire it refuses with a line that says why, and what it does not refuse it wires."""
     for width, heads, head_dim in ((16, 4, 4), (16, 0, 0), (16, 3, 5), (7, 2, 4)):
         network = Architecture(depth=2, width=width, hidden=8, heads=heads, head_dim=head_dim)
         reason = subject.kind.refusal(network, subject.options)
         if reason is None:
             dense_sites = Wiring((Site(("x",), width, True),) * 2, width, 0, hidden=(8, 8))
-            wire(*subject.wired, wiring_of(subject.kind, 2, width, heads, head_dim) if heads else dense_sites)
+            wire(*subject.topology, wiring_of(subject.kind, 2, width, heads, head_dim) if heads else dense_sites)
             continue
         check_rule(isinstance(reason, str), "reason-is-text", f"refusal must give None or a reason, got {reason!r}")
         check_rule(reason.strip(), "reason-is-not-empty", "a reason must not be empty")
         check_rule("\n" not in reason, "reason-is-one-line", f"a reason is one line, got {reason!r}")
 
 
-def check_features_keep_their_shape(subject: Subject) -> None:
+def check_output_shape(subject: Subject) -> None:
     """Tokens [B, N, D] keep their shape at any depth and whatever the heads, and so does [B, D] where not refused."""
     for shape in _SHAPES:
-        features = transformer(*subject.wired, *shape)(*embeddings())
-        got, at = tuple(features.shape), _said(shape)
-        check_rule(got == (2, TOKENS, WIDTH), "shape-is-kept", f"{at}: must be (2, 5, 16), got {got}", shape=got)
+        features = transformer(*subject.topology, *shape)(*embeddings())
+        output_shape, at = tuple(features.shape), _describe(shape)
+        check_rule(
+            output_shape == (2, TOKENS, WIDTH),
+            "shape-is-kept",
+            f"{at}: must be (2, 5, 16), got {output_shape}",
+            shape=output_shape,
+        )
         check_rule(features.isfinite().all(), "features-are-finite", f"{at}: features must be finite")
-    for depth in () if subject.heads_needed else (1, 3):
-        features = dense(*subject.wired, depth)(torch.randn(2, WIDTH).double())
-        got = tuple(features.shape)
-        message = f"without tokens: must be (2, 16), got {got}"
-        check_rule(got == (2, WIDTH), "shape-is-kept-without-tokens", message, shape=got)
+    for depth in () if subject.needs_heads else (1, 3):
+        features = dense(*subject.topology, depth)(torch.randn(2, WIDTH).double())
+        output_shape = tuple(features.shape)
+        message = f"without tokens: must be (2, 16), got {output_shape}"
+        check_rule(output_shape == (2, WIDTH), "shape-is-kept-without-tokens", message, shape=output_shape)
 
 
 def check_every_parameter_learns(subject: Subject) -> None:
     """Three steps of gradient descent move every parameter of the topology, and every matrix of the layers."""
     for depth in (1, 3):
-        stack = transformer(*subject.wired, depth, 4, 4)
+        stack = transformer(*subject.topology, depth, 4, 4)
         optimizer = torch.optim.SGD(stack.parameters(), lr=0.1)
-        own = {name: parameter for name, parameter in stack.topology.named_parameters() if name not in subject.still}
+        topology_parameters = {
+            name: parameter for name, parameter in stack.topology.named_parameters() if name not in subject.still
+        }
         # Not the layers' vectors: biases of keys, for one, have no effect in attention.
-        learned = own | {name: parameter for name, parameter in stack.layers.named_parameters() if parameter.ndim > 1}
-        start = {name: parameter.detach().clone() for name, parameter in learned.items()}
+        parameters = topology_parameters | {
+            name: parameter for name, parameter in stack.layers.named_parameters() if parameter.ndim > 1
+        }
+        start = {name: parameter.detach().clone() for name, parameter in parameters.items()}
         inputs = embeddings()
         target = torch.randn_like(inputs[0])
         for _ in range(3):
             optimizer.zero_grad()
             (stack(*inputs) - target).square().mean().backward()
             optimizer.step()
-        unmoved = [name for name, parameter in learned.items() if torch.equal(parameter, start[name])]
-        message = f"at depth {depth} no gradient reaches {', '.join(unmoved)}"
-        check_rule(not unmoved, "parameters-learn", message, depth=depth, parameters=tuple(unmoved))
+        constant = [name for name, parameter in parameters.items() if torch.equal(parameter, start[name])]
+        message = f"at depth {depth} no gradient reaches {', '.join(constant)}"
+        check_rule(not constant, "parameters-learn", message, depth=depth, parameters=tuple(constant))
 
 
-def check_the_closed_form_is_what_is_counted(subject: Subject) -> None:
+def check_closed_form(subject: Subject) -> None:
     """`count` gives the topology's parameters, and its MACs at one position."""
     for depth, width, heads, head_dim in ((3, 12, 3, 4), (3, 12, 5, 4), (1, 24, 2, 4)):
         with torch.device("meta"):
-            stack = echoes(*subject.wired, depth, width=width, heads=heads, head_dim=head_dim)
+            stack = echoes(*subject.topology, depth, width=width, heads=heads, head_dim=head_dim)
             inputs = torch.empty(1, 7, width).double(), torch.empty(7, width).double()
-        form = wire_count(*subject.wired, wiring_of(subject.kind, depth, width, heads, head_dim))
+        form = wire_count(*subject.topology, wiring_of(subject.kind, depth, width, heads, head_dim))
         params = sum(parameter.numel() for parameter in stack.parameters())
         macs = subject.count_macs(stack, inputs)
-        at = f"{_said((depth, heads, head_dim))}, width {width}"
+        at = f"{_describe((depth, heads, head_dim))}, width {width}"
         message = f"{at}: count says {form.params} parameters, there are {params}"
         check_rule(form.params == params, "params-are-counted", message, closed_form=form.params, counted=params)
-        closed = 7 * form.macs
-        message = f"{at}: count says {closed} MACs at 7 positions, {macs} are counted"
-        check_rule(closed == macs, "macs-are-counted", message, closed_form=closed, counted=macs)
+        closed_form = 7 * form.macs
+        message = f"{at}: count says {closed_form} MACs at 7 positions, {macs} are counted"
+        check_rule(closed_form == macs, "macs-are-counted", message, closed_form=closed_form, counted=macs)
 
 
-def check_two_forwards_do_not_meet(subject: Subject) -> None:
+def check_forwards_are_independent(subject: Subject) -> None:
     """State is passed, not kept: two forwards that run at once give what each gives alone."""
-    stack = perturbed(transformer(*subject.wired, 3, 4, 4))
-    topology, inputs, others = stack.topology, embeddings(), tuple(-2 * part for part in embeddings())
-    expected = stack(*inputs), stack(*others)
-    first, second = topology.open(*inputs), topology.open(*others)
+    stack = perturb(transformer(*subject.topology, 3, 4, 4))
+    topology, inputs, other_inputs = stack.topology, embeddings(), tuple(-2 * part for part in embeddings())
+    references = stack(*inputs), stack(*other_inputs)
+    first, second = topology.open(*inputs), topology.open(*other_inputs)
     for t in range(len(stack.layers)):
         y, first = stack.output(t, first)
-        other, second = stack.output(t, second)
+        other_y, second = stack.output(t, second)
         first = topology.write(t, first, y)
-        second = topology.write(t, second, other)
+        second = topology.write(t, second, other_y)
     message = "a forward is changed by another one that runs beside it"
-    check_rule(torch.equal(topology.close(first), expected[0]), "forwards-do-not-meet", message)
-    check_rule(torch.equal(topology.close(second), expected[1]), "forwards-do-not-meet", message)
-    holders = [name or "the topology" for name, module in topology.named_modules() if list(kept_tensors(module))]
+    check_rule(torch.equal(topology.close(first), references[0]), "forwards-do-not-meet", message)
+    check_rule(torch.equal(topology.close(second), references[1]), "forwards-do-not-meet", message)
+    holders = [name or "the topology" for name, module in topology.named_modules() if list(stray_tensors(module))]
     message = f"no tensor may stay on a module after a forward, got one on {', '.join(holders)}"
     check_rule(not holders, "modules-keep-no-tensor", message, modules=tuple(holders))
 
 
-def check_its_mixing_can_be_computed_twice(subject: Subject) -> None:
+def check_mixing_recompute(subject: Subject) -> None:
     """With `recompute_mixing` gradients are the same."""
-    stack, inputs = perturbed(transformer(*subject.wired, 3, 4, 4)), embeddings()
+    stack, inputs = perturb(transformer(*subject.topology, 3, 4, 4)), embeddings()
     gradients = []
     for recompute in (False, True):
         stack.recompute_mixing = recompute
@@ -167,19 +176,19 @@ def check_its_mixing_can_be_computed_twice(subject: Subject) -> None:
     check_rule(not others, "recomputed-gradients-are-equal", message, parameters=tuple(others))
 
 
-def check_positions_do_not_meet(subject: Subject) -> None:
+def check_positions_are_independent(subject: Subject) -> None:
     """It works position by position: another token changes nothing elsewhere. Padding rests on that."""
-    stack = perturbed(echoes(*subject.wired, 2, width=WIDTH, heads=6, head_dim=4))
+    stack = perturb(echoes(*subject.topology, 2, width=WIDTH, heads=6, head_dim=4))
     tokens, positions = embeddings()
-    changed = tokens.clone()
-    changed[:, 2] += 1
-    difference = (stack(changed, positions) - stack(tokens, positions)).abs().amax(dim=(0, 2))
+    other_tokens = tokens.clone()
+    other_tokens[:, 2] += 1
+    difference = (stack(other_tokens, positions) - stack(tokens, positions)).abs().amax(dim=(0, 2))
     elsewhere = [n for n in range(TOKENS) if n != 2 and difference[n] > 0]
     message = f"positions must not be mixed, but another token at 2 changed those at {elsewhere}"
     check_rule(not elsewhere, "positions-do-not-meet", message, positions=tuple(elsewhere))
 
 
-def check_it_starts_as_the_residual_network(subject: Subject) -> None:
+def check_start_equals_resnet(subject: Subject) -> None:
     """Where it is claimed, behind norms or always, the untrained network computes what the residual network does.
 
     Of these options, and of each value of each axis.
@@ -197,19 +206,21 @@ def _others(subject: Subject) -> Iterator[Any]:
 
 
 def _check_claim(subject: Subject) -> None:
-    kind, options = subject.wired
+    kind, options = subject.topology
     always = kind.equals_resnet(options)
     if not always and not kind.equals_resnet_behind_norms(options):
         return
     message = "equals_resnet cannot hold in head space, where layers have no projections"
-    check_rule(kind.delivered(options) != "heads", "resnet-has-projections", message)
+    check_rule(kind.input_mode_of(options) != "heads", "resnet-has-projections", message)
     residual = ResNet, ResNet.Options()
-    tried: list[tuple[Stack, Stack, tuple[Tensor, ...]]]
-    tried = [(transformer(*residual, *shape), transformer(*subject.wired, *shape), embeddings()) for shape in _SHAPES]
-    if always and not subject.heads_needed:
-        tried.append((dense(*residual, 3), dense(*subject.wired, 3), embeddings()[:1]))
-    for resnet, stack, inputs in tried:
-        stack.layers.load_state_dict(as_delivered(resnet.layers.state_dict(), stack.layers))
+    networks: list[tuple[Stack, Stack, tuple[Tensor, ...]]]
+    networks = [
+        (transformer(*residual, *shape), transformer(*subject.topology, *shape), embeddings()) for shape in _SHAPES
+    ]
+    if always and not subject.needs_heads:
+        networks.append((dense(*residual, 3), dense(*subject.topology, 3), embeddings()[:1]))
+    for resnet, stack, inputs in networks:
+        stack.layers.load_state_dict(adapt_weights(resnet.layers.state_dict(), stack.layers))
         if not always:
             without_epsilon(resnet)
             without_epsilon(stack)
@@ -219,70 +230,72 @@ def _check_claim(subject: Subject) -> None:
         check_rule(off < 1e-11, "starts-as-claimed", message, claim=claim, difference=off, options=str(options))
 
 
-def check_it_runs_in_bf16(subject: Subject) -> None:
+def check_bf16(subject: Subject) -> None:
     """Forward and backward under bf16 autocast give finite numbers, near those of float32."""
-    stack = transformer(*subject.wired, 3, 4, 4).float()
+    stack = transformer(*subject.topology, 3, 4, 4).float()
     inputs = tuple(part.float() for part in embeddings())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         features = stack(*inputs)
     require_close("bf16-is-near-float32", features.float(), stack(*inputs), off=0.05)
     features.float().square().mean().backward()
-    learned = {name: p for name, p in stack.named_parameters() if name.removeprefix("topology.") not in subject.still}
-    lost = [name for name, p in learned.items() if p.grad is None or not p.grad.isfinite().all()]
-    message = f"the gradient of {', '.join(lost)} is missing or not finite"
-    check_rule(not lost, "bf16-gradients-are-finite", message, parameters=tuple(lost))
+    parameters = {
+        name: p for name, p in stack.named_parameters() if name.removeprefix("topology.") not in subject.still
+    }
+    bad_gradients = [name for name, p in parameters.items() if p.grad is None or not p.grad.isfinite().all()]
+    message = f"the gradient of {', '.join(bad_gradients)} is missing or not finite"
+    check_rule(not bad_gradients, "bf16-gradients-are-finite", message, parameters=tuple(bad_gradients))
 
 
-def check_it_is_finite_at_64_blocks(subject: Subject) -> None:
+def check_finite_at_64_blocks(subject: Subject) -> None:
     """At 64 blocks too, forward and backward under bf16 autocast give finite numbers before training."""
-    stack = transformer(*subject.wired, 64, 4, 4).float()
+    stack = transformer(*subject.topology, 64, 4, 4).float()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         features = stack(*(part.float() for part in embeddings()))
     features.float().square().mean().backward()
     check_rule(features.isfinite().all(), "deep-features-are-finite", "features are not finite")
-    lost = [name for name, p in stack.named_parameters() if p.grad is not None and not p.grad.isfinite().all()]
-    message = f"the gradient of {', '.join(lost)} is not finite"
-    check_rule(not lost, "deep-gradients-are-finite", message, parameters=tuple(lost))
+    bad_gradients = [name for name, p in stack.named_parameters() if p.grad is not None and not p.grad.isfinite().all()]
+    message = f"the gradient of {', '.join(bad_gradients)} is not finite"
+    check_rule(not bad_gradients, "deep-gradients-are-finite", message, parameters=tuple(bad_gradients))
 
 
-def check_it_compiles_to_one_graph(subject: Subject) -> None:
+def check_compiles_to_one_graph(subject: Subject) -> None:
     """torch.compile makes one graph of it, with the same output; with `recompute_mixing`, too."""
-    stack = perturbed(echoes(*subject.wired, 2, width=WIDTH, heads=6, head_dim=4))
-    expected = stack(*embeddings())
+    stack = perturb(echoes(*subject.topology, 2, width=WIDTH, heads=6, head_dim=4))
+    reference = stack(*embeddings())
     for recompute in (False, True):
         torch.compiler.reset()
         stack.recompute_mixing = recompute
-        compiled = torch.compile(stack, fullgraph=True, backend="eager")
-        require_close("compiled-is-equal", compiled(*embeddings()), expected)
+        compiled_stack = torch.compile(stack, fullgraph=True, backend="eager")
+        require_close("compiled-is-equal", compiled_stack(*embeddings()), reference)
 
 
-def check_its_own_weights_can_be_shown(subject: Subject) -> None:
+def check_coefficients(subject: Subject) -> None:
     """`coefficients` gives rows of columns or of square matrices, each entry a number or NaN, where it gives any."""
-    for name, found in transformer(*subject.wired, 3, 4, 4).topology.coefficients().items():
-        shape = tuple(found.shape)
+    for name, table in transformer(*subject.topology, 3, 4, 4).topology.coefficients().items():
+        shape = tuple(table.shape)
         message = f"coefficients {name!r} must be [rows, columns] or [rows, columns, columns], got {shape}"
         has_rows = len(shape) == 2 or (len(shape) == 3 and shape[1] == shape[2])
         check_rule(has_rows, "coefficients-have-rows", message, coefficients=name, shape=shape)
         message = f"coefficients {name!r} must be finite or NaN"
-        check_rule(not found.isinf().any(), "coefficients-are-numbers", message, coefficients=name)
+        check_rule(not table.isinf().any(), "coefficients-are-numbers", message, coefficients=name)
 
 
 CONTRACT: tuple[Callable[[Subject], None], ...] = (
-    check_it_says_what_it_is,
-    check_a_refusal_says_why,
-    check_features_keep_their_shape,
+    check_declarations,
+    check_refusals,
+    check_output_shape,
     check_every_parameter_learns,
-    check_the_closed_form_is_what_is_counted,
-    check_two_forwards_do_not_meet,
-    check_its_mixing_can_be_computed_twice,
-    check_positions_do_not_meet,
-    check_it_starts_as_the_residual_network,
-    check_it_runs_in_bf16,
-    check_it_is_finite_at_64_blocks,
-    check_its_own_weights_can_be_shown,
+    check_closed_form,
+    check_forwards_are_independent,
+    check_mixing_recompute,
+    check_positions_are_independent,
+    check_start_equals_resnet,
+    check_bf16,
+    check_finite_at_64_blocks,
+    check_coefficients,
 )
 """Every check but that of compilation, each of a subject."""
 
 
-def _said(shape: tuple[int, int, int]) -> str:
+def _describe(shape: tuple[int, int, int]) -> str:
     return "depth {}, {} heads of {}".format(*shape)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from search_spaces.support.spec import Spec
-from search_spaces.testing.checks import CONTRACT, check_it_compiles_to_one_graph
+from search_spaces.testing.checks import CONTRACT, check_compiles_to_one_graph
 from search_spaces.testing.subject import CountMacs, Subject
 from search_spaces.topologies.base import Topology
 from search_spaces.topologies.registry import load, options_of
@@ -36,10 +36,10 @@ def check_topology(
         ContractError: A check failed; it names the rule and says what was expected.
         UserError: The text names no installed topology, or an option that it has not.
     """
-    examined = subject(topology, still=still, count_macs=count_macs)
-    for check in (*CONTRACT, *((check_it_compiles_to_one_graph,) if compiles else ())):
-        print(f"{examined.name}: {(check.__doc__ or '').partition(chr(10))[0]}", end=" ", flush=True)
-        check(examined)
+    target = subject(topology, still=still, count_macs=count_macs)
+    for check in (*CONTRACT, *((check_compiles_to_one_graph,) if compiles else ())):
+        print(f"{target.name}: {(check.__doc__ or '').partition(chr(10))[0]}", end=" ", flush=True)
+        check(target)
         print("ok", flush=True)
 
 

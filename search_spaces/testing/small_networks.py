@@ -23,7 +23,7 @@ NORM = Norm("layer", 1e-6)
 
 
 class Dense(nn.Module):
-    """A layer without a token axis, its own block: [B, D] to [B, D]."""
+    """A layer without a token axis, its attributes block: [B, D] to [B, D]."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ def transformer(kind: type[Topology], options: Any, depth: int, heads: int, head
     torch.manual_seed(0)
     wiring = wiring_of(kind, depth, WIDTH, heads, head_dim)
     layers: list[nn.Module] = []
-    input_mode = kind.delivered(options)
+    input_mode = kind.input_mode_of(options)
     for block in range(depth):
         attend = SoftmaxAttention(causal=True)
         values = kind.projects_values(wiring, options, block * len(wiring.sites) // depth)
@@ -97,7 +97,7 @@ def embeddings() -> tuple[Tensor, Tensor]:
     return torch.randn(2, TOKENS, WIDTH).double(), torch.randn(TOKENS, WIDTH).double()
 
 
-def perturbed(network: Network) -> Network:
+def perturb(network: Network) -> Network:
     """The network with all parameters at other values, so that no weight stands at its special start."""
     torch.manual_seed(1)
     with torch.no_grad():
@@ -106,11 +106,13 @@ def perturbed(network: Network) -> Network:
     return network
 
 
-def kept_tensors(module: nn.Module) -> Iterator[Tensor]:
-    """Tensors that a module holds and that are no parameter, buffer or module of its own."""
-    own = {name: value for name, value in vars(module).items() if name not in ("_parameters", "_buffers", "_modules")}
+def stray_tensors(module: nn.Module) -> Iterator[Tensor]:
+    """Tensors that a module holds and that are none of its parameters, buffers and modules."""
+    attributes = {
+        name: value for name, value in vars(module).items() if name not in ("_parameters", "_buffers", "_modules")
+    }
     parameters = {id(parameter) for parameter in module.parameters()}  # of which nn.LSTM keeps a list
-    return (tensor for tensor in _tensors(own) if id(tensor) not in parameters)
+    return (tensor for tensor in _tensors(attributes) if id(tensor) not in parameters)
 
 
 def _stack(kind: type[Topology], options: Any, layers: list[Any], wiring: Wiring) -> Stack:

@@ -35,12 +35,12 @@ class Subject:
     count_macs: CountMacs
 
     @property
-    def wired(self) -> tuple[type[Topology], Any]:
+    def topology(self) -> tuple[type[Topology], Any]:
         """The class and its options."""
         return self.kind, self.options
 
     @property
-    def heads_needed(self) -> bool:
+    def needs_heads(self) -> bool:
         """Whether it refuses networks without heads."""
         return self.kind.refusal(Architecture(depth=1, width=WIDTH, hidden=1), self.options) is not None
 

@@ -50,8 +50,8 @@ class Node(nn.Module):
 
     def forward(self, *states: Tensor) -> Tensor:
         """Join so many states [..., D] to one."""
-        made = self.down(torch.sigmoid(self.up(torch.cat(states, dim=-1))))
-        return self.norm(made + total(states))  # type: ignore[no-any-return]  # nn.Module returns Any
+        output = self.down(torch.sigmoid(self.up(torch.cat(states, dim=-1))))
+        return self.norm(output + total(states))  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
 @final
@@ -90,7 +90,7 @@ class Aggregation(Topology):
 
     Options: ClassVar[type] = AggregationOptions
     axes: ClassVar[Axes] = {"every": (1, 3)}
-    searched: ClassVar[bool] = False
+    in_joint_spaces: ClassVar[bool] = False
 
     def __init__(self, wiring: Wiring, options: AggregationOptions) -> None:
         super().__init__()

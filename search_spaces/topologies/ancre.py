@@ -69,8 +69,8 @@ class LayerHistory(NamedTuple):
     into_inputs: Shortcuts
     states: tuple[Tensor, ...]
     inputs: tuple[Tensor, ...] = ()
-    began: Tensor | None = None
-    made: Tensor | None = None
+    block_input: Tensor | None = None
+    output: Tensor | None = None
 
 
 @final
@@ -127,8 +127,8 @@ class ANCRe(Topology):
         """Shortcuts between feed-forward layers in a network without attention, whose blocks are one layer."""
         if options.inputs == "blocks" or architecture.head_dim:
             return None
-        needed = f"inputs={options.inputs} needs feed-forward layers beside attention"
-        return f"{needed}, got a network without heads. Take inputs=blocks."
+        rule = f"inputs={options.inputs} needs feed-forward layers beside attention"
+        return f"{rule}, got a network without heads. Take inputs=blocks."
 
     @classmethod
     def count(cls, wiring: Wiring, options: ANCReOptions) -> Count:
@@ -137,8 +137,8 @@ class ANCRe(Topology):
         states, inputs = _targets(blocks, options)
         params = sum(sum(_candidates(targets, options)) for targets in (states, inputs))
         shortcuts = blocks - 1 if options.form == "latest" else sum(range(states + 1)) + sum(range(inputs + 1))
-        added = 2 * (len(wiring.sites) - blocks) + options.cascaded * blocks
-        return Count(params, elementwise=(2 * shortcuts + added) * wiring.width)
+        additions = 2 * (len(wiring.sites) - blocks) + options.cascaded * blocks
+        return Count(params, elementwise=(2 * shortcuts + additions) * wiring.width)
 
     def coefficients(self) -> dict[str, Tensor]:
         """p_ij, or a_j, into each state j, and p_ij into m_j: the sources i across, from 0 and from 1."""
@@ -148,7 +148,7 @@ class ANCRe(Topology):
             "a" if self.options.form == "latest" else "p": self._into(self.c, states, nothing),
             "p of m": [[], *self._into(self.c_inputs, inputs, nothing)],
         }
-        return {name: in_rows(_in_columns(into) for into in found) for name, found in whole.items() if any(found)}
+        return {name: in_rows(_in_columns(into) for into in targets) for name, targets in whole.items() if any(targets)}
 
     def open(self, *parts: Tensor) -> LayerHistory:
         """Compute all weights, and start the history with h_0."""
@@ -157,30 +157,30 @@ class ANCRe(Topology):
         return LayerHistory(self._into(self.c, states, x), self._into(self.c_inputs, inputs, x), (x,))
 
     def read(self, t: int, state: LayerHistory) -> tuple[tuple[Tensor, ...], LayerHistory]:
-        """Give h of the block before, and inside a block that and what its layers made, with shortcuts of m."""
-        began = state.states[-1] if self.opens[t] else state.began
-        assert began is not None
-        if state.made is None:
-            return (began,), state._replace(began=began)
+        """Give h of the block before, and inside a block that and the output of its layers, with shortcuts of m."""
+        block_input = state.states[-1] if self.opens[t] else state.block_input
+        assert block_input is not None
+        if state.output is None:
+            return (block_input,), state._replace(block_input=block_input)
         if self.closes[t] and self.options.inputs != "blocks":
-            made = state.made
+            output = state.output
             if state.inputs:
-                made = _joined(made, state.inputs, state.into_inputs[len(state.inputs) - 1])
-            m = began + made
-            return (m,), state._replace(made=made, inputs=(*state.inputs, m))
-        return (began + state.made,), state
+                output = _add_shortcuts(output, state.inputs, state.into_inputs[len(state.inputs) - 1])
+            m = block_input + output
+            return (m,), state._replace(output=output, inputs=(*state.inputs, m))
+        return (block_input + state.output,), state
 
     def write(self, t: int, state: LayerHistory, y: Tensor) -> LayerHistory:
-        """Add to what the block's layers made; at its end form h_j from it and earlier states."""
-        made = y if state.made is None else state.made + y
+        """Add to the output of the block; at its end form h_j from it and earlier states."""
+        output = y if state.output is None else state.output + y
         if not self.closes[t]:
-            return state._replace(made=made)
-        began, into, states = state.began, state.into_states, state.states
-        assert began is not None
-        h = began + made if self.options.cascaded else made
+            return state._replace(output=output)
+        block_input, into, states = state.block_input, state.into_states, state.states
+        assert block_input is not None
+        h = block_input + output if self.options.cascaded else output
         if into:
-            h = _joined(h, states, into[len(states) - 1])
-        return state._replace(states=(*states, h) if t + 1 < len(self.closes) else (h,), began=None, made=None)
+            h = _add_shortcuts(h, states, into[len(states) - 1])
+        return state._replace(states=(*states, h) if t + 1 < len(self.closes) else (h,), block_input=None, output=None)
 
     def close(self, state: LayerHistory) -> Tensor:
         """Return h_K."""
@@ -188,15 +188,15 @@ class ANCRe(Topology):
 
     def _into(self, c: nn.ParameterList, targets: int, x: Tensor) -> Shortcuts:
         """The shortcuts into each of so many targets, of which target n = 1 .. has the sources 0 .. n-1."""
-        options, one = self.options, x.new_ones(())
+        options, unit = self.options, x.new_ones(())
         if options.form == "latest":
             return [[], *([(source, a)] for source, a in enumerate(c, start=1))]
         if options.form == "constant":
-            return [[(i, one / n) for i in range(n)] for n in range(1, targets + 1)]
+            return [[(i, unit / n) for i in range(n)] for n in range(1, targets + 1)]
         if options.direction == "none":
             return [list(enumerate(weights.unbind())) for weights in c]
         shares = [torch.softmax(logits / options.temperature, dim=0).unbind() for logits in c]
-        shares += [(one,)] * (targets > 0)
+        shares += [(unit,)] * (targets > 0)
         if options.direction == "ingoing":  # shares[targets - n][i] is p_in
             return [list(enumerate(into)) for into in reversed(shares)]
         # shares[i][n - i - 1] is p_in
@@ -233,7 +233,7 @@ def _in_columns(shortcuts: Sequence[tuple[int, Tensor]]) -> Tensor:
     return row
 
 
-def _joined(x: Tensor, earlier: Sequence[Tensor], shortcuts: Sequence[tuple[int, Tensor]]) -> Tensor:
+def _add_shortcuts(x: Tensor, earlier: Sequence[Tensor], shortcuts: Sequence[tuple[int, Tensor]]) -> Tensor:
     for source, weight in shortcuts:
         x = torch.addcmul(x, earlier[source], weight)
     return x

@@ -79,7 +79,7 @@ class DeltaOptions(OverDepthOptions):
 class OverDepth(Topology):
     """What both forms share: the sources, and mixes of them with a query for each."""
 
-    searched: ClassVar[bool] = False
+    in_joint_spaces: ClassVar[bool] = False
 
     def __init__(self, wiring: Wiring, options: OverDepthOptions, queries: int) -> None:
         super().__init__()
@@ -104,22 +104,22 @@ class OverDepth(Topology):
         mixes = sum(weighted_sum(number, width) for number in sources)
         return Count(queries * width, sum(sources) * width, mixes + sums * width)
 
-    def added(self, t: int, sources: Sources, y: Tensor) -> Sources:
+    def append(self, t: int, sources: Sources, y: Tensor) -> Sources:
         """The sources with layer t's output in the sum under way, which is complete after so many layers."""
         under_way = _source(y if sources.partial is None else sources.partial[0] + y)
         if (t + 1) % self.every:
             return Sources(sources.complete, under_way)
         return Sources((*sources.complete, under_way))
 
-    def mixed(self, query: int, sources: tuple[Source, ...]) -> Tensor:
+    def attend(self, query: int, sources: tuple[Source, ...]) -> Tensor:
         """sum_i a_i v_i, by a softmax over the sources in each head."""
         parts = [v.unflatten(-1, (self.heads, -1)) for v, _ in sources]  # [..., H, D / H]
         scores = [_products(part, self.w[query]) * inverse for part, (_, inverse) in zip(parts, sources, strict=True)]
         shares = torch.stack(scores, dim=-1).softmax(dim=-1).split(1, dim=-1)  # S of [..., H, 1]
-        mixed: Tensor = shares[0] * parts[0]
+        mix: Tensor = shares[0] * parts[0]
         for share, part in zip(shares[1:], parts[1:], strict=True):
-            mixed = torch.addcmul(mixed, share, part)
-        return mixed.flatten(-2)
+            mix = torch.addcmul(mix, share, part)
+        return mix.flatten(-2)
 
 
 @final
@@ -177,15 +177,15 @@ class AttentionResiduals(OverDepth):
 
     def write(self, t: int, state: Sources, y: Tensor) -> Sources:
         """Add the layer's output to the sum under way."""
-        return self.added(t, state, y)
+        return self.append(t, state, y)
 
     def close(self, state: Sources) -> Tensor:
         """Mix once more."""
         return self._mix(len(self.w) - 1, state)
 
     def _mix(self, query: int, state: Sources) -> Tensor:
-        mixed = self.mixed(query, state.all)
-        return len(state.all) * mixed if self.scaled else mixed
+        mix = self.attend(query, state.all)
+        return len(state.all) * mix if self.scaled else mix
 
 
 @final
@@ -236,8 +236,10 @@ class AttentionResidualsDelta(OverDepth):
     def count(cls, wiring: Wiring, options: DeltaOptions) -> Count:
         """A mix for each layer but the first, its gate if any, and the residual stream's additions."""
         layers, width = len(wiring.sites), wiring.width
-        added = Count((layers - 1) * options.gated, elementwise=((1 + options.gated) * (layers - 1) + layers) * width)
-        return cls.count_mixes(wiring, options, layers - 1) + added
+        additions = Count(
+            (layers - 1) * options.gated, elementwise=((1 + options.gated) * (layers - 1) + layers) * width
+        )
+        return cls.count_mixes(wiring, options, layers - 1) + additions
 
     def open(self, *parts: Tensor) -> tuple[Sources, Tensor]:
         """Start from the network's input alone."""
@@ -249,13 +251,13 @@ class AttentionResidualsDelta(OverDepth):
         sources, h = state
         if not t:
             return (h,), state
-        mixed = self.mixed(t - 1, sources.all)
-        return ((h + mixed if self.g is None else torch.addcmul(h, self.g[t - 1], mixed)),), state
+        mix = self.attend(t - 1, sources.all)
+        return ((h + mix if self.g is None else torch.addcmul(h, self.g[t - 1], mix)),), state
 
     def write(self, t: int, state: tuple[Sources, Tensor], y: Tensor) -> tuple[Sources, Tensor]:
         """Add the layer's output to the stream, and to the sum under way."""
         sources, h = state
-        return self.added(t, sources, y), h + y
+        return self.append(t, sources, y), h + y
 
     def close(self, state: tuple[Sources, Tensor]) -> Tensor:
         """Return the stream."""

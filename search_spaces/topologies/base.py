@@ -31,12 +31,12 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, Handlers
 from search_spaces.support.spec import Axes
 
-Delivery = Literal["shared", "per-port", "bare", "normed", "heads"]
+InputMode = Literal["shared", "per-port", "bare", "normed", "heads"]
 
-NORMED: frozenset[Delivery] = frozenset({"heads", "normed"})
+NORMED: frozenset[InputMode] = frozenset({"heads", "normed"})
 """What a topology norms itself, and what `close` returns."""
 
-PRENORMED: frozenset[Delivery] = NORMED | {"bare"}
+PRENORMED: frozenset[InputMode] = NORMED | {"bare"}
 """What layers take without a norm of their own, and the head what `close` returns."""
 
 
@@ -48,15 +48,15 @@ class Site:
         ports: Names of the layer's inputs, in call order: ("q", "k", "v") or ("x",).
         inner: Features of each input, and of the output, in head space: heads * head_dim for attention, D else.
         starts_block: Whether the layer is the first of its block (attention is, its feed-forward layer is not).
-        conditioned: Whether the layer takes a `condition` beside its inputs; topologies leave that alone.
-        normed: Whether the layer norms what it reads before all else: a factor of that changes nothing then.
+        takes_condition: Whether the layer takes a `condition` beside its inputs; topologies leave that alone.
+        norms_input: Whether the layer norms what it reads before all else: a factor of that changes nothing then.
     """
 
     ports: tuple[str, ...]
     inner: int
     starts_block: bool
-    conditioned: bool = False
-    normed: bool = False
+    takes_condition: bool = False
+    norms_input: bool = False
 
     @property
     def attends(self) -> bool:
@@ -105,7 +105,7 @@ class Topology(nn.Module, ABC):
     Where an option has its default the text leaves it out (see canonical_text.py), so rows rest on defaults that stay.
     """
 
-    input_mode: Delivery = "shared"
+    input_mode: InputMode = "shared"
     """What `read` hands a layer, and so what is left for the layer to do:
 
     "shared"    one tensor [..., D] for all ports: the layer norms it once and projects it;
@@ -127,7 +127,7 @@ class Topology(nn.Module, ABC):
     """Option -> the values that the spaces `joint` and `topology` search, each accepted by `Options`; numbers in
     increasing order. Options that are not named keep their defaults."""
 
-    searched: ClassVar[bool] = True
+    in_joint_spaces: ClassVar[bool] = True
     """Whether the spaces `joint` and `per-block` have it; `topology` has all, and any can be asked for by name."""
 
     takes_values: ClassVar[bool] = False
@@ -140,14 +140,14 @@ class Topology(nn.Module, ABC):
     """How operators of this topology are counted that `nas cost` does not know; None for those without matrix work."""
 
     @classmethod
-    def delivered(cls, options: Any) -> Delivery:
+    def input_mode_of(cls, options: Any) -> InputMode:
         """What `read` hands layers with these options: `input_mode`, but where an option says otherwise.
 
         A network's topology has it as its own `input_mode`.
         """
         return cls.input_mode
 
-    def delivery(self, t: int) -> Delivery:
+    def input_mode_at(self, t: int) -> InputMode:
         """What is delivered to layer t: `input_mode`, but where runs of layers are wired differently."""
         return self.input_mode
 

@@ -75,7 +75,7 @@ def _topology(architecture: Architecture, sites: Sequence[Site]) -> tuple[type[T
 
 
 def _wiring(architecture: Architecture, sites: Sequence[Site], parts: int) -> Wiring:
-    return Wiring(tuple(sites), architecture.width, architecture.head_dim, parts, architecture.each("hidden"))
+    return Wiring(tuple(sites), architecture.width, architecture.head_dim, parts, architecture.by_block("hidden"))
 
 
 def _with_granularity(topology: type[Topology], options: Any) -> tuple[type[Topology], Any]:

@@ -34,7 +34,7 @@ class Plain(Chain):
     Parameters: `0`
     """
 
-    searched: ClassVar[bool] = False
+    in_joint_spaces: ClassVar[bool] = False
 
     @classmethod
     def count(cls, wiring: Wiring, options: NoOptions) -> Count:

@@ -28,13 +28,13 @@ def split_by_decay(model: nn.Module, without: Collection[str] = ()) -> tuple[lis
         if not isinstance(module, nn.Linear)
         for parameter in module.parameters(recurse=False)
     }
-    named = {name for name, _ in model.named_parameters() if not {*name.split(".")}.isdisjoint(without)}
-    if without and not named:
+    exempt_names = {name for name, _ in model.named_parameters() if not {*name.split(".")}.isdisjoint(without)}
+    if without and not exempt_names:
         message = f"without_decay changes nothing: this network has none of {', '.join(without)}."
         warnings.warn(Notice("skipped", message, option="without_decay", value=tuple(without)), stacklevel=2)
-    decayed: list[nn.Parameter] = []
+    decay: list[nn.Parameter] = []
     exempt: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
-        left_alone = parameter.ndim < 2 or id(parameter) in mixing or name in named
-        (exempt if left_alone else decayed).append(parameter)
-    return decayed, exempt
+        is_exempt = parameter.ndim < 2 or id(parameter) in mixing or name in exempt_names
+        (exempt if is_exempt else decay).append(parameter)
+    return decay, exempt

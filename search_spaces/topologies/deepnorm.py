@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from search_spaces.support.count import Count
 from search_spaces.support.fused_linear import FusedLinear
-from search_spaces.topologies.base import Delivery, NoOptions, Topology, Wiring, total
+from search_spaces.topologies.base import InputMode, NoOptions, Topology, Wiring, total
 
 EPS = 1e-5
 
@@ -39,8 +39,8 @@ class DeepNorm(Topology):
     Parameters: `2 * layers * width`
     """
 
-    input_mode: Delivery = "normed"
-    searched: ClassVar[bool] = False
+    input_mode: InputMode = "normed"
+    in_joint_spaces: ClassVar[bool] = False
 
     def __init__(self, wiring: Wiring, options: NoOptions) -> None:
         super().__init__()

@@ -62,7 +62,7 @@ class DenseFormer(Topology):
     def __init__(self, wiring: Wiring, options: DenseFormerOptions) -> None:
         super().__init__()
         self.sources = _sources(len(wiring.sites), options)
-        self.needed = [set().union(*self.sources[t:]) for t in range(len(self.sources) + 1)]
+        self.later_sources = [set().union(*self.sources[t:]) for t in range(len(self.sources) + 1)]
         self.alpha = nn.ParameterList(
             nn.Parameter(torch.eye(len(sources), 1).flatten()) for sources in self.sources if sources
         )
@@ -74,23 +74,23 @@ class DenseFormer(Topology):
         averages = [len(sources) for sources in _sources(len(wiring.sites), options) if sources]
         adding = len(wiring.sites) * wiring.width
         return Count(
-            params=sum(averages), elementwise=adding + sum(weighted_sum(each, wiring.width) for each in averages)
+            params=sum(averages), elementwise=adding + sum(weighted_sum(number, wiring.width) for number in averages)
         )
 
     def coefficients(self) -> dict[str, Tensor]:
         """alpha of each average: the state j that it weighs across."""
-        found, averages = [], iter(self.alpha)
+        rows, averages = [], iter(self.alpha)
         for sources in self.sources:
             row = torch.full((max(sources, default=-1) + 1,), torch.nan, dtype=torch.float64)
             if sources:
                 row[list(sources)] = next(averages).to(row)
-            found.append(row)
-        return {"alpha": in_rows(found)}
+            rows.append(row)
+        return {"alpha": in_rows(rows)}
 
     def open(self, *parts: Tensor) -> State:
         """Start with x_0."""
         x = total(parts)
-        return {0: x} if 0 in self.needed[0] else {}, x
+        return {0: x} if 0 in self.later_sources[0] else {}, x
 
     def read(self, t: int, state: State) -> tuple[tuple[Tensor, ...], State]:
         """Give y_{t-1}."""
@@ -101,14 +101,14 @@ class DenseFormer(Topology):
         earlier, x = state
         x = x + y
         states = {**earlier, t + 1: x}
-        kept = {j: states[j] for j in states if j in self.needed[t + 1]}
+        memory = {j: states[j] for j in states if j in self.later_sources[t + 1]}
         if not self.sources[t]:
-            return kept, x
+            return memory, x
         first, *others = self.alpha[(t + 1) // self.period - 1].unbind()
         average = first * x
         for weight, j in zip(others, self.sources[t][1:], strict=True):
             average = torch.addcmul(average, states[j], weight)
-        return kept, average
+        return memory, average
 
     def close(self, state: State) -> Tensor:
         """Return the last y."""

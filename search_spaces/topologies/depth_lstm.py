@@ -94,7 +94,7 @@ class DepthLSTM(Topology):
 
     Options: ClassVar[type] = DepthLSTMOptions
     replaces_feed_forward: ClassVar[bool] = True
-    searched: ClassVar[bool] = False
+    in_joint_spaces: ClassVar[bool] = False
 
     def __init__(self, wiring: Wiring, options: DepthLSTMOptions) -> None:
         super().__init__()

@@ -92,7 +92,7 @@ class FracConnections(Topology):
 
     Options: ClassVar[type] = FracOptions
     axes: ClassVar[Axes] = {"parts": (2, 4), "dynamic": (True, False)}
-    searched: ClassVar[bool] = False
+    in_joint_spaces: ClassVar[bool] = False
 
     @classmethod
     def equals_resnet(cls, options: Any) -> bool:
@@ -121,7 +121,7 @@ class FracConnections(Topology):
         if options.dynamic:
             layer += linear(width // m, 2 * m + 1, bias=False).times(m)
             layer += Count(width // m + 2, 0, 2 * entries)
-        return layer.repeated(len(wiring.sites))
+        return layer.repeat(len(wiring.sites))
 
     def coefficients(self) -> dict[str, Tensor]:
         """Y, A and B of each layer, without what the input adds."""
@@ -141,8 +141,8 @@ class FracConnections(Topology):
 
     def write(self, t: int, state: Any, y: Tensor) -> Tensor:
         """Add the weighted output, part by part."""
-        carried, weights = state
-        return torch.addcmul(carried, weights, y.unflatten(-1, (self.parts, -1)))
+        stream, weights = state
+        return torch.addcmul(stream, weights, y.unflatten(-1, (self.parts, -1)))
 
     def close(self, state: Tensor) -> Tensor:
         """Return the parts as one."""

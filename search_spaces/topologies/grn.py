@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count, weighted_sum
 from search_spaces.support.errors import check_at_least
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Delivery, Topology, Wiring, total
+from search_spaces.topologies.base import InputMode, Topology, Wiring, total
 
 Entries = tuple[Tensor, ...]
 
@@ -118,8 +118,8 @@ class GeneralisedResidual(Topology):
     def count(cls, wiring: Wiring, options: Any) -> Count:
         """The sums; and an addition where an output joins the middle of the stack."""
         counts = (cls.count_sum(*shape, wiring.width, options) for shape in cls._shapes(wiring, options))
-        joined = 0 if options.k is None else max(0, len(wiring.sites) - options.k - 1)
-        return sum(counts, start=Count(elementwise=joined * wiring.width))
+        merges = 0 if options.k is None else max(0, len(wiring.sites) - options.k - 1)
+        return sum(counts, start=Count(elementwise=merges * wiring.width))
 
     @staticmethod
     @abstractmethod
@@ -216,8 +216,8 @@ class InputDependent(GeneralisedResidual):
     def count_sum(sums: int, entries: int, width: int, options: GatedOptions) -> Count:
         """b and w of each sum; for each entry a product w . e, which is added to b, and its place in the sum."""
         gates = entries if options.per_entry else 1
-        each = Count((entries + gates) * width, entries * width, entries * width + weighted_sum(entries, width))
-        return each.repeated(sums)
+        one_sum = Count((entries + gates) * width, entries * width, entries * width + weighted_sum(entries, width))
+        return one_sum.repeat(sums)
 
 
 @final
@@ -263,14 +263,14 @@ class DCA(InputDependent):
     )`
     """
 
-    input_mode: Delivery = "per-port"
+    input_mode: InputMode = "per-port"
     axes: ClassVar[Axes] = {"k": (1, 2, 4)}
 
 
 def mixture(weights: Iterable[Tensor], stack: Iterable[Tensor]) -> Tensor:
     """sum_s weight_s * e_s, one entry after the other: torch.stack would write the whole stack out first."""
-    mixed: Tensor | None = None
+    mix: Tensor | None = None
     for weight, e in zip(weights, stack, strict=True):
-        mixed = weight * e if mixed is None else torch.addcmul(mixed, weight, e)
-    assert mixed is not None
-    return mixed
+        mix = weight * e if mix is None else torch.addcmul(mix, weight, e)
+    assert mix is not None
+    return mix

@@ -30,7 +30,7 @@ class HighwayOptions:
     initial: Literal["normal", "lecun"] = "normal"
 
 
-class Gated(nn.Module):
+class Gate(nn.Module):
     """The two maps of one layer: W_1 x + b_1, which gates, and W_2 x + b_2, which is gated."""
 
     def __init__(self, width: int) -> None:
@@ -80,12 +80,12 @@ class Highway(Topology):
 
     Options: ClassVar[type] = HighwayOptions
     axes: ClassVar[Axes] = {"form": ("tanh", "sigmoid", "highway")}
-    searched: ClassVar[bool] = False
+    in_joint_spaces: ClassVar[bool] = False
 
     def __init__(self, wiring: Wiring, options: HighwayOptions) -> None:
         super().__init__()
         self.form: Form = options.form
-        self.gates = nn.ModuleList(Gated(wiring.width) for _ in wiring.sites)
+        self.gates = nn.ModuleList(Gate(wiring.width) for _ in wiring.sites)
         if options.initial == "lecun":
             draw_by_lecun(self.modules())
 
@@ -93,8 +93,8 @@ class Highway(Topology):
     def count(cls, wiring: Wiring, options: HighwayOptions) -> Count:
         """Two maps for each layer; a product and two additions, or three products, as 1 - T is one, and two."""
         width = wiring.width
-        maps = linear(width, width).repeated(2)
-        return (maps + Count(elementwise=(5 if options.form == "highway" else 3) * width)).repeated(len(wiring.sites))
+        maps = linear(width, width).repeat(2)
+        return (maps + Count(elementwise=(5 if options.form == "highway" else 3) * width)).repeat(len(wiring.sites))
 
     def open(self, *parts: Tensor) -> Tensor:
         """Start from x_0, the sum of the embeddings."""

@@ -118,7 +118,7 @@ class HyperConnections(Topology):
         layer = Count(n * (n + 2), n * (n + 1) * width, 2 * n * width)
         if options.dynamic:
             layer += Count((n + 2) * width + 2, n * (n + 2) * width, 2 * n * (n + 2))
-        return layer.repeated(len(wiring.sites)) + Count(elementwise=n * width)
+        return layer.repeat(len(wiring.sites)) + Count(elementwise=n * width)
 
     def coefficients(self) -> dict[str, Tensor]:
         """A_m, A_r and B of each layer, without what the input adds."""
@@ -135,13 +135,13 @@ class HyperConnections(Topology):
         # Split and not indexed: the backward pass puts the parts together, and adds no zeros to them. What the layer
         # keeps for it is a copy: a view would keep the mixed streams in memory as well.
         read_and_carry, write = matrices.split((self.streams + 1, 1), dim=-1)
-        x, carried = (read_and_carry.mT @ state).split((1, self.streams), dim=-2)
-        return (x.squeeze(-2).contiguous(),), (carried, write)
+        x, streams = (read_and_carry.mT @ state).split((1, self.streams), dim=-2)
+        return (x.squeeze(-2).contiguous(),), (streams, write)
 
     def write(self, t: int, state: Any, y: Tensor) -> Tensor:
         """Add the weighted output to each stream."""
-        carried, b = state
-        return torch.addcmul(carried, b, y.unsqueeze(-2))
+        streams, b = state
+        return torch.addcmul(streams, b, y.unsqueeze(-2))
 
     def close(self, state: Tensor) -> Tensor:
         """Return the mean stream."""

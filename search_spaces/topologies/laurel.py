@@ -66,7 +66,7 @@ class LaurelRW(Topology):
 
     Options: ClassVar[type] = WeightedOptions
     axes: ClassVar[Axes] = {"rank": (0, 16)}
-    searched: ClassVar[bool] = False
+    in_joint_spaces: ClassVar[bool] = False
 
     @classmethod
     def equals_resnet(cls, options: Any) -> bool:
@@ -85,7 +85,7 @@ class LaurelRW(Topology):
         layer = Count(2, elementwise=weighted_sum(2, width))
         if options.rank:
             layer += count_low_rank(width, options.rank) + Count(elementwise=width)
-        return layer.repeated(len(wiring.sites))
+        return layer.repeat(len(wiring.sites))
 
     def open(self, *parts: Tensor) -> Tensor:
         """Start from x_0, the sum of the embeddings."""
@@ -145,7 +145,7 @@ class Laurel(Topology):
 
     Options: ClassVar[type] = ReachOptions
     axes: ClassVar[Axes] = {"rank": (4, 16), "reach": (1, 3)}
-    searched: ClassVar[bool] = False
+    in_joint_spaces: ClassVar[bool] = False
 
     @classmethod
     def equals_resnet(cls, options: Any) -> bool:
@@ -163,7 +163,7 @@ class Laurel(Topology):
     def count(cls, wiring: Wiring, options: ReachOptions) -> Count:
         """A map for each layer and a number for each state that it reaches; two additions, and the weighted sum."""
         width, layers = wiring.width, len(wiring.sites)
-        whole = (count_low_rank(width, options.rank) + Count(elementwise=2 * width)).repeated(layers)
+        whole = (count_low_rank(width, options.rank) + Count(elementwise=2 * width)).repeat(layers)
         for states in [min(options.reach, t + 1) for t in range(layers if options.reach > 1 else 0)]:
             whole += Count(states, elementwise=weighted_sum(states, width))
         return whole
@@ -178,13 +178,13 @@ class Laurel(Topology):
 
     def write(self, t: int, state: tuple[Tensor, ...], y: Tensor) -> tuple[Tensor, ...]:
         """Add the layer's output, and what the map makes of the states."""
-        reached = state[0]
+        mix = state[0]
         if self.reach > 1:
             weights = self.g[t].unbind()
-            reached = weights[0] * state[0]
+            mix = weights[0] * state[0]
             for weight, earlier in zip(weights[1:], state[1:], strict=True):
-                reached = torch.addcmul(reached, weight, earlier)
-        return (state[0] + y + self.maps[t](reached), *state)[: self.reach]
+                mix = torch.addcmul(mix, weight, earlier)
+        return (state[0] + y + self.maps[t](mix), *state)[: self.reach]
 
     def close(self, state: tuple[Tensor, ...]) -> Tensor:
         """Return x_L."""

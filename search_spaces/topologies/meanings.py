@@ -11,8 +11,8 @@ _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 def meanings(kind: type[Topology]) -> dict[str, str]:
     """Every option -> what it means, on one line; "" where no docstring says it."""
-    said: dict[str, str] = {}
+    by_option: dict[str, str] = {}
     for options in reversed(kind.Options.__mro__):
         attributes = inspect.cleandoc(options.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
-        said |= {name: " ".join(meaning.split()) for name, meaning in _ATTRIBUTE.findall(attributes)}
-    return {field.name: said.get(field.name, "") for field in fields(kind.Options)}
+        by_option |= {name: " ".join(meaning.split()) for name, meaning in _ATTRIBUTE.findall(attributes)}
+    return {field.name: by_option.get(field.name, "") for field in fields(kind.Options)}

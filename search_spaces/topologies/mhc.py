@@ -26,7 +26,7 @@ HOME, AWAY = 3.0, -3.0
 OTHER_ORDERS = -8.0
 """What the share of a permutation starts from that is not the identity, whose own starts from 0."""
 
-MOST_PERMUTED = 6
+MAX_PERMUTATION_STREAMS = 6
 """The most streams whose permutations are weighed, n! of them."""
 
 MOST_ROUNDS = 1000
@@ -55,14 +55,14 @@ class ManifoldOptions:
             if not 1 <= number <= most:
                 rule = f"{name} must be from 1 to {most}, got {number}."
                 raise UserError("out-of-range", rule, option=name, value=number, least=1, most=most)
-        if self.mixing == "permutations" and self.streams > MOST_PERMUTED:
+        if self.mixing == "permutations" and self.streams > MAX_PERMUTATION_STREAMS:
             raise UserError(
                 "out-of-range",
-                f"streams must be at most {MOST_PERMUTED} with mixing=permutations, of which there are n!, got "
-                f"{self.streams}. Take mixing=sinkhorn.",
+                f"streams must be at most {MAX_PERMUTATION_STREAMS} with mixing=permutations, of which there are n!, "
+                f"got {self.streams}. Take mixing=sinkhorn.",
                 option="streams",
                 value=self.streams,
-                most=MOST_PERMUTED,
+                most=MAX_PERMUTATION_STREAMS,
             )
 
 
@@ -92,8 +92,8 @@ class ManifoldConnection(nn.Module):
         logits = [b.expand(*streams.shape[:-2], -1) for b in self.b.split(self.slices)]
         if self.map is not None:
             flat = streams.flatten(-2)
-            made = self.map(F.rms_norm(flat, flat.shape[-1:], eps=1e-20)).split(self.slices, dim=-1)
-            pairs = zip(logits, self.alpha.unbind(), made, strict=True)
+            shifts = self.map(F.rms_norm(flat, flat.shape[-1:], eps=1e-20)).split(self.slices, dim=-1)
+            pairs = zip(logits, self.alpha.unbind(), shifts, strict=True)
             logits = [torch.addcmul(logit, alpha, add.type_as(logit)) for logit, alpha, add in pairs]
         return self._weights(logits)
 
@@ -189,7 +189,7 @@ class ManifoldHyperConnections(Topology):
 
     Options: ClassVar[type] = ManifoldOptions
     axes: ClassVar[Axes] = {"streams": (2, 4), "mixing": ("sinkhorn", "permutations"), "dynamic": (True, False)}
-    searched: ClassVar[bool] = False
+    in_joint_spaces: ClassVar[bool] = False
 
     def __init__(self, wiring: Wiring, options: ManifoldOptions) -> None:
         super().__init__()
@@ -216,12 +216,12 @@ class ManifoldHyperConnections(Topology):
         whole = Count(elementwise=n * width)
         for t in range(len(wiring.sites)):
             mixing = options.mixing if t else "none"
-            logits, mixed = mixing_logits(mixing, n), mixing != "none"
+            logits, has_mixing = mixing_logits(mixing, n), mixing != "none"
             weights = 2 * n + logits
-            whole += Count(weights, n * (1 + n * mixed) * width, 2 * n * width)
+            whole += Count(weights, n * (1 + n * has_mixing) * width, 2 * n * width)
             whole += Count(macs=logits * n * n * (mixing == "permutations"))
             if options.dynamic:
-                whole += linear(n * width, weights, bias=False) + Count(params=2 + mixed, elementwise=2 * weights)
+                whole += linear(n * width, weights, bias=False) + Count(params=2 + has_mixing, elementwise=2 * weights)
         return whole
 
     def coefficients(self) -> dict[str, Tensor]:
@@ -246,8 +246,8 @@ class ManifoldHyperConnections(Topology):
 
     def write(self, t: int, state: Any, y: Tensor) -> Tensor:
         """Add the weighted output to each stream."""
-        carried, weights = state
-        return torch.addcmul(carried, weights.unsqueeze(-1), y.unsqueeze(-2))
+        streams, weights = state
+        return torch.addcmul(streams, weights.unsqueeze(-1), y.unsqueeze(-2))
 
     def close(self, state: Tensor) -> Tensor:
         """Return the mean stream."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from search_spaces.support.count import Count, linear, weighted_sum
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Delivery, Topology, Wiring, in_rows, total
+from search_spaces.topologies.base import InputMode, Topology, Wiring, in_rows, total
 from search_spaces.topologies.grn import mixture
 
 EPS = 1e-6
@@ -36,7 +36,7 @@ class MUDDOptions:
     rounded: bool = False
 
 
-class Mixed(NamedTuple):
+class MUDDState(NamedTuple):
     """The states that are mixed, and the streams made of them for the block to come, the skip's last."""
 
     sources: tuple[Tensor, ...]
@@ -58,8 +58,8 @@ class Weights(nn.Module):
 
     def forward(self, x: Tensor) -> list[tuple[Tensor, ...]]:
         """Map [..., D] to a list for each stream of the sources' weights, each [..., 1]."""
-        made = self.second(F.gelu(self.first(F.rms_norm(x, x.shape[-1:], eps=EPS))))
-        weights = made.unflatten(-1, self.a.shape) + self.a  # [..., C, S]
+        shifts = self.second(F.gelu(self.first(F.rms_norm(x, x.shape[-1:], eps=EPS))))
+        weights = shifts.unflatten(-1, self.a.shape) + self.a  # [..., C, S]
         return [stream.split(1, dim=-1) for stream in weights.unbind(-2)]
 
 
@@ -95,8 +95,8 @@ class MUDDFormer(Topology):
 
     Options: ClassVar[type] = MUDDOptions
     axes: ClassVar[Axes] = {"norm": ("none", "pre-post")}
-    input_mode: Delivery = "per-port"
-    searched: ClassVar[bool] = False
+    input_mode: InputMode = "per-port"
+    in_joint_spaces: ClassVar[bool] = False
 
     @classmethod
     def equals_resnet(cls, options: MUDDOptions) -> bool:
@@ -108,10 +108,10 @@ class MUDDFormer(Topology):
         self.opens = [site.starts_block for site in wiring.sites]
         self.closes = [*self.opens[1:], True]
         self.first_streams = _streams(len(wiring.sites[0].ports))
-        shapes, normed = _shapes(wiring, options), options.norm == "pre-post"
-        self.weights = nn.ModuleList(Weights(wiring.width, *shape, newest=float(not normed)) for shape in shapes)
-        self.before = nn.ModuleList(nn.RMSNorm(wiring.width, EPS) for _ in range(len(shapes) + 1) if normed)
-        self.behind = nn.ModuleList(nn.RMSNorm(wiring.width, EPS) for _ in shapes if normed)
+        shapes, has_norms = _shapes(wiring, options), options.norm == "pre-post"
+        self.weights = nn.ModuleList(Weights(wiring.width, *shape, newest=float(not has_norms)) for shape in shapes)
+        self.before = nn.ModuleList(nn.RMSNorm(wiring.width, EPS) for _ in range(len(shapes) + 1) if has_norms)
+        self.behind = nn.ModuleList(nn.RMSNorm(wiring.width, EPS) for _ in shapes if has_norms)
         with torch.no_grad():
             for gain in self.behind.parameters():
                 gain.fill_(SMALL)
@@ -119,13 +119,13 @@ class MUDDFormer(Topology):
     @classmethod
     def count(cls, wiring: Wiring, options: MUDDOptions) -> Count:
         """Two maps and a for each mix, and its sums; a skip for each layer. With norms their gains, and an addition."""
-        width, normed = wiring.width, options.norm == "pre-post"
+        width, has_norms = wiring.width, options.norm == "pre-post"
         shapes = _shapes(wiring, options)
-        whole = Count((2 * len(shapes) + 1) * width * normed, elementwise=len(wiring.sites) * width)
+        whole = Count((2 * len(shapes) + 1) * width * has_norms, elementwise=len(wiring.sites) * width)
         for hidden, streams, sources in shapes:
-            made = linear(width, hidden, bias=False) + linear(hidden, streams * sources, bias=False)
-            sums = streams * (sources + weighted_sum(sources, width) + width * normed)
-            whole += made + Count(streams * sources, elementwise=sums)
+            maps = linear(width, hidden, bias=False) + linear(hidden, streams * sources, bias=False)
+            sums = streams * (sources + weighted_sum(sources, width) + width * has_norms)
+            whole += maps + Count(streams * sources, elementwise=sums)
         return whole
 
     def coefficients(self) -> dict[str, Tensor]:
@@ -134,17 +134,17 @@ class MUDDFormer(Topology):
         ports = {f"a of port {c + 1}": in_rows(a[c] for a in inner) for c in range(self.first_streams - 1) if inner}
         return {**ports, "a of the skip": in_rows(a[-1] for a in (*inner, last))}
 
-    def open(self, *parts: Tensor) -> Mixed:
+    def open(self, *parts: Tensor) -> MUDDState:
         """Give the network's input to every stream."""
         x = total(parts)
-        return Mixed((self.before[0](x) if self.before else x,), (x,) * self.first_streams)
+        return MUDDState((self.before[0](x) if self.before else x,), (x,) * self.first_streams)
 
-    def read(self, t: int, state: Mixed) -> tuple[tuple[Tensor, ...], Mixed]:
+    def read(self, t: int, state: MUDDState) -> tuple[tuple[Tensor, ...], MUDDState]:
         """Give the streams at the start of a block, and inside it the skip's with what its layers added."""
         *ports, skip = state.streams
         return tuple(ports) if ports and self.opens[t] else (skip,), state._replace(streams=(skip,))
 
-    def write(self, t: int, state: Mixed, y: Tensor) -> Mixed:
+    def write(self, t: int, state: MUDDState, y: Tensor) -> MUDDState:
         """Add to the skip; at the end of a block mix the streams of the next."""
         x = state.streams[-1] + y
         if not self.closes[t]:
@@ -155,9 +155,9 @@ class MUDDFormer(Topology):
         if self.behind:
             mixes[-1] = self.behind[block - 1](mixes[-1])
             mixes = [x + mix for mix in mixes]
-        return Mixed(sources, tuple(mixes))
+        return MUDDState(sources, tuple(mixes))
 
-    def close(self, state: Mixed) -> Tensor:
+    def close(self, state: MUDDState) -> Tensor:
         """Return the skip's stream."""
         return state.streams[-1]
 

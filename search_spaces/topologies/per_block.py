@@ -50,7 +50,7 @@ class PerBlock(Topology):
         sites = wiring.sites
         if not sites or not sites[0].starts_block:
             raise ValueError("the first layer must open a block.")
-        self.input_mode = options.topology.delivered(options.options)
+        self.input_mode = options.topology.input_mode_of(options.options)
         if self.input_mode in PRENORMED:
             how = f'delivers "{self.input_mode}" and cannot wire whole blocks'
             name = options.topology.__name__

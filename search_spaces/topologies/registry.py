@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.canonical_text import TOPOLOGIES as TOPOLOGIES
-from search_spaces.architecture.canonical_text import check_told
+from search_spaces.architecture.canonical_text import check_defaults
 from search_spaces.support.errors import Kind, Notice, UserError, fields_of, reason_of, unknown, value_of
 from search_spaces.support.spec import Axes, Scalar, Spec, format_scalar
 
@@ -37,15 +37,15 @@ def refusal(architecture: Architecture) -> str | None:
 
 def texts_that_wire(architecture: Architecture) -> dict[str, list[str]]:
     """Every topology that can wire the architecture -> with which options: its defaults, and values of its axes."""
-    found = {}
+    texts_by_name = {}
     for name in TOPOLOGIES.names():
         with suppress(UserError):  # one that cannot be loaded, or says wrongly what its axes are
             topology = load(name)[0]
             check_axes(topology, name)
             axes = topology.axes
             texts = [name, *(str(Spec(name, {axis: value})) for axis, values in axes.items() for value in values)]
-            found[name] = [text for text in texts if refusal(replace(architecture, topology=text)) is None]
-    return {name: texts for name, texts in found.items() if texts}
+            texts_by_name[name] = [text for text in texts if refusal(replace(architecture, topology=text)) is None]
+    return {name: texts for name, texts in texts_by_name.items() if texts}
 
 
 def _refusal_of_run(run: Architecture) -> str | None:
@@ -53,8 +53,8 @@ def _refusal_of_run(run: Architecture) -> str | None:
     topology, options = load(run.topology)
     name = Spec.parse(run.topology).name
     different = {block: None for b in range(run.depth) if (block := run.at(b))} if run.blocks else {run: None}
-    if topology.delivered(options) == "heads" and len({block.head_dim for block in different}) > 1:
-        lengths = "/".join(map(str, run.each("head_dim")))
+    if topology.input_mode_of(options) == "heads" and len({block.head_dim for block in different}) > 1:
+        lengths = "/".join(map(str, run.by_block("head_dim")))
         return f"{name} delivers in head space: all blocks that it wires have one head_dim, got head_dim={lengths}."
     try:
         reasons = [topology.refusal(block, options) for block in different]
@@ -72,7 +72,7 @@ def axes_of_topologies(base: Architecture) -> dict[str, Axes]:
     A topology that cannot be imported, whose `axes` name what its options do not have, or that fails when asked about
     `base`, is passed over; a Notice says which and why.
     """
-    found: dict[str, Axes] = {}
+    axes_by_name: dict[str, Axes] = {}
     for name in sorted(TOPOLOGIES.names(), key=lambda name: (name != "resnet", name)):
         try:
             topology = _class(name)
@@ -83,8 +83,8 @@ def axes_of_topologies(base: Architecture) -> dict[str, Axes]:
             inner = {**fields_of(error), "topology": name}
             warnings.warn(Notice("skipped", f"passed over: {error}", **inner), stacklevel=2)
         else:
-            found[name] = topology.axes
-    return found
+            axes_by_name[name] = topology.axes
+    return axes_by_name
 
 
 def check_axes(topology: "type[Topology]", name: str) -> None:
@@ -111,7 +111,7 @@ def _class(name: str) -> "type[Topology]":
         lacking = tuple(sorted(topology.__abstractmethods__))
         raise UserError("bad-plugin", f"topology {name!r} lacks {', '.join(lacking)}.", topology=name, needs=lacking)
     if is_dataclass(topology.Options):
-        check_told(name, topology.Options)
+        check_defaults(name, topology.Options)
     return topology
 
 
@@ -130,14 +130,14 @@ def options_of(topology: "type[Topology]", spec: Spec) -> Any:
 
 
 def _options(record: type, spec: Spec) -> Any:
-    known = [field.name for field in fields(record)]
+    names = [field.name for field in fields(record)]
     hints = _types(record)
     for name, value in spec.options.items():
-        if not known:
+        if not names:
             message = f"topology {spec.name!r} takes no options, got {name}={format_scalar(value)}."
             raise UserError("unknown-name", message, option="option", value=name, choices=(), topology=spec.name)
-        if name not in known:
-            raise unknown("option", name, known, of=f"topology {spec.name!r}", topology=spec.name)
+        if name not in names:
+            raise unknown("option", name, names, of=f"topology {spec.name!r}", topology=spec.name)
         if not _fits(value, hints[name]):
             choices = tuple(_names(hints[name]))
             rule = f"must be {' or '.join(choices)}, got {format_scalar(value)}"

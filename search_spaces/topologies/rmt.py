@@ -17,7 +17,7 @@ from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import UserError, check_at_least
 from search_spaces.support.lecun_init import draw_by_lecun
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Delivery, Topology, Wiring, total
+from search_spaces.topologies.base import InputMode, Topology, Wiring, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class RMT(Topology):
 
     Options: ClassVar[type] = RMTOptions
     axes: ClassVar[Axes] = {"keys": (16, 32)}
-    input_mode: Delivery = "heads"
+    input_mode: InputMode = "heads"
 
     def __init__(self, wiring: Wiring, options: RMTOptions) -> None:
         super().__init__()

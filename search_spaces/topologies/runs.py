@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, final
 from torch import Tensor, nn
 
 from search_spaces.support.count import Count
-from search_spaces.topologies.base import Delivery, Topology, Wiring
+from search_spaces.topologies.base import InputMode, Topology, Wiring
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class Runs(Topology):
         parts = zip(options, wirings(wiring, options), strict=True)
         return sum((run.topology.count(part, run.options) for run, part in parts), Count())
 
-    def delivery(self, t: int) -> Delivery:
+    def input_mode_at(self, t: int) -> InputMode:
         """What the run of layer t delivers."""
-        return self.runs[self.place[t][0]].delivery(t)  # type: ignore[operator, no-any-return]  # a Topology's
+        return self.runs[self.place[t][0]].input_mode_at(t)  # type: ignore[operator, no-any-return]  # a Topology's
 
     def recomputes(self, t: int) -> Literal["read", "write"]:
         """As the run of layer t has it."""
@@ -64,9 +64,9 @@ class Runs(Topology):
     def coefficients(self) -> dict[str, Tensor]:
         """Each run's, by its number from 1."""
         return {
-            f"run {number}: {name}": found
+            f"run {number}: {name}": weights
             for number, run in enumerate(self.runs, start=1)
-            for name, found in run.coefficients().items()  # type: ignore[operator]  # a Topology's
+            for name, weights in run.coefficients().items()  # type: ignore[operator]  # a Topology's
         }
 
     def open(self, *parts: Tensor) -> Any:

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Delivery, Topology, Wiring, total
+from search_spaces.topologies.base import InputMode, Topology, Wiring, total
 
 
 class ScaledBranches(Topology):
     """What LayerScale and ReZero share. The state is one tensor x, [..., D]."""
 
-    searched: ClassVar[bool] = False
+    in_joint_spaces: ClassVar[bool] = False
 
     @classmethod
     def count(cls, wiring: Wiring, options: Any) -> Count:
@@ -133,13 +133,13 @@ class ReZero(ScaledBranches):
     axes: ClassVar[Axes] = {"shared": (True, False)}
 
     @classmethod
-    def delivered(cls, options: ReZeroOptions) -> Delivery:
+    def input_mode_of(cls, options: ReZeroOptions) -> InputMode:
         """x_t, to be read as it is where there are no norms."""
         return "shared" if options.norms else "bare"
 
     def __init__(self, wiring: Wiring, options: ReZeroOptions) -> None:
         super().__init__()
-        self.input_mode = self.delivered(options)
+        self.input_mode = self.input_mode_of(options)
         opens = [not options.shared or site.starts_block for site in wiring.sites]
         self.which = [sum(opens[: t + 1]) - 1 for t in range(len(opens))]
         self.a = nn.ParameterList(nn.Parameter(torch.zeros(())) for _ in range(sum(opens)))

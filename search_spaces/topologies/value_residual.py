@@ -49,7 +49,7 @@ class FirstValues(Topology):
     """What ValueResidual and SVFormer share: the residual network, whose state keeps V_1 beside the stream."""
 
     takes_values: ClassVar[bool] = True
-    searched: ClassVar[bool] = False
+    in_joint_spaces: ClassVar[bool] = False
 
     @classmethod
     def refusal(cls, architecture: Architecture, options: Any) -> str | None:
@@ -105,31 +105,31 @@ class ValueResidual(FirstValues):
 
     def __init__(self, wiring: Wiring, options: ValueResidualOptions) -> None:
         super().__init__()
-        self.attending, self.mixed = _attending(wiring), _mixed(wiring, options)
+        self.attention_layers, self.mixing_layers = _attention_layers(wiring), _mixing_layers(wiring, options)
         weights = torch.tensor((float(options.first), float(options.own)))
         self.weights = nn.ParameterDict(
-            {str(t): nn.Parameter(weights.clone()) for t in self.mixed if options.learned},
+            {str(t): nn.Parameter(weights.clone()) for t in self.mixing_layers if options.learned},
         )
         self.first, self.own = options.first, options.own
 
     @classmethod
     def count(cls, wiring: Wiring, options: ValueResidualOptions) -> Count:
         """The numbers; an addition a layer, and the weighted values."""
-        mixed = _mixed(wiring, options)
-        sums = sum(weighted_sum(2, wiring.sites[t].inner) for t in mixed)
-        return Count(2 * len(mixed) * options.learned, elementwise=len(wiring.sites) * wiring.width + sums)
+        layers = _mixing_layers(wiring, options)
+        sums = sum(weighted_sum(2, wiring.sites[t].inner) for t in layers)
+        return Count(2 * len(layers) * options.learned, elementwise=len(wiring.sites) * wiring.width + sums)
 
     def coefficients(self) -> dict[str, Tensor]:
         """The weights of V_1 and of its own values in each attention layer."""
-        alone, fixed = torch.tensor((nan, 1.0)), torch.tensor((float(self.first), float(self.own)))
-        mixed = {t: self.weights.get(str(t), fixed) for t in self.mixed}
-        return {"V_1, own": in_rows(mixed.get(t, alone) for t in self.attending)}
+        alone, constants = torch.tensor((nan, 1.0)), torch.tensor((float(self.first), float(self.own)))
+        weights = {t: self.weights.get(str(t), constants) for t in self.mixing_layers}
+        return {"V_1, own": in_rows(weights.get(t, alone) for t in self.attention_layers)}
 
     def values(self, t: int, state: ValueStream, v: Tensor | None) -> tuple[Tensor | None, ValueStream]:
         """Keep V_1; mix it into later ones."""
         if state.first is None:
             return v, state._replace(first=v)
-        if t not in self.mixed:
+        if t not in self.mixing_layers:
             return v, state
         assert v is not None
         if str(t) in self.weights:
@@ -158,7 +158,7 @@ class SVFormer(FirstValues):
 
     def __init__(self, wiring: Wiring, options: NoOptions) -> None:
         super().__init__()
-        self.attending, self.shared = _attending(wiring), _alike(wiring)
+        self.attention_layers, self.sharing_layers = _attention_layers(wiring), _alike(wiring)
 
     @classmethod
     def count(cls, wiring: Wiring, options: NoOptions) -> Count:
@@ -167,25 +167,29 @@ class SVFormer(FirstValues):
 
     def coefficients(self) -> dict[str, Tensor]:
         """The weights of V_1 and of its own values in each attention layer: one of them alone."""
-        return {"V_1, own": torch.tensor([(1.0, nan) if t in self.shared else (nan, 1.0) for t in self.attending])}
+        return {
+            "V_1, own": torch.tensor(
+                [(1.0, nan) if t in self.sharing_layers else (nan, 1.0) for t in self.attention_layers]
+            )
+        }
 
     def values(self, t: int, state: ValueStream, v: Tensor | None) -> tuple[Tensor | None, ValueStream]:
         """Keep V_1, and give it."""
         if state.first is None:
             return v, state._replace(first=v)
-        return state.first if t in self.shared else v, state
+        return state.first if t in self.sharing_layers else v, state
 
 
-def _attending(wiring: Wiring) -> list[int]:
+def _attention_layers(wiring: Wiring) -> list[int]:
     return [t for t, site in enumerate(wiring.sites) if site.attends]
 
 
 def _alike(wiring: Wiring) -> frozenset[int]:
     """The attention layers but the first whose values have as many features as its."""
-    attends = _attending(wiring)
+    attends = _attention_layers(wiring)
     return frozenset(t for t in attends[1:] if wiring.sites[t].inner == wiring.sites[attends[0]].inner)
 
 
-def _mixed(wiring: Wiring, options: ValueResidualOptions) -> frozenset[int]:
-    attends = _attending(wiring)
+def _mixing_layers(wiring: Wiring, options: ValueResidualOptions) -> frozenset[int]:
+    attends = _attention_layers(wiring)
     return _alike(wiring) & {*(attends if options.last is None else attends[-options.last :])}

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from search_spaces.support.cache import Arrays, cached_arrays
+from search_spaces.support.cache import Arrays, cache_arrays
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
 from search_spaces.support.progress import status_if_slow
@@ -103,7 +103,7 @@ def shard_source(folder: Path, splits: tuple[str, ...], classes: int) -> ImageSo
         numbers = np.repeat(np.arange(len(shards)), [len(images) for images in places])
         return {"shard": numbers, **dict(zip(ImagePlace._fields, np.ascontiguousarray(columns.T), strict=True))}
 
-    places = cached_arrays(f"shards/{digest}.safetensors", make)
+    places = cache_arrays(f"shards/{digest}.safetensors", make)
     return ImageSource(ShardImages(folder, shards, places), {str(label): label for label in range(classes)}, shards)
 
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from torch import Tensor
 
-from search_spaces.support.cache import Arrays, cached_arrays
+from search_spaces.support.cache import Arrays, cache_arrays
 from tasks.diffusion.frechet import Features
 from tasks.vision.digits import DigitsViT
 
@@ -34,7 +34,7 @@ def classifier() -> Arrays:
     """Its maps and biases. They are kept under the fingerprint of the scans and of how it is made."""
     splits = DigitsViT().load()
     version = hashlib.sha256(f"{splits.fingerprint} {_HIDDEN} lbfgs 0".encode()).hexdigest()[:12]
-    return cached_arrays(f"digit-features-{version}.safetensors", _train_classifier)
+    return cache_arrays(f"digit-features-{version}.safetensors", _train_classifier)
 
 
 def _train_classifier() -> Arrays:

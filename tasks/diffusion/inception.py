@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from search_spaces.support.cache import Arrays, cached_arrays
+from search_spaces.support.cache import Arrays, cache_arrays
 from search_spaces.support.errors import Kind, UserError
 from search_spaces.support.files import kind_of_read_error, regular
 from search_spaces.support.progress import status_if_slow
@@ -115,7 +115,7 @@ def real_pictures(file: Path, network: nn.Module, device: torch.device) -> Real:
         state, weights = state_of(file), next(network.parameters())
         version = f"{file.resolve()} {state} {weights.double().sum().item()}"
         name = f"inception-{hashlib.sha256(version.encode()).hexdigest()[:12]}.safetensors"
-        arrays = cached_arrays(name, lambda: _reference(file, network, device))
+        arrays = cache_arrays(name, lambda: _reference(file, network, device))
     except UserError:
         raise
     except (OSError, ValueError, KeyError) as error:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from search_spaces.support.cache import cached_arrays
+from search_spaces.support.cache import cache_arrays
 from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.files import kind_of_read_error, regular
 from search_spaces.support.progress import status_if_slow
@@ -142,7 +142,7 @@ def _read(data: Path) -> LatentFiles:
         )
     listing = "\n".join(f"{file.name} {state_of(_labels_file(labels, file))}" for file in files)
     name = f"latent-labels-{hashlib.sha256(f'{labels.resolve()} {listing}'.encode()).hexdigest()[:12]}.safetensors"
-    return LatentFiles(files, cached_arrays(name, lambda: {"labels": _labels(labels, files)})["labels"])
+    return LatentFiles(files, cache_arrays(name, lambda: {"labels": _labels(labels, files)})["labels"])
 
 
 def _number(file: Path) -> int:

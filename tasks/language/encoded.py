@@ -10,7 +10,7 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from search_spaces.support.cache import Arrays, cached_arrays
+from search_spaces.support.cache import Arrays, cache_arrays
 from search_spaces.support.progress import status_if_slow
 from search_spaces.support.rank import RankInfo
 from tasks.language.shards import TextShard, read
@@ -96,4 +96,4 @@ def shard_tokens(shard: TextShard, tokenizer: Tokenizer) -> ShardTokens:
         tokens = np.concatenate([np.empty(0, dtype=np.int32), *token_lists])
         return {"tokens": tokens, "ends": ends, "unread": np.array([text is None for text in texts], dtype=np.bool_)}
 
-    return ShardTokens(**cached_arrays(f"tokens/{digest.hexdigest()}.safetensors", make))
+    return ShardTokens(**cache_arrays(f"tokens/{digest.hexdigest()}.safetensors", make))

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from search_spaces.support.cache import cached
+from search_spaces.support.cache import cache_bytes
 from search_spaces.support.errors import UserError
 
 _SKIP_FOLDERS = frozenset({"site-packages", "dist-packages", "test", "tests", "lib2to3", "idlelib", "__pycache__"})
@@ -49,7 +49,7 @@ def stdlib_documents() -> Mapping[str, str]:
     digest = hashlib.sha256(sys.version.partition(" ")[0].encode())
     for name, source in sources.items():
         digest.update(f"{name.as_posix()} {len(source)}\n".encode() + source)
-    text = cached(f"stdlib/{digest.hexdigest()}.texts", lambda: json.dumps(_documents(sources)).encode())
+    text = cache_bytes(f"stdlib/{digest.hexdigest()}.texts", lambda: json.dumps(_documents(sources)).encode())
     documents: dict[str, str] = json.loads(text)
     return documents
 

@@ -14,7 +14,7 @@ import tokenizers
 from numpy.typing import NDArray
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from search_spaces.support.cache import cached
+from search_spaces.support.cache import cache_bytes
 from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.files import kind_of_read_error, regular
 from search_spaces.support.progress import status_if_slow
@@ -161,7 +161,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
     digest = hashlib.sha256(f"{tokenizers.__version__} {vocabulary} {len(documents)}\n".encode())
     for document in documents:
         digest.update(f"{len(document)}\n{document}".encode())
-    text = cached(f"tokenizers/{digest.hexdigest()}.bpe", lambda: _train(documents, vocabulary).encode())
+    text = cache_bytes(f"tokenizers/{digest.hexdigest()}.bpe", lambda: _train(documents, vocabulary).encode())
     return Tokenizer(text.decode(), "the embedded corpus")
 
 

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 import torch
 
-from search_spaces.support.cache import Arrays, cached_arrays
+from search_spaces.support.cache import Arrays, cache_arrays
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
 from tasks.data.batches import Batch
@@ -63,7 +63,7 @@ class LRAListOps(GeneratedTask):
 def _generate(grammar: Grammar, examples: int, held_out: int, tokens: int) -> TensorSplits:
     total = examples + 2 * held_out
     digest = hashlib.sha256(f"{LRAListOps.version} {grammar} {total} {_SEED}".encode()).hexdigest()[:16]
-    arrays = cached_arrays(f"listops-{digest}.lists", lambda: _arrays(grammar, total))
+    arrays = cache_arrays(f"listops-{digest}.lists", lambda: _arrays(grammar, total))
     rows = np.split(arrays["ids"], arrays["lengths"].cumsum()[:-1])
     answers = torch.from_numpy(arrays["answers"]).long()
     cuts = (0, examples, examples + held_out, total)

@@ -10,7 +10,7 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
-from search_spaces.support.cache import Arrays, cached_arrays
+from search_spaces.support.cache import Arrays, cache_arrays
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
 from tasks.data.splits import TensorSplits
@@ -103,7 +103,7 @@ def _pixels(path: Path) -> stamps.Array:
 def _generate(examples: int, single_dashes: bool) -> TensorSplits:
     arguments = f"{LRAPathfinder.version} {examples} {_SEED} {single_dashes}"
     digest = hashlib.sha256(arguments.encode()).hexdigest()[:16]
-    arrays = cached_arrays(f"pathfinder-{digest}.images", lambda: _arrays(examples, single_dashes))
+    arrays = cache_arrays(f"pathfinder-{digest}.images", lambda: _arrays(examples, single_dashes))
     return _split(torch.from_numpy(arrays["images"]), torch.from_numpy(arrays["answers"]).long())
 
 

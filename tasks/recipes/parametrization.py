@@ -49,4 +49,4 @@ def at_width(architecture: Architecture, width: int) -> Architecture:
         raise UserError("unsupported", message, option="parametrization", value="mup", architecture=str(architecture))
     share = width / architecture.width
     hidden, heads = (max(1, round(number * share)) for number in (architecture.hidden, architecture.heads))
-    return architecture.changed({"width": width, "hidden": hidden, "heads": heads if architecture.heads else 0})
+    return architecture.with_fields({"width": width, "hidden": hidden, "heads": heads if architecture.heads else 0})

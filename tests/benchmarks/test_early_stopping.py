@@ -22,7 +22,7 @@ def a_study(*values: tuple[float, float, int]) -> Study:
     """Trainings by their accuracy on validation, on test, and their FLOPs."""
     rows = [
         a_row(
-            architecture=LITTLE.changed({"hidden": 8 + number}),
+            architecture=LITTLE.with_fields({"hidden": 8 + number}),
             metrics={"accuracy": validation},
             test={"accuracy": test},
             costs=Costs(flops=flops),

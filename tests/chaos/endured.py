@@ -55,7 +55,7 @@ class Endured(Task):
     def closed_form(self, architecture: Architecture) -> Count:
         """The maps' weights, biases and products."""
         inner = architecture.heads * architecture.head_dim
-        return (linear(8, inner) + linear(inner, 8)).repeated(architecture.depth)
+        return (linear(8, inner) + linear(inner, 8)).repeat(architecture.depth)
 
     def fingerprint(self, recipe: Any) -> str:
         """There is no data."""

@@ -22,7 +22,7 @@ from nas.costs.profile.profile import profile
 from nas.evaluation.evaluate import evaluate
 from nas.evaluation.job import EvaluationJob, fresh_task
 from search_spaces.architecture.checkpoint import Record, save_checkpoint
-from search_spaces.support.cache import cached_arrays
+from search_spaces.support.cache import cache_arrays
 from tasks.training.checkpoint import Checkpoint
 from toy_rows import LITTLE
 from toy_searches import TOYS, a_search, found
@@ -118,7 +118,7 @@ def test_data_is_read_without_a_cache_if_that_is_full(disk: Path, fill: Fill, mo
     monkeypatch.setenv("NAS_CACHE", str(disk / "cache"))
     fill()
     with warns("unwritable", path=str(disk / "cache" / "a.lists")):
-        arrays = cached_arrays("a.lists", lambda: {"ids": np.arange(50_000)})
+        arrays = cache_arrays("a.lists", lambda: {"ids": np.arange(50_000)})
     assert arrays["ids"].sum() == sum(range(50_000))
 
 

@@ -54,7 +54,7 @@ class Toy(Task):
     def closed_form(self, architecture: Architecture) -> Count:
         """The maps' weights, biases and products."""
         inner = architecture.heads * architecture.head_dim
-        return (linear(8, inner) + linear(inner, 8)).repeated(architecture.depth)
+        return (linear(8, inner) + linear(inner, 8)).repeat(architecture.depth)
 
     def fingerprint(self, recipe: ToyRecipe) -> str:
         """There is no data."""

@@ -21,7 +21,7 @@ class Layer(nn.Sequential):
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__(nn.LayerNorm(width), nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
-        self.site = Site(("x",), width, starts_block=True, normed=True)  # meets the residual stream, and norms it
+        self.site = Site(("x",), width, starts_block=True, norms_input=True)  # meets the residual stream, and norms it
 
 
 class Moons(ClassificationTask):  # its metrics are accuracy and loss; SupervisedTask is for others

@@ -96,7 +96,7 @@ def check_all_counts(name: str, agree: Agree) -> None:
                 own = {"hidden": (architecture.hidden, 24)}
                 if architecture.heads:
                     own |= {"heads": (architecture.heads, 3), "head_dim": (architecture.head_dim, 6)}
-                check_counts(task, architecture.changed(own), agree)
+                check_counts(task, architecture.with_fields(own), agree)
         with case("columns of the tables"):
             columns_sum_to_costs(*of(name, "resnet"))
 

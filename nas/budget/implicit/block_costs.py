@@ -49,13 +49,13 @@ class ChangeCosts:
     def block(self, block: int, way: object, fields: tuple[str, ...], values: tuple[int, ...]) -> Cost:
         """Other values in one block: what they cost in one, they cost in all that are wired alike."""
         table = self.tables.setdefault((way, fields[0]), Table(self.first, block, {}))
-        own = tuple(self.first.each(field)[block] for field in fields)
+        own = tuple(self.first.by_block(field)[block] for field in fields)
         for each in (values, own):
             if each not in table.costs:
-                changes = {field: list(table.network.each(field)) for field in fields}
+                changes = {field: list(table.network.by_block(field)) for field in fields}
                 for field, value in zip(fields, each, strict=True):
                     changes[field][table.block] = value
-                table.costs[each] = self.costs(table.network.changed(changes))
+                table.costs[each] = self.costs(table.network.with_fields(changes))
         return plus(table.costs[values], table.costs[own], -1)
 
 

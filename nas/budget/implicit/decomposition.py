@@ -16,7 +16,7 @@ from math import gcd, prod
 from nas.budget.implicit.block_costs import ChangeCosts, Costs, Table, plus
 from nas.budget.implicit.knapsack import Cost
 from search_spaces.architecture.block_segments import runs_of
-from search_spaces.spaces.space import LISTED, Point, SearchSpace
+from search_spaces.spaces.space import MAX_MEMBERS, Point, SearchSpace
 from search_spaces.support.errors import UserError
 from search_spaces.topologies.registry import load, refusal
 
@@ -108,7 +108,7 @@ def slices_of(space: SearchSpace, costs: Costs) -> Iterator[Slice]:
     if len(shapes) > MOST_SHAPES:
         raise UserError(
             "too-large",
-            f"space {space.name!r} has more than {LISTED:,} architectures, which are not listed, and more than "
+            f"space {space.name!r} has more than {MAX_MEMBERS:,} architectures, which are not listed, and more than "
             f"{MOST_SHAPES:,} that differ in what all their blocks have alike. Give fewer values with --axis.",
             space=space.name,
             most=MOST_SHAPES,
@@ -152,7 +152,7 @@ class _Layout:
     def _values(self, field: str, block: int) -> Sequence[int]:
         """What a field may be in a block."""
         axis = self._axis(field, block)
-        return self.space.axes[axis] if axis else (self.base.each(field)[block],)  # type: ignore[return-value]
+        return self.space.axes[axis] if axis else (self.base.by_block(field)[block],)  # type: ignore[return-value]
 
     def _axis(self, field: str, block: int) -> str | None:
         axes = self.space.runs.get(field)
@@ -173,7 +173,7 @@ class _Layout:
         found: dict[tuple[str, int | None, frozenset[tuple[int, ...]]], list[str]] = {}
         for text in map(str, topologies):
             topology, options = load(text)
-            in_head_space = topology.delivered(options) == "heads"
+            in_head_space = topology.input_mode_of(options) == "heads"
             # Under these a block's heads or hidden features cost what they cost under no other.
             by_itself = text if in_head_space or topology.replaces_feed_forward else ""
             refused = self._refused(text, blocks)
@@ -182,14 +182,14 @@ class _Layout:
         return [Way(tuple(texts), head_dim, refused) for (_, head_dim, refused), texts in found.items()]
 
     def _refused(self, text: str, blocks: range) -> frozenset[tuple[int, ...]]:
-        alike = self.base.at(0).changed({"topology": text})
+        alike = self.base.at(0).with_fields({"topology": text})
         shapes = {pair for b in blocks for pair in product(self._values("heads", b), self._values("head_dim", b))}
         hidden = {value for b in blocks for value in self._values("hidden", b)}
-        asked = {shape: alike.changed({"heads": shape[0], "head_dim": shape[1]}) for shape in shapes}
+        asked = {shape: alike.with_fields({"heads": shape[0], "head_dim": shape[1]}) for shape in shapes}
         if all(refusal(one) is not None for one in asked.values()):
             return frozenset(shapes)
         wired = next(one for one in asked.values() if refusal(one) is None)
-        features = {(value,): wired.changed({"hidden": value}) for value in hidden}
+        features = {(value,): wired.with_fields({"hidden": value}) for value in hidden}
         both = (*asked.items(), *features.items())
         return frozenset(values for values, one in both if refusal(one) is not None)
 
@@ -247,7 +247,7 @@ class _Layout:
         """What the fields are in a block where the axes have these values."""
         named = dict(zip(axes, values, strict=True))
         return tuple(
-            named[axis] if (axis := self._axis(field, b)) else self.base.each(field)[b]  # type: ignore[misc]
+            named[axis] if (axis := self._axis(field, b)) else self.base.by_block(field)[b]  # type: ignore[misc]
             for field in fields
         )
 

@@ -65,7 +65,7 @@ class Heads(Experiment):
 def _decades(shape: Shape, seed: int) -> float:
     """log10 of the mean condition number."""
     task = DigitsViT()
-    architecture = task.base.changed({"depth": 1, "heads": shape[0], "head_dim": shape[1]})
+    architecture = task.base.with_fields({"depth": 1, "heads": shape[0], "head_dim": shape[1]})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = task.build(architecture)

@@ -55,7 +55,7 @@ class Scaling(Experiment):
 def _counts(preset: str, change: str) -> dict[str, int]:
     task = OpenWebTextLM()
     field, _, value = change.partition("=")
-    architecture = task.base_for(preset).changed({field: int(value) if value.isdigit() else value})
+    architecture = task.base_for(preset).with_fields({field: int(value) if value.isdigit() else value})
     counts = cheap_counts(task, architecture)
     lookups = 2 * task.context * task.vocabulary * architecture.width
     return {"parameters": counts["params"], "FLOPs": counts["flops"] + lookups}

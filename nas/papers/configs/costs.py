@@ -118,11 +118,11 @@ def memory() -> Iterator[Cost]:
 def time() -> Iterator[Cost]:
     """Steps' times over the plain network's, beside the same of the work that is counted."""
     lm1b, words = LM1BLM(), "multiply-accumulates and mixing over the residual network's; no device"
-    base = lm1b.base.changed({"depth": 24})
+    base = lm1b.base.with_fields({"depth": 24})
     plain = float(_line("dca", "1", "Transformer")["batches_per_s"])
     for k in (1, 2, 4, 8, 16, 24):
         line = _line("dca", "1", f"{k}-DCA")
-        topology = base.changed({"topology": f"dca(k={k})"})
+        topology = base.with_fields({"topology": f"dca(k={k})"})
         yield _time_cost(
             "dca", "1", line["model"], plain / float(line["batches_per_s"]), _work_ratio(lm1b, topology, base), words
         )
@@ -135,7 +135,7 @@ def time() -> Iterator[Cost]:
         paper_value = float(with_["train_s"]) / float(without["train_s"])
         c4 = _c4()
         plain_network = c4.base_for(f"ancre-{size.lower()}")
-        ratio = _work_ratio(c4, plain_network.changed({"topology": "ancre"}), plain_network)
+        ratio = _work_ratio(c4, plain_network.with_fields({"topology": "ancre"}), plain_network)
         yield _time_cost("ancre", "6", f"LLaMA-{size}, ANCRe over none", paper_value, ratio, words)
 
 

@@ -145,7 +145,7 @@ def influences(network: nn.Module, forward: Callable[[], Tensor | None]) -> dict
             output_rms=np.array([_rms(_at(x, flow.token_mask)) for x in flow.outputs]),
             gradient=gradients[name],
             fixed=measurements[name][1],
-            in_heads=any(stacks[name].topology.delivery(t) == "heads" for t in range(len(stacks[name].layers))),
+            in_heads=any(stacks[name].topology.input_mode_at(t) == "heads" for t in range(len(stacks[name].layers))),
         )
         for name, flow in flows.items()
     }

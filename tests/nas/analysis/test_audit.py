@@ -39,7 +39,7 @@ def trained(architectures: int = 6, seeds: int = 3, **changes: Any) -> list[Row]
             curve = tuple({"step": step, "metrics": {"loss": -number * (step < 40) + number}} for step in (5, 20, 45))
             rows.append(
                 a_row(
-                    architecture=LITTLE.changed({"hidden": 16 + number}),
+                    architecture=LITTLE.with_fields({"hidden": 16 + number}),
                     seed=seed,
                     steps=100,
                     directions={"accuracy": "max", "loss": "min"},

@@ -68,7 +68,7 @@ def test_one_seed_has_no_error() -> None:
 
 
 def test_records_compare_each_architecture_with_the_first() -> None:
-    task, deeper = load_task(TOY), SHAPE.changed({"depth": 2})
+    task, deeper = load_task(TOY), SHAPE.with_fields({"depth": 2})
     rows = [row(seed, 0.1 * seed, architecture=one) for one in (SHAPE, deeper) for seed in range(2)]
     first, second = comparison_records(
         task.metrics[0], [SHAPE, deeper], [{"step_ms": 2.0}, {"step_ms": 3.0}], rows, None

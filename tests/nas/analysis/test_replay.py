@@ -62,7 +62,7 @@ def test_search_gives_each_recorded_training_at_most_once(replayed: Replayed) ->
 
 
 def test_search_ends_when_all_recorded_seeds_are_used(replayed: Replayed, capsys: pytest.CaptureFixture[str]) -> None:
-    few = [trained(LITTLE.changed({"depth": depth}), seed) for depth in (1, 2, 4) for seed in range(depth)]
+    few = [trained(LITTLE.with_fields({"depth": depth}), seed) for depth in (1, 2, 4) for seed in range(depth)]
     study = replayed(few, trials=50, seeds=1)
     assert sorted((row.architecture.depth, row.seed) for row in study.rows()) == [
         (1, 0), (2, 0), (2, 1), (4, 0), (4, 1), (4, 2), (4, 3)]  # fmt: skip

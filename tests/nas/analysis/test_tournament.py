@@ -84,7 +84,7 @@ def test_every_figure_equals_a_naive_computation(played: Tournament) -> None:
 
 
 def test_front_is_reported_by_validation_and_judged_by_test() -> None:
-    small, hidden, large = (LITTLE.changed({"depth": depth}) for depth in (1, 2, 4))
+    small, hidden, large = (LITTLE.with_fields({"depth": depth}) for depth in (1, 2, 4))
     rows = [trained(one, seed) for one in (small, hidden, large) for seed in (0, 1)]
     rows = [replace(row, metrics=at(0.1), test=at(2.0)) if row.architecture == hidden else row for row in rows]
     assert set(expected_front(rows, WAYS)) == {small, large}

@@ -72,14 +72,14 @@ def test_each_architecture_is_tuned_by_its_own_trainings() -> None:
     rates = np.array([0.001, 0.01, 0.1])
     tried = [(("lr", float(rate)),) for rate in rates]
     rows = [*rows_of([0.1, 0.5, 0.9], rates), *rows_of([0.9, 0.5, 0.1], rates), *rows_of([None] * 3, rates)]
-    others = [LITTLE, LITTLE.changed({"depth": 2}), LITTLE.changed({"depth": 3})]
+    others = [LITTLE, LITTLE.with_fields({"depth": 2}), LITTLE.with_fields({"depth": 3})]
     with warns("failed", option="--tune", architecture=str(others[2])):
         best = best_recipes(others, tried, rows, ["lr"], ACCURACY)
     assert best == [tried[2], tried[0], tried[0]]
 
 
 def trained(values: list[list[float]]) -> tuple[list[Any], list[Any]]:
-    shapes = [LITTLE.changed({"depth": 1 + i}) for i in range(len(values))]
+    shapes = [LITTLE.with_fields({"depth": 1 + i}) for i in range(len(values))]
     rows = [
         a_row(architecture=shape, seed=seed, metrics={"accuracy": value}, test={"accuracy": value})
         for shape, own in zip(shapes, values, strict=True)

@@ -32,7 +32,7 @@ SPACE = per_block(BASE).with_axes({"recipe.lr": (0.1, 0.2, 0.4)})
 
 
 def params(architecture: Architecture) -> int:
-    blocks = zip(*map(architecture.each, ("heads", "head_dim", "hidden")), strict=True)
+    blocks = zip(*map(architecture.by_block, ("heads", "head_dim", "hidden")), strict=True)
     return sum(4 * heads * head_dim + hidden for heads, head_dim, hidden in blocks)
 
 
@@ -56,7 +56,7 @@ def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def measure(candidate: Candidate) -> tuple[float, float]:
     architecture = candidate.architecture
-    slope = sum(b * hidden for b, hidden in enumerate(architecture.each("hidden")))
+    slope = sum(b * hidden for b, hidden in enumerate(architecture.by_block("hidden")))
     return slope + 20 * architecture.topology.count("dca") + dict(candidate.settings).get("lr", 0), params(architecture)
 
 
@@ -176,7 +176,7 @@ def test_random_sampler_draws_members_uniformly() -> None:
         base = space.point(space.first) or {}
         study.add_trial(create_trial(params=base, distributions=axes, values=[0.0, 0.0]))
         (second,) = search(study, sampler, 1)
-        drawn[second.architecture.each("hidden")[::2]] += 1
+        drawn[second.architecture.by_block("hidden")[::2]] += 1
     assert drawn.pop((16, 16, 16)) == 0  # the base, which was first
     assert chisquare(list(drawn.values())).pvalue > 0.001
 

@@ -26,7 +26,9 @@ SLOW = pytest.mark.slow
 
 
 def of_blocks(architecture: Architecture) -> int:
-    return sum(heads * head_dim for heads, head_dim in zip(*map(architecture.each, ("heads", "head_dim")), strict=True))
+    return sum(
+        heads * head_dim for heads, head_dim in zip(*map(architecture.by_block, ("heads", "head_dim")), strict=True)
+    )
 
 
 LARGE = BudgetDP(

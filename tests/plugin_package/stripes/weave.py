@@ -57,7 +57,7 @@ class Layer(nn.Sequential):
 
     def __init__(self, width: int) -> None:
         super().__init__(nn.LayerNorm(width), nn.Linear(width, width), nn.GELU())
-        self.site = Site(("x",), width, starts_block=True, normed=True)
+        self.site = Site(("x",), width, starts_block=True, norms_input=True)
 
 
 class WovenStripes(Stripes):

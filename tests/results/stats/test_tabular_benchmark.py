@@ -30,7 +30,7 @@ def test_unknown_seed_and_architecture_are_refused() -> None:
     table = a_table(trained(LITTLE, 3), trained(LITTLE, 1))
     with raises("unknown-name", option="seed", value=0, choices=(1, 3), table="toys"):
         table.evaluate(LITTLE, 0)
-    deeper = LITTLE.changed({"depth": 2})
+    deeper = LITTLE.with_fields({"depth": 2})
     with raises("unknown-name", option="architecture", value=str(deeper), table="toys"):
         table.evaluate(deeper, 1)
     with raises("missing-rows", table="toys"):
@@ -39,7 +39,7 @@ def test_unknown_seed_and_architecture_are_refused() -> None:
 
 def test_last_complete_row_counts_and_uncounted_ones_are_left_out() -> None:
     first, second = trained(LITTLE, 0), replace(trained(LITTLE, 0), status="failed", error="power cut")
-    uncounted = replace(trained(LITTLE.changed({"depth": 2}), 0), status="failed", costs=Costs())
+    uncounted = replace(trained(LITTLE.with_fields({"depth": 2}), 0), status="failed", costs=Costs())
     failed = replace(trained(LITTLE, 1), status="failed", costs=Costs())  # its other seed was counted
     table = a_table(first, uncounted, second, failed)
     assert table.rows == (first, failed)

@@ -53,7 +53,7 @@ def test_whole_table_has_share_1_and_nothing_has_share_0() -> None:
 
 
 def test_failed_trainings_count_for_nothing() -> None:
-    big = LITTLE.changed({"depth": 4})
+    big = LITTLE.with_fields({"depth": 4})
     whole = [trained(one, seed) for one in (LITTLE, big) for seed in (0, 1)]
     lost = [*whole[:3], replace(whole[3], status="failed", error="x", metrics={}, test={})]
     front = TrueFront(a_table(*lost), WAYS)
@@ -63,8 +63,8 @@ def test_failed_trainings_count_for_nothing() -> None:
         -min(tests) + (max(tests) - min(tests)) / 10, max(flops) + (max(flops) - min(flops)) / 10,
     ])  # fmt: skip
     gone = [*whole[:2], *(replace(row, status="pruned") for row in whole[2:])]
-    assert list(TrueFront(a_table(*gone, trained(LITTLE.changed({"depth": 2}), 0)), WAYS).values) == [
-        LITTLE, LITTLE.changed({"depth": 2})]  # fmt: skip
+    assert list(TrueFront(a_table(*gone, trained(LITTLE.with_fields({"depth": 2}), 0)), WAYS).values) == [
+        LITTLE, LITTLE.with_fields({"depth": 2})]  # fmt: skip
 
 
 def test_objectives_without_a_front_are_refused() -> None:

@@ -21,7 +21,11 @@ def test_fields_that_differ_by_block_are_in_the_text_and_the_record() -> None:
     one = parsed("hidden=64/32,heads=8/8/4/4,topology=dca( k=2 )/resnet")
     assert one.blocks == "heads=8/4,hidden=64/32"  # the shortest runs, in one order
     assert (one.heads, one.hidden, one.topology) == (8, 64, "dca(k=2)/resnet")
-    assert [one.each("heads"), one.each("hidden"), one.each("head_dim")] == [(8, 8, 4, 4), (64, 64, 32, 32), (8,) * 4]
+    assert [one.by_block("heads"), one.by_block("hidden"), one.by_block("head_dim")] == [
+        (8, 8, 4, 4),
+        (64, 64, 32, 32),
+        (8,) * 4,
+    ]
     assert str(one) == "depth=4,width=32,hidden=64/32,heads=8/4,head_dim=8,topology=dca(k=2)/resnet"
     assert parsed(str(one)) == one == Architecture.from_record(asdict(one)) == Architecture.from_record(one.record())
 
@@ -51,9 +55,9 @@ def test_each_block_and_each_run_is_an_architecture_of_its_own() -> None:
 
 def test_changing_a_field_changes_all_blocks() -> None:
     one = parsed("heads=8/4,hidden=64/32")
-    assert one.changed({"heads": 2}) == parsed("heads=2,hidden=64/32")
-    assert one.changed({"heads": (2, 1), "hidden": 128}) == parsed("heads=2/1")
-    assert one.changed({"topology": "dca"}) == parsed("heads=8/4,hidden=64/32,topology=dca")
+    assert one.with_fields({"heads": 2}) == parsed("heads=2,hidden=64/32")
+    assert one.with_fields({"heads": (2, 1), "hidden": 128}) == parsed("heads=2/1")
+    assert one.with_fields({"topology": "dca"}) == parsed("heads=8/4,hidden=64/32,topology=dca")
 
 
 @pytest.mark.parametrize(

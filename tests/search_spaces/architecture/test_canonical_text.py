@@ -12,7 +12,7 @@ from expect import raises
 from grouped import grouped
 from search_spaces.architecture import canonical_text
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.canonical_text import shortest, whole
+from search_spaces.architecture.canonical_text import with_defaults, without_defaults
 from search_spaces.spaces.catalog import topology
 from search_spaces.spaces.enumerated import enumerated_space
 from search_spaces.spaces.space import Candidate, SearchSpace
@@ -41,7 +41,7 @@ class Otherwise(ResNet):
 
 def wired(text: str) -> Architecture:
     """The base with another topology."""
-    return BASE.changed({"topology": text})
+    return BASE.with_fields({"topology": text})
 
 
 TEXTS = [
@@ -77,7 +77,7 @@ def test_options_with_their_default_are_left_out() -> None:
 )
 def test_a_wrong_value_of_an_option_is_not_left_out(text: str, kind: Kind, value: object) -> None:
     with raises(kind, value=value):
-        load(str(shortest(Spec.parse(text))))
+        load(str(without_defaults(Spec.parse(text))))
 
 
 def test_the_whole_and_the_shortest_text_name_the_same_options() -> None:
@@ -85,8 +85,8 @@ def test_the_whole_and_the_shortest_text_name_the_same_options() -> None:
         for name in TOPOLOGIES.names():
             with case(name):
                 spec = Spec(name)
-                assert load(str(whole(spec))) == load(name)
-                assert shortest(whole(spec)) == spec
+                assert load(str(with_defaults(spec))) == load(name)
+                assert without_defaults(with_defaults(spec)) == spec
 
 
 def test_defaults_that_no_source_tells_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,11 +100,11 @@ def test_defaults_that_no_source_tells_are_imported(monkeypatch: pytest.MonkeyPa
     place = ("a_module_of_this_test", "AClass")  # defaults are cached by place
     monkeypatch.setattr(canonical_text, "option_defaults", lambda *_: None)
     monkeypatch.setattr(canonical_text, "TOPOLOGIES", SimpleNamespace(place=lambda _: place, load=load_it))
-    assert str(shortest(Spec.parse("dca(every=2,share=1)"))) == "dca(share=1.0)"
+    assert str(without_defaults(Spec.parse("dca(every=2,share=1)"))) == "dca(share=1.0)"
     for text in ("none(k=2)", "rmt(keys=32)", "hyper(every=2)"):  # what is no topology stays as it is
-        assert str(shortest(Spec.parse(text))) == text
+        assert str(without_defaults(Spec.parse(text))) == text
     loaded["hyper"] = SimpleNamespace(Options=Options)  # which could not be imported at first
-    assert str(shortest(Spec.parse("hyper(every=2)"))) == "hyper"
+    assert str(without_defaults(Spec.parse("hyper(every=2)"))) == "hyper"
 
 
 def test_a_topology_with_other_defaults_than_its_source_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

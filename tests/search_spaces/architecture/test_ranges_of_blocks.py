@@ -21,7 +21,7 @@ from search_spaces.spaces.catalog import get_space
 from search_spaces.spaces.parsing import parse_architecture, parse_axis
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.errors import Kind
-from search_spaces.testing.small_networks import TOKENS, WIDTH, embeddings, perturbed
+from search_spaces.testing.small_networks import TOKENS, WIDTH, embeddings, perturb
 from search_spaces.topologies.registry import TOPOLOGIES
 
 BASE = Architecture(depth=6, width=WIDTH, heads=4, head_dim=4, hidden=24)
@@ -59,7 +59,7 @@ def test_equal_networks_have_one_text() -> None:
 def test_blocks_of_a_range_are_an_architecture() -> None:
     one = parse_architecture("heads=8/4,topology=resnet[:1]+dca[1:6]", BASE)
     assert [one.at(block).topology for block in range(6)] == ["resnet", *5 * ["dca"]]
-    assert [(run.depth, run.topology, run.each("heads")) for run in one.runs] == [
+    assert [(run.depth, run.topology, run.by_block("heads")) for run in one.runs] == [
         (1, "resnet", (8,)),
         (5, "dca", (8, 8, 4, 4, 4)),
     ]
@@ -96,7 +96,7 @@ def check_counts(name: str) -> None:
     inputs = torch.empty(1, TOKENS, WIDTH).double(), torch.empty(TOKENS, WIDTH).double()
     assert form.params == sum(parameter.numel() for parameter in stack.parameters())
     assert form.macs == count_macs(stack, inputs)[0]
-    assert torch.isfinite(perturbed(stack)(*embeddings())).all()
+    assert torch.isfinite(perturb(stack)(*embeddings())).all()
 
 
 def test_the_closed_form_of_ranges_is_what_is_counted() -> None:
@@ -125,10 +125,10 @@ def test_ranges_are_values_of_an_axis_of_listed_and_of_unlisted_spaces() -> None
     }
     assert all(listed.candidate(listed.architectures[one]).architecture == one for one in members)
     blocks = get_space("per-block", BASE).with_axes({axis: values[:2]})
-    assert not blocks.is_listed
+    assert not blocks.is_enumerable
     candidate = blocks.candidate({**(blocks.point(blocks.first) or {}), axis: values[1], "heads:3": 2})
     assert candidate in blocks
-    assert candidate.architecture.each("heads") == (4, 4, 2, 4, 4, 4)
+    assert candidate.architecture.by_block("heads") == (4, 4, 2, 4, 4, 4)
 
     def params(one: Architecture) -> tuple[int, ...]:
         return (count_transformer(one, STYLE, TOKENS).params,)

@@ -8,7 +8,7 @@ from grouped import grouped
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack
-from search_spaces.testing.small_networks import perturbed
+from search_spaces.testing.small_networks import perturb
 from search_spaces.topologies.base import Site
 from search_spaces.topologies.registry import TOPOLOGIES
 
@@ -18,9 +18,9 @@ B, N, D, C = 2, 3, 8, 5
 class Modulated(nn.Module):
     """Features of a dense layer, scaled by what the condition says: [B, N, D] and [B, C] to [B, N, D]."""
 
-    def __init__(self, conditioned: bool) -> None:
+    def __init__(self, takes_condition: bool) -> None:
         super().__init__()
-        self.site = Site(("x",), D, starts_block=True, conditioned=conditioned)
+        self.site = Site(("x",), D, starts_block=True, takes_condition=takes_condition)
         self.map, self.scale = nn.Linear(D, D), nn.Linear(C, D)
         self.seen: list[Tensor | None] = []
 
@@ -33,7 +33,7 @@ class Modulated(nn.Module):
 def stack(topology: str) -> Stack:
     torch.manual_seed(0)
     architecture = Architecture(depth=3, width=D, hidden=D, heads=2, head_dim=4, topology=topology)
-    layers = [Modulated(conditioned) for conditioned in (True, False, True)]
+    layers = [Modulated(takes_condition) for takes_condition in (True, False, True)]
     return build_stack(architecture, layers, Norm("layer", 1e-6), parts=1)
 
 
@@ -62,7 +62,7 @@ def test_only_conditioned_layers_are_given_the_condition(recompute: bool) -> Non
     with grouped() as case:
         for topology in TOPOLOGIES.names():
             with case(topology):
-                network = perturbed(stack(topology))  # ReZero starts without its layers
+                network = perturb(stack(topology))  # ReZero starts without its layers
                 network.recompute = recompute
                 check_condition(network)
 

@@ -15,7 +15,7 @@ from nas.costs.count import meta_device
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.dit import DiT, Pictures, build_dit, count_dit, grid_positions
 from search_spaces.support.count import Count
-from search_spaces.testing.small_networks import perturbed
+from search_spaces.testing.small_networks import perturb
 from search_spaces.topologies.registry import TOPOLOGIES
 
 Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
@@ -31,7 +31,7 @@ def inputs(pictures: Pictures = PICTURES) -> tuple[Tensor, ...]:
 def drawn(architecture: Architecture = SMALL) -> DiT:
     """A network whose conditions and outputs are not 0."""
     torch.manual_seed(0)
-    return perturbed(build_dit(architecture, PICTURES)).eval()
+    return perturb(build_dit(architecture, PICTURES)).eval()
 
 
 def test_the_resnet_dit_has_the_outputs_of_diffusers() -> None:

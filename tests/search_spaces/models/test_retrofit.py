@@ -18,7 +18,7 @@ from search_spaces.architecture.checkpoint import Record, save_checkpoint, weigh
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack
 from search_spaces.models.decoder import build_decoder
-from search_spaces.models.retrofit import refusal, retrofit, retrofitted
+from search_spaces.models.retrofit import refusal, retrofit, retrofit_checkpoint
 from search_spaces.models.vit import build_vit
 from search_spaces.topologies.base import Site
 from search_spaces.topologies.registry import TOPOLOGIES, load
@@ -221,7 +221,7 @@ def test_a_checkpoint_is_retrofitted(tmp_path: Path) -> None:
     before = trained("gpt2-tied")
     record = Record(task="any", task_version=1, architecture=RESNET, step=70, settings={"vocabulary": 50})
     save_checkpoint(tmp_path / "resnet", weights_of(before), record)
-    after, kept = retrofitted(tmp_path / "resnet", "dca(k=2)", BUILD["gpt2-tied"])
+    after, kept = retrofit_checkpoint(tmp_path / "resnet", "dca(k=2)", BUILD["gpt2-tied"])
     assert kept == replace(record, architecture=replace(RESNET, topology="dca(k=2)"))
     after.eval()
     with torch.no_grad():

@@ -13,17 +13,17 @@ BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)
 
 
 def wired(*topologies: str) -> list[Architecture]:
-    return [BASE.changed({"topology": text}) for text in topologies]
+    return [BASE.with_fields({"topology": text}) for text in topologies]
 
 
 def test_a_listed_space_has_its_members_and_nothing_between_them() -> None:
-    listed = [BASE.changed({"depth": depth, "heads": heads}) for depth, heads in ((4, 2), (8, 1), (2, 4))]
+    listed = [BASE.with_fields({"depth": depth, "heads": heads}) for depth, heads in ((4, 2), (8, 1), (2, 4))]
     space = enumerated_space("recorded", listed)
     assert (space.base, dict(space.axes)) == (first_of(listed[::-1]), {"depth": (2, 4, 8), "heads": (1, 2, 4)})
     assert [one.architecture for one in space] == listed
-    assert space.is_listed
+    assert space.is_enumerable
     for depth, heads in product((2, 4, 8), (1, 2, 4)):
-        one = BASE.changed({"depth": depth, "heads": heads})
+        one = BASE.with_fields({"depth": depth, "heads": heads})
         assert (Candidate(one) in space) == (one in listed)
         assert space.point(Candidate(one)) == ({"depth": depth, "heads": heads} if one in listed else None)
     assert Candidate(listed[0], (("lr", 0.1),)) not in space
@@ -56,7 +56,7 @@ def test_an_option_applies_where_its_topology_does() -> None:
 
 
 def test_blocks_that_differ_are_values_of_an_axis() -> None:
-    other = BASE.changed({"heads": (2, 1)})
+    other = BASE.with_fields({"heads": (2, 1)})
     space = enumerated_space("recorded", [BASE, other])
     assert dict(space.axes) == {"blocks": ("", "heads=2/1")}
     assert space.point(Candidate(other)) == {"blocks": "heads=2/1"}
@@ -71,8 +71,8 @@ def test_a_single_architecture_is_a_space_with_an_axis() -> None:
 
 
 def test_a_listed_space_may_have_many_combinations() -> None:
-    listed = [BASE.changed({"depth": n, "width": n, "hidden": n, "heads": n, "head_dim": n}) for n in range(1, 40)]
+    listed = [BASE.with_fields({"depth": n, "width": n, "hidden": n, "heads": n, "head_dim": n}) for n in range(1, 40)]
     space = enumerated_space("recorded", listed)
     assert space.combinations > 200_000
-    assert space.is_listed
+    assert space.is_enumerable
     assert len(space) == 39

@@ -22,7 +22,7 @@ def test_every_member_of_a_named_space_can_be_built_and_stands_at_its_point(name
     space = SPACES.load(name)(BASE)
     assert space.name == name
     assert Candidate(space.base) in space
-    if not space.is_listed:
+    if not space.is_enumerable:
         base = space.point(Candidate(space.base)) or {}
         second = {axis: values for axis, values in space.axes.items() if axis.endswith(":2")}
         few = {axis: (values[0], base[axis], values[-1]) for axis, values in second.items() if axis != "topology:2"}
@@ -178,7 +178,9 @@ def test_topologies_with_fixed_options_are_values_of_an_axis() -> None:
 def test_the_named_spaces_have_the_topologies_and_options_that_classes_declare() -> None:
     declared = {name: TOPOLOGIES.load(name) for name in TOPOLOGIES.names()}
     for space, every in ((topology(BASE), True), (joint(BASE), False)):
-        searched = sorted(name for name, kind in declared.items() if (every or kind.searched) and name != "resnet")
+        searched = sorted(
+            name for name, kind in declared.items() if (every or kind.in_joint_spaces) and name != "resnet"
+        )
         assert list(space.axes["topology"]) == ["resnet", *searched]
         options = {axis: values for axis, values in space.axes.items() if "." in axis}
         assert options == {

@@ -10,7 +10,7 @@ import pytest
 
 from expect import warns
 from grouped import grouped
-from search_spaces.support.cache import Arrays, cached_arrays
+from search_spaces.support.cache import Arrays, cache_arrays
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ class Maker:
 
 def test_arrays_are_made_once_and_read_again(cache: Path) -> None:
     make = Maker()
-    first, again = cached_arrays("a.lists", make), cached_arrays("a.lists", make)
+    first, again = cache_arrays("a.lists", make), cache_arrays("a.lists", make)
     assert make.made == 1
     assert all(np.array_equal(first[name], again[name]) for name in first)
     assert again["lengths"].dtype == np.int32
-    cached_arrays("b.lists", make)
+    cache_arrays("b.lists", make)
     assert make.made == 2
 
 
@@ -48,7 +48,7 @@ def test_arrays_wanted_by_two_threads_are_made_once(cache: Path) -> None:
         return make()
 
     with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda _: cached_arrays("a.lists", slowly), range(2)))
+        found = list(pool.map(lambda _: cache_arrays("a.lists", slowly), range(2)))
     assert make.made == 1
     assert all(np.array_equal(one["ids"], np.arange(50)) for one in found)
 
@@ -59,18 +59,18 @@ def test_a_damaged_file_is_detected_and_made_again(cache: Path) -> None:
             with case(damage):
                 make, path = Maker(), cache / "a.lists"
                 path.unlink(missing_ok=True)
-                whole = cached_arrays("a.lists", make)
+                whole = cache_arrays("a.lists", make)
                 content = bytearray(path.read_bytes())
                 if damage == "a bit":
                     content[-7] ^= 4
                 path.write_bytes({"a bit": content, "the end": content[:-10], "everything": b""}[damage])
                 with warns("bad-file", path=str(path)):
-                    mended = cached_arrays("a.lists", make)
+                    mended = cache_arrays("a.lists", make)
                 assert make.made == 2
                 assert all(np.array_equal(whole[name], mended[name]) for name in whole)
                 with warnings.catch_warnings():
                     warnings.simplefilter("error")
-                    cached_arrays("a.lists", make)
+                    cache_arrays("a.lists", make)
                 assert make.made == 2
 
 
@@ -78,4 +78,4 @@ def test_an_unwritable_cache_does_not_stop_the_run(tmp_path: Path, cache: Path) 
     cache.write_text("a file where the folder should be")
     make = Maker()
     with warns("unwritable", path=str(cache / "a.lists")):
-        assert set(cached_arrays("a.lists", make)) == {"ids", "lengths"}
+        assert set(cache_arrays("a.lists", make)) == {"ids", "lengths"}

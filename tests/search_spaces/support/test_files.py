@@ -14,7 +14,7 @@ from expect import warns
 from nas.evaluation.evaluate import evaluate
 from nas.evaluation.job import EvaluationJob
 from search_spaces.architecture.checkpoint import RECORD, WEIGHTS, Record, read_record, read_weights, save_checkpoint
-from search_spaces.support.cache import cached, cached_arrays
+from search_spaces.support.cache import cache_arrays, cache_bytes
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import kind_of_read_error, read_checked, replacing, write_checked
 from tasks.training.checkpoint import Checkpoint
@@ -58,8 +58,8 @@ def test_a_damaged_kept_file_is_set_aside_with_a_notice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: cached("a.texts", lambda: b'{"a": "some text"}').decode(),
-        lambda: cached_arrays("b.lists", lambda: {"ids": np.arange(9)})["ids"].tolist(),
+        lambda: cache_bytes("a.texts", lambda: b'{"a": "some text"}').decode(),
+        lambda: cache_arrays("b.lists", lambda: {"ids": np.arange(9)})["ids"].tolist(),
     ],
     ids=("bytes", "arrays"),
 )

@@ -11,16 +11,16 @@ def test_silence_lasts_over_all_steps_of_a_command(monkeypatch: pytest.MonkeyPat
     silence = Silence(since=0.0)
     with silence.lasting():
         now[0] += 0.5
-        assert silence.left() == SILENCE_S - 0.5
+        assert silence.remaining() == SILENCE_S - 0.5
         now[0] += 1
-        assert silence.left() == SILENCE_S - 1.5
+        assert silence.remaining() == SILENCE_S - 1.5
         now[0] += 5
-        assert silence.left() == QUICK_S
-        silence.broken()
+        assert silence.remaining() == QUICK_S
+        silence.reset()
         now[0] += 0.25
-        assert silence.left() == SILENCE_S - 0.25
-    assert silence.left() == SILENCE_S
+        assert silence.remaining() == SILENCE_S - 0.25
+    assert silence.remaining() == SILENCE_S
 
 
 def test_outside_a_command_every_step_has_the_whole_time() -> None:
-    assert Silence(since=0.0).left() == SILENCE_S
+    assert Silence(since=0.0).remaining() == SILENCE_S

@@ -15,7 +15,7 @@ from search_spaces.support.count import Count, Handlers
 from search_spaces.support.spec import Axes
 from search_spaces.testing.checks import CONTRACT
 from search_spaces.testing.contract import check_topology
-from search_spaces.topologies.base import Delivery, Wiring
+from search_spaces.topologies.base import InputMode, Wiring
 from search_spaces.topologies.chain import Chain
 
 
@@ -161,7 +161,7 @@ class Otherwise(Gated):
     """Delivers otherwise than its class says."""
 
     @classmethod
-    def delivered(cls, options: Any) -> Delivery:
+    def input_mode_of(cls, options: Any) -> InputMode:
         return "bare"
 
 

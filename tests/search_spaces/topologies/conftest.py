@@ -33,4 +33,4 @@ def mlp() -> Callable[..., Stack]:
 @pytest.fixture
 def draw() -> Callable[[nn.Module], nn.Module]:
     """Move all parameters of a module to other values, so that no weight stands at its special start."""
-    return small_networks.perturbed
+    return small_networks.perturb

@@ -148,4 +148,4 @@ def test_a_mix_costs_a_product_with_each_source() -> None:
 def test_a_refusal_suggests_heads_that_divide_the_width() -> None:
     shape = Architecture(depth=2, width=24, hidden=8, topology="attnres(heads=5)")
     assert re.findall(r"\w+=\w+", refusal(shape) or "") == ["heads=5", "width=24", "heads=4"]
-    assert refusal(shape.changed({"topology": "attnres(heads=4)"})) is None
+    assert refusal(shape.with_fields({"topology": "attnres(heads=4)"})) is None

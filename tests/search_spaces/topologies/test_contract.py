@@ -14,8 +14,8 @@ from nas.costs.count import count_macs
 from nas.costs.shapes import Shapes
 from search_spaces.testing.checks import (
     CONTRACT,
-    check_it_compiles_to_one_graph,
-    check_it_is_finite_at_64_blocks,
+    check_compiles_to_one_graph,
+    check_finite_at_64_blocks,
 )
 from search_spaces.testing.contract import subject
 from search_spaces.testing.small_networks import echoes, wiring_of
@@ -89,7 +89,7 @@ def test_a_topology_keeps_every_rule(case: str) -> None:
     examined = subject(case, count_macs=by_our_counter)
     with grouped() as rule:
         for check in CONTRACT:
-            if check is check_it_is_finite_at_64_blocks and case not in DEEP:
+            if check is check_finite_at_64_blocks and case not in DEEP:
                 continue  # slow, below
             with rule(check.__name__):
                 check(examined)
@@ -100,7 +100,7 @@ def test_a_topology_keeps_every_rule(case: str) -> None:
 
 
 def test_a_topology_compiles_to_one_graph() -> None:
-    check_it_compiles_to_one_graph(subject(COMPILED))
+    check_compiles_to_one_graph(subject(COMPILED))
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_a_topology_keeps_every_rule_with_all_options(name: str) -> None:
     with grouped() as rule:
         for case in (name, *OPTIONS, *MORE_OPTIONS, *DEFAULT_ROUNDS):
             if case.partition("(")[0] == name:
-                for check in (*CONTRACT, check_it_compiles_to_one_graph):
+                for check in (*CONTRACT, check_compiles_to_one_graph):
                     with rule(f"{case}: {check.__name__}"):
                         check(subject(case))
 

@@ -53,7 +53,7 @@ def test_maps_of_values_and_later_ones_start_smaller(depth: int, gain: float) ->
         stacks = []
         for topology in ("resnet", "deepnorm"):
             torch.manual_seed(0)
-            stacks.append(build(shape.changed({"topology": topology})))
+            stacks.append(build(shape.with_fields({"topology": topology})))
         before, after = (dict(stack.layers.named_parameters()) for stack in stacks)
         for name, weight in after.items():
             if weight.ndim > 1:
@@ -81,5 +81,5 @@ def test_count_has_no_norms_but_its_own() -> None:
     shape = Architecture(depth=3, width=16, hidden=24, heads=2, head_dim=8, topology="deepnorm")
     stack = build_transformer(shape, style, lambda block: SoftmaxAttention(causal=True))
     assert sum(p.numel() for p in stack.parameters()) == count_transformer(shape, style, 5).params
-    residual = shape.changed({"topology": "resnet"})
+    residual = shape.with_fields({"topology": "resnet"})
     assert count_transformer(shape, style, 5).params - count_transformer(residual, style, 5).params == 6 * 32 - 7 * 16

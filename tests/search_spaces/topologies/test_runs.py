@@ -19,12 +19,12 @@ from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
-from search_spaces.testing.small_networks import TOKENS, WIDTH, embeddings, kept_tensors, perturbed
+from search_spaces.testing.small_networks import TOKENS, WIDTH, embeddings, perturb, stray_tensors
 from search_spaces.topologies.registry import TOPOLOGIES, refusal
 
 STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
 BASE = Architecture(depth=4, width=WIDTH, heads=4, head_dim=4, hidden=24)
-UNLIKE = BASE.changed({"heads": (4, 2, 3, 1), "head_dim": (4, 4, 8, 8), "hidden": (24, 8)})
+UNLIKE = BASE.with_fields({"heads": (4, 2, 3, 1), "head_dim": (4, 4, 8, 8), "hidden": (24, 8)})
 KINDS = ("resnet", "dca", "rmt", "deepnorm", "svformer", "depth-lstm")  # what is delivered, and what is reached into
 CASES = [
     "dca(k=1)/resnet",
@@ -53,7 +53,7 @@ def test_closed_form_of_a_topology_between_all_kinds_is_what_is_counted(name: st
         axis: tuple(islice(cycle(values), len(runs)))
         for axis, values in {"heads": (4, 2, 3, 1), "head_dim": (4, 4, 8, 8), "hidden": (24, 8)}.items()
     }
-    architecture = replace(BASE, depth=len(runs)).changed(blocks).changed({"topology": "/".join(runs)})
+    architecture = replace(BASE, depth=len(runs)).with_fields(blocks).with_fields({"topology": "/".join(runs)})
     form = count_transformer(architecture, STYLE, TOKENS)
     stack = network(architecture).requires_grad_(False).to("meta")
     tokens, positions = (part.to("meta") for part in embeddings())
@@ -102,7 +102,7 @@ def by_hand(stack: Stack, runs: list[nn.Module], parts: tuple[Tensor, ...]) -> T
 
 @pytest.mark.parametrize("topology", CASES)
 def test_runs_are_networks_one_after_another(topology: str) -> None:
-    stack = perturbed(network(of(topology)))
+    stack = perturb(network(of(topology)))
     runs, parts = list(stack.topology.runs), embeddings()
     assert len(runs) == topology.count("/") + 1
     ours = stack(*parts)
@@ -122,7 +122,7 @@ def forwards_do_not_meet(stack: Stack, parts: tuple[Tensor, ...], expected: Tens
         first, second = wiring.write(t, first, y), wiring.write(t, second, other)
     assert torch.equal(stack.norm(wiring.close(first)), expected)
     assert torch.equal(stack.norm(wiring.close(second)), expected_of_others)
-    assert [name for name, module in wiring.named_modules() if list(kept_tensors(module))] == []
+    assert [name for name, module in wiring.named_modules() if list(stray_tensors(module))] == []
 
 
 def test_equal_neighbours_are_one_run_where_that_changes_nothing() -> None:
@@ -160,7 +160,7 @@ def test_every_parameter_learns(topology: str) -> None:
 )
 def test_runs_compile_to_one_graph_and_recompute(topology: str) -> None:
     torch.compiler.reset()
-    stack = perturbed(network(of(topology)))
+    stack = perturb(network(of(topology)))
     expected = stack(*embeddings())
     compiled = torch.compile(stack, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(*embeddings()), expected)
@@ -170,9 +170,9 @@ def test_runs_compile_to_one_graph_and_recompute(topology: str) -> None:
 
 def test_blocks_that_a_run_cannot_wire_are_refused() -> None:
     assert refusal(of("resnet/rmt")) is None  # a head dim for each run
-    within = replace(BASE.changed({"head_dim": (4, 8, 4, 8)}), topology="resnet/rmt")
+    within = replace(BASE.with_fields({"head_dim": (4, 8, 4, 8)}), topology="resnet/rmt")
     assert re.findall(r"\w+=[\w/]+", refusal(within) or "") == ["head_dim=4/8"]
-    odd = replace(BASE.changed({"head_dim": (4, 4, 3, 3)}), topology="resnet/rmt")
+    odd = replace(BASE.with_fields({"head_dim": (4, 4, 3, 3)}), topology="resnet/rmt")
     assert re.findall(r"\w+=[\w/]+", refusal(odd) or "") == ["values=3", "width=16"]
     with raises("unsupported", option="topology", value="resnet/rmt"):
         network(within)

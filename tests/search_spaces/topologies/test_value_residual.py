@@ -104,7 +104,7 @@ def test_with_all_weight_on_own_values_it_is_the_residual_network(transformer: B
 @pytest.mark.parametrize("topology", ["value-residual(learned=true)", "svformer", "resnet/svformer"])
 def test_networks_of_different_blocks_are_counted_and_run(topology: str) -> None:
     base = Architecture(depth=4, width=16, hidden=24, heads=2, head_dim=8, topology=topology)
-    for shape in (base, base.changed({"heads": (2, 2, 4, 2)})):
+    for shape in (base, base.with_fields({"heads": (2, 2, 4, 2)})):
         stack = build_transformer(shape, STYLE, lambda block: SoftmaxAttention(causal=True))
         assert sum(p.numel() for p in stack.parameters()) == count_transformer(shape, STYLE, 5).params
         x = torch.randn(2, 5, 16)
@@ -116,14 +116,14 @@ def test_networks_of_different_blocks_are_counted_and_run(topology: str) -> None
 
 def fewer(shape: Architecture) -> int:
     """Parameters that the residual network has beyond it."""
-    residual, this = (count_transformer(one, STYLE, 5) for one in (shape.changed({"topology": "resnet"}), shape))
+    residual, this = (count_transformer(one, STYLE, 5) for one in (shape.with_fields({"topology": "resnet"}), shape))
     return residual.params - this.params
 
 
 def test_layers_of_another_head_count_keep_their_own_values() -> None:
     shape = Architecture(depth=4, width=16, hidden=24, heads=2, head_dim=8, topology="svformer")
     assert fewer(shape) == 3 * (16 * 16 + 16)
-    assert fewer(shape.changed({"heads": (2, 2, 4, 2)})) == 2 * (16 * 16 + 16)
+    assert fewer(shape.with_fields({"heads": (2, 2, 4, 2)})) == 2 * (16 * 16 + 16)
 
 
 def test_recomputing_layers_changes_no_gradient() -> None:
@@ -143,4 +143,4 @@ def test_networks_without_heads_are_refused() -> None:
     for topology in ("value-residual", "svformer"):
         network = Architecture(depth=2, width=8, hidden=8, topology=topology)
         assert refusal(network) is not None
-        assert refusal(network.changed({"heads": 2, "head_dim": 4})) is None
+        assert refusal(network.with_fields({"heads": 2, "head_dim": 4})) is None

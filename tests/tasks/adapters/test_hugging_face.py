@@ -219,7 +219,7 @@ def test_mistakes_are_refused() -> None:
     with raises("bad-plugin", option="text", type="list"):
         fitted(Texts())
     with raises("unsupported", option="topology", value="ancre"):
-        Ducks().build(Ducks.base.changed({"topology": "ancre"}))
+        Ducks().build(Ducks.base.with_fields({"topology": "ancre"}))
     with raises("unsupported", option="label_smoothing", value=0.1):
         HuggingFaceRecipe(steps=1, label_smoothing=0.1)
 

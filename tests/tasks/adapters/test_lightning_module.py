@@ -323,7 +323,7 @@ def test_modules_that_cannot_be_trained_are_refused_at_once(monkeypatch: pytest.
 
 
 def test_an_unwired_topology_is_refused() -> None:
-    architecture = Toy.base.changed({"topology": "dca(k=2)"})
+    architecture = Toy.base.with_fields({"topology": "dca(k=2)"})
     with raises("unsupported", option="topology", value="dca(k=2)"):
         toy().build(architecture)
 

@@ -54,7 +54,7 @@ class Modulated(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.site = Site(("x",), WIDTH, starts_block=True, conditioned=True)
+        self.site = Site(("x",), WIDTH, starts_block=True, takes_condition=True)
         self.map, self.scale = nn.Linear(WIDTH, WIDTH), nn.Linear(TIMES, WIDTH)
 
     def forward(self, x: Tensor, condition: Tensor) -> Tensor:

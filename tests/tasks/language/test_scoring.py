@@ -24,7 +24,7 @@ def task() -> StdlibLM:
 @pytest.fixture(scope="module")
 def decoder(task: StdlibLM) -> nn.Module:
     torch.manual_seed(0)
-    return task.build(task.base.changed({"depth": 1, "width": 16, "hidden": 16, "heads": 2, "head_dim": 8})).eval()
+    return task.build(task.base.with_fields({"depth": 1, "width": 16, "hidden": 16, "heads": 2, "head_dim": 8})).eval()
 
 
 @pytest.fixture(scope="module")

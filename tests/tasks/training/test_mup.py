@@ -54,7 +54,7 @@ def test_mup_needs_adam_or_adamw() -> None:
 
 def test_the_base_network_has_the_same_depth_and_head_size() -> None:
     assert at_width(WIDE, 64) == Architecture(depth=2, width=64, heads=2, head_dim=16, hidden=128)
-    assert at_width(WIDE.changed({"heads": 1}), 64).heads == 1
+    assert at_width(WIDE.with_fields({"heads": 1}), 64).heads == 1
     assert at_width(Architecture(depth=2, width=100, hidden=7), 50) == Architecture(depth=2, width=50, hidden=4)
     differing = replace(WIDE, blocks="heads=8/4")
     with raises("unsupported", option="parametrization", value="mup", architecture=str(differing)):
@@ -105,9 +105,9 @@ def test_tied_embeddings_move_the_scale_of_the_head_to_the_norm() -> None:
     redraw(network, base, by)
     gain = network.get_parameter("stack.norm.weight")
     assert torch.equal(gain, torch.full_like(gain, 0.25))
-    normed = llama(WIDE.changed({"topology": "rmt"}), tied=True)
+    normed = llama(WIDE.with_fields({"topology": "rmt"}), tied=True)
     with raises("unsupported", option="parametrization", value="mup", needs="head"):
-        scales(normed, llama(at_width(WIDE.changed({"topology": "rmt"}), 64), tied=True))
+        scales(normed, llama(at_width(WIDE.with_fields({"topology": "rmt"}), 64), tied=True))
 
 
 def test_groups_have_their_rates_and_an_unchanged_decay() -> None:

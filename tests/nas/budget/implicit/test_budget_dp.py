@@ -217,7 +217,7 @@ def test_costs_that_do_not_add_up_over_blocks_are_refused() -> None:
     space, counts = digits()
 
     def odd(architecture: Architecture) -> dict[str, int]:
-        return {"params": counts(architecture)["params"] + len(set(architecture.each("hidden")))}
+        return {"params": counts(architecture)["params"] + len(set(architecture.by_block("hidden")))}
 
     with raises("unsupported", space="small") as refused:
         BudgetDP(space, odd, parse_budget(["params<=40k"]))
@@ -249,6 +249,6 @@ def test_size_of_a_space_does_not_depend_on_the_budget() -> None:
 def test_too_many_shapes_are_refused() -> None:
     widths, hidden = tuple(range(16, 416, 4)), tuple(range(1, 301))
     space, counts = digits({"width": widths, "hidden": hidden, "heads": (1, 2, 4, 8, 16, 32, 64)})
-    assert not space.is_listed
+    assert not space.is_enumerable
     with raises("too-large", space="small", most=MOST_SHAPES):
         BudgetDP(space, counts, Budget())

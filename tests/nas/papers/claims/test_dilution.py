@@ -76,7 +76,7 @@ def test_start_of_another_network_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
             other.head.weight.mul_(2), other.head.bias.mul_(2)
         return other
 
-    monkeypatch.setattr(DigitsViT, "base", DigitsViT.base.changed({"depth": 2}))
+    monkeypatch.setattr(DigitsViT, "base", DigitsViT.base.with_fields({"depth": 2}))
     found = Start().findings()
     assert [finding.claim for finding in found] == list(Start.claims)
     assert {finding.verdict for finding in found} == {"agrees"}

@@ -8,7 +8,7 @@ CLAIM = Claim(name="a", source="table 1", statement="deeper is better", quantity
 
 
 def test_complete_pairs_of_rows_alone_count() -> None:
-    deep = LITTLE.changed({"depth": 2})
+    deep = LITTLE.with_fields({"depth": 2})
     rows = [
         a_row(seed=0, metrics={"accuracy": 0.25}),
         a_row(seed=0, architecture=deep, metrics={"accuracy": 0.75}),

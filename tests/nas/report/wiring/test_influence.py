@@ -12,7 +12,7 @@ from grouped import grouped
 from nas.report.wiring.influence import Array, Influence, influences
 from search_spaces.layers.stack import Stack
 from search_spaces.support.count import Count
-from search_spaces.testing.small_networks import TOKENS, Dense, dense, embeddings, perturbed, transformer
+from search_spaces.testing.small_networks import TOKENS, Dense, dense, embeddings, perturb, transformer
 from search_spaces.topologies.base import NoOptions, Wiring
 from search_spaces.topologies.chain import Chain
 from search_spaces.topologies.registry import TOPOLOGIES, load
@@ -40,7 +40,7 @@ def measured(stack: Stack, loss: bool = True) -> Influence:
 
 def small(topology: str, *, moved: bool = True) -> Stack:
     stack = transformer(*load(topology), DEPTH, 4, 4)
-    return perturbed(stack) if moved else stack
+    return perturb(stack) if moved else stack
 
 
 def reachable(found: Influence) -> Array:
@@ -164,7 +164,7 @@ def check_rules(topology: str, moved: bool) -> None:
     assert not found.gains[~can].any()
     assert (found.gains + 1e-12 >= np.abs(found.weights)).all()
     assert found.fixed == (topology != "depth-lstm")  # which bends the stream itself
-    assert found.in_heads == (kind.delivered(options) == "heads")
+    assert found.in_heads == (kind.input_mode_of(options) == "heads")
     np.testing.assert_allclose(found.shares.sum(axis=1), 1, atol=1e-12)
     if kind.equals_resnet(options) and not moved:
         np.testing.assert_allclose(found.weights[can], 1, atol=1e-12)

@@ -15,13 +15,13 @@ from nas.report.wiring.influence import influences
 from nas.report.wiring.stack_wiring import coefficient_records, depth_records, matrix_records, measure_stack
 from nas.report.wiring.wiring_report import WiringReport
 from search_spaces.layers.stack import Stack
-from search_spaces.testing.small_networks import dense, embeddings, perturbed, transformer
+from search_spaces.testing.small_networks import dense, embeddings, perturb, transformer
 from search_spaces.topologies.registry import TOPOLOGIES, load
 
 
 @cache
 def shown(topology: str, depth: int = 2, *, loss: bool = True, name: str = "") -> WiringReport:
-    stack = perturbed(transformer(*load(topology), depth, 4, 4))
+    stack = perturb(transformer(*load(topology), depth, 4, 4))
 
     def forward() -> torch.Tensor | None:
         made = stack(*embeddings()).square().mean()
