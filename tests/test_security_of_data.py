@@ -63,7 +63,7 @@ def test_packed_bomb_takes_little_memory(tmp_path: Path, monkeypatch: pytest.Mon
         file.write(b'{"text": "' + b"a" * 2**25)
     assert bomb.stat().st_size < 2**18
     for module in (jsonl, shards):
-        monkeypatch.setattr(module, "MOST_LINE", 2**19)
+        monkeypatch.setattr(module, "MAX_LINE", 2**19)
     readers: tuple[Callable[[], object], ...] = (
         lambda: jsonl.read(bomb),
         lambda: list(read(JsonShard(bomb, "text", "bomb"))),
@@ -81,7 +81,7 @@ def test_packed_bomb_takes_little_memory(tmp_path: Path, monkeypatch: pytest.Mon
 def test_document_that_is_too_long_is_skipped_and_keeps_its_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shards, "MOST_LINE", 2**16)
+    monkeypatch.setattr(shards, "MAX_LINE", 2**16)
     path = tmp_path / "train.jsonl"
     with path.open("wb") as file:
         file.write(b'{"text": "one"}\n{"text": "' + b"a" * 2**17 + b'"}\n{"text": "three"}\n')

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from search_spaces.support.errors import UserError
-from search_spaces.support.spec import MOST_INTEGER
+from search_spaces.support.spec import MAX_INTEGER
 
 
 def next_seed(first: int, taken: Collection[int], recorded: Sequence[int] | None = None) -> int:
@@ -17,7 +17,7 @@ def next_seed(first: int, taken: Collection[int], recorded: Sequence[int] | None
     """
     if recorded is None:
         while first in taken:
-            first = (first + 1) % (MOST_INTEGER + 1)
+            first = (first + 1) % (MAX_INTEGER + 1)
         return first
     start = first % len(recorded)
     for seed in (*recorded[start:], *recorded[:start]):

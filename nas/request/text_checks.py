@@ -9,7 +9,7 @@ from nas.samplers.registry import check_sampler
 from search_spaces.architecture.block_segments import topologies_of
 from search_spaces.architecture.canonical_text import TOPOLOGIES
 from search_spaces.support.errors import UserError, unknown
-from search_spaces.support.spec import MOST_INTEGER, Spec, split_top_level
+from search_spaces.support.spec import MAX_INTEGER, Spec, split_top_level
 from tasks.registry import check_reference
 
 LogFormat = Literal["tensorboard"]
@@ -25,7 +25,7 @@ LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "ma
 """Minimum of each parameter."""
 
 MOST = {"trials": 10**6, "seeds": 10**4, "tune_trials": 10**4, "threads": 10**4, "batch": 10**6}
-"""The most; of any other it is MOST_INTEGER, which a Row can hold."""
+"""The most; of any other it is MAX_INTEGER, which a Row can hold."""
 
 WORDS = {
     "save_models": ("front", "all", "none"),
@@ -86,8 +86,8 @@ def check_call(**asked: Any) -> None:
             least = LEAST[name]
             message = f"{flag} must be a whole number of at least {least}, got {value!r}."
             raise UserError("out-of-range" if whole else "wrong-type", message, option=flag, value=value, least=least)
-        if name in LEAST and value > MOST.get(name, MOST_INTEGER):
-            most = MOST.get(name, MOST_INTEGER)
+        if name in LEAST and value > MOST.get(name, MAX_INTEGER):
+            most = MOST.get(name, MAX_INTEGER)
             message = f"{flag} must be at most {most}, got {value!r:.40}."
             raise UserError("out-of-range", message, option=flag, value=value, most=most)
         if name in WORDS and value not in WORDS[name]:

@@ -34,7 +34,7 @@ FUNCTIONS = (
 
 _EXAMPLE = """Write it as in "flops <= 50M and topology = 'resnet'\""""
 
-_MOST_TEXTS = 1000
+_MAX_TEXTS = 1000
 """Different texts that a column may have for a near one to be looked for: of each row's own there is none."""
 
 _NUMERIC = frozenset(("abs", "ceil", "exp", "floor", "ln", "log10", "log2", "pow", "round", "sqrt"))
@@ -133,7 +133,7 @@ def _suggestions(condition: str, table: pa.Table) -> list[Notice]:
     notices = []
     for column, text in _equalities(condition, table.column_names):
         texts = table[column].unique().drop_null().to_pylist() if pa.types.is_string(table[column].type) else []
-        near = _nearest(column, text, sorted(texts)) if text not in texts and len(texts) <= _MOST_TEXTS else None
+        near = _nearest(column, text, sorted(texts)) if text not in texts and len(texts) <= _MAX_TEXTS else None
         if near is not None:
             message = f"no row has {text!r} as {column}. Did you mean {near!r}?"
             notices.append(Notice("unknown-name", message, option=column, value=text, nearest=near))

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from results.records.columns import COMPARABLE, COUNTS, PROVENANCE, places
+from results.records.columns import COMPARABLE, COUNTS, PROVENANCE, column_names
 from results.records.row import Direction
 from results.records.table import check_columns, from_records
 from results.stats.architecture_summary import ArchitectureSummary, summarize
@@ -41,14 +41,16 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
     complete = _complete(table)
     keys = [*_group_columns(complete, by), *by]
     noisy = [name for name in numbers if name not in COUNTS]
-    aggregations = [(name, "mean") for name in numbers] + [(name, how) for name in noisy for how in ("stddev", "count")]
+    aggregations = [(name, "mean") for name in numbers] + [
+        (name, function) for name in noisy for function in ("stddev", "count")
+    ]
     options = {"stddev": compute.VarianceOptions(ddof=1)}
     groups = complete.group_by(keys, use_threads=False).aggregate(
-        [([], "count_all"), *((name, how, options.get(how)) for name, how in aggregations)]
+        [([], "count_all"), *((name, function, options.get(function)) for name, function in aggregations)]
     )
     columns = {name: groups[name] for name in keys}
     names = {*keys, *numbers, *(f"{name}_se" for name in noisy)}
-    (number,) = places(names, "group_", ["n"])
+    (number,) = column_names(names, "group_", ["n"])
     columns[number] = groups["count_all"]
     columns |= {name: compute.round(groups[f"{name}_mean"]).cast(pa.int64()) for name in numbers if name in COUNTS}
     for name in noisy:

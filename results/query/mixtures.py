@@ -25,13 +25,13 @@ def mixture_columns(columns: Iterable[str]) -> list[str]:
 
 def mixtures(table: pa.Table) -> list[str]:
     """What of a task's rows should not be read as one table: a line for each, and which of them to keep."""
-    lines = []
+    notes = []
     for column, reason in _REASONS.items():
         if {"task", column} <= set(table.column_names) and len(table[column].unique()) > 1:
             for (task,), values in _values(table, ["task"], column).items():
                 if len(values) > 1:
-                    lines.append(_describe(task, column, values, reason))
-    return lines + _recipes(table, _settings(table)) + _seeds(table)
+                    notes.append(_describe(task, column, values, reason))
+    return notes + _recipes(table, _settings(table)) + _seeds(table)
 
 
 def mixtures_within(table: pa.Table, by: Sequence[str]) -> list[str]:
@@ -40,8 +40,8 @@ def mixtures_within(table: pa.Table, by: Sequence[str]) -> list[str]:
     Rows that cannot be compared are no mixture: they are groups of their own (`results.query.grouping.means`).
     """
     keys = [name for name in (*COMPARABLE, *by) if name in table.column_names]
-    alike = [name for name in _settings(table) if name not in keys]
-    return _recipes(table, [n for n in alike if any(len(values) > 1 for values in _values(table, keys, n).values())])
+    settings = [name for name in _settings(table) if name not in keys]
+    return _recipes(table, [n for n in settings if any(len(values) > 1 for values in _values(table, keys, n).values())])
 
 
 def _settings(table: pa.Table) -> list[str]:
@@ -66,13 +66,13 @@ def _recipes(table: pa.Table, settings: Sequence[str]) -> list[str]:
         for key, values in _values(table, ["task", "preset"], column).items():
             if len(values) > 1:
                 differing.setdefault(key, {})[column] = values
-    lines = []
+    notes = []
     for (task, preset), columns in sorted(differing.items()):
         texts = [f"{column.removeprefix('recipe_')} ({few(values)})" for column, values in columns.items()]
         first = next(iter(columns))
         keep = f"Keep one: {condition_of(first, columns[first][0])}."
-        lines.append(f"{task}: several recipes of preset {preset} in one table: {few(texts)}. {keep}")
-    return lines
+        notes.append(f"{task}: several recipes of preset {preset} in one table: {few(texts)}. {keep}")
+    return notes
 
 
 def _values(table: pa.Table, by: Sequence[str], column: str) -> dict[tuple[Any, ...], list[Any]]:
@@ -82,7 +82,7 @@ def _values(table: pa.Table, by: Sequence[str], column: str) -> dict[tuple[Any, 
     for *key, value in sorted(set(zip(*lists, strict=True)), key=repr):
         if value is not None or column == "start":  # a failed row may not have come to its data
             values.setdefault(tuple(map(str, key)), []).append(value)
-    return {key: sorted(values[key], key=lambda one: (one is not None, one)) for key in sorted(values)}
+    return {key: sorted(values[key], key=lambda value: (value is not None, value)) for key in sorted(values)}
 
 
 def _describe(task: str, column: str, values: Sequence[Any], reason: str) -> str:

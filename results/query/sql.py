@@ -52,9 +52,9 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     """A column as tables here have them; what is neither number nor text is written out."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        whole = pa.types.is_integer(kind) or kind.scale == 0
+        is_whole = pa.types.is_integer(kind) or kind.scale == 0
         try:
-            return column.cast(pa.int64() if whole else pa.float64())
+            return column.cast(pa.int64() if is_whole else pa.float64())
         except pa.ArrowInvalid:  # beyond 64 bits
             return column.cast(pa.float64(), safe=False)
     if pa.types.is_floating(kind):

@@ -23,8 +23,8 @@ def array(values: Sequence[Any], kind: type) -> pa.Array:
         numbers = np.array(values, dtype=np.float64)  # None becomes NaN
         return _with_nulls(pa.float64(), np.isfinite(numbers), numbers)
     valid = np.array([value is not None for value in values], dtype=bool)
-    whole = np.array([0 if value is None else value for value in values], dtype=np.int64)
-    return _with_nulls(pa.int64(), valid, whole)
+    integers = np.array([0 if value is None else value for value in values], dtype=np.int64)
+    return _with_nulls(pa.int64(), valid, integers)
 
 
 def _texts(values: Sequence[str | None]) -> pa.Array:

@@ -80,7 +80,7 @@ def refusal_of(metrics: Sequence[str]) -> str | None:
     return None
 
 
-def place(
+def add_columns(
     columns: dict[str, Any],
     prefix: str,
     values: Mapping[str, Any],
@@ -89,12 +89,12 @@ def place(
     allow: Container[str] = (),
     exclude: Container[str] = (),
 ) -> None:
-    """Add values as columns, under the names that `places` gives them."""
-    names = places(columns, prefix, values, always=always, allow=allow, exclude=exclude)
+    """Add values as columns, under the names that `column_names` gives them."""
+    names = column_names(columns, prefix, values, always=always, allow=allow, exclude=exclude)
     columns.update(zip(names, map(cell, values.values()), strict=True))
 
 
-def places(
+def column_names(
     columns: Container[str],
     prefix: str,
     names: Iterable[str],
@@ -131,7 +131,7 @@ def cell(value: Any) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def names_of(
+def row_columns(
     directions: tuple[str, ...],
     metrics: tuple[str, ...],
     test: tuple[str, ...],
@@ -144,11 +144,11 @@ def names_of(
     """The columns of Rows whose groups have these names, in order: many Rows are alike in that."""
     metric_names = {name.lower() for metric in (*directions, *metrics) for name in (metric, f"{metric}_se")}
     columns = [*FIRST, "identity", "key", *SHAPE, *COUNTS, *LAST, *PROVENANCE]
-    columns += places(columns, "metric_", metrics)
-    columns += places(columns, "test_", test, always=True)
-    columns += places(columns, "extra_metric_", extra_metrics, exclude=metric_names)
-    columns += places(columns, "speed_", speeds, always=True)
-    columns += places(columns, "profile_", profile, allow=PROFILE, exclude=metric_names)
-    columns += places(columns, "recipe_", recipe, always=True)
-    columns += places(columns, "version_", [name.replace("-", "_") for name in versions], always=True)
+    columns += column_names(columns, "metric_", metrics)
+    columns += column_names(columns, "test_", test, always=True)
+    columns += column_names(columns, "extra_metric_", extra_metrics, exclude=metric_names)
+    columns += column_names(columns, "speed_", speeds, always=True)
+    columns += column_names(columns, "profile_", profile, allow=PROFILE, exclude=metric_names)
+    columns += column_names(columns, "recipe_", recipe, always=True)
+    columns += column_names(columns, "version_", [name.replace("-", "_") for name in versions], always=True)
     return tuple(columns)

@@ -25,7 +25,7 @@ def contradictions(rows: Iterable[Row]) -> list[str]:
 
     Trained on another machine a network is another one, and as good: what it measures differs by chance.
     """
-    latest, lines = dict[str, Row](), []
+    latest, messages = dict[str, Row](), []
     for row in rows:
         if row.status != "complete":
             continue
@@ -33,9 +33,9 @@ def contradictions(rows: Iterable[Row]) -> list[str]:
         differing = [name for name in row.directions if _differ(earlier, row.metrics, name)]
         for name in differing[:1]:
             values = f"{name} {earlier[name]}, a later row of it has {row.metrics[name]}"
-            lines.append(f"training {row.identity()} with {values}")
+            messages.append(f"training {row.identity()} with {values}")
         latest[row.identity()] = row
-    return lines
+    return messages
 
 
 def _differ(first: Mapping[str, float], second: Mapping[str, float], name: str) -> bool:

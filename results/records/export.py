@@ -54,8 +54,8 @@ def to_csv(table: pa.Table) -> bytes:
 
 def to_json(table: pa.Table) -> bytes:
     """An array with an object a row, each on its line. Raises ValueError where a number is not finite."""
-    lines = [json.dumps(record, allow_nan=False, ensure_ascii=False) for record in table.to_pylist()]
-    return "\n".join(("[", ",\n".join(lines), "]", "")).encode()
+    objects = [json.dumps(record, allow_nan=False, ensure_ascii=False) for record in table.to_pylist()]
+    return "\n".join(("[", ",\n".join(objects), "]", "")).encode()
 
 
 def to_parquet(table: pa.Table) -> bytes:

@@ -7,15 +7,15 @@ from search_spaces.support.errors import UserError
 SIZES = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 """What a letter behind a number multiplies it by."""
 
-MOST_FILE = 2**30
+MAX_FILE = 2**30
 """Bytes that are read of a file, unpacked, whatever its form."""
 
 
 def check_size(path: Path, size: int) -> None:
     """Raise UserError where so many bytes are more than is read of a file."""
-    if size > MOST_FILE:
-        message = f"of a file {MOST_FILE >> 20} MiB are read at most, and {str(path)!r} has {size >> 20}."
-        raise UserError("too-large", message, path=str(path), size=size, most=MOST_FILE)
+    if size > MAX_FILE:
+        message = f"of a file {MAX_FILE >> 20} MiB are read at most, and {str(path)!r} has {size >> 20}."
+        raise UserError("too-large", message, path=str(path), size=size, most=MAX_FILE)
 
 
 def short(number: int) -> str:

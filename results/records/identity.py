@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from results.records.strict_json import JSON, MOST_LEVELS, plain
+from results.records.strict_json import JSON, MAX_LEVELS, plain
 from search_spaces.architecture.architecture import Architecture
 
 
@@ -38,8 +38,8 @@ def identity_of(
     }
     if code is not None:  # of a task in a file of its own; of an installed one its version stands for the code
         fields["code"] = code
-    whole = plain(fields, "identity", infinite=True, levels=MOST_LEVELS + 1)
-    text = json.dumps(_canonical(whole), sort_keys=True, separators=(",", ":"))
+    record = plain(fields, "identity", infinite=True, levels=MAX_LEVELS + 1)
+    text = json.dumps(_canonical(record), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

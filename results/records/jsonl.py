@@ -12,13 +12,13 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Any
 
-from results.records.human_numbers import MOST_FILE
+from results.records.human_numbers import MAX_FILE
 from results.records.row import Row
-from results.records.strict_json import MOST_TEXT, BadRow
+from results.records.strict_json import MAX_TEXT, BadRow
 from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.files import kind_of_read_error, regular, replacing, unwritable
 
-MOST_LINE = MOST_TEXT
+MAX_LINE = MAX_TEXT
 """Bytes of a line."""
 
 
@@ -107,7 +107,7 @@ def _open(path: Path) -> BufferedIOBase:
 
 def _lines(file: BufferedIOBase) -> Iterator[tuple[int, bytes | BadRow]]:
     """The lines that hold anything, with their numbers; in place of one that cannot be read, why."""
-    number, remaining = 0, MOST_FILE
+    number, remaining = 0, MAX_FILE
     while True:
         number += 1
         try:
@@ -120,22 +120,22 @@ def _lines(file: BufferedIOBase) -> Iterator[tuple[int, bytes | BadRow]]:
             return
         remaining -= size
         if remaining < 0:
-            reason = f"the file has more than {MOST_FILE >> 20} MiB, and is not read from here on"
-            yield number, BadRow("too-large", reason, option="file", most=MOST_FILE)
+            reason = f"the file has more than {MAX_FILE >> 20} MiB, and is not read from here on"
+            yield number, BadRow("too-large", reason, option="file", most=MAX_FILE)
             return
-        if size > MOST_LINE:
-            reason = f"it has {size} bytes, and may have {MOST_LINE}"
-            yield number, BadRow("too-large", reason, option="line", size=size, most=MOST_LINE)
+        if size > MAX_LINE:
+            reason = f"it has {size} bytes, and may have {MAX_LINE}"
+            yield number, BadRow("too-large", reason, option="line", size=size, most=MAX_LINE)
         elif line.strip():
             yield number, line
 
 
 def _line(file: BufferedIOBase, remaining: int) -> tuple[bytes, int]:
     """The next line as far as it is kept, and its size as far as `remaining` goes."""
-    line = file.readline(MOST_LINE + 1)
+    line = file.readline(MAX_LINE + 1)
     size = len(line)
-    while size > MOST_LINE and not line.endswith(b"\n") and size <= remaining:
-        line = file.readline(MOST_LINE)
+    while size > MAX_LINE and not line.endswith(b"\n") and size <= remaining:
+        line = file.readline(MAX_LINE)
         if not line:
             break
         size += len(line)

@@ -8,7 +8,7 @@ from html import escape
 from operator import attrgetter
 from typing import Any, Literal, NotRequired, TypedDict
 
-from results.records.columns import COUNTS, FIRST, LAST, PROVENANCE, SHAPE, cell, names_of, place
+from results.records.columns import COUNTS, FIRST, LAST, PROVENANCE, SHAPE, add_columns, cell, row_columns
 from results.records.columns import PREFIXES as PREFIXES
 from results.records.columns import RESERVED as RESERVED
 from results.records.columns import is_reserved as is_reserved
@@ -17,10 +17,10 @@ from results.records.identity import identity_of as identity_of
 from results.records.strict_json import (
     INTEGER,
     JSON,
+    MAX_LEVELS,
     MAYBE_INTEGER,
     MAYBE_NUMBER,
     MAYBE_TEXT,
-    MOST_LEVELS,
     NAMES,
     NUMBERS,
     OBJECT,
@@ -146,7 +146,7 @@ class Row:
         """
         values = {row_field.name: getattr(self, row_field.name) for row_field in fields(self)}
         values |= {"architecture": self.architecture.record(), "costs": asdict(self.costs)}
-        record = _check(plain(values, "row", levels=MOST_LEVELS + 1))  # a recipe alone may have MOST_LEVELS
+        record = _check(plain(values, "row", levels=MAX_LEVELS + 1))  # a recipe alone may have MAX_LEVELS
         return json.dumps(record, allow_nan=False)
 
     @classmethod
@@ -200,7 +200,7 @@ class Row:
         records = []
         for point in curve:
             record = {**identification, "step": point["step"], "seconds": point.get("seconds")}
-            place(record, "metric_", point["metrics"])
+            add_columns(record, "metric_", point["metrics"])
             records.append(record)
         return records
 
@@ -233,7 +233,7 @@ class Row:
             *map(self.provenance.get, PROVENANCE),
             *(value if type(value) in _SCALARS else cell(value) for group in groups for value in group.values()),
         )
-        return dict(zip(names_of(tuple(self.directions), *map(tuple, groups)), values, strict=True))
+        return dict(zip(row_columns(tuple(self.directions), *map(tuple, groups)), values, strict=True))
 
 
 def _check_version(record: Any) -> Any:

@@ -65,10 +65,10 @@ def read(name: str | Path) -> Source:
 
 def union(sources: list[Source]) -> Source:
     """Several sources as one."""
-    every = [row for source in sources for row in source.rows]
+    rows = [row for source in sources for row in source.rows]
     flat = tuple(table for source in sources for table in source.flat)
-    bad = (*(line for source in sources for line in source.bad), *contradictions(every))
-    return Source(tuple(deduplicate(every)), flat, bad)
+    bad = (*(message for source in sources for message in source.bad), *contradictions(rows))
+    return Source(tuple(deduplicate(rows)), flat, bad)
 
 
 def _read(path: Path) -> Source:
@@ -142,7 +142,7 @@ def _cast(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _refusal(path: Path, form: str, why: object) -> UserError:
     reason = str(why).partition("\n")[0].rstrip(".")
     message = f"{str(path)!r} must be a {form} file, as --format {form.lower()} makes it: {reason}."
-    place = {"path": str(path), "format": form}
+    fields = {"path": str(path), "format": form}
     if isinstance(why, Exception):
-        return UserError(kind_of_read_error(why), message, **{**fields_of(why), **place})
-    return UserError("bad-file", message, **place)
+        return UserError(kind_of_read_error(why), message, **{**fields_of(why), **fields})
+    return UserError("bad-file", message, **fields)

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from search_spaces.support.errors import UserError, value_of
-from search_spaces.support.spec import MOST_INTEGER
+from search_spaces.support.spec import MAX_INTEGER
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 
-MOST_LEVELS = 32
+MAX_LEVELS = 32
 """How deep lists and objects may nest."""
 
-MOST_TEXT = 16 * 2**20
+MAX_TEXT = 16 * 2**20
 """Characters of a text that is parsed; a Row has a few thousand."""
 
 
@@ -47,7 +47,7 @@ class BadRow(UserError):
     """A record that cannot be a Row. The message is the reason: one line, no full stop."""
 
 
-def plain(value: object, name: str, *, infinite: bool = False, levels: int = MOST_LEVELS) -> Any:
+def plain(value: object, name: str, *, infinite: bool = False, levels: int = MAX_LEVELS) -> Any:
     """The value in JSON's own types: a mapping becomes a dict, a tuple a list. `name` is what a refusal calls it.
 
     A number that is not finite becomes text ("inf", "nan") where `infinite` says so: settings may be without bound.
@@ -57,7 +57,7 @@ def plain(value: object, name: str, *, infinite: bool = False, levels: int = MOS
         UserError: A number is not finite or beyond 64 bits, or it nests deeper than `levels`.
     """
     if levels < 0:
-        raise UserError("too-large", f"{name} nests deeper than {MOST_LEVELS} levels", option=name, most=MOST_LEVELS)
+        raise UserError("too-large", f"{name} nests deeper than {MAX_LEVELS} levels", option=name, most=MAX_LEVELS)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -86,9 +86,9 @@ def plain(value: object, name: str, *, infinite: bool = False, levels: int = MOS
 
 def parse(text: str) -> Any:
     """The value that a text of strict JSON holds. Raises BadRow where it is anything else, or too long."""
-    if len(text) > MOST_TEXT:
-        reason = f"it has {len(text)} characters, and may have {MOST_TEXT}"
-        raise BadRow("too-large", reason, size=len(text), most=MOST_TEXT)
+    if len(text) > MAX_TEXT:
+        reason = f"it has {len(text)} characters, and may have {MAX_TEXT}"
+        raise BadRow("too-large", reason, size=len(text), most=MAX_TEXT)
     if "\\u0022" not in text and not _is_long(text):  # three times as fast, and as strict
         with suppress(orjson.JSONDecodeError, orjson.JSONEncodeError):
             value = orjson.loads(text)
@@ -99,7 +99,7 @@ def parse(text: str) -> Any:
             text, parse_int=_integer, parse_float=_number, parse_constant=_constant, object_pairs_hook=_object
         )
     except RecursionError:
-        raise BadRow("too-large", f"it nests deeper than {MOST_LEVELS} levels", most=MOST_LEVELS) from None
+        raise BadRow("too-large", f"it nests deeper than {MAX_LEVELS} levels", most=MAX_LEVELS) from None
     except json.JSONDecodeError as error:
         reason = f"it is not JSON: {error.msg} at character {error.pos + 1}"
         raise BadRow("bad-syntax", reason, character=error.pos + 1) from None
@@ -165,8 +165,10 @@ _POINT, _POINT_WITH_SECONDS = frozenset({"step", "metrics"}), frozenset({"step",
 
 
 def _object_of(words: str, types: Iterable[type]) -> JSONKind:
-    of = frozenset(types)
-    return JSONKind(f"an object of {words}", frozenset({dict}), lambda value: of.issuperset(map(type, value.values())))
+    kinds = frozenset(types)
+    return JSONKind(
+        f"an object of {words}", frozenset({dict}), lambda value: kinds.issuperset(map(type, value.values()))
+    )
 
 
 TEXT = JSONKind("text", frozenset({str}))
@@ -190,7 +192,7 @@ def _is_plain(value: object) -> bool:
     if kind is float:
         return math.isfinite(value)  # type: ignore[arg-type]  # a float
     if kind is int:
-        return -MOST_INTEGER - 1 <= value <= MOST_INTEGER  # type: ignore[operator]  # an integer
+        return -MAX_INTEGER - 1 <= value <= MAX_INTEGER  # type: ignore[operator]  # an integer
     return kind is str or kind is bool or value is None
 
 
@@ -199,14 +201,14 @@ def _is_long(text: str) -> bool:
 
 
 def _check_64_bits(number: int, name: str) -> int:
-    if not -MOST_INTEGER - 1 <= number <= MOST_INTEGER:
+    if not -MAX_INTEGER - 1 <= number <= MAX_INTEGER:
         message = f"{name} is an integer beyond 64 bits"
-        raise UserError("out-of-range", message, option=name, most=MOST_INTEGER)
+        raise UserError("out-of-range", message, option=name, most=MAX_INTEGER)
     return number
 
 
 def _integer(text: str) -> int:
-    if len(text) > 20 or not -MOST_INTEGER - 1 <= int(text) <= MOST_INTEGER:
+    if len(text) > 20 or not -MAX_INTEGER - 1 <= int(text) <= MAX_INTEGER:
         raise BadRow("out-of-range", f"it holds an integer beyond 64 bits: {_SHORT.repr(text)}", value=text)
     return int(text)
 

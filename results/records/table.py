@@ -17,7 +17,7 @@ from results.records.columns import CURVE, ROW_COLUMNS, TYPES
 from results.records.row import Row
 from results.records.strict_json import is_number
 from search_spaces.support.errors import Notice, UserError, fields_of, unknown, value_of
-from search_spaces.support.spec import MOST_INTEGER
+from search_spaces.support.spec import MAX_INTEGER
 
 _NUMBERS = frozenset({int, float})
 _TEXTS = frozenset({str, NoneType})
@@ -82,7 +82,7 @@ def _check_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
                 message = f"column {name!r} holds {words}, got {value!r:.60}"
                 raise UserError("wrong-type", message, option=name, **value_of(value))
     for name, value in record.items():
-        if type(value) is int and not -MOST_INTEGER - 1 <= value <= MOST_INTEGER:
+        if type(value) is int and not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
             message = f"column {name!r} holds 64 bits, got {value!r:.60}"
             raise UserError("out-of-range", message, option=name, value=value)
     return record
@@ -104,13 +104,13 @@ def _kinds(name: str) -> tuple[type, ...]:
 
 
 def _table(records: Iterable[Mapping[str, Any]], first: Iterable[str]) -> pa.Table:
-    lines = list(records)
+    rows = list(records)
     names = dict.fromkeys(first)
-    for signature in dict.fromkeys(map(tuple, lines)):
+    for signature in dict.fromkeys(map(tuple, rows)):
         names.update(dict.fromkeys(signature))
     arrays = {}
     for name in names:
-        values = [line.get(name) for line in lines]
+        values = [row.get(name) for row in rows]
         kinds = set(map(type, values))
         kind = TYPES[name] if name in TYPES else _common(kinds)
         arrays[name] = array([*map(_text, values)] if kind is str and not kinds <= _TEXTS else values, kind)

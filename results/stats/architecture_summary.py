@@ -197,9 +197,9 @@ def _noisy_columns(rows: Sequence[Record], groups: Sequence[Sequence[Record]], o
     return list(dict.fromkeys([*names, *repeats]))
 
 
-def _spread(name: str, every: Sequence[Sequence[Record]]) -> float | None:
+def _spread(name: str, groups_of_rows: Sequence[Sequence[Record]]) -> float | None:
     """The standard deviation between seeds of an architecture, from all that have several; None where none has."""
-    samples = [[float(row[name]) for row in group if row.get(name) is not None] for group in every]
+    samples = [[float(row[name]) for row in group if row.get(name) is not None] for group in groups_of_rows]
     freedom = sum(len(readings) - 1 for readings in samples if readings)
     squares = sum((value - fmean(readings)) ** 2 for readings in samples if readings for value in readings)
     return sqrt(squares / freedom) if freedom else None

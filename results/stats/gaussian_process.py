@@ -124,7 +124,7 @@ _GRID: Mapping[str, tuple[float, ...]] = {
 # Matrices here are small: beside trainings, threads of a BLAS that wait for each other take three times its work.
 _one_thread = partial(ThreadpoolController().limit, limits=1, user_api="blas")
 _SWEEPS = 2  # over each scale in turn; the third changes nothing that a search would notice
-_LEAST = 1e-9
+_EPSILON = 1e-9
 
 
 class GaussianProcess:
@@ -156,7 +156,7 @@ class GaussianProcess:
         with _one_thread():
             cross = self._fit.whiten(_Distances(self._features, at))
         prior = self.scales.remainder + self.scales.nugget + (at.parabolas**2).sum(axis=1)
-        variances = np.maximum(prior - (cross**2).sum(axis=0), _LEAST)
+        variances = np.maximum(prior - (cross**2).sum(axis=0), _EPSILON)
         return cross.T @ self._fit.white, self.unit * variances
 
     def draws(self, at: Features, number: int, random: np.random.Generator) -> Array:
@@ -176,7 +176,7 @@ class _Distances:
     def __init__(self, first: Features, second: Features) -> None:
         self._sizes, self._words = _squares(first.sizes, second.sizes), _squares(first.words, second.words)
         self._along = first.parabolas @ second.parabolas.T
-        self._same = self._sizes + self._words < _LEAST
+        self._same = self._sizes + self._words < _EPSILON
 
     def covariance(self, scales: Scales) -> Array:
         distance = np.sqrt(5 * (self._sizes / scales.sizes**2 + self._words / scales.words**2))
@@ -195,11 +195,11 @@ class _Fit:
 
     def __init__(self, scales: Scales, distances: _Distances, observations: Observations) -> None:
         self.scales, counts = scales, observations.counts
-        noise = scales.noise * observations.shares / counts + _LEAST
+        noise = scales.noise * observations.shares / counts + _EPSILON
         self._root = cholesky(distances.covariance(scales) + np.diag(noise), lower=True, check_finite=False)
         self.white = solve_triangular(self._root, observations.means, lower=True, check_finite=False)
         count, repeats = float(counts.sum()), float((counts - 1).sum())
-        self.unit = max((float(self.white @ self.white) + observations.within / scales.noise) / count, _LEAST)
+        self.unit = max((float(self.white @ self.white) + observations.within / scales.noise) / count, _EPSILON)
         determinant = 2 * float(np.log(np.diag(self._root)).sum()) + repeats * log(scales.noise)
         deviations = [
             log(first / prior) / log(spread) for first, prior, spread in zip(scales, _PRIOR, _SPREAD, strict=True)
@@ -217,8 +217,8 @@ def _fit_scales(distances: _Distances, observations: Observations, scales: Scale
     fit = _Fit(scales or _PRIOR, distances, observations)
     for _ in range(0 if scales else _SWEEPS):
         for name, values in _GRID.items():
-            others = [fit.scales._replace(**{name: value}) for value in values]
-            fits = [_Fit(scales, distances, observations) for scales in others if scales != fit.scales]
+            neighbours = [fit.scales._replace(**{name: value}) for value in values]
+            fits = [_Fit(scales, distances, observations) for scales in neighbours if scales != fit.scales]
             fit = max([fit, *fits], key=lambda candidate: candidate.merit)
     return fit
 

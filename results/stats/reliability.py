@@ -60,8 +60,8 @@ class Components:
 
     def reliability(self, seeds: int = 1) -> float:
         """The share of the variance of means over so many seeds that is the architecture's, from 0 to 1."""
-        whole = max(self.architecture, 0.0) + self.noise(seeds)
-        return max(self.architecture, 0.0) / whole if whole > 0 else 0.0
+        total = max(self.architecture, 0.0) + self.noise(seeds)
+        return max(self.architecture, 0.0) / total if total > 0 else 0.0
 
 
 def components(validation: Array, test: Array | None = None) -> Components:

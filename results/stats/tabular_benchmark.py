@@ -144,19 +144,19 @@ def _is_counted(row: Row) -> bool:
 def _check_alike(name: str, rows: Sequence[Row]) -> None:
     first = _circumstances(rows[0]) if rows else {}
     for row in rows:
-        other = _circumstances(row)
-        for column in (*first, *other):
-            had, has = first.get(column), other.get(column)
-            if had != has:
+        circumstances = _circumstances(row)
+        for column in (*first, *circumstances):
+            first_value, value = first.get(column), circumstances.get(column)
+            if first_value != value:
                 remedy = (
                     '`nas results --from FILE --where "..." --format jsonl --output ONE.jsonl` keeps those you mean'
                 )
-                message = f"rows of table {name!r} must agree in {column}, got {had!r} and {has!r}: {remedy}."
-                raise UserError("mismatch", message, option=column, value=has, table=name, expected=had)
+                message = f"rows of table {name!r} must agree in {column}, got {first_value!r} and {value!r}: {remedy}."
+                raise UserError("mismatch", message, option=column, value=value, table=name, expected=first_value)
 
 
 def _circumstances(row: Row) -> dict[str, JSON]:
     """All that a Row is of, but for its architecture and its seed."""
-    alike: dict[str, Any] = {column: getattr(row, column) for column in COMPARABLE}
-    alike["code"] = row.provenance.get("code")
-    return alike | {f"recipe_{field}": value for field, value in row.recipe.items()}
+    circumstances: dict[str, Any] = {column: getattr(row, column) for column in COMPARABLE}
+    circumstances["code"] = row.provenance.get("code")
+    return circumstances | {f"recipe_{field}": value for field, value in row.recipe.items()}

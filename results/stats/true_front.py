@@ -51,8 +51,8 @@ class TrueFront:
                 by_architecture.setdefault(row.architecture, []).append([columns[name] for name in names.values()])
         if not by_architecture:
             raise _missing_objective(table, names)
-        every = np.array([values for readings in by_architecture.values() for values in readings]) * signs
-        self.reference = every.max(axis=0) + BEYOND * np.ptp(every, axis=0)
+        values = np.array([values for readings in by_architecture.values() for values in readings]) * signs
+        self.reference = values.max(axis=0) + BEYOND * np.ptp(values, axis=0)
         self.values = {
             architecture: np.array([*map(fmean, zip(*readings, strict=True))]) * signs
             for architecture, readings in by_architecture.items()

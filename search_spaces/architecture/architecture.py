@@ -91,9 +91,9 @@ class Architecture:
             if any(value < 1 for value in values):
                 message = f"{name} of each block must be at least 1, got {_join(values)}."
                 raise UserError("out-of-range", message, option=name, value=values, least=1)
-            if values[0] != (own := getattr(self, name)):
-                message = f"{name} must be the first block's of {_join(values)}, got {own}."
-                raise UserError("mismatch", message, option=name, value=own, blocks=values)
+            if values[0] != (value := getattr(self, name)):
+                message = f"{name} must be the first block's of {_join(values)}, got {value}."
+                raise UserError("mismatch", message, option=name, value=value, blocks=values)
             check_divides(name, values, self.depth)
             if len(shortest := _shortest(values)) > 1:
                 parts.append(f"{name}={_join(shortest)}")

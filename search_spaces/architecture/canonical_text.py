@@ -43,9 +43,9 @@ def _same(value: Scalar, default: Any) -> bool:
 
 
 def _defaults(name: str) -> Mapping[str, Any]:
-    place = TOPOLOGIES.place(name)
+    module_and_name = TOPOLOGIES.place(name)
     try:
-        return _defaults_at(name, *place) if place else {}
+        return _defaults_at(name, *module_and_name) if module_and_name else {}
     except (UserError, AttributeError, TypeError):  # not kept here: it may be about to be imported
         return {}
 

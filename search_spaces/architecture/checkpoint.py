@@ -19,7 +19,7 @@ from search_spaces.support.spec import Scalar
 
 Shape = tuple[int, ...] | None
 
-_MOST_RECORD = 2**20
+_MAX_RECORD = 2**20
 """Bytes of a record; it has a few hundred."""
 
 WEIGHTS, RECORD = "weights.safetensors", "architecture.json"
@@ -118,7 +118,7 @@ def read_record(folder: Path) -> Record:
     """What a checkpoint says of itself. Raises UserError where there is none that can be read."""
     path = folder / RECORD
     try:
-        return Record.from_json(regular(path, _MOST_RECORD).read_text(encoding="utf-8"))
+        return Record.from_json(regular(path, _MAX_RECORD).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         rule = f"a checkpoint is a folder of {WEIGHTS} and {RECORD}"
         message = f"{rule}; {folder} has no {RECORD}. `nas evaluate --save` writes one."

@@ -22,8 +22,8 @@ class DistanceBias(nn.Module):
     def __init__(self, heads: int, context: int) -> None:
         super().__init__()
         exponents = -8 * torch.arange(1, heads + 1).double() / heads
-        place = torch.arange(context)
-        distance = (place[:, None] - place).double()  # [C, C], of the query from the key
+        position = torch.arange(context)
+        distance = (position[:, None] - position).double()  # [C, C], of the query from the key
         penalty = (2**exponents)[:, None, None] * distance
         # What comes later is never seen.
         penalty = penalty.masked_fill(distance < 0, math.inf)

@@ -111,7 +111,7 @@ def count_transformer(
 def _own_values(architecture: Architecture, sites: Sequence[Site]) -> list[bool]:
     """Of each block whether its attention layer projects values of its own."""
     values = own_values(architecture, sites)
-    return [own for own, site in zip(values, sites, strict=True) if site.attends]
+    return [projects for projects, site in zip(values, sites, strict=True) if site.attends]
 
 
 def _sites_of(blocks: Sequence[Architecture]) -> list[Site]:

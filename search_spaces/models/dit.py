@@ -57,14 +57,14 @@ def sinusoids(places: Tensor, features: int) -> Tensor:
 
 
 def grid_positions(rows: int, columns: int, width: int) -> Tensor:
-    """Fixed features of each place of a grid, row by row, [rows * columns, width].
+    """Fixed features of each position of a grid, row by row, [rows * columns, width].
 
     The first half is of the column and the second of the row, each with sines before cosines, as in MAE and DiT; of a
     width that is no multiple of 4 the last features are 0.
     """
     quarter = width // 4
     across, down = torch.arange(columns).repeat(rows), torch.arange(rows).repeat_interleave(columns)
-    angles = [sinusoids(places, 2 * quarter) for places in (across, down)]
+    angles = [sinusoids(indices, 2 * quarter) for indices in (across, down)]
     waves = [wave for angle in angles for wave in (angle.sin(), angle.cos())]
     return torch.cat((*waves, torch.zeros(rows * columns, width - 4 * quarter)), dim=1)
 

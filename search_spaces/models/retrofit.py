@@ -72,9 +72,9 @@ def refusal(architecture: Architecture, topology: str) -> UserError | None:
 
 
 def _starts_otherwise(rule: str, architecture: Architecture, topology: str, **fields: str) -> UserError:
-    others = _others(architecture)
-    remedy = f" Others do on any, for example {', '.join(others)}." if others else ""
-    return UserError("unsupported", f"{rule}.{remedy}", option="topology", value=topology, choices=others, **fields)
+    examples = _others(architecture)
+    remedy = f" Others do on any, for example {', '.join(examples)}." if examples else ""
+    return UserError("unsupported", f"{rule}.{remedy}", option="topology", value=topology, choices=examples, **fields)
 
 
 def _others(architecture: Architecture) -> tuple[str, ...]:

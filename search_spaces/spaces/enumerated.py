@@ -48,14 +48,14 @@ def _option_axes(architectures: Iterable[Architecture]) -> dict[str, tuple[str, 
     for text in {options.topology: None for options in architectures if is_one_run(options.topology)}:
         spec = with_defaults(Spec.parse(text))
         options_by_name.setdefault(spec.name, []).append(spec.options)
-    alike = {
+    shared_options = {
         name: points
         for name, points in options_by_name.items()
         if all(options.keys() == points[0].keys() for options in points)
     }
     return {
         name: tuple(option for option in points[0] if len({options[option] for options in points}) > 1)
-        for name, points in alike.items()
+        for name, points in shared_options.items()
     }
 
 

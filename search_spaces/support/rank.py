@@ -11,26 +11,26 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class RankInfo:
-    """One process of several: of a run of examples it reads number `rank`, `rank + of`, `rank + 2 of` ...
+    """One process of several: of a run of examples it reads number `rank`, `rank + world_size` ...
 
     Attributes:
         rank: Which one, from 0.
-        of: How many there are.
+        world_size: How many there are.
     """
 
     rank: int = 0
-    of: int = 1
+    world_size: int = 1
 
     @property
-    def own(self) -> slice:
+    def shard(self) -> slice:
         """This process's part of anything that is in order."""
-        return slice(self.rank, None, self.of)
+        return slice(self.rank, None, self.world_size)
 
     def gather(self, value: Value) -> list[Value]:
         """What every process has, in their order. All of them must call this, and get the same."""
-        if self.of == 1:
+        if self.world_size == 1:
             return [value]
-        values: list[Any] = [None] * self.of
+        values: list[Any] = [None] * self.world_size
         torch.distributed.all_gather_object(values, value)
         return values
 

@@ -81,8 +81,8 @@ def _definition(module: str, name: str, importers: tuple[str, ...] = ()) -> tupl
         if isinstance(node, _Definition):
             return module, node
         if isinstance(node, ast.ImportFrom) and node.module and not node.level and module not in importers:
-            (there,) = {alias.name for alias in node.names if (alias.asname or alias.name) == name}
-            return _definition(node.module, there, (*importers, module))
+            (name_there,) = {alias.name for alias in node.names if (alias.asname or alias.name) == name}
+            return _definition(node.module, name_there, (*importers, module))
         break
     return module, None
 

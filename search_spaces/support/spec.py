@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from search_spaces.support.errors import UserError
 
-MOST_INTEGER = 2**63 - 1
-"""What a Row, a table and a database can hold; the least is -MOST_INTEGER - 1."""
+MAX_INTEGER = 2**63 - 1
+"""What a Row, a table and a database can hold; the least is -MAX_INTEGER - 1."""
 
 Scalar = bool | int | float | str
 
@@ -74,9 +74,9 @@ def parse_scalar(text: str) -> Scalar:
             continue
         if number - number != 0:
             raise UserError("out-of-range", f"expected a finite number, got {text!r}.", value=text)
-        if isinstance(number, int) and abs(number) > MOST_INTEGER:
+        if isinstance(number, int) and abs(number) > MAX_INTEGER:
             message = f"expected a number of at most 64 bits, got {text!r:.60}."
-            raise UserError("out-of-range", message, value=text, most=MOST_INTEGER)
+            raise UserError("out-of-range", message, value=text, most=MAX_INTEGER)
         return number
     if not _WORD.fullmatch(text):
         raise UserError("bad-syntax", f"expected a number, true, false or a word, got {text!r}.", value=text)

@@ -171,9 +171,9 @@ def check_mixing_recompute(subject: Subject) -> None:
     once, twice = gradients
     message = "other parameters have gradients where its mixing is computed twice"
     check_rule(once.keys() == twice.keys(), "recomputed-gradients-exist", message)
-    others = [name for name, gradient in once.items() if not torch.equal(gradient, twice[name])]
-    message = f"computed twice, its mixing gives other gradients of {', '.join(others)}"
-    check_rule(not others, "recomputed-gradients-are-equal", message, parameters=tuple(others))
+    differences = [name for name, gradient in once.items() if not torch.equal(gradient, twice[name])]
+    message = f"computed twice, its mixing gives other gradients of {', '.join(differences)}"
+    check_rule(not differences, "recomputed-gradients-are-equal", message, parameters=tuple(differences))
 
 
 def check_positions_are_independent(subject: Subject) -> None:

@@ -44,9 +44,9 @@ class Node(nn.Module):
         super().__init__()
         self.up, self.down = nn.Linear(states * width, features), nn.Linear(features, width)
         self.norm = nn.LayerNorm(width, 1e-6)
-        for each in (self.up, self.down):
-            nn.init.xavier_uniform_(each.weight)
-            nn.init.zeros_(each.bias)
+        for linear_map in (self.up, self.down):
+            nn.init.xavier_uniform_(linear_map.weight)
+            nn.init.zeros_(linear_map.bias)
 
     def forward(self, *states: Tensor) -> Tensor:
         """Join so many states [..., D] to one."""
@@ -106,11 +106,11 @@ class Aggregation(Topology):
     def count(cls, wiring: Wiring, options: AggregationOptions) -> Count:
         """An addition for each layer; two maps and a norm for each node, and an addition for each state it joins."""
         width, features = wiring.width, options.features or 4 * wiring.width
-        whole = Count(elementwise=len(wiring.sites) * width)
+        total_count = Count(elementwise=len(wiring.sites) * width)
         for states in _sizes(wiring, options.every):
-            whole += linear(states * width, features) + linear(features, width) + Count(2 * width)
-            whole += Count(elementwise=states * width)
-        return whole
+            total_count += linear(states * width, features) + linear(features, width) + Count(2 * width)
+            total_count += Count(elementwise=states * width)
+        return total_count
 
     def open(self, *parts: Tensor) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Start from x_0, the sum of the embeddings, with nothing to join."""

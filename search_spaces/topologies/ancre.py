@@ -143,12 +143,14 @@ class ANCRe(Topology):
     def coefficients(self) -> dict[str, Tensor]:
         """p_ij, or a_j, into each state j, and p_ij into m_j: the sources i across, from 0 and from 1."""
         states, inputs = _targets(sum(self.opens), self.options)
-        nothing = torch.ones(())
-        whole = {
-            "a" if self.options.form == "latest" else "p": self._into(self.c, states, nothing),
-            "p of m": [[], *self._into(self.c_inputs, inputs, nothing)],
+        unit = torch.ones(())
+        tables = {
+            "a" if self.options.form == "latest" else "p": self._into(self.c, states, unit),
+            "p of m": [[], *self._into(self.c_inputs, inputs, unit)],
         }
-        return {name: in_rows(_in_columns(into) for into in targets) for name, targets in whole.items() if any(targets)}
+        return {
+            name: in_rows(_in_columns(into) for into in targets) for name, targets in tables.items() if any(targets)
+        }
 
     def open(self, *parts: Tensor) -> LayerHistory:
         """Compute all weights, and start the history with h_0."""

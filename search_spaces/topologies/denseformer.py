@@ -104,9 +104,9 @@ class DenseFormer(Topology):
         memory = {j: states[j] for j in states if j in self.later_sources[t + 1]}
         if not self.sources[t]:
             return memory, x
-        first, *others = self.alpha[(t + 1) // self.period - 1].unbind()
+        first, *rest = self.alpha[(t + 1) // self.period - 1].unbind()
         average = first * x
-        for weight, j in zip(others, self.sources[t][1:], strict=True):
+        for weight, j in zip(rest, self.sources[t][1:], strict=True):
             average = torch.addcmul(average, states[j], weight)
         return memory, average
 

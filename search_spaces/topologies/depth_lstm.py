@@ -43,17 +43,17 @@ class Step(nn.Module):
         self.down = nn.Linear(hidden, width)
         for gate in self.gates.weight.detach().chunk(3):  # three maps in one, each with a fan-out of its own
             nn.init.xavier_uniform_(gate)
-        for each in (self.up, self.down):
-            nn.init.xavier_uniform_(each.weight)
+        for linear_map in (self.up, self.down):
+            nn.init.xavier_uniform_(linear_map.weight)
         nn.init.zeros_(self.down.bias)
 
     def forward(self, y: Tensor, state: State) -> State:
         """Map the attention layer's output [..., D] and the state to the next state."""
         output, cell = state
-        both = torch.cat((y, output), dim=-1)
-        parts = zip(self.norms, self.gates(both).chunk(3, dim=-1), strict=True)
+        features = torch.cat((y, output), dim=-1)
+        parts = zip(self.norms, self.gates(features).chunk(3, dim=-1), strict=True)
         write, keep, give = (torch.sigmoid(norm(part)) for norm, part in parts)
-        cell = keep * cell + write * self.down(F.relu(self.norm(self.up(both))))
+        cell = keep * cell + write * self.down(F.relu(self.norm(self.up(features))))
         return give * cell, cell
 
 

@@ -125,7 +125,7 @@ class FracConnections(Topology):
 
     def coefficients(self) -> dict[str, Tensor]:
         """Y, A and B of each layer, without what the input adds."""
-        static = torch.stack([each.get_parameter("static") for each in self.connections])  # [L, M, 2 M + 1]
+        static = torch.stack([connection.get_parameter("static") for connection in self.connections])  # [L, M, 2 M + 1]
         y, a, b = static.split((m := static.shape[1], m, 1), dim=-1)
         return {"Y": y, "A": a, "B": b.squeeze(-1)}
 

@@ -36,9 +36,9 @@ class Gate(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.gate, self.value = nn.Linear(width, width), nn.Linear(width, width)
-        for each in (self.gate, self.value):
-            nn.init.normal_(each.weight, std=0.02)
-            nn.init.zeros_(each.bias)
+        for linear_map in (self.gate, self.value):
+            nn.init.normal_(linear_map.weight, std=0.02)
+            nn.init.zeros_(linear_map.bias)
 
     def forward(self, x: Tensor, form: Form) -> Tensor:
         """What stands in place of the skip x, [..., D]."""

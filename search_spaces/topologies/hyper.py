@@ -15,7 +15,7 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
 
-MOST_STREAMS = 64
+MAX_STREAMS = 64
 """The most streams: eight times the most that its paper tries; a mistyped number would ask for more than there is."""
 
 
@@ -32,9 +32,9 @@ class HyperOptions:
     dynamic: bool = True
 
     def __post_init__(self) -> None:
-        if not 1 <= self.streams <= MOST_STREAMS:
-            rule = f"streams must be from 1 to {MOST_STREAMS}, got {self.streams}."
-            raise UserError("out-of-range", rule, option="streams", value=self.streams, least=1, most=MOST_STREAMS)
+        if not 1 <= self.streams <= MAX_STREAMS:
+            rule = f"streams must be from 1 to {MAX_STREAMS}, got {self.streams}."
+            raise UserError("out-of-range", rule, option="streams", value=self.streams, least=1, most=MAX_STREAMS)
 
 
 class Connection(nn.Module):
@@ -122,7 +122,7 @@ class HyperConnections(Topology):
 
     def coefficients(self) -> dict[str, Tensor]:
         """A_m, A_r and B of each layer, without what the input adds."""
-        static = torch.stack([each.get_parameter("static") for each in self.connections])  # [L, N, N + 2]
+        static = torch.stack([connection.get_parameter("static") for connection in self.connections])  # [L, N, N + 2]
         return {"A_m": static[..., 0], "A_r": static[..., 1:-1], "B": static[..., -1]}
 
     def open(self, *parts: Tensor) -> Tensor:

@@ -163,10 +163,10 @@ class Laurel(Topology):
     def count(cls, wiring: Wiring, options: ReachOptions) -> Count:
         """A map for each layer and a number for each state that it reaches; two additions, and the weighted sum."""
         width, layers = wiring.width, len(wiring.sites)
-        whole = (count_low_rank(width, options.rank) + Count(elementwise=2 * width)).repeat(layers)
+        total_count = (count_low_rank(width, options.rank) + Count(elementwise=2 * width)).repeat(layers)
         for states in [min(options.reach, t + 1) for t in range(layers if options.reach > 1 else 0)]:
-            whole += Count(states, elementwise=weighted_sum(states, width))
-        return whole
+            total_count += Count(states, elementwise=weighted_sum(states, width))
+        return total_count
 
     def open(self, *parts: Tensor) -> tuple[Tensor, ...]:
         """Start from x_0, the sum of the embeddings."""

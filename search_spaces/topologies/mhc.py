@@ -16,7 +16,7 @@ from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, total
-from search_spaces.topologies.hyper import MOST_STREAMS
+from search_spaces.topologies.hyper import MAX_STREAMS
 
 Mixing = Literal["sinkhorn", "permutations", "none"]
 
@@ -29,7 +29,7 @@ OTHER_ORDERS = -8.0
 MAX_PERMUTATION_STREAMS = 6
 """The most streams whose permutations are weighed, n! of them."""
 
-MOST_ROUNDS = 1000
+MAX_ROUNDS = 1000
 """Of Sinkhorn's normalisation, each of which is computed."""
 
 
@@ -51,7 +51,7 @@ class ManifoldOptions:
     rounds: int = 20
 
     def __post_init__(self) -> None:
-        for name, number, most in (("streams", self.streams, MOST_STREAMS), ("rounds", self.rounds, MOST_ROUNDS)):
+        for name, number, most in (("streams", self.streams, MAX_STREAMS), ("rounds", self.rounds, MAX_ROUNDS)):
             if not 1 <= number <= most:
                 rule = f"{name} must be from 1 to {most}, got {number}."
                 raise UserError("out-of-range", rule, option=name, value=number, least=1, most=most)
@@ -213,26 +213,28 @@ class ManifoldHyperConnections(Topology):
         Elementwise: b + a x phi, + H_post f, and the mean.
         """
         n, width = options.streams, wiring.width
-        whole = Count(elementwise=n * width)
+        total_count = Count(elementwise=n * width)
         for t in range(len(wiring.sites)):
             mixing = options.mixing if t else "none"
             logits, has_mixing = mixing_logits(mixing, n), mixing != "none"
             weights = 2 * n + logits
-            whole += Count(weights, n * (1 + n * has_mixing) * width, 2 * n * width)
-            whole += Count(macs=logits * n * n * (mixing == "permutations"))
+            total_count += Count(weights, n * (1 + n * has_mixing) * width, 2 * n * width)
+            total_count += Count(macs=logits * n * n * (mixing == "permutations"))
             if options.dynamic:
-                whole += linear(n * width, weights, bias=False) + Count(params=2 + has_mixing, elementwise=2 * weights)
-        return whole
+                total_count += linear(n * width, weights, bias=False) + Count(
+                    params=2 + has_mixing, elementwise=2 * weights
+                )
+        return total_count
 
     def coefficients(self) -> dict[str, Tensor]:
         """H_pre, H_post and H_res of each layer, the first's being none, without what the input adds."""
-        alone = [each.without_input() for each in self.connections]  # type: ignore[operator]  # of a ManifoldConnection
+        alone = [connection.without_input() for connection in self.connections]  # type: ignore[operator]  # of a ManifoldConnection
         read, write, mix = zip(*alone, strict=True)
-        whole = {"H_pre": torch.stack(read), "H_post": torch.stack(write)}
-        if all(one is None for one in mix):
-            return whole
+        tables = {"H_pre": torch.stack(read), "H_post": torch.stack(write)}
+        if all(matrix is None for matrix in mix):
+            return tables
         none = read[0].new_full((self.streams, self.streams), torch.nan)
-        return {**whole, "H_res": torch.stack([none if one is None else one for one in mix])}
+        return {**tables, "H_res": torch.stack([none if matrix is None else matrix for matrix in mix])}
 
     def open(self, *parts: Tensor) -> Tensor:
         """Copy the network's input to every stream."""

@@ -121,12 +121,12 @@ class MUDDFormer(Topology):
         """Two maps and a for each mix, and its sums; a skip for each layer. With norms their gains, and an addition."""
         width, has_norms = wiring.width, options.norm == "pre-post"
         shapes = _shapes(wiring, options)
-        whole = Count((2 * len(shapes) + 1) * width * has_norms, elementwise=len(wiring.sites) * width)
+        total_count = Count((2 * len(shapes) + 1) * width * has_norms, elementwise=len(wiring.sites) * width)
         for hidden, streams, sources in shapes:
             maps = linear(width, hidden, bias=False) + linear(hidden, streams * sources, bias=False)
             sums = streams * (sources + weighted_sum(sources, width) + width * has_norms)
-            whole += maps + Count(streams * sources, elementwise=sums)
-        return whole
+            total_count += maps + Count(streams * sources, elementwise=sums)
+        return total_count
 
     def coefficients(self) -> dict[str, Tensor]:
         """a of each stream behind each block: state j across."""

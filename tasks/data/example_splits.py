@@ -75,12 +75,12 @@ class ExampleSplits(Splits):
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Batches of shuffled examples; the position is the number of micro-batches."""
         size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
-        purpose = ("data",) if rank_info.of == 1 else ("data", rank_info.rank)
+        purpose = ("data",) if rank_info.world_size == 1 else ("data", rank_info.rank)
         number = sum(start)
         while True:
             order = shuffled_order(self.examples, seed, number // per_epoch)
             for place in range(number % per_epoch, per_epoch):
-                indices = order[place * size : (place + 1) * size][rank_info.own]
+                indices = order[place * size : (place + 1) * size][rank_info.shard]
                 with seeded_rng(derived_seed(seed, *purpose, number)):
                     batch = self._batch(self.train, indices)
                 number += 1
@@ -94,7 +94,7 @@ class ExampleSplits(Splits):
         count = min(recipe.measured or len(held_out), len(held_out))
         order = even_indices(len(held_out), count)
         for first in range(0, count, recipe.micro_batch):
-            indices = order[first : first + recipe.micro_batch][rank_info.own]
+            indices = order[first : first + recipe.micro_batch][rank_info.shard]
             if len(indices):
                 with seeded_rng(derived_seed(first, part)):
                     batch = self._batch(held_out, indices)

@@ -77,8 +77,8 @@ class ImageSplits(Splits):
         first = sum(start)
         images = _TransformDataset(self.train.images, self.train_transform(recipe))
         generator = Generator(device)
-        purpose = ("augmentation",) if rank_info.of == 1 else ("augmentation", rank_info.rank)
-        keys = (keys[rank_info.own] for keys in self._training_keys(recipe, seed, first))
+        purpose = ("augmentation",) if rank_info.world_size == 1 else ("augmentation", rank_info.rank)
+        keys = (keys[rank_info.shard] for keys in self._training_keys(recipe, seed, first))
         for number, batch in enumerate(_load_batches(images, keys, recipe, device), first):
             generator.manual_seed(derived_seed(seed, *purpose, number))
             yield self.augment(batch, recipe, generator), (number + 1,)
@@ -94,7 +94,7 @@ class ImageSplits(Splits):
         if 0 < recipe.measured < len(indices):
             indices = indices[even_indices(len(indices), recipe.measured)]
         chunks = indices.split(recipe.micro_batch)
-        parts = [chunk[rank_info.own].tolist() for chunk in chunks if len(chunk) > rank_info.rank]
+        parts = [chunk[rank_info.shard].tolist() for chunk in chunks if len(chunk) > rank_info.rank]
         keys = [[(index, derived_seed(0, "measured", index)) for index in chunk] for chunk in parts]
         return _load_batches(_TransformDataset(images, self.eval_transform), iter(keys), recipe, device)
 

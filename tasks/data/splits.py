@@ -149,12 +149,12 @@ class TensorSplits(Splits):
         train = to_device(self.train, device)
         size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
         generator = Generator(device)
-        purpose = ("augmentation",) if rank_info.of == 1 else ("augmentation", rank_info.rank)
+        purpose = ("augmentation",) if rank_info.world_size == 1 else ("augmentation", rank_info.rank)
         number = sum(start)
         while True:
             order = shuffled_order(self.examples, seed, number // per_epoch).to(device)
             for place in range(number % per_epoch, per_epoch):
-                batch = select(train, order[place * size : (place + 1) * size][rank_info.own])
+                batch = select(train, order[place * size : (place + 1) * size][rank_info.shard])
                 if self.augment is not None:
                     generator.manual_seed(derived_seed(seed, *purpose, number))
                     batch = self.augment(batch, recipe, generator)
@@ -170,6 +170,6 @@ class TensorSplits(Splits):
             held_out = select(held_out, even_indices(examples(held_out), recipe.measured))
         for first in range(0, examples(held_out), recipe.micro_batch):
             inputs, targets = select(held_out, slice(first, first + recipe.micro_batch))
-            inputs, targets = select((inputs, targets), rank_info.own)
+            inputs, targets = select((inputs, targets), rank_info.shard)
             if examples(targets):
                 yield self.encode(to_device(inputs, device)), to_device(targets, device)

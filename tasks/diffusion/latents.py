@@ -84,7 +84,8 @@ class LatentSplits(ImageSplits):
         """Each picture once, its class told, at a time and with noise that are always its own."""
         start_index = 0
         for (start, noise, times), classes in super().evaluation_batches(part, recipe, device, rank_info):
-            picture = torch.arange(start_index, start_index + len(start), device=device) * rank_info.of + rank_info.rank
+            of_rank = torch.arange(start_index, start_index + len(start), device=device)
+            picture = of_rank * rank_info.world_size + rank_info.rank
             start_index += len(start)
             yield (add_noise(start, noise, times), times, classes), {"noise": noise, "picture": picture}
 

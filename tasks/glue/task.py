@@ -134,12 +134,12 @@ class GlueTask(Task):
 
     def fit(self, run: Run) -> FitResult:
         """Pre-train where no weights are given, and fine-tune on each set. See Task.fit."""
-        if rank_info().of > 1:
+        if rank_info().world_size > 1:
             raise UserError(
                 "unsupported",
-                f"task {self.name!r} is trained by one process, got {rank_info().of}. Leave torchrun out.",
+                f"task {self.name!r} is trained by one process, got {rank_info().world_size}. Leave torchrun out.",
                 task=self.name,
-                processes=rank_info().of,
+                processes=rank_info().world_size,
             )
         checkpoint = checkpoint_for(self, run)
         try:

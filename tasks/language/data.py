@@ -96,7 +96,7 @@ class LanguageSplits(Splits):
         Of several processes each has a stream of its own documents.
         """
         stream = TokenStream(self.corpus.train, self.tokenizer, self.layout, self.context, seed, rank_info)
-        batches = self._batches(stream, Position(*start), recipe.micro_batch // rank_info.of)
+        batches = self._batches(stream, Position(*start), recipe.micro_batch // rank_info.world_size)
         for (inputs, targets), position in prefetch(batches, _PREFETCH):
             yield (inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)), tuple(position)
 
@@ -117,7 +117,7 @@ class LanguageSplits(Splits):
         self, part: Part, recipe: Recipe, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[Batch]:
         """Rows [B, N] of documents; of each token that follows, itself, its bytes and its document [B, N, 3]."""
-        held_out, size = self._held_out(part, recipe, rank_info), max(1, recipe.micro_batch // rank_info.of)
+        held_out, size = self._held_out(part, recipe, rank_info), max(1, recipe.micro_batch // rank_info.world_size)
         for first in range(0, len(held_out.tokens), size):
             batch = slice(first, first + size)
             inputs, targets = _inputs_and_targets(held_out.tokens[batch])
@@ -189,7 +189,7 @@ def _blocks(shards: tuple[TextShard, ...], rank_info: RankInfo) -> Iterator[list
     for place, shard in enumerate(shards):
         texts = (((place, number), text) for number, text in read(shard, 0, rank_info))
         while True:
-            block = list(islice(texts, max(1, BLOCK // rank_info.of)))
+            block = list(islice(texts, max(1, BLOCK // rank_info.world_size)))
             if not any(rank_info.gather(bool(block))):
                 break
             yield block

@@ -71,7 +71,7 @@ def _blocks_from_file(shard: TextShard, start: int, rank_info: RankInfo, tokeniz
 def _blocks_in_memory(shard: TextShard, start: int, rank_info: RankInfo, tokenizer: Tokenizer) -> Iterator[Block]:
     every = shard_tokens(shard, tokenizer)
     begins = np.concatenate(([0], every.ends[:-1]))
-    numbers = np.arange(start + (rank_info.rank - start) % rank_info.of, len(every.ends), rank_info.of)
+    numbers = np.arange(start + (rank_info.rank - start) % rank_info.world_size, len(every.ends), rank_info.world_size)
     for batch in (numbers[first : first + BLOCK] for first in range(0, len(numbers), BLOCK)):
         spans = zip(begins[batch], every.ends[batch], strict=True)
         documents = [every.tokens[begin:end] for begin, end in spans if end > begin]

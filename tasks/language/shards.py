@@ -23,7 +23,7 @@ import pyarrow.parquet
 from search_spaces.support.errors import Kind, Notice, UserError
 from search_spaces.support.rank import ALONE, RankInfo
 
-MOST_LINE = 2**26
+MAX_LINE = 2**26
 """Bytes of a line: a document of more is none."""
 
 MOST_GROUP = 2**33
@@ -61,9 +61,9 @@ def read(shard: TextShard, start: int = 0, rank_info: RankInfo = ALONE) -> Itera
     None stands for a document that cannot be read, and at the end for all that a damaged shard does not give (to the
     first process), so that callers can count what is skipped. The first of a shard is told, too.
     """
-    number, warned_once = start + (rank_info.rank - start) % rank_info.of, False
+    number, warned_once = start + (rank_info.rank - start) % rank_info.world_size, False
     try:
-        for value in shard.values(number, rank_info.of):
+        for value in shard.values(number, rank_info.world_size):
             if is_text(value):
                 yield number, str(value)
             else:
@@ -73,7 +73,7 @@ def read(shard: TextShard, start: int = 0, rank_info: RankInfo = ALONE) -> Itera
                     warn_once("skipped", message, shard.name, line)
                     warned_once = True
                 yield number, None
-            number += rank_info.of
+            number += rank_info.world_size
     except DamagedShardError as error:
         message = f"{shard.name} is damaged: its first {number} documents are read, the rest is skipped ({error})."
         warn_once("bad-file", message, shard.name, number)
@@ -119,7 +119,7 @@ class MemoryShard(TextShard):
 class JsonShard(TextShard):
     """A file of JSON lines, gzip or plain: an object with its text in `column` a line.
 
-    A line of more than MOST_LINE bytes, unpacked, is passed over like any other that has no text.
+    A line of more than MAX_LINE bytes, unpacked, is passed over like any other that has no text.
     """
 
     path: Path
@@ -150,12 +150,12 @@ def _no_column(name: str, column: str, columns: Iterable[str]) -> UserError:
 
 def _lines(file: BufferedIOBase) -> Iterator[bytes | None]:
     """The lines of a file, None in place of one that is too long, of which no more is held than may be."""
-    while line := file.readline(MOST_LINE + 1):
-        if len(line) <= MOST_LINE:
+    while line := file.readline(MAX_LINE + 1):
+        if len(line) <= MAX_LINE:
             yield line
             continue
         while line and not line.endswith(b"\n"):
-            line = file.readline(MOST_LINE)
+            line = file.readline(MAX_LINE)
         yield None
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from search_spaces.support.errors import Kind, UserError, unknown
-from search_spaces.support.spec import MOST_INTEGER
+from search_spaces.support.spec import MAX_INTEGER
 
 Recipe = TypeVar("Recipe")
 
@@ -258,7 +258,7 @@ def _number_problem(value: object, kind: type) -> _Problem | None:
     if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
         return _Problem("a whole number" if kind is int else "a finite number")
     if isinstance(value, int):
-        fits = -MOST_INTEGER - 1 <= value <= MOST_INTEGER
+        fits = -MAX_INTEGER - 1 <= value <= MAX_INTEGER
         return None if fits else _Problem("a number of at most 64 bits", "out-of-range")
     return None if math.isfinite(value) else _Problem("a finite number", "out-of-range")
 

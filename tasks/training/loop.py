@@ -201,7 +201,7 @@ def checkpoint_for(task: Task, run: Run, rank_info: RankInfo = ALONE) -> Checkpo
     """The checkpoints of a run, told apart by all that its numbers depend on."""
     data, start = task.fingerprint(run.recipe), fingerprint(run.start) if run.start else "none"
     task_key = f"{task.name} {task.version} {data}"
-    run_key = f"{run.architecture} {run.recipe!r} seed={run.seed} start={start} processes={rank_info.of}"
+    run_key = f"{run.architecture} {run.recipe!r} seed={run.seed} start={start} processes={rank_info.world_size}"
     return Checkpoint(run.folder, f"{task_key} {run_key}")
 
 

@@ -84,7 +84,7 @@ class SupervisedTask(Objective):
             return self.training(run, replace(recipe, batch_ramp=0.0), splits).advance  # a step of the whole batch
 
     def _recipe_and_splits(self, run: Run) -> tuple[Recipe, Splits]:
-        recipe: Recipe = run.recipe.for_devices(rank_info().of)
+        recipe: Recipe = run.recipe.for_devices(rank_info().world_size)
         return recipe, self.splits_for(recipe)
 
     def training(self, run: Run, recipe: Recipe, splits: Splits) -> SupervisedTraining:

@@ -147,14 +147,14 @@ class SupervisedTraining(Training):
         """Look at the loss."""
         # A sum that something not finite went into is not finite ever after.
         with self._clock.running():  # what is waited for here are steps
-            total: Any = self.fabric.all_reduce(self._loss_sum) if self.rank_info.of > 1 else self._loss_sum
+            total: Any = self.fabric.all_reduce(self._loss_sum) if self.rank_info.world_size > 1 else self._loss_sum
             finite = bool(torch.isfinite(total))
         if not finite:
             raise Diverged(f"the loss is not finite, at step {self._step} of {self.steps}")
 
     def may_save(self) -> bool:
         """Processes that train together agree about this, and the time, when they look at the loss: not more often."""
-        return self.rank_info.of == 1 or self._checks_loss()
+        return self.rank_info.world_size == 1 or self._checks_loss()
 
     @torch.no_grad()
     def measure(self, part: Literal["validation", "test"]) -> Mapping[str, float]:
@@ -232,7 +232,7 @@ class SupervisedTraining(Training):
 
     @property
     def _is_sharded(self) -> bool:
-        return self.rank_info.of > 1 and self.recipe.sharing == "fsdp"
+        return self.rank_info.world_size > 1 and self.recipe.sharing == "fsdp"
 
     def _forward(self, inputs: Inputs) -> Any:
         """What the network makes of them, without what gathers gradients."""
@@ -256,7 +256,7 @@ class SupervisedTraining(Training):
 
     def _share_buffers(self) -> None:
         """Running statistics, where a network has them, are the first process's."""
-        if self.rank_info.of > 1 and not self._is_sharded:
+        if self.rank_info.world_size > 1 and not self._is_sharded:
             for buffer in self.network.buffers():
                 torch.distributed.broadcast(buffer, 0)
 
@@ -270,7 +270,7 @@ class SupervisedTraining(Training):
 
         Processes that train together see other examples, and draw other numbers for them.
         """
-        purpose = ("network",) if self.rank_info.of == 1 else ("network", self.rank_info.rank)
+        purpose = ("network",) if self.rank_info.world_size == 1 else ("network", self.rank_info.rank)
         seed = derived_seed(self.seed, *purpose, index)
         if self.fabric.device.type == "cuda":
             torch.cuda.default_generators[self.fabric.device.index or 0].manual_seed(seed)

@@ -117,7 +117,7 @@ BAD: dict[str, tuple[Callable[[str], bytes], Kind, dict[str, Any]]] = {
 def test_bad_lines_are_named_and_the_others_are_read(
     make_row: MakeRow, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonl, "MOST_LINE", 2**19)
+    monkeypatch.setattr(jsonl, "MAX_LINE", 2**19)
     text = good(make_row)
     with grouped() as case:
         for mistake, (make, kind, fields) in BAD.items():
@@ -185,8 +185,8 @@ def test_plain_text_named_gz_is_a_bad_line(make_row: MakeRow, tmp_path: Path) ->
 def test_packed_file_is_read_up_to_the_limit_of_its_unpacked_size(
     make_row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonl, "MOST_FILE", 2**20)
-    monkeypatch.setattr(jsonl, "MOST_LINE", 2**16)
+    monkeypatch.setattr(jsonl, "MAX_FILE", 2**20)
+    monkeypatch.setattr(jsonl, "MAX_LINE", 2**16)
     file = io.BytesIO()
     with gzip.GzipFile(fileobj=file, mode="wb") as packed:
         packed.write(f"{good(make_row)}\n".encode())

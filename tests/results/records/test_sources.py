@@ -105,7 +105,7 @@ def test_csv_gives_back_text_that_a_spreadsheet_would_run(tmp_path: Path) -> Non
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
 def test_files_of_any_form_have_a_limit_of_size(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     export.write(pa.table({"a": [*map(str, range(1000))], "b": [0] * 1000}), form, tmp_path / f"x.{form}")
-    monkeypatch.setattr("results.records.human_numbers.MOST_FILE", 2000)
+    monkeypatch.setattr("results.records.human_numbers.MAX_FILE", 2000)
     with raises("too-large", path=str(tmp_path / f"x.{form}"), most=2000):
         sources.read(tmp_path / f"x.{form}").flat[0].select(["a"])
     if form == "parquet":  # of which the columns count that are asked for
