@@ -12,7 +12,7 @@ before it is needed.
 import sys
 from typing import TYPE_CHECKING, Any
 
-from search_spaces.support.faces import lazily
+from search_spaces.support.faces import lazy_exports
 
 if TYPE_CHECKING:
     __version__: str
@@ -77,7 +77,7 @@ _HOMES = {
 }
 
 
-_lazily, _ = lazily(__name__, _HOMES)
+_lazily, _ = lazy_exports(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from search_spaces.support.faces import lazily
+from search_spaces.support.faces import lazy_exports
 
 if TYPE_CHECKING:
     from search_spaces.architecture.architecture import Architecture
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from search_spaces.support.errors import Notice, UserError
     from search_spaces.support.spec import Axes
     from search_spaces.testing.contract import check_topology
-    from search_spaces.topologies.base import Site, Topology, Wiring, total
+    from search_spaces.topologies.base import Site, Topology, Wiring, sum_tensors
 
 __all__ = [
     "Architecture",
@@ -42,7 +42,7 @@ __all__ = [
     "count_encoder",
     "count_vit",
     "load_weights",
-    "total",
+    "sum_tensors",
 ]
 
 _HOMES = {
@@ -68,7 +68,7 @@ _HOMES = {
     "count_encoder": "search_spaces.models.encoder",
     "count_vit": "search_spaces.models.vit",
     "load_weights": "search_spaces.architecture.checkpoint",
-    "total": "search_spaces.topologies.base",
+    "sum_tensors": "search_spaces.topologies.base",
 }
 
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from search_spaces.support.faces import lazily
+from search_spaces.support.faces import lazy_exports
 
 if TYPE_CHECKING:
     from tasks.adapters.hugging_face import EvalPrediction, HuggingFaceRecipe, HuggingFaceTask
@@ -75,4 +75,4 @@ _HOMES = {
     "train": "tasks.training.loop",
 }
 
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -15,7 +15,7 @@ from nas.request.text_checks import LogFormat
 from results.records.row import Row
 from results.records.strict_json import is_number
 from search_spaces.support.errors import printable
-from search_spaces.support.files import replacing
+from search_spaces.support.files import atomic_open
 from search_spaces.support.progress import say
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _events(row: Row, points: Iterable[Point]) -> Iterator["Event"]:
 def _write(events: Iterable["Event"], path: Path) -> None:
     from tensorboard.summary.writer.record_writer import RecordWriter
 
-    with replacing(path) as file:
+    with atomic_open(path) as file:
         records = RecordWriter(file)
         for event in events:
             records.write(event.SerializeToString())

@@ -33,7 +33,7 @@ from search_spaces.architecture.checkpoint import read_weights
 from search_spaces.support.errors import Notice, fields_of, reason_of
 from search_spaces.support.files import read_checked, write_checked
 from search_spaces.support.rank import processes
-from search_spaces.support.threads import threads_on_the_cpu
+from search_spaces.support.threads import cpu_threads
 from tasks.base import Diverged, FitResult, plain_numbers
 from tasks.run import CONTINUE, STOP, Decision, Run
 
@@ -54,7 +54,7 @@ def evaluate(job: EvaluationJob) -> Row:
     evaluation = resolve(job)
     row: Row = evaluation.row
     network: nn.Module | None = None
-    with threads_on_the_cpu(job.threads):
+    with cpu_threads(job.threads):
         try:
             row = replace(row, costs=count.count(evaluation.task, job.architecture))
             row = _within(job.limits.counted, row, asdict(row.costs))

@@ -15,7 +15,7 @@ from search_spaces.spaces.parsing import parse_architecture, parse_axes
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.spec import Scalar, Spec, split_top_level
-from search_spaces.topologies.registry import refusal, texts_that_wire
+from search_spaces.topologies.registry import compatible_topologies, refusal
 from tasks.base import Task
 from tasks.recipes.settings import plain_values
 
@@ -49,7 +49,7 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
 
 def _others(architecture: Architecture) -> tuple[str, ...]:
     """Which other topologies wire it; none where its own do with other options that spaces search."""
-    can = texts_that_wire(architecture)
+    can = compatible_topologies(architecture)
     if {Spec.parse(text).name for text in topologies_of(architecture.topology)} <= can.keys():
         return ()
     return tuple(texts[0] for texts in can.values())

@@ -16,7 +16,7 @@ from nas.report.format import check_picture
 from results.records.row import Direction
 from results.stats.architecture_summary import ArchitectureSummary
 from results.stats.effects import Effects, plain_names
-from search_spaces.support.files import replacing, unwritable
+from search_spaces.support.files import atomic_open, unwritable
 
 
 def draw_front(
@@ -229,7 +229,7 @@ def save_figure(figure: "Figure", file: str | Path | None) -> "Figure":
     check_picture(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as stream:
+        with atomic_open(path) as stream:
             figure.savefig(stream, format=path.suffix[1:].lower(), dpi=150)
     except OSError as error:
         raise unwritable(path, error) from error

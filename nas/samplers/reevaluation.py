@@ -11,7 +11,7 @@ from nas.samplers.history import measured
 from nas.samplers.posterior import Posterior
 from nas.samplers.proposer import SearchState
 from results.stats.gaussian_process import Indices
-from results.stats.pareto import chances
+from results.stats.pareto import front_probabilities
 
 DRAWS = 256
 """Of what may be true."""
@@ -33,5 +33,5 @@ def contender(situation: SearchState, since: int, spent: Indices) -> int:
     drawn = Posterior(situation, known).draws(known.indices, DRAWS, random)
     confirming = situation.tried.indices[situation.tried.numbers >= since]
     trained = np.array([(confirming == index).sum() for index in known.indices])
-    gains = np.where(np.isin(known.indices, spent), -1.0, chances(drawn) / (1 + trained))
+    gains = np.where(np.isin(known.indices, spent), -1.0, front_probabilities(drawn) / (1 + trained))
     return int(known.indices[gains.argmax()])

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from results.query.sandbox import SECONDS, kind_of, reason_of, rows_in_memory, time_limit
 from results.records.human_numbers import SIZES
-from search_spaces.architecture.block_segments import tidy
+from search_spaces.architecture.block_segments import normalize_topologies
 from search_spaces.support.errors import Kind, Notice, UserError, nearest, unknown
 
 MAX_LENGTH, MAX_NESTING = 4000, 20
@@ -145,7 +145,7 @@ def _nearest(column: str, text: str, texts: Sequence[str]) -> str | None:
     canonical = text
     if column == "topology":
         with suppress(UserError):
-            canonical = tidy(text)
+            canonical = normalize_topologies(text)
     return canonical if canonical in texts else nearest(text, texts)
 
 

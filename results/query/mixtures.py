@@ -54,7 +54,9 @@ def _seeds(table: pa.Table) -> list[str]:
         return []
     by_task = {task: values for (task,), values in _values(table, ["task"], "seed").items() if len(values) > 1}
     advice = "in one table: single seeds differ by chance. Means over them: --best METRIC, or --by key"
-    return [f"{task}: {len(values)} values of seed ({few(values)}) {advice}." for task, values in by_task.items()]
+    return [
+        f"{task}: {len(values)} values of seed ({abbreviate(values)}) {advice}." for task, values in by_task.items()
+    ]
 
 
 def _recipes(table: pa.Table, settings: Sequence[str]) -> list[str]:
@@ -68,10 +70,10 @@ def _recipes(table: pa.Table, settings: Sequence[str]) -> list[str]:
                 differing.setdefault(key, {})[column] = values
     notes = []
     for (task, preset), columns in sorted(differing.items()):
-        texts = [f"{column.removeprefix('recipe_')} ({few(values)})" for column, values in columns.items()]
+        texts = [f"{column.removeprefix('recipe_')} ({abbreviate(values)})" for column, values in columns.items()]
         first = next(iter(columns))
         keep = f"Keep one: {condition_of(first, columns[first][0])}."
-        notes.append(f"{task}: several recipes of preset {preset} in one table: {few(texts)}. {keep}")
+        notes.append(f"{task}: several recipes of preset {preset} in one table: {abbreviate(texts)}. {keep}")
     return notes
 
 
@@ -86,11 +88,11 @@ def _values(table: pa.Table, by: Sequence[str], column: str) -> dict[tuple[Any, 
 
 
 def _describe(task: str, column: str, values: Sequence[Any], reason: str) -> str:
-    mixture = f"{len(values)} values of {column} in one table ({few(values)})"
+    mixture = f"{len(values)} values of {column} in one table ({abbreviate(values)})"
     return f"{task}: {mixture}; {reason}. Keep one: {condition_of(column, values[0])}."
 
 
-def few(values: Sequence[Any], most: int = 3) -> str:
+def abbreviate(values: Sequence[Any], most: int = 3) -> str:
     """The first values as people read them, and how many more there are."""
     text = ", ".join("none" if value is None else str(value) for value in values[:most])
     return text + (f" and {len(values) - most} more" if len(values) > most else "")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from search_spaces.support.errors import UserError, printable, unknown
-from search_spaces.support.files import replacing, unwritable
+from search_spaces.support.files import atomic_open, unwritable
 
 _FORMULA = "^('*[=+@\t\r\n＝＋－＠-])"  # noqa: RUF001  # their wide forms, which some spreadsheets run too
 """How text begins that a spreadsheet would run, or that another ' would make look like such text disarmed."""
@@ -35,7 +35,7 @@ def write(table: pa.Table, form: str, path: Path | None = None) -> None:
         sys.stdout.buffer.flush()
         return
     try:
-        with replacing(path) as file:
+        with atomic_open(path) as file:
             file.write(content)
     except OSError as error:
         raise unwritable(path, error) from error

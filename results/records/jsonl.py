@@ -16,7 +16,7 @@ from results.records.human_numbers import MAX_FILE
 from results.records.row import Row
 from results.records.strict_json import MAX_TEXT, BadRow
 from search_spaces.support.errors import UserError, fields_of
-from search_spaces.support.files import kind_of_read_error, regular, replacing, unwritable
+from search_spaces.support.files import atomic_open, kind_of_read_error, regular, unwritable
 
 MAX_LINE = MAX_TEXT
 """Bytes of a line."""
@@ -86,7 +86,7 @@ def write(rows: Iterable[Row], path: str | Path | None = None) -> None:
         return
     target = Path(path)
     try:
-        with replacing(target) as file:
+        with atomic_open(target) as file:
             _write(rows, file, compress=target.resolve().suffix == ".gz")
     except OSError as error:
         raise unwritable(path, error) from error

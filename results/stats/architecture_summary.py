@@ -20,7 +20,7 @@ from results.records.columns import COMPARABLE, COUNTS, PROFILE, PROVENANCE, SHA
 from results.records.row import Direction
 from results.stats.features import Record, features_of
 from results.stats.gaussian_process import Array, Features, GaussianProcess, Indices, Observations, Scales
-from results.stats.pareto import chances, check_objectives, non_dominated
+from results.stats.pareto import check_objectives, front_probabilities, non_dominated
 
 DRAWS = 512
 """Of what may be true."""
@@ -153,7 +153,7 @@ def _summaries(
     expected, near, draws = _posterior(groups, names, noisy, signs)
     p_front, on_front = np.zeros(len(groups)), np.zeros(len(groups), dtype=bool)
     has_errors = all(name in spreads or name in _NOISE_FREE for name in names)
-    p_front[near], on_front[near] = chances(draws) if has_errors else np.nan, non_dominated(expected[near])
+    p_front[near], on_front[near] = front_probabilities(draws) if has_errors else np.nan, non_dominated(expected[near])
     first = noisy.index(True) if any(noisy) else 0
     first_means = [means[i].get(names[first]) for i in near]
     errors = np.array([0.0 if mean is None else mean.examples for mean in first_means])

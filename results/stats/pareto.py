@@ -134,7 +134,7 @@ def not_surely_dominated(values: NDArray[np.float64], errors: NDArray[np.float64
     return mask
 
 
-def chances(draws: NDArray[np.float64]) -> NDArray[np.float64]:
+def front_probabilities(draws: NDArray[np.float64]) -> NDArray[np.float64]:
     """How likely each of n points is on the front, by draws of all their values: [d, n, m] -> [n]."""
     return np.asarray(np.mean([non_dominated(values) for values in draws], axis=0))
 

@@ -28,7 +28,7 @@ def topologies_of(text: str) -> tuple[str, ...]:
     return tuple(str(without_defaults(Spec.parse(_range(part, text)[0]))) for part in _BETWEEN.split(text))
 
 
-def tidy(text: str) -> str:
+def normalize_topologies(text: str) -> str:
     """The same without blanks and defaults, for networks of any depth. Raises UserError as `topologies_of` does."""
     topologies = topologies_of(text)
     if "[" not in text:
@@ -37,10 +37,12 @@ def tidy(text: str) -> str:
     return "+".join(f"{topology}[{first}:{end}]" for topology, (first, end) in zip(topologies, ends, strict=True))
 
 
-def tidy_axes(axes: Axes) -> Axes:
-    """A space's axes with the topologies on them tidied. Raises UserError as `tidy` does."""
+def normalize_axes(axes: Axes) -> Axes:
+    """A space's axes with normalized topologies. Raises UserError as `normalize_topologies` does."""
     return {
-        axis: tuple(tidy(str(value)) for value in values) if axis.partition(":")[0] == "topology" else values
+        axis: tuple(normalize_topologies(str(value)) for value in values)
+        if axis.partition(":")[0] == "topology"
+        else values
         for axis, values in axes.items()
     }
 

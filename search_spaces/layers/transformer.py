@@ -18,7 +18,7 @@ from search_spaces.layers.stack import Stack, build_stack, count_stack
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from search_spaces.topologies.base import Site
-from search_spaces.topologies.build import own_values
+from search_spaces.topologies.build import projects_values
 from search_spaces.topologies.registry import load
 
 
@@ -110,7 +110,7 @@ def count_transformer(
 
 def _own_values(architecture: Architecture, sites: Sequence[Site]) -> list[bool]:
     """Of each block whether its attention layer projects values of its own."""
-    values = own_values(architecture, sites)
+    values = projects_values(architecture, sites)
     return [projects for projects, site in zip(values, sites, strict=True) if site.attends]
 
 

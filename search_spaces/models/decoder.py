@@ -22,7 +22,7 @@ from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import UserError, unknown
-from search_spaces.support.lecun_init import draw_by_lecun
+from search_spaces.support.lecun_init import init_lecun
 from search_spaces.topologies.base import NORMED
 
 
@@ -167,7 +167,7 @@ def _lecun(model: Decoder) -> None:
     """
     for table in model.embedding.parameters():
         nn.init.normal_(table, std=table.shape[-1] ** -0.5)
-    draw_by_lecun(_linear_maps(model))
+    init_lecun(_linear_maps(model))
 
 
 def _linear_maps(model: Decoder) -> list[nn.Linear]:

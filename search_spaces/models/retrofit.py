@@ -80,7 +80,7 @@ def _starts_otherwise(rule: str, architecture: Architecture, topology: str, **fi
 def _others(architecture: Architecture) -> tuple[str, ...]:
     """Of each topology that can wire it the first text, of its defaults and then its axes, that starts as this one."""
     examples = []
-    for texts in registry.texts_that_wire(architecture).values():
+    for texts in registry.compatible_topologies(architecture).values():
         examples += [text for text in texts if text != architecture.topology and _starts_as_resnet(text)][:1]
     return tuple(examples)
 

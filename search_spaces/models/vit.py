@@ -21,7 +21,7 @@ from search_spaces.support.count import Count, linear
 VIT = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
 
 
-def draw_as_timm(weight: Tensor) -> None:
+def init_timm(weight: Tensor) -> None:
     """Draw weights as timm does, to the last bit: normal with a deviation of 0.02, cut far out at 2.
 
     torch's own `trunc_normal_` draws otherwise, and timm's would load all of timm, which takes two seconds.
@@ -43,7 +43,7 @@ class PatchTokens(nn.Module):
         self.first = nn.Parameter(torch.empty(1, 1, width))
         self.positions = nn.Parameter(torch.empty(1, tokens, width))
         nn.init.normal_(self.first, std=1e-6)
-        draw_as_timm(self.positions)
+        init_timm(self.positions)
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Map [B, C, height, breadth] to tokens [B, N, D] and positions [1, N, D]; their sum is the embedding."""
@@ -103,7 +103,7 @@ def build_vit(
     model = ViT(PatchTokens(image, patch, architecture.width), stack, nn.Linear(architecture.width, classes))
     for module in (*stack.layers.modules(), model.head):
         if isinstance(module, nn.Linear):
-            draw_as_timm(module.weight)
+            init_timm(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
     stack.topology.start(stack.layers)

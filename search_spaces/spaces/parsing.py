@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from search_spaces.architecture.architecture import BY_BLOCK, Architecture, read_runs
-from search_spaces.architecture.block_segments import tidy
+from search_spaces.architecture.block_segments import normalize_topologies
 from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.spec import Scalar, parse_scalar, split_top_level
 
@@ -76,7 +76,7 @@ def parse_axes(texts: Iterable[str]) -> dict[str, tuple[Scalar, ...]]:
 
 def _axis_value(name: str, text: str) -> Scalar:
     if name.partition(":")[0] == "topology":
-        return tidy(text)
+        return normalize_topologies(text)
     if name == "model":
         return text
     try:

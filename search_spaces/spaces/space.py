@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.block_segments import is_one_run, tidy_axes, topologies_of
+from search_spaces.architecture.block_segments import is_one_run, normalize_axes, topologies_of
 from search_spaces.architecture.canonical_text import with_defaults
 from search_spaces.spaces.axis_names import RECIPE, is_recipe, option_of, replaces, run_of, settings_of
 from search_spaces.support.errors import Kind, UserError
@@ -78,7 +78,7 @@ class SearchSpace:
     point_table: Mapping[Architecture, Point] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "axes", tidy_axes(self.axes))
+        object.__setattr__(self, "axes", normalize_axes(self.axes))
         if self.point_table is None:
             self._check_axes()
             self._check_runs()
@@ -118,7 +118,7 @@ class SearchSpace:
             axis, *_ = axes
             message = f"space {self.name!r} has the architectures that it lists, got axis {axis!r}."
             raise UserError("unsupported", message, option="axis", value=axis, space=self.name)
-        texts = [f"{axis}={','.join(map(format_scalar, values))}" for axis, values in tidy_axes(axes).items()]
+        texts = [f"{axis}={','.join(map(format_scalar, values))}" for axis, values in normalize_axes(axes).items()]
         topologies = {_topology_of({"topology": text}) for text in axes.get("topology", ())}
         replaced_axes = {
             axis for axis in self.axes if topologies and (option := option_of(axis)) and option[0] not in topologies

@@ -86,7 +86,7 @@ def atomic_write(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def atomic_open(path: Path) -> Iterator[IO[bytes]]:
     """An open file, whose bytes take the place of what stands at `path` once all are written; no folder is made.
 
     Of a link, what it points to is replaced. What is no file (/dev/null, a pipe) is written to, and stays what it is.

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from torch import nn
 
 
-def draw_by_lecun(modules: Iterable[nn.Module]) -> None:
+def init_lecun(modules: Iterable[nn.Module]) -> None:
     """Draw the linear maps among modules from N(0, 1 / fan-in), their biases 0.
 
     Source: LeCun et al., "Efficient BackProp" (1998), section 4.6.

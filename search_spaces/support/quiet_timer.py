@@ -15,7 +15,7 @@ QUICK_S = 0.5
 
 @final
 @dataclass
-class Silence:
+class QuietTimer:
     """How long nothing has been said.
 
     Attributes:
@@ -45,5 +45,5 @@ class Silence:
         self.since = time.monotonic()
 
 
-SILENCE = Silence(since=0.0)
+SILENCE = QuietTimer(since=0.0)
 """Of this process."""

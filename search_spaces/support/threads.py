@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 
 @contextmanager
-def threads_on_the_cpu(threads: int) -> Iterator[None]:
+def cpu_threads(threads: int) -> Iterator[None]:
     """So many threads for an operator on the CPU: PyTorch's, and those of a BLAS that is loaded, which is NumPy's.
 
     Beside other trainings, threads of a BLAS wait for each other many times longer than a small matrix takes.

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import check_at_least
-from search_spaces.support.lecun_init import draw_by_lecun
+from search_spaces.support.lecun_init import init_lecun
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, total
+from search_spaces.topologies.base import Topology, Wiring, sum_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Node(nn.Module):
     def forward(self, *states: Tensor) -> Tensor:
         """Join so many states [..., D] to one."""
         output = self.down(torch.sigmoid(self.up(torch.cat(states, dim=-1))))
-        return self.norm(output + total(states))  # type: ignore[no-any-return]  # nn.Module returns Any
+        return self.norm(output + sum_tensors(states))  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
 @final
@@ -100,7 +100,7 @@ class Aggregation(Topology):
         sizes = _sizes(wiring, options.every)
         self.nodes = nn.ModuleList(Node(states, width, options.features or 4 * width) for states in sizes)
         if options.initial == "lecun":
-            draw_by_lecun(self.modules())
+            init_lecun(self.modules())
 
     @classmethod
     def count(cls, wiring: Wiring, options: AggregationOptions) -> Count:
@@ -114,7 +114,7 @@ class Aggregation(Topology):
 
     def open(self, *parts: Tensor) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Start from x_0, the sum of the embeddings, with nothing to join."""
-        return total(parts), (), ()
+        return sum_tensors(parts), (), ()
 
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
         """Give the stream to all ports."""

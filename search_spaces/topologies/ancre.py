@@ -15,7 +15,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, in_rows, total
+from search_spaces.topologies.base import Topology, Wiring, pad_rows, sum_tensors
 
 Direction = Literal["ingoing", "outgoing", "none"]
 Form = Literal["softmax", "constant", "latest"]
@@ -149,12 +149,12 @@ class ANCRe(Topology):
             "p of m": [[], *self._into(self.c_inputs, inputs, unit)],
         }
         return {
-            name: in_rows(_in_columns(into) for into in targets) for name, targets in tables.items() if any(targets)
+            name: pad_rows(_in_columns(into) for into in targets) for name, targets in tables.items() if any(targets)
         }
 
     def open(self, *parts: Tensor) -> LayerHistory:
         """Compute all weights, and start the history with h_0."""
-        x = total(parts)
+        x = sum_tensors(parts)
         states, inputs = _targets(sum(self.opens), self.options)
         return LayerHistory(self._into(self.c, states, x), self._into(self.c_inputs, inputs, x), (x,))
 

@@ -15,7 +15,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, weighted_sum
 from search_spaces.support.errors import check_at_least
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, largest_divisor, total
+from search_spaces.topologies.base import Topology, Wiring, largest_divisor, sum_tensors
 
 Source = tuple[Tensor, Tensor]
 """What can be attended to, [..., D], and one over its root mean square, [..., 1]."""
@@ -169,7 +169,7 @@ class AttentionResiduals(OverDepth):
 
     def open(self, *parts: Tensor) -> Sources:
         """Start from the network's input alone."""
-        return Sources((_source(total(parts)),))
+        return Sources((_source(sum_tensors(parts)),))
 
     def read(self, t: int, state: Sources) -> tuple[tuple[Tensor, ...], Sources]:
         """Mix the sources; the first layer reads the only one."""
@@ -243,7 +243,7 @@ class AttentionResidualsDelta(OverDepth):
 
     def open(self, *parts: Tensor) -> tuple[Sources, Tensor]:
         """Start from the network's input alone."""
-        x = total(parts)
+        x = sum_tensors(parts)
         return Sources((_source(x),)), x
 
     def read(self, t: int, state: tuple[Sources, Tensor]) -> tuple[tuple[Tensor, ...], Any]:

@@ -225,7 +225,7 @@ class Topology(nn.Module, ABC):
         """Return what the head reads, [..., D]."""
 
 
-def in_rows(rows: Iterable[Tensor]) -> Tensor:
+def pad_rows(rows: Iterable[Tensor]) -> Tensor:
     """Rows of unequal lengths as one tensor, NaN where a row has nothing."""
     return pad_sequence([row.double() for row in rows], batch_first=True, padding_value=nan)
 
@@ -235,6 +235,6 @@ def largest_divisor(number: int, below: int) -> int:
     return max(divisor for divisor in range(1, below) if number % divisor == 0)
 
 
-def total(parts: tuple[Tensor, ...]) -> Tensor:
+def sum_tensors(parts: tuple[Tensor, ...]) -> Tensor:
     """The network's input x_0, where a topology keeps the embeddings as their sum."""
     return reduce(torch.add, parts)

@@ -29,7 +29,7 @@ def count(architecture: Architecture, sites: Sequence[Site], parts: int) -> Coun
     return topology.count(_wiring(architecture, sites, parts), options)
 
 
-def own_values(architecture: Architecture, sites: Sequence[Site]) -> list[bool]:
+def projects_values(architecture: Architecture, sites: Sequence[Site]) -> list[bool]:
     """Of each layer whether it projects values of its own, where it attends. Raises as `build` does."""
     topology, options = _topology(architecture, sites)
     wiring = _wiring(architecture, sites, 1)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, final
 from torch import Tensor
 
 from search_spaces.support.count import Count
-from search_spaces.topologies.base import NoOptions, Topology, Wiring, total
+from search_spaces.topologies.base import NoOptions, Topology, Wiring, sum_tensors
 
 
 class Chain(Topology):
@@ -16,7 +16,7 @@ class Chain(Topology):
 
     def open(self, *parts: Tensor) -> Tensor:
         """Start from x_0, the sum of the embeddings."""
-        return total(parts)
+        return sum_tensors(parts)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """Give x_t to all ports."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from search_spaces.support.count import Count
 from search_spaces.support.fused_linear import FusedLinear
-from search_spaces.topologies.base import InputMode, NoOptions, Topology, Wiring, total
+from search_spaces.topologies.base import InputMode, NoOptions, Topology, Wiring, sum_tensors
 
 EPS = 1e-5
 
@@ -64,7 +64,7 @@ class DeepNorm(Topology):
 
     def open(self, *parts: Tensor) -> Tensor:
         """Start from x_0, the sum of the embeddings."""
-        return total(parts)
+        return sum_tensors(parts)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """Give x_t to all ports."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from search_spaces.support.count import Count, weighted_sum
 from search_spaces.support.errors import check_at_least
-from search_spaces.topologies.base import Topology, Wiring, in_rows, total
+from search_spaces.topologies.base import Topology, Wiring, pad_rows, sum_tensors
 
 State = tuple[dict[int, Tensor], Tensor]
 
@@ -85,11 +85,11 @@ class DenseFormer(Topology):
             if sources:
                 row[list(sources)] = next(averages).to(row)
             rows.append(row)
-        return {"alpha": in_rows(rows)}
+        return {"alpha": pad_rows(rows)}
 
     def open(self, *parts: Tensor) -> State:
         """Start with x_0."""
-        x = total(parts)
+        x = sum_tensors(parts)
         return {0: x} if 0 in self.later_sources[0] else {}, x
 
     def read(self, t: int, state: State) -> tuple[tuple[Tensor, ...], State]:

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import UserError
-from search_spaces.support.lecun_init import draw_by_lecun
-from search_spaces.topologies.base import Topology, Wiring, total
+from search_spaces.support.lecun_init import init_lecun
+from search_spaces.topologies.base import Topology, Wiring, sum_tensors
 
 State = tuple[Tensor, Tensor]
 """Output and cell, each [..., D]."""
@@ -112,7 +112,7 @@ class DepthLSTM(Topology):
         self.cell = nn.Parameter(torch.zeros(wiring.width))
         self.steps = nn.ModuleList(Step(wiring.width, hidden) for hidden in wiring.hidden)
         if options.initial == "lecun":
-            draw_by_lecun(self.modules())
+            init_lecun(self.modules())
 
     @classmethod
     def refusal(cls, architecture: Architecture, options: DepthLSTMOptions) -> str | None:
@@ -128,7 +128,7 @@ class DepthLSTM(Topology):
 
     def open(self, *parts: Tensor) -> State:
         """Start from x_0, the sum of the embeddings, and the first cell."""
-        x = total(parts)
+        x = sum_tensors(parts)
         return x, self.cell.expand_as(x)
 
     def read(self, t: int, state: State) -> tuple[tuple[Tensor, ...], State]:

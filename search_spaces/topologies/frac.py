@@ -13,7 +13,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import UserError, check_at_least
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, largest_divisor, total
+from search_spaces.topologies.base import Topology, Wiring, largest_divisor, sum_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class FracConnections(Topology):
 
     def open(self, *parts: Tensor) -> Tensor:
         """Cut the network's input into parts."""
-        return torch.unflatten(total(parts), -1, (self.parts, -1))
+        return torch.unflatten(sum_tensors(parts), -1, (self.parts, -1))
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Any]:
         """Give the mixed parts as one input, and carry those for the stream and the weights of the output."""

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count, weighted_sum
 from search_spaces.support.errors import check_at_least
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import InputMode, Topology, Wiring, total
+from search_spaces.topologies.base import InputMode, Topology, Wiring, sum_tensors
 
 Entries = tuple[Tensor, ...]
 
@@ -141,7 +141,7 @@ class GeneralisedResidual(Topology):
 
     def open(self, *parts: Tensor) -> Entries:
         """Start the stack with e_0, the sum of the embeddings."""
-        return (total(parts),)
+        return (sum_tensors(parts),)
 
     def read(self, t: int, state: Entries) -> tuple[Entries, Entries]:
         """Give the sums of the stack."""

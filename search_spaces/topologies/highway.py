@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.support.count import Count, linear
-from search_spaces.support.lecun_init import draw_by_lecun
+from search_spaces.support.lecun_init import init_lecun
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, total
+from search_spaces.topologies.base import Topology, Wiring, sum_tensors
 
 Form = Literal["tanh", "sigmoid", "highway"]
 
@@ -87,7 +87,7 @@ class Highway(Topology):
         self.form: Form = options.form
         self.gates = nn.ModuleList(Gate(wiring.width) for _ in wiring.sites)
         if options.initial == "lecun":
-            draw_by_lecun(self.modules())
+            init_lecun(self.modules())
 
     @classmethod
     def count(cls, wiring: Wiring, options: HighwayOptions) -> Count:
@@ -98,7 +98,7 @@ class Highway(Topology):
 
     def open(self, *parts: Tensor) -> Tensor:
         """Start from x_0, the sum of the embeddings."""
-        return total(parts)
+        return sum_tensors(parts)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """Give x_t to all ports."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, total
+from search_spaces.topologies.base import Topology, Wiring, sum_tensors
 
 MAX_STREAMS = 64
 """The most streams: eight times the most that its paper tries; a mistyped number would ask for more than there is."""
@@ -127,7 +127,7 @@ class HyperConnections(Topology):
 
     def open(self, *parts: Tensor) -> Tensor:
         """Copy the network's input to every stream."""
-        return torch.stack((total(parts),) * self.streams, dim=-2)  # [..., N, D]
+        return torch.stack((sum_tensors(parts),) * self.streams, dim=-2)  # [..., N, D]
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Any]:
         """Give the mixed input, and carry the mixed streams and the weights of the output."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count, linear, weighted_sum
 from search_spaces.support.errors import check_at_least
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, total
+from search_spaces.topologies.base import Topology, Wiring, sum_tensors
 
 
 class LowRank(nn.Module):
@@ -89,7 +89,7 @@ class LaurelRW(Topology):
 
     def open(self, *parts: Tensor) -> Tensor:
         """Start from x_0, the sum of the embeddings."""
-        return total(parts)
+        return sum_tensors(parts)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """Give x_t to all ports."""
@@ -170,7 +170,7 @@ class Laurel(Topology):
 
     def open(self, *parts: Tensor) -> tuple[Tensor, ...]:
         """Start from x_0, the sum of the embeddings."""
-        return (total(parts),)
+        return (sum_tensors(parts),)
 
     def read(self, t: int, state: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], Any]:
         """Give x_t to all ports."""

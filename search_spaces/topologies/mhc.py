@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, total
+from search_spaces.topologies.base import Topology, Wiring, sum_tensors
 from search_spaces.topologies.hyper import MAX_STREAMS
 
 Mixing = Literal["sinkhorn", "permutations", "none"]
@@ -238,7 +238,7 @@ class ManifoldHyperConnections(Topology):
 
     def open(self, *parts: Tensor) -> Tensor:
         """Copy the network's input to every stream."""
-        return torch.stack((total(parts),) * self.streams, dim=-2)  # [..., N, D]
+        return torch.stack((sum_tensors(parts),) * self.streams, dim=-2)  # [..., N, D]
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Any]:
         """Give the layer its share of the streams, and carry the mixed streams and the weights of the output."""

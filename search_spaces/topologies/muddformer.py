@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from search_spaces.support.count import Count, linear, weighted_sum
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import InputMode, Topology, Wiring, in_rows, total
+from search_spaces.topologies.base import InputMode, Topology, Wiring, pad_rows, sum_tensors
 from search_spaces.topologies.grn import mixture
 
 EPS = 1e-6
@@ -131,12 +131,12 @@ class MUDDFormer(Topology):
     def coefficients(self) -> dict[str, Tensor]:
         """a of each stream behind each block: state j across."""
         *inner, last = [weights.get_parameter("a") for weights in self.weights]
-        ports = {f"a of port {c + 1}": in_rows(a[c] for a in inner) for c in range(self.first_streams - 1) if inner}
-        return {**ports, "a of the skip": in_rows(a[-1] for a in (*inner, last))}
+        ports = {f"a of port {c + 1}": pad_rows(a[c] for a in inner) for c in range(self.first_streams - 1) if inner}
+        return {**ports, "a of the skip": pad_rows(a[-1] for a in (*inner, last))}
 
     def open(self, *parts: Tensor) -> MUDDState:
         """Give the network's input to every stream."""
-        x = total(parts)
+        x = sum_tensors(parts)
         return MUDDState((self.before[0](x) if self.before else x,), (x,) * self.first_streams)
 
     def read(self, t: int, state: MUDDState) -> tuple[tuple[Tensor, ...], MUDDState]:

@@ -35,7 +35,7 @@ def refusal(architecture: Architecture) -> str | None:
     return next((reason for run in architecture.runs if (reason := _refusal_of_run(run)) is not None), None)
 
 
-def texts_that_wire(architecture: Architecture) -> dict[str, list[str]]:
+def compatible_topologies(architecture: Architecture) -> dict[str, list[str]]:
     """Every topology that can wire the architecture -> with which options: its defaults, and values of its axes."""
     texts_by_name = {}
     for name in TOPOLOGIES.names():

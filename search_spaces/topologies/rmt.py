@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import UserError, check_at_least
-from search_spaces.support.lecun_init import draw_by_lecun
+from search_spaces.support.lecun_init import init_lecun
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import InputMode, Topology, Wiring, total
+from search_spaces.topologies.base import InputMode, Topology, Wiring, sum_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class RMT(Topology):
         self.unembed = Load(1, rank, keys)
         self.norms = nn.ModuleList(MatrixNorm(keys, values, options.norm) for _ in range(layers + 1))
         if options.initial == "lecun":
-            draw_by_lecun(self.modules())
+            init_lecun(self.modules())
 
     @classmethod
     def refusal(cls, architecture: Architecture, options: RMTOptions) -> str | None:
@@ -168,7 +168,7 @@ class RMT(Topology):
 
     def open(self, *parts: Tensor) -> Tensor:
         """Store each embedding by its own keys."""
-        return total(tuple(store(part) for store, part in zip(self.embed, parts, strict=True)))
+        return sum_tensors(tuple(store(part) for store, part in zip(self.embed, parts, strict=True)))
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """Load the vectors of each port from the normed matrix."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import InputMode, Topology, Wiring, total
+from search_spaces.topologies.base import InputMode, Topology, Wiring, sum_tensors
 
 
 class ScaledBranches(Topology):
@@ -36,7 +36,7 @@ class ScaledBranches(Topology):
 
     def open(self, *parts: Tensor) -> Tensor:
         """Start from x_0, the sum of the embeddings."""
-        return total(parts)
+        return sum_tensors(parts)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """Give x_t to all ports."""

@@ -15,7 +15,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, weighted_sum
 from search_spaces.support.errors import check_at_least
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import NoOptions, Topology, Wiring, in_rows, total
+from search_spaces.topologies.base import NoOptions, Topology, Wiring, pad_rows, sum_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class FirstValues(Topology):
 
     def open(self, *parts: Tensor) -> ValueStream:
         """Start from x_0, the sum of the embeddings."""
-        return ValueStream(total(parts))
+        return ValueStream(sum_tensors(parts))
 
     def read(self, t: int, state: ValueStream) -> tuple[tuple[Tensor, ...], ValueStream]:
         """Give x_t to all ports."""
@@ -123,7 +123,7 @@ class ValueResidual(FirstValues):
         """The weights of V_1 and of its own values in each attention layer."""
         alone, constants = torch.tensor((nan, 1.0)), torch.tensor((float(self.first), float(self.own)))
         weights = {t: self.weights.get(str(t), constants) for t in self.mixing_layers}
-        return {"V_1, own": in_rows(weights.get(t, alone) for t in self.attention_layers)}
+        return {"V_1, own": pad_rows(weights.get(t, alone) for t in self.attention_layers)}
 
     def values(self, t: int, state: ValueStream, v: Tensor | None) -> tuple[Tensor | None, ValueStream]:
         """Keep V_1; mix it into later ones."""

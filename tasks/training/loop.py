@@ -17,7 +17,7 @@ from torch import nn
 from search_spaces.architecture.checkpoint import fingerprint
 from search_spaces.support.errors import reason_of
 from search_spaces.support.rank import ALONE, RankInfo
-from search_spaces.support.threads import threads_on_the_cpu
+from search_spaces.support.threads import cpu_threads
 from tasks.base import Diverged, FitResult, Task
 from tasks.run import STOP, Run
 from tasks.training.allocator import keep_freed_memory
@@ -212,7 +212,7 @@ def isolated_rng(run: Run) -> Iterator[None]:
     What is freed meanwhile is kept until then.
     """
     python, numpy, devices = random.getstate(), np.random.get_state(), range(torch.cuda.device_count())
-    with keep_freed_memory(), threads_on_the_cpu(run.threads), torch.random.fork_rng(devices=devices):
+    with keep_freed_memory(), cpu_threads(run.threads), torch.random.fork_rng(devices=devices):
         random.seed(run.seed)
         np.random.seed(run.seed % 2**32)
         torch.manual_seed(run.seed)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from search_spaces.support.faces import lazily
+from search_spaces.support.faces import lazy_exports
 
 if TYPE_CHECKING:
     from nas.cli.printers.checks import check_output
@@ -60,4 +60,4 @@ _HOMES = {
     "print_with_plot": "evaluations",
 }
 
-__getattr__, __dir__ = lazily(__name__, {name: f"{__name__}.{module}" for name, module in _HOMES.items()})
+__getattr__, __dir__ = lazy_exports(__name__, {name: f"{__name__}.{module}" for name, module in _HOMES.items()})

@@ -9,7 +9,7 @@ from nas.report import tables
 from nas.report.format import Format
 from nas.report.record_files import write_records
 from nas.report.study import Study
-from results.query.mixtures import few
+from results.query.mixtures import abbreviate
 from results.stats.effects import Effects, agreement
 
 
@@ -62,7 +62,7 @@ def _print(effects: Mapping[str, Effects], format: Format) -> None:
         )  # a narrow terminal drops the last
         tables.print_records(console, lines, columns, title, format)
         if task_effects.incomparable:
-            values = few(task_effects.incomparable, most=10)
+            values = abbreviate(task_effects.incomparable, most=10)
             tables.say(console, f"not held against {task_effects.values[0]}, with which they share nothing: {values}")
         if task_effects.freedom < 1:
             tables.say(

@@ -27,7 +27,7 @@ from nas.environment.paths import RUNS
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, reason_of
 from search_spaces.support.progress import status_if_slow
-from search_spaces.support.threads import threads_on_the_cpu
+from search_spaces.support.threads import cpu_threads
 from tasks.base import Task
 from tasks.run import Run
 from tasks.training.allocator import keep_freed_memory
@@ -110,7 +110,7 @@ def _profile(
     on_gpu = torch.cuda.is_available() and getattr(recipe, "accelerator", "auto") != "cpu"
     device = torch.device("cuda" if on_gpu else "cpu")
     run = Run(architecture=architecture, recipe=recipe, seed=0, device=device, threads=threads)
-    with keep_freed_memory(), threads_on_the_cpu(threads):
+    with keep_freed_memory(), cpu_threads(threads):
         record, notes = _measured(task, run, batch, trace_path)
     return record | ({"profile_note": "; ".join(notes)} if notes else {})
 

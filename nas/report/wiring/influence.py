@@ -27,7 +27,7 @@ from torch import Generator, Tensor, nn
 
 from nas.report.wiring.fixed_weights import FixedWeights
 from search_spaces.layers.stack import Stack
-from search_spaces.topologies.base import total
+from search_spaces.topologies.base import sum_tensors
 
 Array = npt.NDArray[np.float64]
 
@@ -101,7 +101,7 @@ class RecordingTopology(nn.Module):
         for tensors in (self.flow.sources, self.flow.outputs, self.flow.inputs):
             tensors.clear()
         first, *rest = parts
-        return self.topology.open(first + self._source(total(parts)), *rest)
+        return self.topology.open(first + self._source(sum_tensors(parts)), *rest)
 
     def read(self, t: int, state: Any) -> Any:
         """Note what the layer reads."""

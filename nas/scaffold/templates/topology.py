@@ -27,7 +27,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor, nn
 
-from search_spaces import Axes, Count, Topology, Wiring, total
+from search_spaces import Axes, Count, Topology, Wiring, sum_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class NewTopology(Topology):
 
     def open(self, *parts: Tensor) -> Tensor:
         """Start from x_0, the sum of the embeddings."""
-        return total(parts)
+        return sum_tensors(parts)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """Give x_t to layer t: one input for all of its ports, queries, keys and values included."""

@@ -23,7 +23,7 @@ from nas.evaluation.job import fresh_task
 from nas.request.text_checks import MATCHED, parse_topologies
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.block_segments import tidy
+from search_spaces.architecture.block_segments import normalize_topologies
 from search_spaces.support.errors import Kind, Notice
 from search_spaces.topologies.registry import TOPOLOGIES, load
 from tasks.load import load_task
@@ -248,7 +248,7 @@ def test_each_overhead_is_of_one_topology_and_follows_from_its_source() -> None:
         for line in LINES:
             with case(line["topology"]):
                 load(line["topology"])
-                assert tidy(line["topology"]) == line["topology"]
+                assert normalize_topologies(line["topology"]) == line["topology"]
                 assert paper_overhead(line["topology"]) == float(line["step_over_resnet"])
                 numbers = [float(number) for number in re.findall(r"\d+\.\d+", line["source"])]
                 if numbers:  # rates or seconds: either way the larger over the smaller

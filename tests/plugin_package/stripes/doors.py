@@ -11,7 +11,7 @@ from optuna.distributions import BaseDistribution, IntDistribution
 from torch import Tensor, nn
 
 from nas import Proposer, SearchState
-from search_spaces import Architecture, Axes, Count, Handlers, Shape, Topology, Wiring, total
+from search_spaces import Architecture, Axes, Count, Handlers, Shape, Topology, Wiring, sum_tensors
 from stripes import Stripes
 
 
@@ -52,7 +52,7 @@ class Recall(Topology):
 
     def open(self, *parts: Tensor) -> Any:
         """Start from the embeddings' sum, with nothing recalled."""
-        return total(parts), None
+        return sum_tensors(parts), None
 
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
         """Give x_t."""

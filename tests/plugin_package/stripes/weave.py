@@ -7,7 +7,7 @@ from typing import Any, ClassVar, final
 from torch import Tensor, nn
 
 from nas import Proposer, SearchState
-from search_spaces import Architecture, Count, Norm, SearchSpace, Site, Topology, Wiring, build_stack, total
+from search_spaces import Architecture, Count, Norm, SearchSpace, Site, Topology, Wiring, build_stack, sum_tensors
 from stripes import Stripes
 from stripes.doors import Spectrum, fft_macs
 
@@ -37,7 +37,7 @@ class Weave(Topology):
 
     def open(self, *parts: Tensor) -> Tensor:
         """The sum of the embeddings."""
-        return total(parts)
+        return sum_tensors(parts)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """The sum so far."""

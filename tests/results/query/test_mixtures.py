@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from results.query.mixtures import few, mixtures, mixtures_within
+from results.query.mixtures import abbreviate, mixtures, mixtures_within
 from results.query.query import query
 from results.records.row import Row
 from results.records.table import from_rows
@@ -83,8 +83,8 @@ def test_start_weights_are_told_from_none(make_row: MakeRow) -> None:
 
 
 def test_few_shows_the_first_values_and_counts_the_rest() -> None:
-    assert few([1, None, "x"]) == "1, none, x"
-    assert few(range(12), most=10) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
+    assert abbreviate([1, None, "x"]) == "1, none, x"
+    assert abbreviate(range(12), most=10) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
 
 
 def test_means_mix_recipes_only_where_a_group_has_two(make_row: MakeRow) -> None:

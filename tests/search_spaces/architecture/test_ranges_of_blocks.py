@@ -11,7 +11,7 @@ from grouped import grouped
 from nas.budget.implicit.decomposition import slices_of
 from nas.costs.count import count_macs
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.block_segments import is_one_run, runs_of, tidy
+from search_spaces.architecture.block_segments import is_one_run, normalize_topologies, runs_of
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
@@ -165,5 +165,5 @@ def test_each_run_must_be_one_that_can_be_retrofitted() -> None:
 
 
 def test_a_text_without_blanks_is_the_same_network() -> None:
-    assert tidy(" dca( k=2 )[ :2 ]+ resnet[2:]") == "dca(k=2)[:2]+resnet[2:]"
-    assert tidy("dca( k=2 ) / resnet") == "dca(k=2)/resnet"
+    assert normalize_topologies(" dca( k=2 )[ :2 ]+ resnet[2:]") == "dca(k=2)[:2]+resnet[2:]"
+    assert normalize_topologies("dca( k=2 ) / resnet") == "dca(k=2)/resnet"

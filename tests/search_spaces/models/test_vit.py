@@ -14,7 +14,7 @@ from expect import raises
 from grouped import grouped
 from nas.costs.count import meta_device
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.models.vit import DropExamples, ViT, build_vit, count_vit, draw_as_timm
+from search_spaces.models.vit import DropExamples, ViT, build_vit, count_vit, init_timm
 from search_spaces.support.count import Count
 from search_spaces.topologies.registry import TOPOLOGIES
 
@@ -188,7 +188,7 @@ def test_a_vit_without_heads_is_refused() -> None:
 
 def test_weights_are_drawn_as_timm_draws_them() -> None:
     ours, timms = torch.empty(2, 64, 96), torch.empty(2, 64, 96)
-    for draw, weight in ((draw_as_timm, ours), (partial(trunc_normal_, std=0.02), timms)):
+    for draw, weight in ((init_timm, ours), (partial(trunc_normal_, std=0.02), timms)):
         torch.manual_seed(0)
         draw(weight)
     assert torch.equal(ours, timms)

@@ -16,7 +16,7 @@ from nas.evaluation.job import EvaluationJob
 from search_spaces.architecture.checkpoint import RECORD, WEIGHTS, Record, read_record, read_weights, save_checkpoint
 from search_spaces.support.cache import cache_arrays, cache_bytes
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import kind_of_read_error, read_checked, replacing, write_checked
+from search_spaces.support.files import atomic_open, kind_of_read_error, read_checked, write_checked
 from tasks.training.checkpoint import Checkpoint
 from toy_rows import LITTLE
 from toy_searches import TOYS
@@ -120,14 +120,14 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path.write_text("as it was")
 
     def fails() -> None:
-        with replacing(path) as file:
+        with atomic_open(path) as file:
             file.write(b"half of wh")
             raise OSError("the disk is full")
 
     with pytest.raises(OSError):  # noqa: PT011  # the one that is raised above
         fails()
     assert [one.read_text() for one in tmp_path.iterdir()] == ["as it was"]
-    with replacing(path) as file:
+    with atomic_open(path) as file:
         file.write(b"new")
     assert [one.read_text() for one in tmp_path.iterdir()] == ["new"]
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from search_spaces.support.quiet_timer import QUICK_S, SILENCE_S, Silence
+from search_spaces.support.quiet_timer import QUICK_S, SILENCE_S, QuietTimer
 
 
 def test_silence_lasts_over_all_steps_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("search_spaces.support.quiet_timer.time.monotonic", lambda: now[0])
-    silence = Silence(since=0.0)
+    silence = QuietTimer(since=0.0)
     with silence.lasting():
         now[0] += 0.5
         assert silence.remaining() == SILENCE_S - 0.5
@@ -23,4 +23,4 @@ def test_silence_lasts_over_all_steps_of_a_command(monkeypatch: pytest.MonkeyPat
 
 
 def test_outside_a_command_every_step_has_the_whole_time() -> None:
-    assert Silence(since=0.0).remaining() == SILENCE_S
+    assert QuietTimer(since=0.0).remaining() == SILENCE_S

@@ -8,7 +8,7 @@ import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from search_spaces import Architecture
-from search_spaces.support.threads import threads_on_the_cpu
+from search_spaces.support.threads import cpu_threads
 from tasks.run import Run
 from tasks.training.loop import isolated_rng
 
@@ -22,7 +22,7 @@ def threads() -> list[int]:
 
 @pytest.mark.parametrize(
     "of",
-    [threads_on_the_cpu, lambda number: isolated_rng(Run(architecture=SHAPE, recipe=None, seed=0, threads=number))],
+    [cpu_threads, lambda number: isolated_rng(Run(architecture=SHAPE, recipe=None, seed=0, threads=number))],
     ids=["computed", "trained"],
 )
 def test_threads_of_pytorch_and_blas_are_set_and_restored(
