@@ -6,12 +6,12 @@ from pathlib import Path
 
 def benchmarks() -> dict[str, str]:
     """Name of each script beside this one that ends with its own `main` -> the first line of its docstring."""
-    found = {}
+    descriptions = {}
     for path in sorted(Path(__file__).parent.glob("*.py")):
         source = path.read_text(encoding="utf-8")
         if f'\n    main("{path.stem}", ' in source:
-            found[path.stem] = (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
-    return found
+            descriptions[path.stem] = (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+    return descriptions
 
 
 if __name__ == "__main__":

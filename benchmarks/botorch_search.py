@@ -40,28 +40,30 @@ class NoisyHypervolume(Proposer):
     def propose(self, situation: SearchState) -> int:
         """Choose by the model, or at random while too little is known."""
         random = np.random.default_rng(situation.seed)
-        tried = situation.tried
-        known = tried.indices[tried.valued]
-        if len(known) < START:
+        trials = situation.tried
+        indices = trials.indices[trials.valued]
+        if len(indices) < START:
             return int(random.choice(situation.drawn))
         pool = random.permutation(situation.untried)[:POOL].astype(np.intp)
         torch.manual_seed(situation.seed)
-        every = np.concatenate([known, pool])
-        flops = situation.known(every)[:, 1]
-        at = features(situation.coordinates, every, flops / flops.max())
-        model = loss_model(at[: len(known)], tried.values[tried.valued][:, 0])
-        values = torch.stack([-torch.from_numpy(tried.values[tried.valued][:, 0].copy()), -at[: len(known), -1]], dim=1)
+        candidates = np.concatenate([indices, pool])
+        flops = situation.known(candidates)[:, 1]
+        at = features(situation.coordinates, candidates, flops / flops.max())
+        model = loss_model(at[: len(indices)], trials.values[trials.valued][:, 0])
+        values = torch.stack(
+            [-torch.from_numpy(trials.values[trials.valued][:, 0].copy()), -at[: len(indices), -1]], dim=1
+        )
         both = ModelList(model, GenericDeterministicModel(lambda x: -x[..., -1:]))
         improvement = qLogNoisyExpectedHypervolumeImprovement(
             both,
             ref_point=infer_reference_point(values[is_non_dominated(values)]),
-            X_baseline=at[: len(known)],
+            X_baseline=at[: len(indices)],
             sampler=get_sampler(both.posterior(at[:1]), torch.Size([SAMPLES]), seed=int(random.integers(2**31))),
             prune_baseline=True,
             cache_root=False,
         )
         with torch.no_grad():
-            gains = torch.cat([improvement(some[:, None]) for some in at[len(known) :].split(100)])
+            gains = torch.cat([improvement(some[:, None]) for some in at[len(indices) :].split(100)])
         return int(pool[int(gains.argmax())])
 
 
@@ -86,7 +88,7 @@ def loss_model(at: Tensor, losses: Array) -> SingleTaskGP:
     return model
 
 
-def believed(coordinates: Coordinates, at: Indices, losses: Array) -> Array:
+def posterior_means(coordinates: Coordinates, at: Indices, losses: Array) -> Array:
     """The losses that the model expects of what was trained: [N]."""
     places = features(coordinates, at, np.zeros(len(at)))
     model = loss_model(places, losses)

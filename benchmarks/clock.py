@@ -26,5 +26,5 @@ class Clock:
 
     def passes_per_second(self) -> float:
         """Of the passes behind the warm-up."""
-        began, ended = self.times
-        return (self.last - WARM) / (ended - began)
+        start, end = self.times
+        return (self.last - WARM) / (end - start)

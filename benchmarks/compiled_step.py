@@ -11,7 +11,7 @@ import shutil
 import torch
 
 from benchmarks.form import Figure, main
-from benchmarks.topology_step import TOPOLOGIES, printed, shapes_of, step_ratios
+from benchmarks.topology_step import TOPOLOGIES, published_ratio, shapes_of, step_ratios
 from nas.environment.device import lent_device
 
 TARGETS = {
@@ -56,14 +56,16 @@ def figures(quick: bool) -> dict[str, Figure]:
         torch._dynamo.config.fail_on_recompile_limit_hit = True
     else:
         print("nothing is compiled", "with --quick: leave it out" if quick else "here: there is no C++ compiler, c++")
-    found = {}
+    figures_by_name = {}
     for place, shape in shapes_of(device).items():
         ratios = step_ratios(shape, device, "compiled", rounds=20) if compiles else ((one, None) for one in TOPOLOGIES)
         for topology, ratio in ratios:
             at = topology, place
-            peers = printed(topology) | ({"floor": FLOORS[at]} if at in FLOORS else {})
-            found[f"step_{topology}_{place}_compiled"] = Figure(ratio, "x resnet", "lower", TARGETS.get(at), peers)
-    return found
+            peers = published_ratio(topology) | ({"floor": FLOORS[at]} if at in FLOORS else {})
+            figures_by_name[f"step_{topology}_{place}_compiled"] = Figure(
+                ratio, "x resnet", "lower", TARGETS.get(at), peers
+            )
+    return figures_by_name
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def made_up(row: Row) -> Row:
     return replace(row, status="complete", error=None, metrics=metrics, test=metrics, curve=curve, costs=costs)
 
 
-def asked(sampler: str) -> SearchRequest:
+def search_request(sampler: str) -> SearchRequest:
     """A search in a space of 16,128 architectures."""
     heads = ",".join(map(str, range(1, 49)))
     return build_request(
@@ -107,7 +107,7 @@ def ours(url: str, size: int, trials: int, search: SearchRequest) -> float:
     """CPU milliseconds a trial of this project's coordinator."""
     store = Store(url, make=True)
     sampler = BudgetSampler(search.members, search.config.sampler)
-    study = resumed(url, search, sampler)
+    study = resume_study(url, search, sampler)
     with leases_in(store) as leases:
         scheduler = Scheduler(store, "s", leases, AtOnce(), [])
         scheduler.run(SearchPlan(study, store, search, leases, sampler, size + 1))  # what is read once is read
@@ -117,7 +117,7 @@ def ours(url: str, size: int, trials: int, search: SearchRequest) -> float:
         return (time.process_time() - began) / trials * 1000
 
 
-def resumed(url: str, search: SearchRequest, sampler: BudgetSampler) -> optuna.Study:
+def resume_study(url: str, search: SearchRequest, sampler: BudgetSampler) -> optuna.Study:
     """The study, which was made with another sampler: what it holds is the same."""
     return optuna.load_study(study_name="s", storage=open_storage(url), sampler=sampler)
 
@@ -130,9 +130,9 @@ def optunas(url: str, trials: int, search: SearchRequest, sampler: BaseSampler) 
 
     def one() -> None:
         trial = study.ask()
-        point = {name: suggested(trial, name, axes[name]) for name in axes if "." not in name}
+        point = {name: suggest_value(trial, name, axes[name]) for name in axes if "." not in name}
         for name in space.options(point):
-            suggested(trial, name, axes[name])
+            suggest_value(trial, name, axes[name])
         trial.set_user_attr("results", {"accuracy": 0.5, "flops": 10**7, "curve": [0.1] * 20})
         study.tell(trial, [0.5, 1e7])
 
@@ -143,7 +143,7 @@ def optunas(url: str, trials: int, search: SearchRequest, sampler: BaseSampler) 
     return (time.process_time() - began) / trials * 1000
 
 
-def suggested(trial: optuna.Trial, name: str, axis: BaseDistribution) -> Scalar:
+def suggest_value(trial: optuna.Trial, name: str, axis: BaseDistribution) -> Scalar:
     """What Optuna suggests for an axis."""
     if isinstance(axis, IntDistribution):
         return trial.suggest_int(name, axis.low, axis.high, log=axis.log)
@@ -153,44 +153,44 @@ def suggested(trial: optuna.Trial, name: str, axis: BaseDistribution) -> Scalar:
     return trial.suggest_categorical(name, axis.choices)  # type: ignore[return-value]  # none of them is None
 
 
-def copy(made: Path, to: Path) -> str:
+def copy(source: Path, to: Path) -> str:
     """Another store with the same content."""
-    shutil.copytree(made, to)
+    shutil.copytree(source, to)
     return f"sqlite:///{to}/studies.db"
 
 
-def peak_mb(made: Path, size: int) -> float:
+def peak_mb(source: Path, size: int) -> float:
     """Megabytes that a process of its own holds at most while it coordinates."""
     program = (
         "import resource; from pathlib import Path; from benchmarks.coordinator import *;"
-        f"ours({f'sqlite:///{made}/studies.db'!r}, {size}, 5, asked({DEFAULT!r}));"
+        f"ours({f'sqlite:///{source}/studies.db'!r}, {size}, 5, search_request({DEFAULT!r}));"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    return float(said.split()[-1]) / 1000
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    return float(output.split()[-1]) / 1000
 
 
 def figures(quick: bool) -> dict[str, Figure]:
     """Twenty more trials at each size; five at the two smaller ones where it is to be quick."""
-    trials, found = 5 if quick else 20, dict[str, Figure]()
+    trials, figures_by_name = 5 if quick else 20, dict[str, Figure]()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.simplefilter("ignore")
     for size in SIZES[: 2 if quick else 3]:
         with tempfile.TemporaryDirectory() as folder:
-            made, searches = Path(folder, "made"), {name: asked(name) for name in (DEFAULT, *OPTUNAS)}
-            made.mkdir()
-            fill(made, size, searches["random"])
+            source, searches = Path(folder, "made"), {name: search_request(name) for name in (DEFAULT, *OPTUNAS)}
+            source.mkdir()
+            fill(source, size, searches["random"])
             for name, search in searches.items():
-                own = ours(copy(made, Path(folder, f"{name}-ours")), size, trials, search)
+                own = ours(copy(source, Path(folder, f"{name}-ours")), size, trials, search)
                 if name not in OPTUNAS:
-                    found[f"ms_per_trial_{name}_{size}"] = Figure(own, "ms", "lower")
+                    figures_by_name[f"ms_per_trial_{name}_{size}"] = Figure(own, "ms", "lower")
                     continue
-                other = optunas(copy(made, Path(folder, name)), trials, search, OPTUNAS[name](seed=0))
+                other = optunas(copy(source, Path(folder, name)), trials, search, OPTUNAS[name](seed=0))
                 ratio, aim = f"ms_per_trial_over_optuna_{name}_{size}", 1.0 if size == 1000 else None
-                found[ratio] = Figure(own / other, "x", "lower", aim, {"nas_ms": own, "optuna_ms": other})
+                figures_by_name[ratio] = Figure(own / other, "x", "lower", aim, {"nas_ms": own, "optuna_ms": other})
             if size == SIZES[2]:
-                found[f"peak_mb_{size}"] = Figure(peak_mb(made, size), "MB", "lower", 1000)
-    return found
+                figures_by_name[f"peak_mb_{size}"] = Figure(peak_mb(source, size), "MB", "lower", 1000)
+    return figures_by_name
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def count_vit_base_on_cpu() -> int:
         return int(analysis.total())
 
 
-class Uncounted(DigitsViT):
+class NoClosedForm(DigitsViT):
     """The task as if nobody had worked its costs out."""
 
     def closed_form(self, architecture: Architecture) -> None:
@@ -63,14 +63,14 @@ class Uncounted(DigitsViT):
 
 def bounded_space() -> int:
     """How many members of `joint` there are, each held to a budget that it keeps."""
-    return len(within(get_space("joint", DigitsViT.base), Uncounted(), parse_budget(["params<=10G"])))
+    return len(within(get_space("joint", DigitsViT.base), NoClosedForm(), parse_budget(["params<=10G"])))
 
 
-def timed(function: Callable[[], int]) -> tuple[int, float]:
+def time_ms(function: Callable[[], int]) -> tuple[int, float]:
     """What it returns, and the milliseconds it took."""
     began = time.perf_counter()
-    found = function()
-    return found, 1000 * (time.perf_counter() - began)
+    count = function()
+    return count, 1000 * (time.perf_counter() - began)
 
 
 def extra_mb() -> float:
@@ -80,8 +80,8 @@ def extra_mb() -> float:
         "c.count_vit_base(); before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "c.count_llama_1b(); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
-    printed = subprocess.check_output([sys.executable, "-c", program], text=True, stderr=subprocess.DEVNULL)
-    return int(printed) / (1 if sys.platform != "darwin" else 1024) / 1024
+    output = subprocess.check_output([sys.executable, "-c", program], text=True, stderr=subprocess.DEVNULL)
+    return int(output) / (1 if sys.platform != "darwin" else 1024) / 1024
 
 
 def figures(quick: bool) -> dict[str, Figure]:
@@ -89,14 +89,14 @@ def figures(quick: bool) -> dict[str, Figure]:
     count_vit_base(), count_llama_1b()  # the first count of a process also imports
     vit, llama, cpu = [], [], []
     for _ in range(3 if quick else 9):
-        ours, milliseconds = timed(count_vit_base)
-        theirs, cpu_milliseconds = timed(count_vit_base_on_cpu)
+        ours, milliseconds = time_ms(count_vit_base)
+        theirs, cpu_milliseconds = time_ms(count_vit_base_on_cpu)
         if ours != theirs:
             raise RuntimeError(f"the counts differ: {ours} on meta, {theirs} on the CPU")
         vit.append(milliseconds)
         cpu.append(cpu_milliseconds)
-        llama.append(timed(count_llama_1b)[1])
-    spaces = [timed(bounded_space) for _ in range(1 if quick else 3)]
+        llama.append(time_ms(count_llama_1b)[1])
+    spaces = [time_ms(bounded_space) for _ in range(1 if quick else 3)]
     if {members for members, _ in spaces} != {len(get_space("joint", DigitsViT.base))}:
         raise RuntimeError("a budget that all keep left members out")
     ratio = statistics.median(theirs / ours for theirs, ours in zip(cpu, vit, strict=True))

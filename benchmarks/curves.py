@@ -39,39 +39,41 @@ Curve = Sequence[tuple[int, Mapping[str, float]]]
 @cache
 def curves(file: Path = FILE) -> Mapping[str, Curve]:
     """Architectures as text -> their curves."""
-    found = defaultdict[str, list[tuple[int, Mapping[str, float]]]](list)
-    with gzip.open(file, "rt", encoding="utf-8", newline="") as opened:
-        for line in csv.DictReader(opened):
+    points = defaultdict[str, list[tuple[int, Mapping[str, float]]]](list)
+    with gzip.open(file, "rt", encoding="utf-8", newline="") as lines:
+        for line in csv.DictReader(lines):
             values = {name: float(line[name]) for name in (*METRICS, *TEST) if line[name]}
             architecture = parse_architecture(line["architecture"], DigitRanksViT.base)  # whose text may be shorter now
-            found[str(architecture)].append((int(line["step"]), values))
-    return dict(found)
+            points[str(architecture)].append((int(line["step"]), values))
+    return dict(points)
 
 
 def write(rows: Sequence[Row], file: Path) -> None:
     """Write the curves of complete Rows, to seven digits."""
-    with gzip.GzipFile(file, "wb", mtime=0) as packed:
-        packed.write(f"architecture,step,{','.join((*METRICS, *TEST))}\n".encode())
+    with gzip.GzipFile(file, "wb", mtime=0) as archive:
+        archive.write(f"architecture,step,{','.join((*METRICS, *TEST))}\n".encode())
         for row in sorted(rows, key=lambda row: str(row.architecture)):
             test = {f"test_{name}": value for name, value in row.test.items()}
             points = [(point["step"], point["metrics"]) for point in row.curve]
             for step, metrics in (*points, (row.steps, {**row.metrics, **test})):
                 values = ",".join(f"{metrics[name]:.7g}" if name in metrics else "" for name in (*METRICS, *TEST))
-                packed.write(f'"{row.architecture}",{step},{values}\n'.encode())
+                archive.write(f'"{row.architecture}",{step},{values}\n'.encode())
 
 
-def recorded(file: Path = FILE) -> list[Row]:
+def rows_of_curves(file: Path = FILE) -> list[Row]:
     """The trainings as Rows, so that they can be replayed: the base first, as the search had it.
 
     The file holds neither standard errors on test, nor seconds, nor what made it; costs are by closed form.
     """
-    task, found = DigitRanksViT(), curves(file)
+    task, curves_by_text = DigitRanksViT(), curves(file)
     recipe = plain_values(override(task.presets["proxy"], {"reports": 20}))
     directions = {metric.name: metric.direction for metric in task.metrics}
     rows = []
-    for text, (*reported, (last, at_end)) in sorted(found.items(), key=lambda one: one[0] != str(task.base)):
+    for text, (*points_before, (last, at_end)) in sorted(
+        curves_by_text.items(), key=lambda one: one[0] != str(task.base)
+    ):
         architecture = parse_architecture(text, task.base)
-        points: list[CurvePoint] = [{"step": step, "metrics": metrics} for step, metrics in reported]
+        points: list[CurvePoint] = [{"step": step, "metrics": metrics} for step, metrics in points_before]
         rows.append(
             Row(
                 task=task.name, task_version=task.version, preset="proxy", recipe=recipe, seed=0, status="complete",
@@ -86,6 +88,6 @@ def recorded(file: Path = FILE) -> list[Row]:
 if __name__ == "__main__":
     match sys.argv[1:]:
         case [target]:
-            jsonl.write(recorded(), target)
+            jsonl.write(rows_of_curves(), target)
         case [storage, study, target]:
             write([row for row in nas.load(study, storage=storage).rows() if row.status == "complete"], Path(target))

@@ -34,10 +34,12 @@ TRIALS, FEWER = 96, 64
 """Trainings of a search, of the 100 that were recorded; and of one that leaves more untried."""
 
 
-def found(folder: Path, asked: Mapping[str, Any], rungs: Mapping[str, Any]) -> Study:
+def run_search(folder: Path, arguments: Mapping[str, Any], rungs: Mapping[str, Any]) -> Study:
     """A search in a store of its own."""
     storage = f"sqlite:///{folder}/{'-'.join(map(str, rungs.values()))}.db"
-    return nas.search(**asked, **rungs, reeval_fraction=0.0, save_models="none", workers=1, storage=storage, study="s")
+    return nas.search(
+        **arguments, **rungs, reeval_fraction=0.0, save_models="none", workers=1, storage=storage, study="s"
+    )
 
 
 def steps(study: Study) -> int:
@@ -45,38 +47,43 @@ def steps(study: Study) -> int:
     return sum(row.steps for row in study.rows())
 
 
-def reached(study: Study, objectives: Mapping[str, Direction], reference: tuple[float, float]) -> float:
+def hypervolume_of(study: Study, objectives: Mapping[str, Direction], reference: tuple[float, float]) -> float:
     """The hypervolume of the front by validation, with its values by test; FLOPs are to be small."""
     (metric, way), _ = objectives.items()
     sign = -1.0 if way == "max" else 1.0
-    found = front(study.table, objectives)
-    values = [sign * value for value in found[f"test_{metric}"].to_pylist()]
-    return hypervolume(np.array([values, found["flops"].to_pylist()], dtype=float).T, np.array(reference))
+    rows = front(study.table, objectives)
+    values = [sign * value for value in rows[f"test_{metric}"].to_pylist()]
+    return hypervolume(np.array([values, rows["flops"].to_pylist()], dtype=float).T, np.array(reference))
 
 
-def compared(asked: Mapping[str, Any], rungs: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
+def compare(arguments: Mapping[str, Any], rungs: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
     """For each way of holding trainings: how many times fewer steps, and the share of the hypervolume."""
     with TemporaryDirectory() as folder:
-        whole = found(Path(folder), asked, {"rungs": 0})
-        held = {name: found(Path(folder), asked, way) for name, way in rungs.items()}
-    objectives = whole.objectives
+        full_study = run_search(Path(folder), arguments, {"rungs": 0})
+        studies = {name: run_search(Path(folder), arguments, way) for name, way in rungs.items()}
+    objectives = full_study.objectives
     metric, way = next(iter(objectives.items()))
-    values = [row.test[metric] for row in whole.rows()]
-    reference = -min(values) if way == "max" else max(values), float(max(row.costs.flops or 0 for row in whole.rows()))
-    best = reached(whole, objectives, reference)
+    values = [row.test[metric] for row in full_study.rows()]
+    reference = (
+        -min(values) if way == "max" else max(values),
+        float(max(row.costs.flops or 0 for row in full_study.rows())),
+    )
+    best = hypervolume_of(full_study, objectives, reference)
     return {
-        name: (steps(whole) / steps(study), reached(study, objectives, reference) / best)
-        for name, study in held.items()
+        name: (steps(full_study) / steps(study), hypervolume_of(study, objectives, reference) / best)
+        for name, study in studies.items()
     }
 
 
-def of_recorded(sampler: str, seeds: range, trials: int, rungs: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+def compare_on_replay(
+    sampler: str, seeds: range, trials: int, rungs: Mapping[str, Any]
+) -> dict[str, tuple[float, float]]:
     """The medians over seeds of what a sampler saves and keeps on recorded curves."""
     with TemporaryDirectory() as folder:
         table = Path(folder) / "curves.jsonl"
-        jsonl.write(curves.recorded(), table)
-        asked = {"task": f"replay:{table}", "objectives": "accuracy,flops", "sampler": sampler, "trials": trials}
-        of_seeds = [compared({**asked, "seed": seed}, rungs) for seed in seeds]
+        jsonl.write(curves.rows_of_curves(), table)
+        arguments = {"task": f"replay:{table}", "objectives": "accuracy,flops", "sampler": sampler, "trials": trials}
+        of_seeds = [compare({**arguments, "seed": seed}, rungs) for seed in seeds]
     return {
         name: (statistics.median(one[name][0] for one in of_seeds), statistics.median(one[name][1] for one in of_seeds))
         for name in rungs
@@ -87,9 +94,9 @@ def figures(quick: bool) -> dict[str, Figure]:
     """Three seeds of each sampler, and live; where it is to be quick, one of random search and nothing live."""
     by_sampler = dict[str, Mapping[str, tuple[float, float]]]()
     for name in SAMPLERS[-1 if quick else 0 :]:
-        by_sampler[name] = of_recorded(name, range(1 if quick else 3), 20 if quick else TRIALS, RUNGS)
+        by_sampler[name] = compare_on_replay(name, range(1 if quick else 3), 20 if quick else TRIALS, RUNGS)
         if not quick:
-            fewer = of_recorded(name, range(3), FEWER, {"": RUNGS[""]})
+            fewer = compare_on_replay(name, range(3), FEWER, {"": RUNGS[""]})
             by_sampler[name] = {**by_sampler[name], f"{FEWER} trainings": fewer[""]}
     least = {
         way: (min(one[way][0] for one in by_sampler.values()), min(one[way][1] for one in by_sampler.values()))
@@ -103,19 +110,22 @@ def figures(quick: bool) -> dict[str, Figure]:
 
 def live() -> dict[str, Figure]:
     """Networks that are trained: 24 of digits-vit."""
-    asked = {"task": "digits-vit", "preset": "smoke", "settings": "reports=8", "trials": 24, "sampler": "random"}
-    return pair("_live", compared({**asked, "objectives": "loss,flops"}, RUNGS), 2.5, 0.99)
+    arguments = {"task": "digits-vit", "preset": "smoke", "settings": "reports=8", "trials": 24, "sampler": "random"}
+    return pair("_live", compare({**arguments, "objectives": "loss,flops"}, RUNGS), 2.5, 0.99)
 
 
 def pair(
-    name: str, ways: Mapping[str, tuple[float, float]], saved: float | None = None, kept: float | None = None
+    name: str,
+    ways: Mapping[str, tuple[float, float]],
+    speed_target: float | None = None,
+    share_target: float | None = None,
 ) -> dict[str, Figure]:
     """Both figures, with those of other ways beside them."""
     (times, share), others = ways[""], {way: both for way, both in ways.items() if way}
     of_times, of_share = ({way: both[number] for way, both in others.items()} for number in (0, 1))
     return {
-        f"steps_saved{name}": Figure(times, "times", "higher", saved, of_times),
-        f"hypervolume{name}": Figure(share, "share", "higher", kept, of_share),
+        f"steps_saved{name}": Figure(times, "times", "higher", speed_target, of_times),
+        f"hypervolume{name}": Figure(share, "share", "higher", share_target, of_share),
     }
 
 

@@ -37,7 +37,7 @@ class Figure:
     peers: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def reached(self) -> bool | None:
+    def is_met(self) -> bool | None:
         """Whether the target is reached, None where there is nothing to say."""
         if self.value is None or self.target is None:
             return None
@@ -58,15 +58,19 @@ def main(benchmark: str, figures: Callable[[bool], Mapping[str, Figure]]) -> Non
         help="the same figures from less work, in about a minute: that it runs, not what it reaches",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    asked = parser.parse_args()
-    print(f"{benchmark}: measuring{'' if asked.quick else ', which may take hours'} ...", file=sys.stderr, flush=True)
+    options = parser.parse_args()
+    print(f"{benchmark}: measuring{'' if options.quick else ', which may take hours'} ...", file=sys.stderr, flush=True)
     with contextlib.redirect_stdout(sys.stderr):
-        measured = figures(asked.quick)
-    if asked.json:
-        record = {"benchmark": benchmark, "machine": machine(), "figures": {k: asdict(f) for k, f in measured.items()}}
+        figures_by_name = figures(options.quick)
+    if options.json:
+        record = {
+            "benchmark": benchmark,
+            "machine": machine(),
+            "figures": {k: asdict(f) for k, f in figures_by_name.items()},
+        }
         print(json.dumps(record, allow_nan=False))
     else:
-        print(table(benchmark, measured))
+        print(table(benchmark, figures_by_name))
 
 
 def machine() -> dict[str, Any]:
@@ -80,16 +84,16 @@ def machine() -> dict[str, Any]:
     }
 
 
-def table(benchmark: str, measured: Mapping[str, Figure]) -> str:
+def table(benchmark: str, figures_by_name: Mapping[str, Figure]) -> str:
     """The figures as text, a line each."""
     where = ", ".join(f"{name} {value}" for name, value in machine().items())
     lines = [f"{benchmark} on {where}", ""]
-    width = max(map(len, measured), default=0)
-    for name, figure in measured.items():
+    width = max(map(len, figures_by_name), default=0)
+    for name, figure in figures_by_name.items():
         value = "not measured" if figure.value is None else f"{figure.value:.4g} {figure.unit}"
         aim = "" if figure.target is None else f"{'>=' if figure.better == 'higher' else '<='} {figure.target:g}"
-        verdict = {True: "reached", False: "MISSED", None: ""}[figure.reached]
-        peers = ", ".join(f"{peer} {reached:.4g}" for peer, reached in figure.peers.items())
+        verdict = {True: "reached", False: "MISSED", None: ""}[figure.is_met]
+        peers = ", ".join(f"{peer} {value:.4g}" for peer, value in figure.peers.items())
         lines.append(f"{name:<{width}}  {value:<16} {aim:<10} {verdict:<8} {peers}".rstrip())
     return "\n".join(lines)
 
@@ -106,10 +110,10 @@ def _gpu() -> str | None:
     """By nvidia-smi, so that a benchmark of something light loads no torch."""
     command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:
-        listed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+        names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    return listed.strip().splitlines()[0] if listed.strip() else None
+    return names.strip().splitlines()[0] if names.strip() else None
 
 
 def _version(package: str) -> str | None:

@@ -69,20 +69,22 @@ def bare_updates(task: GoalPointMaze, shape: Architecture, recipe: GoalRecipe) -
 
 def figures_of(shape: Architecture, recipe: GoalRecipe, suffix: str, pairs: int) -> dict[str, Figure]:
     """The task and the loops in turns."""
-    task, measured = GoalPointMaze(), []
+    task, runs = GoalPointMaze(), []
     for turn in range(pairs + 1):
         ours = task_speeds(task, shape, recipe)
         with keep_freed_memory():  # as it is in ours
             bare = bare_steps(task, recipe), bare_updates(task, shape, recipe)
         if turn:  # the first one warms up
-            measured.append((ours, bare))
+            runs.append((ours, bare))
     work = recipe.unroll * recipe.environments, recipe.updates
-    ratio = statistics.median(_seconds(work, bare) / _seconds(work, ours) for ours, bare in measured)
-    found = {f"steps_and_updates_over_bare{suffix}": Figure(ratio, "ratio", "higher", target=0.95)}
+    ratio = statistics.median(_seconds(work, bare) / _seconds(work, ours) for ours, bare in runs)
+    figures_by_name = {f"steps_and_updates_over_bare{suffix}": Figure(ratio, "ratio", "higher", target=0.95)}
     for place, speed in enumerate(("steps", "updates")):
-        mine, alone = (statistics.median(pair[side][place] for pair in measured) for side in (0, 1))
-        found[f"{speed}_per_second{suffix}"] = Figure(mine, f"{speed}/s", "higher", peers={"bare loop": alone})
-    return found
+        mine, alone = (statistics.median(pair[side][place] for pair in runs) for side in (0, 1))
+        figures_by_name[f"{speed}_per_second{suffix}"] = Figure(
+            mine, f"{speed}/s", "higher", peers={"bare loop": alone}
+        )
+    return figures_by_name
 
 
 def figures(quick: bool) -> dict[str, Figure]:

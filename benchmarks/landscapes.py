@@ -15,7 +15,7 @@ import numpy as np
 from nas.budget.bounds import Feasible, feasible, parse_budget
 from results.stats.pareto import hypervolume
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.canonical_text import whole
+from search_spaces.architecture.canonical_text import with_defaults
 from search_spaces.models.vit import count_vit
 from search_spaces.spaces import catalog
 from search_spaces.spaces.axis_names import option_of
@@ -58,16 +58,16 @@ class Landscape:
         noise = self.noise * random.Random(f"{architecture.key} {seed}").gauss()
         return self.loss[architecture] + noise, float(self.flops[architecture])
 
-    def hypervolume(self, found: set[Architecture]) -> float:
+    def hypervolume(self, architectures: set[Architecture]) -> float:
         """Hypervolume of true values as a share of what the whole feasible set has.
 
         The reference point is the worst feasible loss with the worst feasible FLOPs.
         """
-        return self._hypervolume(found) / self._hypervolume(self.inside)
+        return self._hypervolume(architectures) / self._hypervolume(self.inside)
 
-    def _hypervolume(self, found: Collection[Architecture]) -> float:
+    def _hypervolume(self, architectures: Collection[Architecture]) -> float:
         worst = max(self.loss[one] for one in self.inside), max(self.flops[one] for one in self.inside)
-        values = [(self.loss[one], self.flops[one]) for one in found]
+        values = [(self.loss[one], self.flops[one]) for one in architectures]
         return hypervolume(np.array(values, dtype=float).reshape(-1, 2), np.array(worst, dtype=float))
 
 
@@ -92,19 +92,21 @@ def landscapes(
     budgets: Mapping[str, str], losses: Mapping[str, tuple[Loss, float]] | None = None
 ) -> dict[tuple[str, str], Landscape]:
     """(name of a loss, name of a budget) -> the landscape; of LOSSES, where no others are given."""
-    searched = space()
-    counts = {architecture: count_vit(architecture, (3, 224, 224), 16, 1000) for architecture in searched.architectures}
+    search_space = space()
+    counts = {
+        architecture: count_vit(architecture, (3, 224, 224), 16, 1000) for architecture in search_space.architectures
+    }
     flops = {architecture: 2 * count.macs for architecture, count in counts.items()}
     inside = {
-        name: feasible(searched, lambda architecture: {"params": counts[architecture].params}, parse_budget([text]))
+        name: feasible(search_space, lambda architecture: {"params": counts[architecture].params}, parse_budget([text]))
         for name, text in budgets.items()
     }
-    made = {}
+    landscapes_by_name = {}
     for name, (loss, noise) in (losses or LOSSES).items():
         of_all = {architecture: loss(architecture, count) for architecture, count in counts.items()}
         for budget, members in inside.items():
-            made[name, budget] = Landscape(members, flops, of_all, noise)
-    return made
+            landscapes_by_name[name, budget] = Landscape(members, flops, of_all, noise)
+    return landscapes_by_name
 
 
 def interacting(architecture: Architecture, count: Count) -> float:
@@ -120,15 +122,15 @@ def interacting(architecture: Architecture, count: Count) -> float:
 def additive(architecture: Architecture, count: Count) -> float:
     """Each axis by itself."""
     depth, heads = math.log(architecture.depth / 12), math.log(architecture.heads / 6)
-    head_dim, topology = math.log(architecture.head_dim / 64), _searched(architecture)
+    head_dim, topology = math.log(architecture.head_dim / 64), _topology_spec(architecture)
     shape = -0.22 * depth - 0.12 * heads + 0.05 * heads**2 - 0.09 * head_dim + 0.04 * head_dim**2
     option = max(_option(topology), 0.01)
     return 1.5 + shape - 2 * GAIN.get(topology.name, 0.0) + 0.004 * abs(math.log2(option / 2))
 
 
-def rugged(architecture: Architecture, count: Count) -> float:
+def rugged_loss(architecture: Architecture, count: Count) -> float:
     """The interacting loss under waves whose phase is each topology's own, and a grain of each architecture's own."""
-    phase = random.Random(str(_searched(architecture))).uniform(0, 2 * math.pi)
+    phase = random.Random(str(_topology_spec(architecture))).uniform(0, 2 * math.pi)
     depth, heads, head_dim = (math.log(getattr(architecture, name)) for name in ("depth", "heads", "head_dim"))
     waves = 0.02 * math.sin(3 * depth + phase) + 0.015 * math.sin(4 * heads - 2 * phase)
     waves += 0.01 * math.cos(2 * head_dim * depth + phase)
@@ -139,7 +141,7 @@ def wild(architecture: Architecture, count: Count) -> float:
     """A random wave field over the shape, another one for each topology, on a slope in parameters."""
     place = [math.log(getattr(architecture, name)) for name in ("depth", "heads", "head_dim")]
     field = 0.0
-    topology = _searched(architecture)
+    topology = _topology_spec(architecture)
     for owner in ("shared", topology.name, str(topology)):
         source = random.Random(owner)
         for _ in range(6):
@@ -151,7 +153,7 @@ def wild(architecture: Architecture, count: Count) -> float:
 LOSSES: Mapping[str, tuple[Loss, float]] = {
     "interacting": (interacting, 0.0),
     "additive": (additive, 0.0),
-    "rugged": (rugged, 0.0),
+    "rugged": (rugged_loss, 0.0),
     "wild": (wild, 0.0),
     "noisy": (interacting, 0.02),
 }
@@ -159,7 +161,7 @@ LOSSES: Mapping[str, tuple[Loss, float]] = {
 
 
 def _gain(architecture: Architecture) -> float:
-    topology = _searched(architecture)
+    topology = _topology_spec(architecture)
     gain, option = GAIN.get(topology.name, 0.0), _option(topology)
     match topology.name:
         case "dca":
@@ -173,9 +175,9 @@ def _gain(architecture: Architecture) -> float:
     return gain
 
 
-def _searched(architecture: Architecture) -> Spec:
+def _topology_spec(architecture: Architecture) -> Spec:
     """The topology with the options that are searched, those that have their default too."""
-    spec = whole(Spec.parse(architecture.topology))
+    spec = with_defaults(Spec.parse(architecture.topology))
     axes = load(spec.name)[0].axes
     return Spec(spec.name, {option: value for option, value in spec.options.items() if option in axes})
 

@@ -26,10 +26,10 @@ def literal(draw: random.Random, depth: int) -> tuple[object, int]:
 
 def literal_lists_per_second(lists: int) -> float:
     """Lists of the published lengths that one core makes in a second, drawn to the end and not evaluated."""
-    draw, kept, began = random.Random(0), 0, time.process_time()
-    while kept < lists:
+    draw, count, began = random.Random(0), 0, time.process_time()
+    while count < lists:
         _, length = literal(draw, 1)
-        kept += _PAPER.grammar.longer_than < length < _PAPER.grammar.shorter_than
+        count += _PAPER.grammar.longer_than < length < _PAPER.grammar.shorter_than
     return lists / (time.process_time() - began)
 
 
@@ -42,12 +42,12 @@ def lists_per_second(lists: int) -> float:
 
 def figures(quick: bool) -> dict[str, Figure]:
     """Lists a second on one core, and the time of the published number."""
-    lists, wanted = (1000 if quick else 5000), _PAPER.examples + 2 * _PAPER.held_out
+    lists, total = (1000 if quick else 5000), _PAPER.examples + 2 * _PAPER.held_out
     ours, theirs = lists_per_second(lists), literal_lists_per_second(lists)
-    seconds = wanted / ours
+    seconds = total / ours
     if not quick:
         began = time.perf_counter()
-        generate(_PAPER.grammar, wanted, seed=0)
+        generate(_PAPER.grammar, total, seed=0)
         seconds = time.perf_counter() - began
     return {
         "lists_per_second": Figure(ours, "lists/s", "higher", peers={"drawn to the end": theirs}),

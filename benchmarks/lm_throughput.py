@@ -64,13 +64,13 @@ class GPT2OnStdlib(LanguageTask):
 
 def sizes() -> dict[str, GPT2OnStdlib]:
     """On a CPU decoders of 0.7, 1 and 7 million parameters; on a GPU GPT-2 small, GPT-2 medium and a smaller one."""
-    on_gpu, shared = torch.cuda.is_available(), {"steps": WARM + 10, "measured": 1, "reports": 1}
+    on_gpu, common = torch.cuda.is_available(), {"steps": WARM + 10, "measured": 1, "reports": 1}
     vocabulary, context, head_dim = (50257, 1024, 64) if on_gpu else (2048, 128, 32)
     depths_and_heads = ((4, 4), (12, 12), (24, 16)) if on_gpu else ((2, 4), (4, 4), (8, 8))
     recipe = (
-        LanguageRecipe(batch=16, lr=6e-4, precision="bf16-mixed", **shared)
+        LanguageRecipe(batch=16, lr=6e-4, precision="bf16-mixed", **common)
         if on_gpu
-        else LanguageRecipe(batch=8, lr=1e-3, **shared)
+        else LanguageRecipe(batch=8, lr=1e-3, **common)
     )
     shapes = [
         Architecture(depth=depth, width=head_dim * heads, heads=heads, head_dim=head_dim, hidden=4 * head_dim * heads)
@@ -208,10 +208,10 @@ def figures_of(size: str, task: GPT2OnStdlib, quick: bool) -> dict[str, Figure]:
 def figures(quick: bool) -> dict[str, Figure]:
     """Of every size."""
     torch.set_num_threads(1)  # as evaluations run
-    found: dict[str, Figure] = {}
+    figures_by_name: dict[str, Figure] = {}
     for size, task in sizes().items():
-        found |= figures_of(size, task, quick)
-    return found
+        figures_by_name |= figures_of(size, task, quick)
+    return figures_by_name
 
 
 if __name__ == "__main__":

@@ -55,8 +55,8 @@ def extra_mb(kind: str, lengths: tuple[int, ...]) -> dict[int, float]:
         f"for tokens in {(128, *lengths)}:\n"
         f"    n.once({kind!r}, tokens); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
-    printed = subprocess.check_output([sys.executable, "-c", program], text=True, stderr=subprocess.DEVNULL)
-    before, *peaks = (int(line) / (1 if sys.platform != "darwin" else 1024) / 1024 for line in printed.split())
+    output = subprocess.check_output([sys.executable, "-c", program], text=True, stderr=subprocess.DEVNULL)
+    before, *peaks = (int(line) / (1 if sys.platform != "darwin" else 1024) / 1024 for line in output.split())
     return {tokens: peak - before for tokens, peak in zip(lengths, peaks, strict=True)}
 
 
@@ -78,18 +78,22 @@ def figures(quick: bool) -> dict[str, Figure]:
         for kind in KINDS:
             seconds[kind][tokens] = statistics.median(turn[kind] for turn in turns)
     ours, *others = KINDS
-    found = {
+    figures_by_name = {
         f"{name}_growth": Figure(
-            slope(measured[ours]), "slope", "lower", target=1.1, peers={kind: slope(measured[kind]) for kind in others}
+            slope(by_tokens[ours]),
+            "slope",
+            "lower",
+            target=1.1,
+            peers={kind: slope(by_tokens[kind]) for kind in others},
         )
-        for name, measured in (("time", seconds), ("memory", memory))
+        for name, by_tokens in (("time", seconds), ("memory", memory))
     }
     for tokens in lengths:
         peers = {kind: 1000 * seconds[kind][tokens] for kind in others}
-        found[f"ms_{tokens}"] = Figure(1000 * seconds[ours][tokens], "ms", "lower", peers=peers)
+        figures_by_name[f"ms_{tokens}"] = Figure(1000 * seconds[ours][tokens], "ms", "lower", peers=peers)
         peers = {kind: memory[kind][tokens] for kind in others}
-        found[f"peak_mb_{tokens}"] = Figure(memory[ours][tokens], "MB", "lower", peers=peers)
-    return found
+        figures_by_name[f"peak_mb_{tokens}"] = Figure(memory[ours][tokens], "MB", "lower", peers=peers)
+    return figures_by_name
 
 
 if __name__ == "__main__":

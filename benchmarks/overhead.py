@@ -89,8 +89,8 @@ def search_over_bare(quick: bool) -> float:
     ratios = []
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         for seed in range(2 if quick else 3):
-            searched, architectures = search_seconds(folder, preset, trials, seed)
-            ratios.append(searched / bare_seconds(task, task.presets[preset], architectures))
+            search_s, architectures = search_seconds(folder, preset, trials, seed)
+            ratios.append(search_s / bare_seconds(task, task.presets[preset], architectures))
     return statistics.median(ratios)
 
 

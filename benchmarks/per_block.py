@@ -110,12 +110,12 @@ def topologies_by_group(architecture: Architecture) -> list[str]:
     return [next(Spec.parse(one).name for one, blocks in runs if first in blocks) for first in firsts]
 
 
-def shares(found: Iterable[Iterable[Architecture]]) -> list[float]:
+def shares(fronts: Iterable[Iterable[Architecture]]) -> list[float]:
     """The hypervolume of each search's architectures, all within the budget, as a share of all searches' together.
 
     The reference point is the worst loss with the worst FLOPs of all.
     """
-    each = [np.array([(loss(one), counts(one)["flops"]) for one in of]).reshape(-1, 2) for of in map(list, found)]
+    each = [np.array([(loss(one), counts(one)["flops"]) for one in of]).reshape(-1, 2) for of in map(list, fronts)]
     everything = np.concatenate(each)
     worst = everything.max(axis=0)
     return [hypervolume(values, worst) / hypervolume(everything, worst) for values in each]

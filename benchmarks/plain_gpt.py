@@ -23,8 +23,8 @@ class Block(nn.Module):
             part.unflatten(2, (self.heads, -1)).transpose(1, 2)
             for part in self.qkv(self.norms[0](x)).split(x.shape[2], dim=2)
         )
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(mixed.transpose(1, 2).flatten(2))
+        attention = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(attention.transpose(1, 2).flatten(2))
         return x + self.down(F.gelu(self.up(self.norms[1](x)), approximate="tanh"))
 
 

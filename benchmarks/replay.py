@@ -55,12 +55,12 @@ def per_minute(table: TabularBenchmark, sampler: str, searches: int) -> float:
     return 60 * trials / (time.perf_counter() - began)
 
 
-def look_up_us(table: TabularBenchmark, asked: Sequence[tuple[Architecture, int]]) -> float:
+def look_up_us(table: TabularBenchmark, keys: Sequence[tuple[Architecture, int]]) -> float:
     """Microseconds of a look-up."""
     began = time.perf_counter()
-    for architecture, seed in asked:
+    for architecture, seed in keys:
         table.evaluate(architecture, seed)
-    return 1e6 * (time.perf_counter() - began) / len(asked)
+    return 1e6 * (time.perf_counter() - began) / len(keys)
 
 
 def figures(quick: bool) -> dict[str, Figure]:
@@ -68,10 +68,10 @@ def figures(quick: bool) -> dict[str, Figure]:
     table = made_up()
     peers = {name: per_minute(table, name, 1) for name in (("nsga2",) if quick else ("nsga2", "tpe", "surrogate"))}
     trials = per_minute(table, "random", 3 if quick else 10)
-    asked = [(one.architecture, one.seed) for one in table.rows] * 10
+    keys = [(one.architecture, one.seed) for one in table.rows] * 10
     return {
         "simulated_trials_per_minute": Figure(trials, "a minute", "higher", 10_000, peers),
-        "look_up_us": Figure(look_up_us(table, asked), "us", "lower", 100),
+        "look_up_us": Figure(look_up_us(table, keys), "us", "lower", 100),
     }
 
 

@@ -42,7 +42,7 @@ frame = pandas.read_parquet(sys.argv[1])
 print(frame[frame["flops"] < 2e8].head())
 """
 
-MEASURED = """
+PROGRAM = """
 import resource, subprocess, sys, time
 began = time.perf_counter()
 subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
@@ -68,13 +68,13 @@ def fill(folder: Path, size: int) -> str:
     draw = random.Random(0)
     with Store(url, make=True).engine.begin() as connection:
         for seed in range(size):
-            one = varied(row, draw, seed)
+            one = vary(row, draw, seed)
             line = {"study": "big", "identity": one.identity(), "status": one.status, "row": one.to_json()}
             connection.execute(_ROWS.insert().values(**line))
     return url
 
 
-def varied(row: Row, draw: random.Random, seed: int) -> Row:
+def vary(row: Row, draw: random.Random, seed: int) -> Row:
     """Another Row of the same kind."""
     shape = {"depth": draw.randint(1, 40), "hidden": draw.randint(1, 400)}
     architecture = replace(row.architecture, **shape, topology=draw.choice(["resnet", "dca(k=2)", "rmt"]))
@@ -101,21 +101,21 @@ def write_parquet(path: Path, size: int) -> None:
 
 def cost(words: Sequence[str], folder: Path) -> Cost:
     """The medians of what some starts of a command took."""
-    found = []
+    costs = []
     for _ in range(STARTS):
-        measured = subprocess.run(
-            [sys.executable, "-c", MEASURED, *words], cwd=folder, check=True, capture_output=True, text=True
+        process = subprocess.run(
+            [sys.executable, "-c", PROGRAM, *words], cwd=folder, check=True, capture_output=True, text=True
         )
-        found.append(map(float, measured.stdout.split()))
-    return Cost(*map(statistics.median, zip(*found, strict=True)))
+        costs.append(map(float, process.stdout.split()))
+    return Cost(*map(statistics.median, zip(*costs, strict=True)))
 
 
 def of_parquet(folder: Path, size: int, name: str, most: float | None, memory: float | None) -> dict[str, Figure]:
     """What five rows of a Parquet file cost, and how many seconds and megabytes they may."""
     path = folder / f"{name}.parquet"
     write_parquet(path, size)
-    asked = ["results", "--from", str(path), "--where", "flops < 2e8", "--limit", "5"]
-    own = cost([sys.executable, "-m", "nas", *asked], folder)
+    words = ["results", "--from", str(path), "--where", "flops < 2e8", "--limit", "5"]
+    own = cost([sys.executable, "-m", "nas", *words], folder)
     peer = cost([sys.executable, "-c", PANDAS_PARQUET, str(path)], folder)
     return {
         f"parquet_{name}_wall_s": Figure(own.wall, "s", "lower", most, {"pandas": peer.wall}),
@@ -127,13 +127,13 @@ def of_parquet(folder: Path, size: int, name: str, most: float | None, memory: f
 def figures(quick: bool) -> dict[str, Figure]:
     """10,000 Rows, and Parquet of 100,000 and of a million; 1,000 and 10,000 where it is to be quick."""
     size, name = (1000, "1k") if quick else (10_000, "10k")
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         url = fill(folder, size)
         own = [sys.executable, "-m", "nas"]
-        asked = ["--study", "big", "--storage", url]
-        results = cost([*own, "results", *asked, "--where", "flops < 2e8", "--limit", "5"], folder).cpu
-        front = cost([*own, "front", *asked, "--plot", "front.png"], folder).cpu
+        words = ["--study", "big", "--storage", url]
+        results = cost([*own, "results", *words, "--where", "flops < 2e8", "--limit", "5"], folder).cpu
+        front = cost([*own, "front", *words, "--plot", "front.png"], folder).cpu
         pandas = cost([sys.executable, "-c", PANDAS, str(folder / "studies.db")], folder).cpu
         files = (
             of_parquet(folder, 10_000, "10k", None, None)

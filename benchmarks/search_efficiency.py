@@ -40,26 +40,26 @@ TRIALS = 100
 DIRECTIONS = (StudyDirection.MINIMIZE, StudyDirection.MINIMIZE)
 TARGETS = {"band": 0.99, "cap": 0.98}
 
-Found = Sequence[Architecture | None]
+Proposals = Sequence[Architecture | None]
 """The architecture of each trial; None where there is no such network."""
 
-Searched = Landscape | LargeLandscape
+AnyLandscape = Landscape | LargeLandscape
 
-Search = Callable[..., Found]
+Search = Callable[..., Proposals]
 """(landscape, seed, trials, or TRIALS where there are none given) -> what is found."""
 
 
 def ours(inner: str) -> Search:
     """This project's search with one of its samplers."""
 
-    def run(landscape: Searched, seed: int, trials: int | None = None) -> Found:
+    def run(landscape: AnyLandscape, seed: int, trials: int | None = None) -> Proposals:
         sampler = BudgetSampler(landscape.feasible, inner, seed)
 
-        def measured(candidate: Candidate, before: int) -> Outcome:
+        def evaluate(candidate: Candidate, before: int) -> Outcome:
             return Outcome(landscape.measure(candidate.architecture, seed))
 
-        proposed = simulate(sampler, ("min", "min"), measured, trials or TRIALS)
-        return [candidate.architecture for candidate in proposed]
+        candidates = simulate(sampler, ("min", "min"), evaluate, trials or TRIALS)
+        return [candidate.architecture for candidate in candidates]
 
     return run
 
@@ -67,24 +67,24 @@ def ours(inner: str) -> Search:
 def plain(make: Callable[[int], BaseSampler]) -> Search:
     """Optuna by its documentation: suggest each field, give the budget as a constraint."""
 
-    def run(landscape: Searched, seed: int, trials: int | None = None) -> Found:
+    def run(landscape: AnyLandscape, seed: int, trials: int | None = None) -> Proposals:
         study = optuna.create_study(directions=DIRECTIONS, sampler=make(seed))
-        inside, found = landscape.inside, list[Architecture | None]()
+        inside, proposals = landscape.inside, list[Architecture | None]()
         for _ in range(trials or TRIALS):
             trial = study.ask()
-            architecture = suggested(trial, landscape)
-            found.append(architecture)
+            architecture = suggest_architecture(trial, landscape)
+            proposals.append(architecture)
             if architecture is None:
                 study.tell(trial, state=TrialState.FAIL)
             else:
                 trial.set_constraint("budget", 0.0 if architecture in inside else 1.0)
                 study.tell(trial, landscape.measure(architecture, seed))
-        return found
+        return proposals
 
     return run
 
 
-def suggested(trial: optuna.Trial, landscape: Searched) -> Architecture | None:
+def suggest_architecture(trial: optuna.Trial, landscape: AnyLandscape) -> Architecture | None:
     """One architecture of the space as Optuna suggests it, None where it cannot be built."""
     space = landscape.feasible.space
     axes = space.axes
@@ -100,17 +100,17 @@ def suggested(trial: optuna.Trial, landscape: Searched) -> Architecture | None:
     return candidate.architecture if candidate in space else None
 
 
-def reject(landscape: Searched, seed: int, trials: int | None = None) -> Found:
+def reject(landscape: AnyLandscape, seed: int, trials: int | None = None) -> Proposals:
     """Random values for every axis, until they are inside the budget and new."""
     space, inside, draw = landscape.feasible.space, landscape.inside, random.Random(seed)
-    found = list[Architecture]()
-    while len(found) < min(trials or TRIALS, landscape.feasible.number):
+    proposals = list[Architecture]()
+    while len(proposals) < min(trials or TRIALS, landscape.feasible.number):
         point = {name: draw.choice(values) for name, values in space.axes.items()}
         options = {name: point[name] for name in space.options(point)}
         architecture = space.candidate({name: v for name, v in point.items() if "." not in name} | options).architecture
-        if architecture in inside and architecture not in found:
-            found.append(architecture)
-    return found
+        if architecture in inside and architecture not in proposals:
+            proposals.append(architecture)
+    return proposals
 
 
 PEERS: dict[str, Search] = {
@@ -134,14 +134,14 @@ def figures(quick: bool) -> dict[str, Figure]:
         runs = {"": ours(DEFAULT), **PEERS}
         if quick and not first:
             runs = {"": runs[""], "reject": reject}
-        found = {name: [run(landscape, seed) for seed in seeds] for name, run in runs.items()}
+        proposals_by_name = {name: [run(landscape, seed) for seed in seeds] for name, run in runs.items()}
         useful = {
             name: statistics.median(len(within(landscape, one)) / TRIALS for one in each)
-            for name, each in found.items()
+            for name, each in proposals_by_name.items()
         }
         volume = {
             name: statistics.median(landscape.hypervolume(within(landscape, one)) for one in each)
-            for name, each in found.items()
+            for name, each in proposals_by_name.items()
         }
         if first:
             share[f"useful_share_{budget}"] = Figure(useful.pop(""), "share", "higher", 1.0, useful)
@@ -152,28 +152,28 @@ def figures(quick: bool) -> dict[str, Figure]:
 
 def per_block_figures(quick: bool) -> dict[str, Figure]:
     """The same where the space cannot be listed; hypervolumes are shares of what all these searches found together."""
-    made, counted = per_block.landscape(), per_block.seconds_to_count()
+    landscape, count_s = per_block.landscape(), per_block.seconds_to_count()
     names = ("nas-nsga2", "nas-random", "optuna-nsga2", "reject")
     runs = {"": ours(DEFAULT), **{name: PEERS[name] for name in names}}
     trials, useful, volume = TRIALS // (5 if quick else 1), dict[str, list[float]](), dict[str, list[float]]()
     for seed in range(1 if quick else 5):
-        found = {name: within(made, run(made, seed, trials)) for name, run in runs.items()}
-        for name, share in zip(runs, per_block.shares(found.values()), strict=True):
-            useful.setdefault(name, []).append(len(found[name]) / trials)
+        architectures = {name: within(landscape, run(landscape, seed, trials)) for name, run in runs.items()}
+        for name, share in zip(runs, per_block.shares(architectures.values()), strict=True):
+            useful.setdefault(name, []).append(len(architectures[name]) / trials)
             volume.setdefault(name, []).append(share)
     useful_share, front = (
         {name: statistics.median(values) for name, values in each.items()} for each in (useful, volume)
     )
     return {
-        "count_1e36_members_cpu_s": Figure(counted, "s", "lower", 1.0),
+        "count_1e36_members_cpu_s": Figure(count_s, "s", "lower", 1.0),
         "useful_share_per_block": Figure(useful_share.pop(""), "share", "higher", 1.0, useful_share),
         "hypervolume_per_block": Figure(front.pop(""), "share", "higher", front["nas-nsga2"], front),
     }
 
 
-def within(landscape: Searched, found: Found) -> set[Architecture]:
+def within(landscape: AnyLandscape, proposals: Proposals) -> set[Architecture]:
     """The distinct architectures inside the budget."""
-    return {architecture for architecture in found if architecture is not None and architecture in landscape.inside}
+    return {architecture for architecture in proposals if architecture is not None and architecture in landscape.inside}
 
 
 if __name__ == "__main__":

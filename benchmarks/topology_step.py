@@ -62,7 +62,7 @@ MEMORY_TARGET = 1.5
 """On a CPU, with `recompute_mixing`."""
 
 Step = Callable[[], None]
-Measured = tuple[str, Figure]
+NamedFigure = tuple[str, Figure]
 Mode = Literal["eager", "recomputed", "compiled"]
 """As it stands; with `recompute_mixing`; by torch.compile."""
 
@@ -76,8 +76,8 @@ def step_of(shape: Shape, topology: str, device: torch.device, mode: Mode) -> St
         )
         x = torch.randn(shape.batch, shape.tokens, shape.architecture.width)
     stack.recompute_mixing = mode == "recomputed"
-    decayed, exempt = split_by_decay(stack)
-    optimizer = torch.optim.AdamW([{"params": decayed}, {"params": exempt, "weight_decay": 0.0}], lr=1e-4, fused=True)
+    decay, exempt = split_by_decay(stack)
+    optimizer = torch.optim.AdamW([{"params": decay}, {"params": exempt, "weight_decay": 0.0}], lr=1e-4, fused=True)
     if mode == "compiled":
         compile_network(stack)
 
@@ -96,14 +96,14 @@ def step_of(shape: Shape, topology: str, device: torch.device, mode: Mode) -> St
 def ratio_of(step: Step, plain: Step, rounds: int) -> float:
     """A step's time over that of resnet's, the median over rounds in which both take turns."""
     step(), plain()
-    found = []
+    ratios = []
     for _ in range(rounds):
         began = time.perf_counter()
         step()
         between = time.perf_counter()
         plain()
-        found.append((between - began) / (time.perf_counter() - between))
-    return statistics.median(found)
+        ratios.append((between - began) / (time.perf_counter() - between))
+    return statistics.median(ratios)
 
 
 def memory(shape: Shape, topology: str, device: torch.device, mode: Mode) -> int:
@@ -121,26 +121,26 @@ def step_ratios(shape: Shape, device: torch.device, mode: Mode, rounds: int) -> 
         yield topology, ratio
 
 
-def printed(topology: str) -> dict[str, float]:
+def published_ratio(topology: str) -> dict[str, float]:
     """What others printed of its step, as a peer."""
     ratio = paper_overhead(topology)
     return {} if ratio is None else {"printed": ratio}
 
 
-def step_figures(place: str, shape: Shape, device: torch.device, mode: Mode, rounds: int) -> Iterator[Measured]:
+def step_figures(place: str, shape: Shape, device: torch.device, mode: Mode, rounds: int) -> Iterator[NamedFigure]:
     """The time of each topology's step."""
     for topology, ratio in step_ratios(shape, device, mode, rounds):
         target = TARGETS.get(topology) if shape is CPU_SHAPES.get(place) and mode == "eager" else None
-        yield f"step_{topology}_{place}_{mode}", Figure(ratio, "x resnet", "lower", target, printed(topology))
+        yield f"step_{topology}_{place}_{mode}", Figure(ratio, "x resnet", "lower", target, published_ratio(topology))
 
 
-def memory_figures(place: str, shape: Shape, device: torch.device, mode: Mode) -> Iterator[Measured]:
+def memory_figures(place: str, shape: Shape, device: torch.device, mode: Mode) -> Iterator[NamedFigure]:
     """The memory of each topology's step over that of resnet's, of which nothing is computed again."""
     plain = memory(shape, "resnet", device, "eager")
     target = MEMORY_TARGET if shape is CPU_SHAPES.get(place) and mode == "recomputed" else None
     for topology in TOPOLOGIES:
-        held = memory(shape, topology, device, mode)
-        yield f"memory_{topology}_{place}_{mode}", Figure(held / plain, "x resnet", "lower", target)
+        memory_bytes = memory(shape, topology, device, mode)
+        yield f"memory_{topology}_{place}_{mode}", Figure(memory_bytes / plain, "x resnet", "lower", target)
 
 
 def shapes_of(device: torch.device) -> Mapping[str, Shape]:
@@ -153,13 +153,13 @@ def figures(quick: bool) -> dict[str, Figure]:
     device = lent_device()
     torch.set_num_threads(1)
     modes: list[Mode] = ["eager", "recomputed"]
-    found: dict[str, Figure] = {}
+    figures_by_name: dict[str, Figure] = {}
     for place, shape in shapes_of(device).items():
-        tried = replace(shape, architecture=replace(shape.architecture, depth=2), batch=1) if quick else shape
+        case = replace(shape, architecture=replace(shape.architecture, depth=2), batch=1) if quick else shape
         for mode in modes:
-            found |= step_figures(place, tried, device, mode, 3 if quick else 20)
-            found |= memory_figures(place, tried, device, mode)
-    return found
+            figures_by_name |= step_figures(place, case, device, mode, 3 if quick else 20)
+            figures_by_name |= memory_figures(place, case, device, mode)
+    return figures_by_name
 
 
 if __name__ == "__main__":

@@ -148,8 +148,8 @@ def timm_speed(folder: Path, recipe: ImageNetRecipe, shape: Architecture) -> flo
 def of_files(quick: bool) -> dict[str, Figure]:
     """imagenet-vit and timm in turns, on a small network, which waits for its images."""
     shape, ours, theirs = Architecture(depth=2, width=64, heads=2, head_dim=32, hidden=256), [], []
-    with TemporaryDirectory() as made:
-        folder = Path(made)
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         write_images(folder, 400)
         task = TimedFiles(folder)
         for _ in range(2 if quick else 7):
@@ -168,7 +168,7 @@ def figures(quick: bool) -> dict[str, Figure]:
     """Each task and its loop in turns, digits-vit's at each shape."""
     torch.set_num_threads(1)
     task = TimedDigits()
-    found = {}
+    figures_by_name = {}
     for name, shape in SHAPES.items():
         task_speed(task, shape), reference_speed(task, shape)  # warm
         ours, theirs = [], []
@@ -178,10 +178,12 @@ def figures(quick: bool) -> dict[str, Figure]:
                 theirs.append(reference_speed(task, shape))
         ratio = statistics.median(our / their for our, their in zip(ours, theirs, strict=True))
         suffix = "" if name == "digits" else f"_{name}"
-        found[f"images_over_reference{suffix}"] = Figure(ratio, "ratio", "higher", target=1.0)
+        figures_by_name[f"images_over_reference{suffix}"] = Figure(ratio, "ratio", "higher", target=1.0)
         peers = {"bare loop, timm": statistics.median(theirs)}
-        found[f"images_per_second{suffix}"] = Figure(statistics.median(ours), "images/s", "higher", peers=peers)
-    return found | of_files(quick)
+        figures_by_name[f"images_per_second{suffix}"] = Figure(
+            statistics.median(ours), "images/s", "higher", peers=peers
+        )
+    return figures_by_name | of_files(quick)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks import curves
-from benchmarks.early_stopping import compared, pair, reached, steps
+from benchmarks.early_stopping import compare, hypervolume_of, pair, steps
 from nas.report.study import Study
 from results.records import jsonl
 from results.records.costs import Costs
@@ -35,7 +35,7 @@ def a_study(*values: tuple[float, float, int]) -> Study:
 
 def test_front_is_chosen_by_validation_and_measured_by_test() -> None:
     study = a_study((0.9, 0.8, 10), (0.8, 0.7, 5), (0.7, 0.99, 7))  # the last one is not on the front
-    assert reached(study, WAYS, (-0.5, 20.0)) == pytest.approx(0.3 * 10 + 0.2 * 5)
+    assert hypervolume_of(study, WAYS, (-0.5, 20.0)) == pytest.approx(0.3 * 10 + 0.2 * 5)
     assert steps(study) == 10 + 20 + 30
 
 
@@ -57,7 +57,7 @@ def test_written_curves_are_read_back(tmp_path: Path) -> None:
 
 
 def test_recorded_rows_agree_with_the_curves() -> None:
-    rows = curves.recorded()
+    rows = curves.rows_of_curves()
     assert (len(rows), rows[0].architecture) == (100, DigitRanksViT.base)
     for row in rows:
         *reported, (last, at_end) = curves.curves()[str(row.architecture)]
@@ -69,10 +69,10 @@ def test_recorded_rows_agree_with_the_curves() -> None:
 
 
 def test_early_stopping_takes_fewer_steps(tmp_path: Path) -> None:
-    few = [row for row in curves.recorded() if row.architecture.depth < 6 and row.architecture.topology in FEW]
+    few = [row for row in curves.rows_of_curves() if row.architecture.depth < 6 and row.architecture.topology in FEW]
     jsonl.write(few, tmp_path / "few.jsonl")
     search = {"task": f"replay:{tmp_path}/few.jsonl", "objectives": "accuracy,flops", "sampler": "random", "trials": 9}
-    figures = compared(search, {"held": {"rungs": 1, "min_fraction": 0.1}})
+    figures = compare(search, {"held": {"rungs": 1, "min_fraction": 0.1}})
     steps, hypervolume = figures["held"]
     assert 1.0 < steps < 10.0
     assert 0.9 < hypervolume < 1.1
@@ -82,4 +82,4 @@ def test_figure_has_the_other_settings_as_peers() -> None:
     ways: Mapping[str, tuple[float, float]] = {"": (3.0, 0.99), "other": (2.0, 1.0)}
     figures = pair("_x", ways, 2.5, 0.995)
     assert (figures["steps_saved_x"].value, figures["steps_saved_x"].peers) == (3.0, {"other": 2.0})
-    assert (figures["steps_saved_x"].reached, figures["hypervolume_x"].reached) == (True, False)
+    assert (figures["steps_saved_x"].is_met, figures["hypervolume_x"].is_met) == (True, False)

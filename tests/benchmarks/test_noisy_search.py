@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import form, noisy_search
 from benchmarks.landscapes import Landscape
-from benchmarks.noisy_search import Reported, as_measured, calibration_error, ours, trainings
+from benchmarks.noisy_search import SearchReport, calibration_error, observed_front, ours, trainings
 from nas.budget.bounds import Feasible
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import SearchSpace
@@ -44,7 +44,7 @@ def test_last_trainings_confirm_and_peers_train_nothing_twice() -> None:
 
 
 def test_search_without_noise_reports_the_truth() -> None:
-    for search in (ours, as_measured("random")):
+    for search in (ours, observed_front("random")):
         found = search(LANDSCAPE, 0.0, 0)
         assert 0 < LANDSCAPE.hypervolume(found.front) <= 1
         assert found.front <= set(EVERY)
@@ -75,12 +75,12 @@ def test_botorch_searches_the_same_set(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_calibration_error_is_the_distance_of_chances_from_outcomes() -> None:
     best, worse, worst = sorted(EVERY, key=lambda one: (LANDSCAPE.loss[one], LANDSCAPE.flops[one]))[::20][:3]
     flat = replace(LANDSCAPE, flops=dict.fromkeys(EVERY, 1))
-    right = Reported(set(), {best: 1.0, worse: 0.0, worst: 0.0}, {}, 0.0)
-    wrong = Reported(set(), {best: 0.3, worse: 0.3, worst: 0.0}, {}, 0.0)
+    right = SearchReport(set(), {best: 1.0, worse: 0.0, worst: 0.0}, {}, 0.0)
+    wrong = SearchReport(set(), {best: 0.3, worse: 0.3, worst: 0.0}, {}, 0.0)
     assert calibration_error(flat, [right]) == pytest.approx(0)
     assert calibration_error(flat, [wrong]) == pytest.approx(0.4 / 3)
     assert calibration_error(flat, [right, wrong]) == pytest.approx(0.4 / 6)
-    assert calibration_error(flat, [Reported(set(), {best: np.nan}, {}, 0.0)]) is None
+    assert calibration_error(flat, [SearchReport(set(), {best: np.nan}, {}, 0.0)]) is None
 
 
 def test_quick_run_prints_one_json_object(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

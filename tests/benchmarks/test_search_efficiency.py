@@ -11,7 +11,7 @@ import pytest
 from benchmarks import form, landscapes, per_block, search_efficiency
 from benchmarks.form import Figure
 from benchmarks.landscapes import Landscape
-from benchmarks.search_efficiency import Found, Searched, reject
+from benchmarks.search_efficiency import AnyLandscape, Proposals, reject
 from nas.budget.bounds import Feasible
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.axis_names import option_of
@@ -41,7 +41,7 @@ LANDSCAPE = Landscape(
 )
 
 
-def quick_reject(landscape: Searched, seed: int, trials: int | None = None) -> Found:
+def quick_reject(landscape: AnyLandscape, seed: int, trials: int | None = None) -> Proposals:
     """Few random values are inside the budget of the space that cannot be listed: it takes seconds to find any."""
     search = reject if landscape is LANDSCAPE else search_efficiency.PEERS["nas-random"]
     return search(landscape, seed, trials)
@@ -145,12 +145,12 @@ def test_every_option_of_the_space_has_a_loss() -> None:
 
 
 def test_figure_knows_whether_its_target_is_reached() -> None:
-    assert Figure(1.0, "s", "higher", 1.0).reached is True
-    assert Figure(0.9, "s", "higher", 1.0).reached is False
-    assert Figure(1.0, "s", "lower", 1.0).reached is True
-    assert Figure(1.1, "s", "lower", 1.0).reached is False
-    assert Figure(1.0, "s", "lower", None).reached is None
-    assert Figure(None, "s", "lower", 1.0).reached is None
+    assert Figure(1.0, "s", "higher", 1.0).is_met is True
+    assert Figure(0.9, "s", "higher", 1.0).is_met is False
+    assert Figure(1.0, "s", "lower", 1.0).is_met is True
+    assert Figure(1.1, "s", "lower", 1.0).is_met is False
+    assert Figure(1.0, "s", "lower", None).is_met is None
+    assert Figure(None, "s", "lower", 1.0).is_met is None
 
 
 def test_table_marks_missed_targets_alone() -> None:
