@@ -28,8 +28,8 @@ def warns(kind: Kind, /, **fields: Any) -> Iterator[list[Notice]]:
     for other in record:
         if not isinstance(other.message, Notice):
             warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    expected, actual = f"expected {kind!r} with {fields}", [(notice.kind, notice.fields) for notice in notices]
-    assert any(_agrees(notice, kind, fields) for notice in notices), f"{expected}, got {actual}"
+    condition, actual = f"expected {kind!r} with {fields}", [(notice.kind, notice.fields) for notice in notices]
+    assert any(_agrees(notice, kind, fields) for notice in notices), f"{condition}, got {actual}"
 
 
 @contextmanager
@@ -44,8 +44,8 @@ def breaks(rule: str, **fields: Any) -> Iterator[None]:
 
 def check(error: UserError | Notice, kind: Kind, /, **fields: Any) -> None:
     """Assert that an error or notice has this kind and these fields."""
-    expected = f"expected {kind!r} with {fields}"
-    assert _agrees(error, kind, fields), f"{expected}, got {error.kind!r} with {error.fields}: {error}"
+    condition = f"expected {kind!r} with {fields}"
+    assert _agrees(error, kind, fields), f"{condition}, got {error.kind!r} with {error.fields}: {error}"
     assert "\n" not in str(error).strip()
 
 
@@ -53,5 +53,5 @@ def _agrees(error: UserError | Notice, kind: Kind, fields: dict[str, Any]) -> bo
     return error.kind == kind and _includes(error.fields, fields)
 
 
-def _includes(fields: dict[str, Any], expected: dict[str, Any]) -> bool:
-    return all(name in fields and fields[name] == expected[name] for name in expected)
+def _includes(fields: dict[str, Any], subset: dict[str, Any]) -> bool:
+    return all(name in fields and fields[name] == subset[name] for name in subset)

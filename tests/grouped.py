@@ -19,11 +19,11 @@ def grouped() -> Iterator[Case]:
     """
     names: list[str] = []
     failures: list[BaseException] = []
-    entered: list[str] = []
+    case_names: list[str] = []
 
     @contextmanager
     def case(name: str) -> Iterator[None]:
-        entered.append(name)
+        case_names.append(name)
         try:
             yield
         except (Exception, pytest.fail.Exception) as error:
@@ -32,6 +32,6 @@ def grouped() -> Iterator[Case]:
             failures.append(error)
 
     yield case
-    assert entered, "nothing was checked: no case was entered"
+    assert case_names, "nothing was checked: no case was entered"
     if failures:
         raise BaseExceptionGroup(f"failed: {', '.join(names)}", failures)

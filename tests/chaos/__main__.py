@@ -29,15 +29,15 @@ from optuna.storages import RDBStorage
 import nas.cli.main
 import nas.engine.run
 import nas.evaluation.evaluate
-from real_searches import Place, found
+from real_searches import Place, outcomes
 from scenarios import SCENARIOS, TRIALS
 
-LOADED = (alembic.migration, torch._dynamo, RDBStorage, nas.evaluation.evaluate, nas.engine.run)
+MODULES = (alembic.migration, torch._dynamo, RDBStorage, nas.evaluation.evaluate, nas.engine.run)
 """What every search needs; a child of this process has it."""
 
 
 @dataclass
-class Forked:
+class Child:
     """A search in a child of this process."""
 
     pid: int
@@ -62,20 +62,20 @@ class Forked:
         return self.status
 
 
-def forked(words: list[str], said: Path, environment: dict[str, str]) -> Forked:
+def fork_child(words: list[str], log: Path, environment: dict[str, str]) -> Child:
     """Begin `nas` with these words."""
     asking = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
     signal.pthread_sigmask(signal.SIG_BLOCK, asking)  # a child that is asked to end before it listens
     pid = os.fork()
     if pid:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, asking)
-        return Forked(pid)
+        return Child(pid)
     status = 70
     try:
-        os.chdir(said.parent)
+        os.chdir(log.parent)
         os.environ.clear()
         os.environ.update(environment)
-        for stream, file in ((2, said), (1, Path(os.devnull)), (0, Path(os.devnull))):
+        for stream, file in ((2, log), (1, Path(os.devnull)), (0, Path(os.devnull))):
             os.dup2(os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC), stream)
         sys.argv = ["nas", *words]
         try:
@@ -98,10 +98,10 @@ def forked(words: list[str], said: Path, environment: dict[str, str]) -> Forked:
 def reference(seed: int) -> list[tuple[Any, ...]]:
     """What a search of that seed finds."""
     with tempfile.TemporaryDirectory() as folder:
-        place = Place(Path(folder), forked)
-        status, said = place.searched("--trials", TRIALS, "--seed", str(seed))
-        assert status == 0, said
-        return found(place.rows())
+        place = Place(Path(folder), fork_child)
+        status, output = place.search("--trials", TRIALS, "--seed", str(seed))
+        assert status == 0, output
+        return outcomes(place.rows())
 
 
 def main() -> int:
@@ -110,14 +110,14 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--scenario", choices=SCENARIOS, action="append")
-    asked = parser.parse_args()
-    names = asked.scenario or list(SCENARIOS)
+    options = parser.parse_args()
+    names = options.scenario or list(SCENARIOS)
     wrong, done, began = 0, Counter[str](), time.monotonic()
-    for number in range(asked.runs):
-        draw = random.Random(f"{asked.seed} {number}")
+    for number in range(options.runs):
+        draw = random.Random(f"{options.seed} {number}")
         name = draw.choices(names, [SCENARIOS[one][0] for one in names])[0]
         folder = Path(tempfile.mkdtemp(prefix=f"chaos-{number}-"))
-        place = Place(folder, forked)
+        place = Place(folder, fork_child)
         try:
             SCENARIOS[name][1](place, draw, reference)
             shutil.rmtree(folder)
@@ -126,14 +126,14 @@ def main() -> int:
             done[f"{name}: WRONG"] += 1
             print(f"run {number}, {name}, in {folder}:\n{traceback.format_exc()}", flush=True)
         finally:
-            for search in place.begun:
+            for search in place.processes:
                 search.send_signal(9)
                 search.wait()
         done[name] += 1
-        print(f"{number + 1}/{asked.runs} {name}", file=sys.stderr, flush=True)
+        print(f"{number + 1}/{options.runs} {name}", file=sys.stderr, flush=True)
     for name, times in sorted(done.items()):
         print(f"{times:5} {name}")
-    print(f"{asked.runs} runs, {wrong} wrong, {time.monotonic() - began:.0f} s")
+    print(f"{options.runs} runs, {wrong} wrong, {time.monotonic() - began:.0f} s")
     return 1 if wrong else 0
 
 

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from real_searches import Place, forked, launched
+from real_searches import Place, fork_process, start_process
 
 
 @pytest.fixture
@@ -17,13 +17,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
     Searches on Ray are begun as a shell begins them: Ray looks at how its process began.
     """
-    here = Place(tmp_path, launched if request.path.name == "test_ray.py" else forked)
+    here = Place(tmp_path, start_process if request.path.name == "test_ray.py" else fork_process)
     yield here
-    for process in here.begun:
+    for process in here.processes:
         process.send_signal(9)
         process.wait()
-    for said in here.folder.glob("said-*"):
-        print(said.read_text(errors="replace"))
+    for log in here.folder.glob("said-*"):
+        print(log.read_text(errors="replace"))
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def elsewhere(tmp_path: Path) -> Place:
     """Another place, for a search to which nothing happens."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
-    return Place(folder, forked)
+    return Place(folder, fork_process)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -137,5 +137,5 @@ def do(deed: str) -> None:
         case "hang":
             time.sleep(3600)
         case "swell":
-            held = [torch.ones(2**27) for _ in range(200)]  # half a gigabyte each
-            note(f"held {len(held)}")
+            tensors = [torch.ones(2**27) for _ in range(200)]  # half a gigabyte each
+            note(f"held {len(tensors)}")

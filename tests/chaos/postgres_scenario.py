@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from coordinators import Coordinator, begin, check, fitted, none_left_behind
+from coordinators import Coordinator, begin, check, none_left_behind, trained_keys
 from postgres_server import Server, a_server
 
 TRIALS = 24
@@ -29,14 +29,16 @@ def several_coordinators(random: Random, folder: Path) -> None:
             _disturb(random, folder, server, url, running)
             every += [one for one in running if one not in every]
         for coordinator in running:
-            status, said = coordinator.end(), coordinator.said()
-            late = "depth=" not in said and "postgresql://" in said.splitlines()[-1]  # it found no server as it began
-            assert status == 0 or (status == 2 and late), said
+            status, output = coordinator.end(), coordinator.output()
+            late = (
+                "depth=" not in output and "postgresql://" in output.splitlines()[-1]
+            )  # it found no server as it began
+            assert status == 0 or (status == 2 and late), output
         last = _begin(random, folder, url)
-        assert last.end() == 0, last.said()
+        assert last.end() == 0, last.output()
         check(server, url, trials=TRIALS)
-        assert len(fitted(folder)) >= TRIALS
-        assert any("depth=" in coordinator.said() for coordinator in (*every, last))  # of each trial that it did
+        assert len(trained_keys(folder)) >= TRIALS
+        assert any("depth=" in coordinator.output() for coordinator in (*every, last))  # of each trial that it did
 
 
 def _begin(random: Random, folder: Path, url: str) -> Coordinator:

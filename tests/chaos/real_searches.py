@@ -33,11 +33,11 @@ class Process(Protocol):
         """Its exit status; minus the signal where one has ended it."""
 
 
-def launched(words: list[str], said: Path, environment: dict[str, str]) -> Process:
+def start_process(words: list[str], log: Path, environment: dict[str, str]) -> Process:
     """`nas` with these words; what it says on standard error is in a file of its working directory."""
     command = [sys.executable, "-m", "nas", *words]
-    with said.open("w") as file:
-        return subprocess.Popen(command, cwd=said.parent, env=environment, stdout=subprocess.DEVNULL, stderr=file)
+    with log.open("w") as file:
+        return subprocess.Popen(command, cwd=log.parent, env=environment, stdout=subprocess.DEVNULL, stderr=file)
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,17 @@ class Fork:
         return self.process.exitcode
 
 
-def forked(words: list[str], said: Path, environment: dict[str, str]) -> Process:
-    """`nas` with these words, as `launched`, in a process that begins in no time."""
-    process = multiprocessing.get_context("forkserver").Process(target=_search, args=(words, said, environment))
+def fork_process(words: list[str], log: Path, environment: dict[str, str]) -> Process:
+    """`nas` with these words, as `start_process`, in a process that begins in no time."""
+    process = multiprocessing.get_context("forkserver").Process(target=_search, args=(words, log, environment))
     process.start()
     return Fork(process)
 
 
-def _search(words: list[str], said: Path, environment: dict[str, str]) -> None:
-    for stream, file in ((2, said), (1, Path(os.devnull)), (0, Path(os.devnull))):
+def _search(words: list[str], log: Path, environment: dict[str, str]) -> None:
+    for stream, file in ((2, log), (1, Path(os.devnull)), (0, Path(os.devnull))):
         os.dup2(os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC), stream)
-    os.chdir(said.parent)
+    os.chdir(log.parent)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["nas", *words]
@@ -93,12 +93,12 @@ class Place:
     Attributes:
         folder: It is the working directory of every search.
         launch: How one is begun.
-        begun: Those that were begun.
+        processes: Those that were begun.
     """
 
     folder: Path
-    launch: Callable[[list[str], Path, dict[str, str]], Process] = launched
-    begun: list[Process] = field(default_factory=list)
+    launch: Callable[[list[str], Path, dict[str, str]], Process] = start_process
+    processes: list[Process] = field(default_factory=list)
 
     @property
     def storage(self) -> str:
@@ -111,11 +111,11 @@ class Place:
         file = self.folder / "log"
         return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
 
-    def began(self) -> list[tuple[str, int]]:
+    def starts(self) -> list[tuple[str, int]]:
         """The key and the process of each training, in the order in which they began or went on."""
         return [(words[1], int(words[2])) for words in self.log if words[0] == "began"]
 
-    def stepped(self) -> list[tuple[int, int]]:
+    def steps(self) -> list[tuple[int, int]]:
         """The number and the process of each step."""
         return [(int(words[1]), int(words[2])) for words in self.log if words[0] == "stepped"]
 
@@ -138,17 +138,17 @@ class Place:
         words = ["search", TASK, *(word for pair in usual.items() for word in pair)]
         variables = {"ENDURED_LOG": str(self.folder / "log"), "ENDURED_STEP_S": str(step_s)}
         (self.folder / "deed").write_text(deed)
-        process = self.launch(words, self.folder / f"said-{len(self.begun)}", {**os.environ, **variables})
-        self.begun.append(process)
+        process = self.launch(words, self.folder / f"said-{len(self.processes)}", {**os.environ, **variables})
+        self.processes.append(process)
         return process
 
-    def ended(self, process: Process) -> tuple[int, str]:
+    def wait(self, process: Process) -> tuple[int, str]:
         """The exit status of a search, which is waited for, and what it said on standard error."""
-        return process.wait(PATIENCE_S), (self.folder / f"said-{self.begun.index(process)}").read_text()
+        return process.wait(PATIENCE_S), (self.folder / f"said-{self.processes.index(process)}").read_text()
 
-    def searched(self, *options: str, deed: str = "", step_s: float = 0.02) -> tuple[int, str]:
+    def search(self, *options: str, deed: str = "", step_s: float = 0.02) -> tuple[int, str]:
         """Search from beginning to end: the exit status, and what was said."""
-        return self.ended(self.begin(*options, deed=deed, step_s=step_s))
+        return self.wait(self.begin(*options, deed=deed, step_s=step_s))
 
     def rows(self, study: str = "s") -> list[Row]:
         """What the store holds of a study."""
@@ -168,6 +168,6 @@ def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-def found(rows: list[Row]) -> list[tuple[Any, ...]]:
+def outcomes(rows: list[Row]) -> list[tuple[Any, ...]]:
     """All of rows that must not depend on what their search went through."""
     return [(row.architecture, row.status, row.error, row.metrics, row.test, row.curve, row.steps) for row in rows]

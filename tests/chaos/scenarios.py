@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from postgres_scenario import several_coordinators
-from real_searches import Place, Process, found, is_alive, kill
+from real_searches import Place, Process, is_alive, kill, outcomes
 from waiting import until
 
 Reference = Callable[[int], list[tuple[Any, ...]]]
@@ -20,7 +20,7 @@ Scenario = Callable[[Place, random.Random, Reference], None]
 TRIALS = "5"
 
 
-def coordinator_killed(place: Place, draw: random.Random, reference: Reference) -> None:
+def kill_coordinator(place: Place, draw: random.Random, reference: Reference) -> None:
     """One worker; the search is killed at any moment, up to six times."""
     seed = draw.randrange(3)
     for _ in range(draw.randint(1, 6)):
@@ -31,7 +31,7 @@ def coordinator_killed(place: Place, draw: random.Random, reference: Reference) 
     _finish(place, seed, reference)
 
 
-def pool_killed(place: Place, draw: random.Random, reference: Reference) -> None:
+def kill_pool(place: Place, draw: random.Random, reference: Reference) -> None:
     """Two workers; the coordinator is killed, and its workers end."""
     seed = draw.randrange(3)
     search = _begin(place, seed, "2")
@@ -42,44 +42,44 @@ def pool_killed(place: Place, draw: random.Random, reference: Reference) -> None
     _finish(place, seed, reference, "2")
 
 
-def worker_killed(place: Place, draw: random.Random, reference: Reference) -> None:
+def kill_workers(place: Place, draw: random.Random, reference: Reference) -> None:
     """Two workers, one of which is killed now and then; nobody is blamed."""
-    seed, killed = draw.randrange(3), 0
+    seed, kills = draw.randrange(3), 0
     search = _begin(place, seed, "2", step_s=0.2)
-    until(lambda: place.stepped() or not is_alive(search.pid), "a training went on")
-    while killed < 2 and is_alive(search.pid):
+    until(lambda: place.steps() or not is_alive(search.pid), "a training went on")
+    while kills < 2 and is_alive(search.pid):
         time.sleep(draw.uniform(0, 2))
         alive = sorted(filter(is_alive, place.pids()))
         if alive:
             kill(draw.choice(alive))
-            killed += 1
-    assert place.ended(search)[0] == 0
+            kills += 1
+    assert place.wait(search)[0] == 0
     _holds(place, seed, reference, "2")
 
 
-def asked_to_end(place: Place, draw: random.Random, reference: Reference) -> None:
+def send_signal(place: Place, draw: random.Random, reference: Reference) -> None:
     """A signal of those that ask, at any moment; the search says so, or had not begun to listen."""
     seed, number = draw.randrange(3), draw.choice([signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
     search = _begin(place, seed, "1")
     time.sleep(draw.uniform(0, 1.5))
     search.send_signal(number)
-    status, said = place.ended(search)
-    assert status in (0, 128 + number, -number), said
+    status, output = place.wait(search)
+    assert status in (0, 128 + number, -number), output
     # Before the command listens, Ctrl-C is Python's own affair, which drops it in a destructor with a line.
-    assert "Traceback" not in said or status == -number or "\nKeyboardInterrupt" in said, said
+    assert "Traceback" not in output or status == -number or "\nKeyboardInterrupt" in output, output
     _finish(place, seed, reference)
 
 
-def damaged(place: Place, draw: random.Random, reference: Reference) -> None:
+def damage_files(place: Place, draw: random.Random, reference: Reference) -> None:
     """The search is killed, and a file that an evaluation keeps is damaged meanwhile."""
     seed = draw.randrange(3)
     search = _begin(place, seed, "1", step_s=0.1)
-    until(lambda: place.stepped() or not is_alive(search.pid), "a training went on")
+    until(lambda: place.steps() or not is_alive(search.pid), "a training went on")
     time.sleep(draw.uniform(0, 1))
     kill(search.pid)
     search.wait()
-    kept = [path for path in sorted(place.folder.glob("store/unfinished/**/*")) if path.is_file()]
-    for path in kept if draw.random() < 0.5 else draw.sample(kept, min(1, len(kept))):
+    files = [path for path in sorted(place.folder.glob("store/unfinished/**/*")) if path.is_file()]
+    for path in files if draw.random() < 0.5 else draw.sample(files, min(1, len(files))):
         _damage(path, draw)
     _finish(place, seed, reference)
 
@@ -92,8 +92,8 @@ def two_coordinators(place: Place, draw: random.Random, reference: Reference) ->
     if draw.random() < 0.5:
         kill(draw.choice(searches).pid)
     for search in searches:
-        status, said = place.ended(search)
-        assert status in (0, -9) or (status == 2 and "studies.db" in said.splitlines()[-1]), said  # it is in use
+        status, output = place.wait(search)
+        assert status in (0, -9) or (status == 2 and "studies.db" in output.splitlines()[-1]), output  # it is in use
     _finish(place, seed, reference)
     assert len({row.identity() for row in place.rows("s")}) == len(place.rows("s"))
 
@@ -110,19 +110,19 @@ def _begin(place: Place, seed: int, workers: str, *, study: str = "s", step_s: f
 
 def _finish(place: Place, seed: int, reference: Reference, workers: str = "1") -> None:
     """The same command again ends well, and leaves what it would have found."""
-    status, said = place.ended(_begin(place, seed, workers))
-    assert status == 0, said
+    status, output = place.wait(_begin(place, seed, workers))
+    assert status == 0, output
     _holds(place, seed, reference, workers)
 
 
 def _holds(place: Place, seed: int, reference: Reference, workers: str) -> None:
-    rows, expected = found(place.rows()), reference(seed)
+    rows, expected = outcomes(place.rows()), reference(seed)
     if workers == "1":
         assert rows == expected
     else:  # which trial ends first decides what is proposed next, but not what an architecture finds
-        known = {row[0]: row for row in expected}
+        by_architecture = {row[0]: row for row in expected}
         assert len(rows) == len(expected)
-        assert all(known.get(row[0], row) == row for row in rows)
+        assert all(by_architecture.get(row[0], row) == row for row in rows)
         assert {row[1] for row in rows} == {"complete"}, rows
     with sqlite3.connect(place.folder / "store" / "studies.db") as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -132,8 +132,8 @@ def _holds(place: Place, seed: int, reference: Reference, workers: str) -> None:
     assert states <= {"COMPLETE", "RUNNING"}  # of the other study, where that was killed
     if not place.folder.joinpath("store/unfinished").is_dir():
         return
-    left = [path for path in place.folder.glob("store/unfinished/*/*") if path.suffix != ".bad"]
-    assert len(left) == 0 or "RUNNING" in states, left
+    unfinished = [path for path in place.folder.glob("store/unfinished/*/*") if path.suffix != ".bad"]
+    assert len(unfinished) == 0 or "RUNNING" in states, unfinished
     assert not any(map(is_alive, place.pids()))
 
 
@@ -152,11 +152,11 @@ def _damage(path: Path, draw: random.Random) -> None:
 
 
 SCENARIOS: Mapping[str, tuple[int, Scenario]] = {
-    "coordinator-killed": (30, coordinator_killed),
-    "pool-killed": (8, pool_killed),
-    "worker-killed": (7, worker_killed),
-    "asked-to-end": (20, asked_to_end),
-    "damaged": (20, damaged),
+    "coordinator-killed": (30, kill_coordinator),
+    "pool-killed": (8, kill_pool),
+    "worker-killed": (7, kill_workers),
+    "asked-to-end": (20, send_signal),
+    "damaged": (20, damage_files),
     "two-coordinators": (10, two_coordinators),
     "on-a-server": (5, on_a_server),
 }

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from nas.evaluation.failures import OUT_OF_MEMORY, TIMED_OUT
-from real_searches import Place, found, is_alive
+from real_searches import Place, is_alive, outcomes
 from waiting import until
 
 
@@ -23,20 +23,20 @@ def test_signal_ends_a_search_cleanly(place: Place, workers: str, number: signal
     search = place.begin("--workers", workers, step_s=0.2)
     until(lambda: len(place.log) > 3, "a training went on")
     search.send_signal(number)
-    code, said = place.ended(search)
+    code, said = place.wait(search)
     assert code == 128 + number
     assert number.name in said
     assert "Traceback" not in said
     pids = place.pids()
     until(lambda: not any(map(is_alive, pids)), "the workers had ended")
-    assert place.searched()[0] == 0
+    assert place.search()[0] == 0
     assert [row.status for row in place.rows()] == ["complete"] * 4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_task_that_exits_fails_its_own_trial(place: Place, workers: str) -> None:
-    assert place.searched("--workers", workers, "--trials", "8", deed="exit")[0] == 0
+    assert place.search("--workers", workers, "--trials", "8", deed="exit")[0] == 0
     shallow = [row for row in place.rows() if row.architecture.depth == 1]
     assert shallow
     assert all(row.status == "failed" and str(row.error).startswith("SystemExit: 0 (") for row in shallow)
@@ -45,7 +45,7 @@ def test_task_that_exits_fails_its_own_trial(place: Place, workers: str) -> None
 
 @pytest.mark.slow
 def test_hanging_trial_is_ended_and_the_others_go_on(place: Place) -> None:
-    status, _ = place.searched("--trials", "8", "--trial-timeout", "8s", deed="hang")
+    status, _ = place.search("--trials", "8", "--trial-timeout", "8s", deed="hang")
     assert status == 0
     hung = [row for row in place.rows() if row.architecture.depth == 1]
     assert hung
@@ -60,19 +60,19 @@ def test_hanging_trial_is_ended_and_the_others_go_on(place: Place) -> None:
 
 @pytest.mark.slow
 def test_search_ends_after_its_timeout_and_is_resumed(place: Place, elsewhere: Place) -> None:
-    assert elsewhere.searched()[0] == 0
-    status, said = place.searched("--timeout", "12", step_s=0.9)
+    assert elsewhere.search()[0] == 0
+    status, said = place.search("--timeout", "12", step_s=0.9)
     assert "--timeout" in said
     assert status == (0 if place.rows() else 2)
     assert len(place.rows()) < 4
-    assert place.searched()[0] == 0
-    assert found(place.rows()) == found(elsewhere.rows())
+    assert place.search()[0] == 0
+    assert outcomes(place.rows()) == outcomes(elsewhere.rows())
 
 
 @pytest.mark.slow
 def test_trial_beyond_its_memory_fails_and_the_next_is_clean(place: Place) -> None:
     options = ("--trials", "8", "--trial-memory", "1G")
-    assert place.searched(*options, deed="swell")[0] == 0
+    assert place.search(*options, deed="swell")[0] == 0
     for row in place.rows():
         if row.architecture.depth == 1:
             assert row.status == "failed"

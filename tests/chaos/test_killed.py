@@ -6,32 +6,32 @@ import sqlite3
 import pytest
 
 from nas.workers.attempts import MOST_DEATHS, PROCESS_DIED
-from real_searches import Place, found, is_alive, kill
+from real_searches import Place, is_alive, kill, outcomes
 from waiting import until
 
 
 def test_search_that_is_killed_again_and_again_gives_the_same_rows(place: Place, elsewhere: Place) -> None:
-    assert elsewhere.searched()[0] == 0
+    assert elsewhere.search()[0] == 0
     for _ in range(MOST_DEATHS + 1):  # more often than an evaluation's own process may die
         before = len(place.log)
         search = place.begin(step_s=0.3)
         until(lambda before=before: len(place.log) > before + 1, "a training went on")
         kill(search.pid)
         search.wait()
-    assert place.searched()[0] == 0
-    assert found(place.rows()) == found(elsewhere.rows())
+    assert place.search()[0] == 0
+    assert outcomes(place.rows()) == outcomes(elsewhere.rows())
     assert not list(place.folder.glob("store/unfinished/*"))
 
 
 @pytest.mark.slow
 def test_workers_end_with_a_killed_search_and_finished_trials_are_kept(place: Place, elsewhere: Place) -> None:
-    assert elsewhere.searched("--trials", "6")[0] == 0
+    assert elsewhere.search("--trials", "6")[0] == 0
     search = place.begin("--trials", "6", "--workers", "2", step_s=0.3)
-    until(lambda: len({pid for _, pid in place.stepped()}) == 2, "both workers trained")
+    until(lambda: len({pid for _, pid in place.steps()}) == 2, "both workers trained")
     kill(search.pid)
-    workers = {pid for _, pid in place.began()}
+    workers = {pid for _, pid in place.starts()}
     until(lambda: not any(map(is_alive, workers)), "the workers had ended")
-    assert place.searched("--trials", "6", "--workers", "2")[0] == 0
+    assert place.search("--trials", "6", "--workers", "2")[0] == 0
     assert {row.status for row in place.rows()} == {"complete"}
     known = {row.architecture: row.metrics for row in elsewhere.rows()}
     shared = [row for row in place.rows() if row.architecture in known]
@@ -41,20 +41,20 @@ def test_workers_end_with_a_killed_search_and_finished_trials_are_kept(place: Pl
 
 def test_trial_of_a_killed_worker_resumes_from_its_checkpoint(place: Place) -> None:
     search = place.begin("--trials", "3", "--workers", "2", step_s=0.3)
-    _, victim = until(lambda: [one for one in place.stepped() if one[0] == 4], "a training was well on its way")[0]
+    _, victim = until(lambda: [one for one in place.steps() if one[0] == 4], "a training was well on its way")[0]
     kill(victim)
-    status, said = place.ended(search)
+    status, said = place.wait(search)
     assert status == 0
     assert re.search(r"^depth=.*SIGKILL\(-9\)", said, re.MULTILINE)  # that it is resumed, of this architecture
     assert [row.status for row in place.rows()] == ["complete"] * 3
-    key = next(key for key, pid in place.began() if pid == victim)
-    again = [pid for name, pid in place.began() if name == key and pid != victim]
-    assert min(number for number, pid in place.stepped() if pid in again) > 1
+    key = next(key for key, pid in place.starts() if pid == victim)
+    again = [pid for name, pid in place.starts() if name == key and pid != victim]
+    assert min(number for number, pid in place.steps() if pid in again) > 1
 
 
 @pytest.mark.slow
 def test_trial_that_kills_its_process_fails_alone(place: Place) -> None:
-    assert place.searched("--workers", "2", "--trials", "8", deed="die")[0] == 0
+    assert place.search("--workers", "2", "--trials", "8", deed="die")[0] == 0
     for row in place.rows():
         if row.architecture.depth == 1:
             assert row.status == "failed"
@@ -68,15 +68,15 @@ def test_trial_that_kills_its_process_fails_alone(place: Place) -> None:
 @pytest.mark.slow
 def test_trial_that_kills_the_search_fails_the_next_time(place: Place) -> None:
     options = ("--trials", "2", "--space", "head-dim", "--arch", "depth=1")
-    assert place.searched(*options, deed="die")[0] == -9
-    assert place.searched(*options, deed="die")[0] == 2  # there is no complete row to show
+    assert place.search(*options, deed="die")[0] == -9
+    assert place.search(*options, deed="die")[0] == 2  # there is no complete row to show
     assert {row.status for row in place.rows()} == {"failed"}
 
 
 @pytest.mark.slow
 def test_database_of_a_killed_search_is_whole(place: Place) -> None:
     search = place.begin("--trials", "40", step_s=0.0)
-    until(lambda: len(place.began()) > 5, "some trials were done")
+    until(lambda: len(place.starts()) > 5, "some trials were done")
     kill(search.pid)
     search.wait()
     with sqlite3.connect(place.folder / "store" / "studies.db") as connection:

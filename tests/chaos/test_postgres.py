@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinators import Coordinator, begin, check, fitted, none_left_behind
+from coordinators import Coordinator, begin, check, none_left_behind, trained_keys
 from nas.store.retry import BACK
 from postgres_server import Server
 from waiting import until
@@ -28,21 +28,21 @@ def url(postgres: Server) -> str:
 
 def told_of(coordinators: list[Coordinator]) -> int:
     """How many trials they have told of as theirs: lines of progress, which name no architecture first, are not."""
-    return sum(len(re.findall(r"^\d+/\d+ (?:\w+: )?depth=", each.said(), re.MULTILINE)) for each in coordinators)
+    return sum(len(re.findall(r"^\d+/\d+ (?:\w+: )?depth=", each.output(), re.MULTILINE)) for each in coordinators)
 
 
 def front_of(coordinator: Coordinator) -> tuple[str, ...]:
     """The rows of the table that it has printed, each behind the key of its architecture."""
-    return tuple(re.findall(r"^[0-9a-f]{10} .*$", coordinator.said(), re.MULTILINE))
+    return tuple(re.findall(r"^[0-9a-f]{10} .*$", coordinator.output(), re.MULTILINE))
 
 
 @pytest.mark.slow
 def test_four_coordinators_of_one_study(postgres: Server, url: str, tmp_path: Path) -> None:
     four = [begin(tmp_path / "here", url, apart=number == 0, trials=12) for number in range(4)]
-    assert [coordinator.end() for coordinator in four] == [0, 0, 0, 0], "\n".join(each.said() for each in four)
+    assert [coordinator.end() for coordinator in four] == [0, 0, 0, 0], "\n".join(each.output() for each in four)
     check(postgres, url, trials=12)
-    assert set(Counter(fitted(tmp_path)).values()) == {1}
-    assert len(fitted(tmp_path)) == told_of(four) == 12
+    assert set(Counter(trained_keys(tmp_path)).values()) == {1}
+    assert len(trained_keys(tmp_path)) == told_of(four) == 12
     (front,) = {front_of(coordinator) for coordinator in four}
     assert front
 
@@ -51,11 +51,11 @@ def test_four_coordinators_of_one_study(postgres: Server, url: str, tmp_path: Pa
 def test_four_studies_that_overlap(postgres: Server, url: str, tmp_path: Path) -> None:
     names = ["a", "b", "c", "d"]
     four = [begin(tmp_path / name, url, study=name, budget="params<=1k") for name in names]  # no folder in common
-    assert [coordinator.end() for coordinator in four] == [0, 0, 0, 0], "\n".join(each.said() for each in four)
+    assert [coordinator.end() for coordinator in four] == [0, 0, 0, 0], "\n".join(each.output() for each in four)
     for name in names:
         check(postgres, url, name)
-    assert set(Counter(fitted(tmp_path)).values()) == {1}
-    assert len(fitted(tmp_path)) < 4 * 8
+    assert set(Counter(trained_keys(tmp_path)).values()) == {1}
+    assert len(trained_keys(tmp_path)) < 4 * 8
 
 
 def test_trial_of_a_killed_coordinator_is_taken_over(
@@ -63,12 +63,12 @@ def test_trial_of_a_killed_coordinator_is_taken_over(
 ) -> None:
     monkeypatch.setenv("TOYS_SECONDS", "60")
     killed = begin(tmp_path / "here", url)
-    until(lambda: fitted(tmp_path), "something was begun")
+    until(lambda: trained_keys(tmp_path), "something was begun")
     killed.signal(signal.SIGKILL)
     monkeypatch.setenv("TOYS_SECONDS", "0.2")
     assert begin(tmp_path / "here", url).end() == 0
     check(postgres, url)
-    assert sorted(Counter(fitted(tmp_path)).values()) == [1] * 7 + [2]  # the killed one was not done
+    assert sorted(Counter(trained_keys(tmp_path)).values()) == [1] * 7 + [2]  # the killed one was not done
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ def test_interrupted_coordinator_releases_its_leases(
 ) -> None:
     monkeypatch.setenv("TOYS_SECONDS", "60")
     ended = begin(tmp_path / "here", url)
-    until(lambda: fitted(tmp_path), "something was begun")
+    until(lambda: trained_keys(tmp_path), "something was begun")
     assert len(postgres.ask("SELECT name FROM nas_leases", url)) == 2
     ended.signal(signal.SIGTERM)
     assert ended.end() == 128 + signal.SIGTERM
@@ -90,40 +90,40 @@ def test_halted_coordinator_comes_back_and_stores_nothing_twice(
 ) -> None:
     monkeypatch.setenv("TOYS_SECONDS", "1")
     halted = begin(tmp_path / "here", url)
-    until(lambda: fitted(tmp_path), "something was begun")
+    until(lambda: trained_keys(tmp_path), "something was begun")
     halted.signal(signal.SIGSTOP)
     monkeypatch.setenv("TOYS_SECONDS", "0.1")
     assert begin(tmp_path / "elsewhere", url).end() == 0  # in another folder, which the halted one does not hold
     check(postgres, url)
     halted.signal(signal.SIGCONT)
-    assert halted.end() == 0, halted.said()
+    assert halted.end() == 0, halted.output()
     check(postgres, url)
 
 
 def test_server_restarts_during_a_search(postgres: Server, url: str, tmp_path: Path) -> None:
     four = [begin(tmp_path / "here", url, trials=16) for _ in range(4)]
     for done in (3, 8):
-        until(lambda done=done: len(fitted(tmp_path)) >= done, "enough was trained")
+        until(lambda done=done: len(trained_keys(tmp_path)) >= done, "enough was trained")
         postgres.restart()
-    assert [coordinator.end() for coordinator in four] == [0, 0, 0, 0], "\n".join(each.said() for each in four)
+    assert [coordinator.end() for coordinator in four] == [0, 0, 0, 0], "\n".join(each.output() for each in four)
     check(postgres, url, trials=16)
-    assert set(Counter(fitted(tmp_path)).values()) == {1}
-    assert any(BACK in each.said().splitlines() for each in four)
+    assert set(Counter(trained_keys(tmp_path)).values()) == {1}
+    assert any(BACK in each.output().splitlines() for each in four)
 
 
 @pytest.mark.slow
 def test_server_does_not_come_back(postgres: Server, url: str, tmp_path: Path) -> None:
     left = begin(tmp_path / "here", url, outage=1)
-    until(lambda: len(fitted(tmp_path)) >= 2, "enough was trained")
+    until(lambda: len(trained_keys(tmp_path)) >= 2, "enough was trained")
     postgres.stop()
     try:
         assert left.end() == 2
     finally:
         postgres.start()
-    last = left.said().splitlines()[-1]
+    last = left.output().splitlines()[-1]
     assert last.startswith("nas: ")
     assert "postgresql://nas:***@127.0.0.1" in last
-    assert "Traceback" not in left.said()
+    assert "Traceback" not in left.output()
     assert begin(tmp_path / "here", url).end() == 0
     check(postgres, url)
-    assert set(Counter(fitted(tmp_path)).values()) == {1}  # what was finished was kept beside the server
+    assert set(Counter(trained_keys(tmp_path)).values()) == {1}  # what was finished was kept beside the server

@@ -14,7 +14,7 @@ import pytest
 
 from nas.evaluation.failures import OUT_OF_MEMORY, TIMED_OUT
 from nas.workers.attempts import MOST_DEATHS, NODE_DIED, PROCESS_DIED
-from real_searches import Place, found, is_alive
+from real_searches import Place, is_alive, outcomes
 from waiting import until
 
 pytest.importorskip("ray")
@@ -134,26 +134,26 @@ def head_of(search: int) -> int:
 
 def test_trial_of_a_lost_node_resumes_on_another(place: Place, elsewhere: Place, cluster: Shared) -> None:
     search = place.begin("--trials", "6", "--workers", "ray")
-    until(lambda: len({pid for _, pid in place.stepped()}) == 2, "both nodes trained")
-    _, victim = until(lambda: [one for one in place.stepped() if one[0] == 3], "a training was on its way")[-1]
+    until(lambda: len({pid for _, pid in place.steps()}) == 2, "both nodes trained")
+    _, victim = until(lambda: [one for one in place.steps() if one[0] == 3], "a training was on its way")[-1]
     (lost,) = [node for node in cluster.nodes.worker_nodes if on(node) == parent(victim)]
     cluster.nodes.remove_node(lost, allow_graceful=False)
     new = on(cluster.add())
     until(lambda: any(is_alive(pid) and parent(pid) == new for pid in place.pids()), "the new node trained")
-    status, said = place.ended(search)
+    status, said = place.wait(search)
     assert status == 0, said
     assert re.search(rf"^depth=.*: {NODE_DIED}", said, re.MULTILINE)  # that one is resumed
     assert "raylet" not in said
-    key = [key for key, pid in place.began() if pid == victim][-1]
+    key = [key for key, pid in place.starts() if pid == victim][-1]
     assert min(number for number, pid in steps_of(place, key) if pid != victim) > 1
-    assert elsewhere.searched("--trials", "6")[0] == 0
-    assert sorted(found(place.rows()), key=str) == sorted(found(elsewhere.rows()), key=str)
+    assert elsewhere.search("--trials", "6")[0] == 0
+    assert sorted(outcomes(place.rows()), key=str) == sorted(outcomes(elsewhere.rows()), key=str)
     assert not list(place.folder.glob("store/unfinished/*"))
 
 
 @pytest.mark.slow
 def test_client_searches_on_a_cluster(place: Place, cluster: Shared) -> None:
-    status, said = place.searched("--trials", "3", "--workers", cluster.client)
+    status, said = place.search("--trials", "3", "--workers", cluster.client)
     assert status == 0, said
     assert [row.status for row in place.rows()] == ["complete"] * 3
 
@@ -161,7 +161,7 @@ def test_client_searches_on_a_cluster(place: Place, cluster: Shared) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_trial_that_kills_its_process_fails_alone(place: Place) -> None:
-    assert place.searched("--workers", "ray", "--trials", "4", deed="die")[0] == 0
+    assert place.search("--workers", "ray", "--trials", "4", deed="die")[0] == 0
     for row in place.rows():
         if row.architecture.depth == 1:
             assert row.status == "failed"
@@ -178,7 +178,7 @@ def test_hanging_trial_is_ended_and_the_others_go_on(place: Place, monkeypatch: 
     monkeypatch.setenv("PYTHONSAFEPATH", "1")  # as the installed command has it: workers import nothing from here
     for name in ("copy", "difflib", "fractions", "statistics", "timeit"):
         (place.folder / f"{name}.py").write_text("raise SystemExit(1)")
-    assert place.searched("--workers", "ray", "--trials", "4", "--trial-timeout", "8s", deed="hang")[0] == 0
+    assert place.search("--workers", "ray", "--trials", "4", "--trial-timeout", "8s", deed="hang")[0] == 0
     for row in place.rows():
         error = str(row.error)
         hung = error.startswith(f"{TIMED_OUT}: ") and " 8 s " in error and "--trial-timeout" in error
@@ -190,7 +190,7 @@ def test_hanging_trial_is_ended_and_the_others_go_on(place: Place, monkeypatch: 
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_trial_beyond_its_memory_fails_and_the_others_go_on(place: Place) -> None:
-    assert place.searched("--workers", "ray", "--trials", "4", "--trial-memory", "1G", deed="swell")[0] == 0
+    assert place.search("--workers", "ray", "--trials", "4", "--trial-memory", "1G", deed="swell")[0] == 0
     for row in place.rows():
         error = rf"{OUT_OF_MEMORY}: RuntimeError: .* \(--trial-memory\)" if row.architecture.depth == 1 else "None"
         assert re.fullmatch(error, str(row.error))
@@ -200,7 +200,7 @@ def test_trial_beyond_its_memory_fails_and_the_others_go_on(place: Place) -> Non
 @pytest.mark.slow
 def test_trial_fails_if_its_node_is_short_of_memory(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_memory_usage_threshold", "0.001")  # of the machine's: it is always used
-    status, said = place.searched("--workers", "ray", "--trials", "1")
+    status, said = place.search("--workers", "ray", "--trials", "1")
     (row,) = place.rows()
     assert str(row.error).startswith(f"{OUT_OF_MEMORY}: ")
     assert f" {MOST_DEATHS} " in str(row.error)
@@ -224,7 +224,7 @@ def test_cluster_of_a_search_ends_with_it(place: Place, number: signal.Signals, 
         with suppress(ProcessLookupError):
             os.kill(pid, number)
     search.send_signal(number)
-    status, said = place.ended(search)
+    status, said = place.wait(search)
     assert status == (143 if number == signal.SIGTERM else -9), said
     assert " head " not in said  # which is not waited for
     assert "Traceback" not in said
@@ -237,10 +237,10 @@ def test_cluster_of_a_search_ends_with_it(place: Place, number: signal.Signals, 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_search_ends_if_its_head_is_lost_and_is_resumed(place: Place, number: signal.Signals) -> None:
     search = place.begin("--workers", "ray", "--trials", "60", step_s=0.5)  # it must not be done before it is noticed
-    until(lambda: len(place.began()) > 2 and place.rows(), "a training had ended")
+    until(lambda: len(place.starts()) > 2 and place.rows(), "a training had ended")
     head = head_of(search.pid)
     os.kill(head, number)
-    status, said = place.ended(search)
+    status, said = place.wait(search)
     assert status == 2, said
     until(lambda: not is_alive(head), "its head had ended")  # stopped, it would let the next one connect to it
     assert said.splitlines()[-1].startswith("nas: ")
@@ -248,7 +248,7 @@ def test_search_ends_if_its_head_is_lost_and_is_resumed(place: Place, number: si
     assert "Traceback" not in said
     until(lambda: not any(map(is_alive, place.pids())), "its trainings had ended")
     kept = len(place.rows())
-    assert place.searched("--trials", str(kept + 3))[0] == 0
+    assert place.search("--trials", str(kept + 3))[0] == 0
     assert [row.status for row in place.rows()] == ["complete"] * (kept + 3)
 
 
@@ -258,7 +258,7 @@ def test_search_ends_though_its_head_hangs(place: Place) -> None:
     until(place.stepped, "a training went on")
     os.kill(head_of(search.pid), signal.SIGSTOP)
     search.send_signal(signal.SIGINT)
-    status, said = place.ended(search)
+    status, said = place.wait(search)
     assert status == 130, said
     last = said.splitlines()[-1]
     assert last.startswith("nas: ")
@@ -269,9 +269,9 @@ def test_search_ends_though_its_head_hangs(place: Place) -> None:
 @pytest.mark.slow
 def test_search_of_a_client_ends_if_the_head_is_lost(place: Place, cluster: Shared) -> None:
     search = place.begin("--workers", cluster.client, "--trials", "60")
-    until(lambda: len(place.began()) > 2 and place.rows(), "a training had ended")
+    until(lambda: len(place.starts()) > 2 and place.rows(), "a training had ended")
     cluster.nodes.remove_node(cluster.nodes.head_node, allow_graceful=False)
-    status, said = place.ended(search)
+    status, said = place.wait(search)
     cluster.end()
     assert status == 2, said
     last = said.splitlines()[-1]

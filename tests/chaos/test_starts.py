@@ -8,17 +8,17 @@ from real_searches import Place
 @pytest.mark.slow
 def test_several_searches_create_their_store_at_once(place: Place) -> None:
     searches = [place.begin("--study", f"s{number}", "--trials", "2") for number in range(6)]
-    said = [place.ended(search) for search in searches]
+    said = [place.wait(search) for search in searches]
     assert [status for status, _ in said] == [0] * 6, said
     assert all(len(place.rows(f"s{number}")) == 2 for number in range(6))
 
 
 def test_study_has_one_coordinator_by_any_name_of_its_store(place: Place) -> None:
-    assert place.searched("--trials", "1")[0] == 0
+    assert place.search("--trials", "1")[0] == 0
     (place.folder / "link.db").symlink_to(place.folder / "store" / "studies.db")
     other = f"sqlite:///{place.folder}/link.db"
     searches = [place.begin(), place.begin("--storage", other)]
-    outcomes = sorted(place.ended(search) for search in searches)
+    outcomes = sorted(place.wait(search) for search in searches)
     assert [status for status, _ in outcomes] in ([0, 2], [0, 0])  # the second may have come when the first was done
     assert all(status == 0 or "studies.db" in said.splitlines()[-1] for status, said in outcomes)
     assert len(place.rows()) == 4

@@ -14,12 +14,12 @@ import pytest
 from search_spaces.support.errors import Kind, UserError
 
 
-class Finished(CompletedProcess[str]):
+class CommandResult(CompletedProcess[str]):
     """A command that has ended, and the UserError that ended it, if one did."""
 
     error: UserError | None = None
 
-    def refused(self, kind: Kind, **fields: Any) -> UserError:
+    def assert_error(self, kind: Kind, **fields: Any) -> UserError:
         """Assert that it ended with status 2 and the one line of a UserError of this kind, with these fields."""
         from expect import check
         from search_spaces.support.errors import printable
@@ -30,7 +30,7 @@ class Finished(CompletedProcess[str]):
         return self.error
 
 
-Command = Callable[..., Finished]
+Command = Callable[..., CommandResult]
 """`nas` with these words."""
 
 
@@ -50,17 +50,17 @@ def user_errors(tell: Callable[[UserError], None]) -> Iterator[None]:
         yield
 
 
-def run_nas(capsys: pytest.CaptureFixture[str], *words: str) -> Finished:
+def run_nas(capsys: pytest.CaptureFixture[str], *words: str) -> CommandResult:
     """Run `nas` with these words in this process, whose environment and warnings stay as they are."""
     from nas.cli.main import main
 
     errors = list[UserError]()
     environment = patch.dict(os.environ)
-    shown = patch.object(warnings, "showwarning", warnings.showwarning)
-    with user_errors(errors.append), environment, shown, patch.object(sys, "argv", ["nas", *words]):
+    showwarning = patch.object(warnings, "showwarning", warnings.showwarning)
+    with user_errors(errors.append), environment, showwarning, patch.object(sys, "argv", ["nas", *words]):
         capsys.readouterr()
         with pytest.raises(SystemExit) as end:
             main()
-    finished = Finished(words, int(end.value.code or 0), *capsys.readouterr())
-    finished.error = errors[-1] if errors else None
-    return finished
+    result = CommandResult(words, int(end.value.code or 0), *capsys.readouterr())
+    result.error = errors[-1] if errors else None
+    return result

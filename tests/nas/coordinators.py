@@ -50,7 +50,7 @@ class Coordinator:
         assert self.process.exitcode is not None, f"it still runs: {self.log.read_text()}"
         return self.process.exitcode
 
-    def said(self) -> str:
+    def output(self) -> str:
         """What it has printed."""
         return self.log.read_text()
 
@@ -71,11 +71,11 @@ def begin(
         options: Further ones of `nas search`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    asked: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "space": "depth-heads", "trials": 8, "reeval_fraction": 0, "objectives": "accuracy,flops", "preset": "smoke",
         "sampler": "random", "workers": 1, "study": study, "storage": url, **options,
     }  # fmt: skip
-    words = ["nas", "search", f"{TOYS}:Counted", *(f"--{name}={value}" for name, value in asked.items())]
+    words = ["nas", "search", f"{TOYS}:Counted", *(f"--{name}={value}" for name, value in arguments.items())]
     log = folder / f"log-{time.monotonic_ns()}"
     process = multiprocessing.get_context("fork").Process(target=_search, args=(words, folder, log, apart, outage))
     process.start()
@@ -112,7 +112,7 @@ def none_left_behind() -> Iterator[None]:
             child.kill()
 
 
-def fitted(folder: Path) -> list[str]:
+def trained_keys(folder: Path) -> list[str]:
     """What was trained below a folder, in order, each as often as it was."""
     file = folder / "fitted"
     return [line.split("\t")[1] for line in file.read_text().splitlines()] if file.exists() else []
@@ -125,9 +125,9 @@ def check(server: Server, url: str, study: str = "s", trials: int = 8) -> None:
     assert {row.status for row in rows} == {"complete"}
     numbers = server.ask(f"SELECT number FROM nas_rows WHERE study = '{study}' ORDER BY number", url)
     assert numbers == [(number,) for number in range(trials)]
-    told = server.ask(
+    trials_by_number = server.ask(
         f"SELECT number, state FROM trials JOIN studies USING (study_id) WHERE study_name = '{study}' ORDER BY number",
         url,
     )
-    assert told == [(number, "COMPLETE") for number in range(trials)]
+    assert trials_by_number == [(number, "COMPLETE") for number in range(trials)]
     assert server.ask("SELECT name FROM nas_leases WHERE until > now()", url) == []

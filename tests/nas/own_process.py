@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from command_line import Finished, user_errors
+from command_line import CommandResult, user_errors
 from search_spaces.support.errors import UserError
 
 _FORKS = multiprocessing.get_context("forkserver")
@@ -51,25 +51,25 @@ def heed_modes() -> None:
 
 def in_own_process(
     *words: str, cwd: Path | None = None, out: Path | None = None, first: Callable[[], None] | None = None
-) -> Finished:
+) -> CommandResult:
     """Run `nas` with these words and the environment of now; `first` is called there, before the command.
 
     The result also has the UserError that ended the command.
     """
     with TemporaryDirectory() as folder:
-        printed, said, error = out or Path(folder, "out"), Path(folder, "err"), Path(folder, "error")
-        for made in (printed, said, error):
-            made.touch()
-        asked = (words, cwd or Path.cwd(), dict(os.environ), (Path(os.devnull), printed, said), error, first)
-        process = _FORKS.Process(target=_command, args=asked)
+        stdout, stderr, error = out or Path(folder, "out"), Path(folder, "err"), Path(folder, "error")
+        for path in (stdout, stderr, error):
+            path.touch()
+        arguments = (words, cwd or Path.cwd(), dict(os.environ), (Path(os.devnull), stdout, stderr), error, first)
+        process = _FORKS.Process(target=_command, args=arguments)
         process.start()
         process.join(_PATIENCE)
         if process.exitcode is None:
             process.kill()
-            raise TimeoutError(f"nas {' '.join(words)}: {said.read_text()}")
-        finished = Finished(words, process.exitcode, "" if out else printed.read_text(), said.read_text())
-        finished.error = pickle.loads(pickled) if (pickled := error.read_bytes()) else None
-        return finished
+            raise TimeoutError(f"nas {' '.join(words)}: {stderr.read_text()}")
+        result = CommandResult(words, process.exitcode, "" if out else stdout.read_text(), stderr.read_text())
+        result.error = pickle.loads(content) if (content := error.read_bytes()) else None
+        return result
 
 
 def _command(
@@ -91,9 +91,9 @@ def _command(
         first()
     from nas.cli.main import main
 
-    def keep(raised: UserError) -> None:
+    def keep(user_error: UserError) -> None:
         with suppress(OSError):  # where the command may write no file
-            error.write_bytes(pickle.dumps(raised))
+            error.write_bytes(pickle.dumps(user_error))
 
     try:
         with user_errors(keep):

@@ -203,7 +203,7 @@ def test_mistakes_are_refused(command: Command) -> None:
             (("--curves", "curves.csv"), "missing-value", "--seeds"),
         ):
             with case(" ".join(words)):
-                command("compare", "digits-vit", *words).refused(kind, option=option)
+                command("compare", "digits-vit", *words).assert_error(kind, option=option)
 
 
 def test_topologies_are_separated_at_the_top_level_only() -> None:

@@ -61,7 +61,7 @@ def test_the_command_prints_and_draws(command: Command) -> None:
     assert all(token in title for token in ("digits-vit", "5 steps at 0.01", "value-residual"))
     picture = Path("mup.svg").read_text(encoding="utf-8")
     assert all(f"<!-- {text} -->" in picture for text in ("mup(base=16)", "standard"))
-    command("check-mup", "digits-vit", "--widths", "64").refused("out-of-range", option="--widths")
+    command("check-mup", "digits-vit", "--widths", "64").assert_error("out-of-range", option="--widths")
 
 
 MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [

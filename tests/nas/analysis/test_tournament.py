@@ -158,4 +158,4 @@ def test_command_prints_a_table_and_writes_files(command: Command, tmp_path: Pat
     assert head.replace('"', "") == "sampler,trainings,hypervolume,hypervolume_q1,hypervolume_q3,searches"
     assert [one.split(",")[1] for one in lines] == ["1", "2", "3", "4"]
     assert (tmp_path / "t.svg").exists()
-    command("-q", *line[:3], "randm").refused("unknown-name", value="randm", nearest="random")
+    command("-q", *line[:3], "randm").assert_error("unknown-name", value="randm", nearest="random")

@@ -115,7 +115,7 @@ def test_mistakes_are_refused_in_one_line(command: Command, monkeypatch: pytest.
     with grouped() as case:
         for words, kind, fields in MISTAKES:
             with case(" ".join(words)):
-                command(*words).refused(kind, **fields)
+                command(*words).assert_error(kind, **fields)
 
 
 def test_the_installed_command_refuses_without_a_traceback(tmp_path: Path) -> None:

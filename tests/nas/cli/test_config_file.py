@@ -100,4 +100,4 @@ def test_typed_options_are_written_and_read_again(
     assert command("search", "@run.toml", "--study", "other", "--trials", "1").returncode == 0
     assert "other" in command("list", "studies").stdout
     unwritable = command("search", "@run.toml", "--save-config", "no/where.toml")
-    unwritable.refused("unwritable", option="--save-config", path="no/where.toml")
+    unwritable.assert_error("unwritable", option="--save-config", path="no/where.toml")

@@ -90,7 +90,7 @@ def test_mistakes_are_refused(command: Command, tables: list[str]) -> None:
             with case(" ".join(words)):
                 done = command("effects", *words, *sources(tables))
                 assert done.stdout == ""
-                done.refused(kind, **fields)
+                done.assert_error(kind, **fields)
 
 
 def test_mistakes_about_recorded_rows_are_refused() -> None:

@@ -61,7 +61,7 @@ def test_a_search_prints_and_draws_its_front_and_can_be_queried(command: Command
         for words, kind, fields in MISTAKES_ABOUT_ROWS:
             with case(" ".join(words)):
                 refused = command("results", *words)
-                refused.refused(kind, **fields)
+                refused.assert_error(kind, **fields)
                 assert refused.stdout == ""
 
     with closing(Store(STORE, make=True)) as store:
@@ -117,7 +117,7 @@ def test_list_explains_the_options_of_a_topology(command: Command) -> None:
     meanings = {line[0]: line[1] for line in lines if len(line) > 1}
     # scaled is explained where it is inherited
     assert all(len(meanings[name].split()) > 3 for name in ("attnres(heads=2)", "heads=2", "scaled=true"))
-    command("list", "topologies", "attnress").refused("unknown-name", value="attnress", nearest="attnres")
+    command("list", "topologies", "attnress").assert_error("unknown-name", value="attnress", nearest="attnres")
 
 
 def test_cost_counts_without_training(command: Command) -> None:
@@ -188,13 +188,15 @@ def test_a_network_of_the_front_is_exported(command: Command, tmp_path: Path) ->
     keys = [one["key"] for one in json.loads(command("results", "--format", "json").stdout)]
     front = json.loads(command("results", "--pareto", "accuracy,flops", "--format", "json").stdout)
     key = next(one["key"] for one in front if keys.count(one["key"]) == 1)
-    refused = command("export", "s", key, "--to", "network.safetensors").refused("missing-value", option="--task")
+    refused = command("export", "s", key, "--to", "network.safetensors").assert_error("missing-value", option="--task")
     assert "--task" in str(refused)  # what a store says of itself runs no code
     done = command("export", "s", key[:6], "--to", "network.safetensors", "--task", showing)
     assert done.returncode == 0, done.stderr
     assert "network.safetensors" in done.stdout
     assert (tmp_path / "network.safetensors").exists()
-    command("export", "s", "fffffff", "--to", "network.pt2", "--task", showing).refused("unknown-name", value="fffffff")
+    command("export", "s", "fffffff", "--to", "network.pt2", "--task", showing).assert_error(
+        "unknown-name", value="fffffff"
+    )
 
 
 def test_version_and_help(command: Command) -> None:
@@ -260,6 +262,6 @@ def test_passwords_are_not_recorded() -> None:
 
 
 def test_output_that_cannot_be_printed_is_refused_before_the_work(command: Command) -> None:
-    command("cost", "digits-vit", "--format", "jsonl").refused("unsupported", option="--format", value="jsonl")
-    command("evaluate", TOY, "--format", "csv", "--output", "no/x.csv").refused("unwritable", path="no/x.csv")
+    command("cost", "digits-vit", "--format", "jsonl").assert_error("unsupported", option="--format", value="jsonl")
+    command("evaluate", TOY, "--format", "csv", "--output", "no/x.csv").assert_error("unwritable", path="no/x.csv")
     assert not Path("nas-runs").exists()

@@ -56,4 +56,4 @@ def test_empty_option_is_refused() -> None:
 
 def test_command_checks_its_options_first(command: Command) -> None:
     done = command("results", "--from", "nowhere.jsonl", "-oa.csv", "-ob.csv")
-    done.refused("duplicate", option="--output", times=2)
+    done.assert_error("duplicate", option="--output", times=2)

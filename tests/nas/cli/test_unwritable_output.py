@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Command, Finished
+from command_line import Command, CommandResult
 from nas.store.store import Store
 from own_process import in_own_process
 from toy_rows import a_row
@@ -35,7 +35,7 @@ class AtPreparing(Toy):
 WITHOUT_READER = "import os; reader, writer = os.pipe(); os.close(reader); os.dup2(writer, 1)"
 
 
-def nas(*words: str, out: Path | None = None) -> Finished:
+def nas(*words: str, out: Path | None = None) -> CommandResult:
     return in_own_process("-q", *words, out=out)
 
 
@@ -95,11 +95,11 @@ def test_unwritable_output_is_refused_before_the_training(command: Command) -> N
     Path("folder").mkdir()
     words = ("evaluate", f"{TOYS}:Toy", "--preset", "smoke")
     for output, reason in (("folder", "Is a directory"), ("/proc/x.csv", "No such file")):
-        error = command(*words, "--output", output, "--format", "csv").refused("unwritable", path=output)
+        error = command(*words, "--output", output, "--format", "csv").assert_error("unwritable", path=output)
         assert reason in str(error)
     picture = "pictrues/front.png"
     done = command("search", f"{TOYS}:Toy", "--preset", "smoke", "--plot", picture)
-    done.refused("unwritable", path=picture, folder="pictrues")
+    done.assert_error("unwritable", path=picture, folder="pictrues")
     assert not Path("pictrues").exists()
     assert Store(STORE).studies() == ["s"]
     assert not list(Path("folder").iterdir())

@@ -95,7 +95,7 @@ def test_impossible_starts_are_refused(command: Command) -> None:
         for change, kind, fields in MISTAKES:
             with case(str(change)), raises(kind, **fields):
                 nas.evaluate(**{"task": "digits-vit", "start": "first", **change})
-    command("evaluate", "digits-vit", "--start", "first", "--arch", "depth=3").refused("conflict", option="--arch")
+    command("evaluate", "digits-vit", "--start", "first", "--arch", "depth=3").assert_error("conflict", option="--arch")
 
 
 def test_network_of_another_version_is_refused(images: Row) -> None:

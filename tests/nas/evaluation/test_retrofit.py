@@ -114,7 +114,7 @@ def test_impossible_retrofits_are_refused(trained: Path, command: Command) -> No
             with case(str(change)), raises(kind, **fields):
                 nas.retrofit(**{"checkpoint": trained, "topology": "dca", **change})
     done = command("retrofit", str(trained), "--topology", "dca", "--save", str(trained))
-    done.refused("conflict", option="--save", excludes="CHECKPOINT", path=str(trained))
+    done.assert_error("conflict", option="--save", excludes="CHECKPOINT", path=str(trained))
 
 
 def test_folder_that_cannot_be_made_is_refused_before_training(tmp_path: Path) -> None:

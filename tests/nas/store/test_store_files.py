@@ -15,7 +15,7 @@ import sqlalchemy as sql
 from optuna.trial import TrialState
 
 import nas
-from command_line import Finished, run_nas
+from command_line import CommandResult, run_nas
 from expect import raises
 from nas.store.store import Store
 from own_process import heed_modes, in_own_process
@@ -24,7 +24,7 @@ from toy_rows import a_row
 from toy_searches import Search, found
 
 
-def ask(*words: str, cwd: Path) -> Finished:
+def ask(*words: str, cwd: Path) -> CommandResult:
     """Run `nas` as somebody for whom what is read-only is so."""
     return in_own_process("-q", *words, cwd=cwd, first=heed_modes if sys.platform == "linux" else None)
 
@@ -94,7 +94,7 @@ def test_search_in_a_read_only_folder_is_refused(
     search(trials=1)
     freeze(tmp_path / "store")
     words = ["search", asked["task"], "--preset", "smoke", "--study", "s", "--storage", asked["storage"]]
-    ask(*words, cwd=tmp_path).refused("unavailable", storage=str(tmp_path / "store" / "studies.db"), server=False)
+    ask(*words, cwd=tmp_path).assert_error("unavailable", storage=str(tmp_path / "store" / "studies.db"), server=False)
 
 
 def test_write_ahead_log_is_read_from_a_read_only_folder(

@@ -109,9 +109,9 @@ def test_command_prints_a_line_a_claim(monkeypatch: pytest.MonkeyPatch, command:
 
 
 def test_preset_is_for_claims_and_one_that_they_have(command: Command) -> None:
-    command("reproduce", "params", "--preset", "smoke").refused("conflict", option="--preset")
-    command("reproduce", "claims", "--preset", "paper").refused("unknown-name", option="preset", value="paper")
-    command("reproduce", "claims", "--study", "s").refused("missing-value", option="--preset")
+    command("reproduce", "params", "--preset", "smoke").assert_error("conflict", option="--preset")
+    command("reproduce", "claims", "--preset", "paper").assert_error("unknown-name", option="preset", value="paper")
+    command("reproduce", "claims", "--study", "s").assert_error("missing-value", option="--preset")
 
 
 def test_claims_train_once_and_are_known_afterwards(

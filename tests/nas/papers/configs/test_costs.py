@@ -103,4 +103,4 @@ def test_command_prints_a_line_a_cost_and_fails_where_one_broke(
 def test_paper_without_such_a_column_is_told_which_have_one(command: Command) -> None:
     for format in ("table", "csv", "markdown"):
         done = command("reproduce", "tokens", "--paper", "leaner", "--format", format)
-        done.refused("unsupported", option="--paper", value="leaner", choices=("rmt", "ancre"))
+        done.assert_error("unsupported", option="--paper", value="leaner", choices=("rmt", "ancre"))

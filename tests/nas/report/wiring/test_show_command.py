@@ -115,7 +115,7 @@ def test_impossible_requests_are_refused(command: Command) -> None:
         for arguments, kind, fields in MISTAKES:
             with case(str(arguments)), raises(kind, **fields):
                 nas.show(**{"task": "digits-vit", **arguments})
-    command("show", "digits-vit", "-o", "wiring.jpg").refused("unsupported", path="wiring.jpg")
+    command("show", "digits-vit", "-o", "wiring.jpg").assert_error("unsupported", path="wiring.jpg")
 
 
 def test_network_other_than_that_of_the_checkpoint_is_refused(trained: Path) -> None:
