@@ -49,8 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     messages.install(config)
     if not MEMORY.is_dir():
         return
-    said = dict(line.split()[:2] for line in Path("/proc/meminfo").read_text().splitlines())
-    if min(shutil.disk_usage(MEMORY).free, 1024 * int(said["MemAvailable:"])) > 2**32:
+    memory = dict(line.split()[:2] for line in Path("/proc/meminfo").read_text().splitlines())
+    if min(shutil.disk_usage(MEMORY).free, 1024 * int(memory["MemAvailable:"])) > 2**32:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
@@ -61,12 +61,12 @@ def pytest_collection() -> Iterator[None]:
     What they have loaded of BLAS has one thread from then on, as PyTorch has.
     """
     gc.disable()
-    collected = yield
+    result = yield
     gc.freeze()
     gc.callbacks.append(_freeze)  # and what later survives a whole collection: modules that are imported late
     gc.enable()
     threadpool_limits(1, "blas")
-    return collected
+    return result
 
 
 def _freeze(phase: str, collection: dict[str, int]) -> None:
@@ -99,9 +99,9 @@ def no_other_tests_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator["Server"]:
     """A PostgreSQL server of the tests' own, for as long as they run."""
-    from postgres_server import a_server, programs, required
+    from postgres_server import a_server, is_required, programs
 
-    if programs() is None and not required():
+    if programs() is None and not is_required():
         pytest.skip("PostgreSQL is not installed")
     with a_server() as server:
         yield server

@@ -58,22 +58,22 @@ class Messages:
 
     def __init__(self, update: bool) -> None:
         self.update = update
-        self.seen: set[str] = set()
+        self.lines: set[str] = set()
 
     def record(self, kind: str, message: str, fields: Mapping[str, Any]) -> None:
         """Remember one message as a line of the snapshot."""
-        self.seen.add(line_of(kind, message, fields, _foreign_texts()))
+        self.lines.add(line_of(kind, message, fields, _foreign_texts()))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A worker of pytest-xdist sends what it saw; the process that has the terminal compares."""
         config = session.config
         if hasattr(config, "workeroutput"):
-            config.workeroutput[_KEY] = sorted(self.seen)
+            config.workeroutput[_KEY] = sorted(self.lines)
         elif self.update and session.testsfailed:
             print("\ntests/messages.txt is not written: tests failed.")
         elif self.update:
-            SNAPSHOT.write_text("".join(f"{line}\n" for line in sorted(self.seen | _held(config))))
-        elif new := sorted(self.seen - set(SNAPSHOT.read_text().splitlines())):
+            SNAPSHOT.write_text("".join(f"{line}\n" for line in sorted(self.lines | _snapshot(config))))
+        elif new := sorted(self.lines - set(SNAPSHOT.read_text().splitlines())):
             tests = [] if _is_whole(config) else config.args
             remedy = f"If they are as they should be: {' '.join(('python -m tests.messages --update', *tests))}"
             lines = "\n".join(("Messages that tests/messages.txt does not have:", *new, "", remedy))
@@ -85,25 +85,25 @@ class Messages:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """A worker of pytest-xdist has ended."""
-        self.seen.update(getattr(node, "workeroutput", {}).get(_KEY, ()))
+        self.lines.update(getattr(node, "workeroutput", {}).get(_KEY, ()))
 
 
 def line_of(kind: str, message: str, fields: Mapping[str, Any], foreign: Iterable[str] = ()) -> str:
     """A message as a line of the snapshot: its kind and its sentence, names of fields in place of their values."""
     for text in foreign:
         message = message.replace(text, "<reason>")
-    line = _settled(message)
+    line = _normalize(message)
     values = {
         (part, name) for name, value in fields.items() for text in _texts(value) if (part := _part(text, message))
     }
     for text, name in sorted(values, key=lambda one: (-len(one[0]), one)):
-        value = text if line == message else _settled(text)
+        value = text if line == message else _normalize(text)
         if value in line:
             line = re.sub(rf"(?<![\w<]){re.escape(value)}(?![\w>])", f"<{name}>", line)
     return f"{kind:{_MARGIN}}{line!r}"
 
 
-def _settled(text: str) -> str:
+def _normalize(text: str) -> str:
     """A text without what differs between two runs or machines."""
     for pattern, name in _VARYING:
         text = pattern.sub(name, text)
@@ -168,7 +168,7 @@ def _default_selection(config: pytest.Config) -> str:
     return str(words[words.index("-m") + 1])
 
 
-def _held(config: pytest.Config) -> set[str]:
+def _snapshot(config: pytest.Config) -> set[str]:
     """What stays in the snapshot: all of it where only a part of the suite runs."""
     return set() if _is_whole(config) or not SNAPSHOT.exists() else set(SNAPSHOT.read_text().splitlines())
 

@@ -31,7 +31,7 @@ _Plain = argparse.RawDescriptionHelpFormatter
 _PATIENCE = 1200.0
 """Seconds for the tests of one mutant, which take a minute or two."""
 
-_NOTICED = {0: "unnoticed", 1: "noticed"}
+_OUTCOMES = {0: "unnoticed", 1: "noticed"}
 """pytest's exit status -> what it says of a mutant; any other means that the tests could not run."""
 
 
@@ -58,10 +58,12 @@ def file_of(mutant: Mutant, root: Path) -> Path:
     """The one file that has the text. Raises LookupError where it stands nowhere, or more than once."""
     files = (file for package in _PACKAGES for file in sorted((root / package).rglob("*.py")))
     places = [(file, file.read_text().count(mutant.old)) for file in files]
-    found = [(file, number) for file, number in places if number]
-    if [number for _, number in found] != [1]:
-        raise LookupError(f"{mutant.what}: its text stands {sum(number for _, number in found)} times in the packages")
-    return found[0][0].relative_to(root)
+    occurrences = [(file, number) for file, number in places if number]
+    if [number for _, number in occurrences] != [1]:
+        raise LookupError(
+            f"{mutant.what}: its text stands {sum(number for _, number in occurrences)} times in the packages"
+        )
+    return occurrences[0][0].relative_to(root)
 
 
 def run(tests: Sequence[str], root: Path, mutant: Mutant | None = None) -> str:
@@ -75,8 +77,8 @@ def run(tests: Sequence[str], root: Path, mutant: Mutant | None = None) -> str:
         if mutant is not None:
             file = copy / file_of(mutant, root)
             file.write_text(file.read_text().replace(mutant.old, mutant.new))
-            named = copy.glob(f"tests/**/test_{file.stem}.py")
-            nearest = [str(path) for path in named if any(path.is_relative_to(copy / test) for test in tests)]
+            same_name = copy.glob(f"tests/**/test_{file.stem}.py")
+            nearest = [str(path) for path in same_name if any(path.is_relative_to(copy / test) for test in tests)]
         options = ["-q", "-x", "-p", "no:cacheprovider", "-m", _SELECTION]
         command = [sys.executable, "-m", "pytest", *options, *nearest, *tests]
         environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -84,9 +86,9 @@ def run(tests: Sequence[str], root: Path, mutant: Mutant | None = None) -> str:
             done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=_PATIENCE)
         except subprocess.TimeoutExpired:  # of a loop without end, which nobody would let pass
             return "noticed"
-    if done.returncode not in _NOTICED:
+    if done.returncode not in _OUTCOMES:
         print(done.stdout[-2000:], done.stderr[-2000:], file=sys.stderr)
-    return _NOTICED.get(done.returncode, "broken")
+    return _OUTCOMES.get(done.returncode, "broken")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -110,17 +112,17 @@ def main(words: Sequence[str] | None = None) -> int:
     if run(sorted({test for mutant in mutants for test in mutant.tests}), options.root) != "unnoticed":
         print("these tests fail without any change", file=sys.stderr)
         return 2
-    found = {}
+    outcomes = {}
     with ThreadPoolExecutor(options.jobs) as pool:
         for mutant, outcome in zip(
             mutants, pool.map(lambda one: run(one.tests, options.root, one), mutants), strict=True
         ):
-            found[mutant.what] = outcome
+            outcomes[mutant.what] = outcome
             print(f"{outcome:10} {mutant.area:10} {mutant.what}", flush=True)
     if options.output:
-        options.output.write_text(json.dumps(found, indent=1) + "\n")
-    print(f"{sum(one == 'noticed' for one in found.values())} of {len(found)} mutants were noticed")
-    return int(any(outcome != "noticed" for outcome in found.values()))
+        options.output.write_text(json.dumps(outcomes, indent=1) + "\n")
+    print(f"{sum(one == 'noticed' for one in outcomes.values())} of {len(outcomes)} mutants were noticed")
+    return int(any(outcome != "noticed" for outcome in outcomes.values()))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from search_spaces.architecture.checkpoint import Record, save_checkpoint
 from search_spaces.support.cache import cache_arrays
 from tasks.training.checkpoint import Checkpoint
 from toy_rows import LITTLE
-from toy_searches import TOYS, a_search, found
+from toy_searches import TOYS, a_search, outcomes
 
 Fill = Callable[[int], None]
 
@@ -127,17 +127,17 @@ def test_data_is_read_without_a_cache_if_that_is_full(disk: Path, fill: Fill, mo
 )
 def test_search_resumes_after_its_store_was_full(tmp_path: Path, disk: Path, fill: Fill, left: int) -> None:
     asked = {**a_search(tmp_path), "trials": 14}
-    whole = found(nas.search(**asked))
+    whole = outcomes(nas.search(**asked))
     asked["storage"] = f"sqlite:///{disk}/studies.db"
-    before = found(nas.search(**{**asked, "trials": 2}))
+    before = outcomes(nas.search(**{**asked, "trials": 2}))
     fill(left)
     with raises("unavailable", storage=str(disk / "studies.db")) as told:
         nas.search(**asked)
     assert re.search("full|disk", str(told.value))
     (disk / "filling").unlink()
-    kept = found(nas.load("s", storage=asked["storage"]))
+    kept = outcomes(nas.load("s", storage=asked["storage"]))
     assert kept[: len(before)] == before
-    assert found(nas.search(**asked)) == whole
+    assert outcomes(nas.search(**asked)) == whole
 
 
 @pytest.mark.slow

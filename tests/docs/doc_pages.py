@@ -14,13 +14,13 @@ _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def blocks(page: Path, language: str) -> list[str]:
     """The fenced blocks of a language."""
-    return [code for named, code in _BLOCK.findall(page.read_text()) if named == language]
+    return [code for name, code in _BLOCK.findall(page.read_text()) if name == language]
 
 
 def command_lines(page: Path) -> list[str]:
     """Each line of a page's shell blocks, fenced or indented, with lines that go on joined."""
     text = page.read_text()
-    fenced = "\n".join(code for language, code in _BLOCK.findall(text) if language in ("", "bash"))
-    indented = "\n".join(re.findall(r"^ {4,}(.+)$", _BLOCK.sub("", text), re.MULTILINE))
-    lines = re.sub(r"\\\n\s*", "", f"{fenced}\n{indented}").splitlines()
+    fences = "\n".join(code for language, code in _BLOCK.findall(text) if language in ("", "bash"))
+    indents = "\n".join(re.findall(r"^ {4,}(.+)$", _BLOCK.sub("", text), re.MULTILINE))
+    lines = re.sub(r"\\\n\s*", "", f"{fences}\n{indents}").splitlines()
     return [line.strip() for line in lines if line.strip()]

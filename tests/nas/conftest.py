@@ -15,7 +15,7 @@ import nas.engine.plan
 from command_line import Command, run_nas
 from nas.report.study import Study
 from toy_networks import needs_onnx
-from toy_searches import Interrupted, Search, a_search
+from toy_searches import Interrupt, Search, a_search
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -77,7 +77,7 @@ def ending(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def interrupted(monkeypatch: pytest.MonkeyPatch) -> Interrupted:
+def interrupt(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
     """Have a search be interrupted once it has concluded so many trials."""
     conclude, concluded = nas.engine.plan.conclude, list[int]()
 

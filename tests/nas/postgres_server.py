@@ -20,12 +20,12 @@ _SETTINGS = ("-c fsync=off", "-c shared_buffers=16MB", "-c max_connections=60", 
 
 def programs() -> Path | None:
     """The folder of initdb and pg_ctl, of the newest version that is installed."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    paths = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
     on_path = shutil.which("initdb")
-    return found[-1].parent if found else Path(on_path).parent if on_path else None
+    return paths[-1].parent if paths else Path(on_path).parent if on_path else None
 
 
-def required() -> bool:
+def is_required() -> bool:
     """Whether tests are to fail rather than to be skipped where there are no binaries."""
     return os.environ.get("NAS_TEST_POSTGRES") == "required"
 
@@ -100,8 +100,8 @@ def a_server() -> Iterator[Server]:
 
 def _run(program: str, *words: object) -> None:
     low = {"user": _LOW, "extra_groups": []} if os.getuid() == 0 else {}
-    found = programs()
-    assert found is not None, "initdb is not installed"
-    command = [str(found / program), *map(str, words)]
+    folder = programs()
+    assert folder is not None, "initdb is not installed"
+    command = [str(folder / program), *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60, **low)
     assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"

@@ -18,7 +18,7 @@ TINY = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=16)
 RECORD = Record(task="digits-vit", task_version=1, architecture=TINY, step=7, settings={"preset": "smoke"})
 
 
-class Mixed(nn.Module):
+class MixedInputs(nn.Module):
     """Features, ids and a mask, by any way of calling; two outputs by name."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Mixed(nn.Module):
         return {"sum": self.map(x) + words.sum(1), "most": words.amax(1)}
 
 
-MIXED = {"x": torch.zeros(1, 5), "ids": torch.zeros(1, 6, dtype=torch.long), "mask": torch.ones(1, 6).bool()}
+MIXED_INPUTS = {"x": torch.zeros(1, 5), "ids": torch.zeros(1, 6, dtype=torch.long), "mask": torch.ones(1, 6).bool()}
 
 
 class Steps(nn.Module):
@@ -49,7 +49,7 @@ def needs_onnx() -> None:
         pytest.importorskip(package)
 
 
-def drawn(network: nn.Module) -> nn.Module:
+def redraw(network: nn.Module) -> nn.Module:
     """The network with every weight drawn anew: topologies begin as the residual network, which hides what they do."""
     torch.manual_seed(0)
     with torch.no_grad():
@@ -60,10 +60,10 @@ def drawn(network: nn.Module) -> nn.Module:
 
 def images(topology: str) -> tuple[nn.Module, Inputs]:
     task = DigitsViT()
-    return drawn(task.build(replace(TINY, topology=topology))), task.example()
+    return redraw(task.build(replace(TINY, topology=topology))), task.example()
 
 
-def exported(network: nn.Module, example: Inputs, path: Path) -> ExportReport:
+def export_network(network: nn.Module, example: Inputs, path: Path) -> ExportReport:
     report = export(network, example, path, RECORD)
     assert report.difference <= (0 if path.suffix == ".safetensors" else TOLERANCE)
     assert report.size == path.stat().st_size
@@ -71,14 +71,14 @@ def exported(network: nn.Module, example: Inputs, path: Path) -> ExportReport:
     return report
 
 
-def ran(path: Path, *given: Tensor) -> list[Tensor]:
+def ran(path: Path, *inputs: Tensor) -> list[Tensor]:
     """What a file's graph gives, by the tool that it is for."""
     if path.suffix == ".pt2":
-        return tensors(torch.export.load(path).module()(*given))
+        return tensors(torch.export.load(path).module()(*inputs))
     import onnxruntime
 
     session = onnxruntime.InferenceSession(path)
     names = [each.name for each in session.get_inputs()]
     return [
-        torch.from_numpy(y) for y in session.run(None, {name: x.numpy() for name, x in zip(names, given, strict=True)})
+        torch.from_numpy(y) for y in session.run(None, {name: x.numpy() for name, x in zip(names, inputs, strict=True)})
     ]

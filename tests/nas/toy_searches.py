@@ -14,7 +14,7 @@ STORE = "sqlite:///nas-runs/studies.db"
 """Of commands that name none."""
 
 Search = Callable[..., Study]
-Interrupted = Callable[[Callable[[], Study], int], None]
+Interrupt = Callable[[Callable[[], Study], int], None]
 
 
 def a_search(folder: Path) -> dict[str, Any]:
@@ -33,10 +33,10 @@ def a_search(folder: Path) -> dict[str, Any]:
     }
 
 
-def found(study: Study) -> list[tuple[object, ...]]:
+def outcomes(study: Study) -> list[tuple[object, ...]]:
     return [(row.architecture, row.status, dict(row.metrics), dict(row.test), row.costs) for row in study.rows()]
 
 
-def rows(asked: dict[str, Any], **changes: Any) -> list[Row]:
-    asked = {**asked, **changes}
-    return nas.load(asked["study"], storage=asked["storage"]).rows()
+def rows(arguments: dict[str, Any], **changes: Any) -> list[Row]:
+    arguments = {**arguments, **changes}
+    return nas.load(arguments["study"], storage=arguments["storage"]).rows()

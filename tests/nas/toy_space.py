@@ -50,9 +50,9 @@ def study_with(sampler: BudgetSampler, storage: str | optuna.storages.BaseStorag
 
 
 def search(study: optuna.Study, sampler: BudgetSampler, trials: int) -> list[Candidate]:
-    found = []
+    proposals = []
     for _ in range(trials):
         trial = study.ask()
-        found.append(sampler.propose(trial))
-        study.tell(trial, measure(found[-1].architecture))
-    return found
+        proposals.append(sampler.propose(trial))
+        study.tell(trial, measure(proposals[-1].architecture))
+    return proposals

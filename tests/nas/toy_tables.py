@@ -15,16 +15,18 @@ STEPS = 100
 DEPTHS, HEADS, TOPOLOGIES = (1, 2, 4, 8), (1, 2, 4), ("resnet", "dca(k=1)", "dca(k=2)")
 
 
-def recorded(seeds: Sequence[int] = (0, 1, 2), noise: float = 0.01) -> list[Row]:
+def table_rows(seeds: Sequence[int] = (0, 1, 2), noise: float = 0.01) -> list[Row]:
     """Rows of 36 architectures, each with these seeds; the larger, the better and the slower to learn."""
     return [
-        trained(Architecture(depth=depth, width=8, heads=heads, head_dim=4, hidden=16, topology=topology), seed, noise)
+        training_row(
+            Architecture(depth=depth, width=8, heads=heads, head_dim=4, hidden=16, topology=topology), seed, noise
+        )
         for depth, heads, topology in product(DEPTHS, HEADS, TOPOLOGIES)
         for seed in seeds
     ]
 
 
-def trained(architecture: Architecture, seed: int, noise: float = 0.01) -> Row:
+def training_row(architecture: Architecture, seed: int, noise: float = 0.01) -> Row:
     """One Row: its numbers follow from what it is of."""
     draw, macs = random.Random(f"{architecture} {seed}"), 100 * architecture.depth * (architecture.heads + 1)
     gain = {"resnet": 0.0, "dca(k=1)": 0.05}.get(architecture.topology, 0.1)
@@ -47,11 +49,11 @@ def at(accuracy: float) -> dict[str, float]:
 
 
 def a_table(*rows: Row) -> TabularBenchmark:
-    return TabularBenchmark("toys", rows or recorded())
+    return TabularBenchmark("toys", rows or table_rows())
 
 
-def written(folder: Path, rows: Sequence[Row] | None = None) -> str:
+def write_table(folder: Path, rows: Sequence[Row] | None = None) -> str:
     """What a search of a table in a file asks for."""
     file = folder / "toys.jsonl.gz"
-    jsonl.write(recorded() if rows is None else rows, file)
+    jsonl.write(table_rows() if rows is None else rows, file)
     return f"replay:{file}"

@@ -12,7 +12,7 @@ def until(condition: Callable[[], Any], what: str) -> Any:
     """What a condition gives once that is something. Raises AssertionError where that takes too long."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
-        if found := condition():
-            return found
+        if value := condition():
+            return value
         time.sleep(0.02)
     raise AssertionError(f"in {PATIENCE_S} s it did not happen that {what}")

@@ -137,10 +137,10 @@ def _point(draw: random.Random) -> CurvePoint:
 
 
 def _provenance(draw: random.Random) -> dict[str, Any]:
-    found: dict[str, Any] = {name: _maybe(draw, TEXTS) for name in ("started", "commit", "command", "device")}
-    found |= {"wall_s": _maybe(draw, FLOATS), "threads": _maybe(draw, INTEGERS), "anything": _json(draw, 4)}
-    found["versions"] = {draw.choice(TEXTS): draw.choice(TEXTS) for _ in range(draw.randrange(3))}
-    return {name: found[name] for name in draw.sample(sorted(found), draw.randrange(len(found) + 1))}
+    provenance: dict[str, Any] = {name: _maybe(draw, TEXTS) for name in ("started", "commit", "command", "device")}
+    provenance |= {"wall_s": _maybe(draw, FLOATS), "threads": _maybe(draw, INTEGERS), "anything": _json(draw, 4)}
+    provenance["versions"] = {draw.choice(TEXTS): draw.choice(TEXTS) for _ in range(draw.randrange(3))}
+    return {name: provenance[name] for name in draw.sample(sorted(provenance), draw.randrange(len(provenance) + 1))}
 
 
 def _json(draw: random.Random, levels: int) -> Any:

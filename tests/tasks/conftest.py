@@ -39,8 +39,8 @@ def no_plugins_of_lightning() -> Iterator[None]:
     """Lightning looks through all installed packages for its plug-ins at each training, which takes 50 ms."""
     entry_points = importlib.metadata.entry_points
 
-    def without_lightnings(**chosen: Any) -> Any:
-        return () if chosen.get("group", "").startswith("lightning") else entry_points(**chosen)
+    def without_lightnings(**selection: Any) -> Any:
+        return () if selection.get("group", "").startswith("lightning") else entry_points(**selection)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importlib.metadata, "entry_points", without_lightnings)
@@ -148,8 +148,8 @@ class TinyInception(nn.Module):
         self.requires_grad_(False)
 
     def forward(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
-        pooled = self.Mixed_6d["branch1x1"](pictures / 64 - 2).relu().mean((2, 3))
-        return pooled, self.fc(pooled)
+        features = self.Mixed_6d["branch1x1"](pictures / 64 - 2).relu().mean((2, 3))
+        return features, self.fc(features)
 
 
 @pytest.fixture(scope="session")

@@ -22,10 +22,10 @@ from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.spaces.enumerated import first_of
 from search_spaces.support.errors import Kind
 from toy_rows import LITTLE
-from toy_tables import recorded, trained, written
+from toy_tables import table_rows, training_row, write_table
 
 Replayed = Callable[..., Study]
-TABLE = TabularBenchmark("toys", recorded())
+TABLE = TabularBenchmark("toys", table_rows())
 LEAST = TABLE.architectures[0]
 
 
@@ -37,14 +37,14 @@ def replayed(tmp_path: Path) -> Replayed:
     def run(rows: list[Row] | None = None, **asked: Any) -> Study:
         storage = f"sqlite:///{tmp_path}/{next(count)}/s.db"
         one_by_one = {"workers": 1, "trials": 10, "sampler": "random"}  # in an order that does not hang on the clock
-        return nas.search(written(tmp_path, rows), **{**one_by_one, "storage": storage, **asked})
+        return nas.search(write_table(tmp_path, rows), **{**one_by_one, "storage": storage, **asked})
 
     return run
 
 
 def plain(seeds: tuple[int, ...] = (0, 1, 2)) -> list[Row]:
     """The rows of the twelve residual networks."""
-    return [row for row in recorded(seeds) if row.architecture.topology == "resnet"]
+    return [row for row in table_rows(seeds) if row.architecture.topology == "resnet"]
 
 
 def of(row: Row) -> list[object]:
@@ -62,7 +62,7 @@ def test_search_gives_each_recorded_training_at_most_once(replayed: Replayed) ->
 
 
 def test_search_ends_when_all_recorded_seeds_are_used(replayed: Replayed, capsys: pytest.CaptureFixture[str]) -> None:
-    few = [trained(LITTLE.with_fields({"depth": depth}), seed) for depth in (1, 2, 4) for seed in range(depth)]
+    few = [training_row(LITTLE.with_fields({"depth": depth}), seed) for depth in (1, 2, 4) for seed in range(depth)]
     study = replayed(few, trials=50, seeds=1)
     assert sorted((row.architecture.depth, row.seed) for row in study.rows()) == [
         (1, 0), (2, 0), (2, 1), (4, 0), (4, 1), (4, 2), (4, 3)]  # fmt: skip
@@ -141,11 +141,11 @@ def test_replayed_trainings_stop_at_a_rung_and_resume(replayed: Replayed) -> Non
 
 def test_max_steps_stop_a_replayed_training(tmp_path: Path) -> None:
     asked = {"arch": "depth=8,topology=dca(k=2)", "seed": 2, "storage": f"sqlite:///{tmp_path}/s.db"}
-    early = nas.evaluate(written(tmp_path), max_steps=35, **asked)  # type: ignore[arg-type]
-    whole = nas.evaluate(written(tmp_path), **asked)  # type: ignore[arg-type]
+    early = nas.evaluate(write_table(tmp_path), max_steps=35, **asked)  # type: ignore[arg-type]
+    whole = nas.evaluate(write_table(tmp_path), **asked)  # type: ignore[arg-type]
     assert (early.status, early.steps) == ("pruned", 40)
     assert of(whole) == of(TABLE.evaluate(whole.architecture, 2))
-    unknown = nas.evaluate(written(tmp_path), arch="depth=3", storage=str(asked["storage"]))
+    unknown = nas.evaluate(write_table(tmp_path), arch="depth=3", storage=str(asked["storage"]))
     assert unknown.status == "failed"
     assert "depth=3" in str(unknown.error)
 
@@ -179,7 +179,7 @@ def test_impossible_questions_to_a_table_are_refused_before_the_first_trial(repl
 
 def test_invalid_recorded_recipe_and_unknown_table_are_refused(replayed: Replayed) -> None:
     with raises("bad-data", table="toys"):
-        replayed([replace(trained(LITTLE, 0), recipe={"a b": 1})])
+        replayed([replace(training_row(LITTLE, 0), recipe={"a b": 1})])
     with raises("unknown-name", value="stdlib-topologies", nearest="stdlib-lm-topologies"):
         nas.search("replay:stdlib-topologies")
     assert "replay:NAME" in dict(read_lists(ListKind.TASKS)[ListKind.TASKS])
@@ -187,7 +187,7 @@ def test_invalid_recorded_recipe_and_unknown_table_are_refused(replayed: Replaye
 
 def test_other_table_content_is_another_evaluation(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"arch": "depth=8", "storage": f"sqlite:///{tmp_path}/s.db"}
-    first = nas.evaluate(written(tmp_path), **asked)
-    second = nas.evaluate(written(tmp_path, recorded(noise=0.5)), **asked)
+    first = nas.evaluate(write_table(tmp_path), **asked)
+    second = nas.evaluate(write_table(tmp_path, table_rows(noise=0.5)), **asked)
     assert first.metrics != second.metrics
     assert Store(asked["storage"]).known(first.identity()) is not None

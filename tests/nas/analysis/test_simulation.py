@@ -17,7 +17,7 @@ from search_spaces.spaces.enumerated import enumerated_space
 from search_spaces.spaces.space import Candidate
 from toy_rows import LITTLE
 from toy_space import ALL
-from toy_tables import a_table, recorded, trained, written
+from toy_tables import a_table, table_rows, training_row, write_table
 
 WAYS: dict[str, Direction] = {"accuracy": "max", "flops": "min"}
 
@@ -33,7 +33,7 @@ def test_replay_in_memory_equals_search_with_a_store(tmp_path: Path, sampler: st
         replace(row, status="failed", metrics={}, error="x")
         if row.architecture.depth == row.architecture.heads == 2
         else row
-        for row in recorded(noise=0.1)
+        for row in table_rows(noise=0.1)
     ]
     arguments: dict[str, Any] = {
         "trials": 12,
@@ -42,7 +42,7 @@ def test_replay_in_memory_equals_search_with_a_store(tmp_path: Path, sampler: st
         "sampler": sampler,
         "objectives": [*WAYS],
     }
-    study = nas.search(written(tmp_path, rows), storage=f"sqlite:///{tmp_path}/s.db", workers=1, **arguments)
+    study = nas.search(write_table(tmp_path, rows), storage=f"sqlite:///{tmp_path}/s.db", workers=1, **arguments)
     replay = replayed(a_table(*rows), sampler, 4, 12)
     assert [(row.architecture, row.seed) for row in replay] == [(row.architecture, row.seed) for row in study.rows()]
     assert replay == [a_table(*rows).evaluate(row.architecture, row.seed) for row in replay]
@@ -58,7 +58,7 @@ def test_seeds_repeat_and_differ() -> None:
 
 @pytest.mark.parametrize("sampler", ["random", "surrogate"])
 def test_replay_ends_when_all_are_tried_and_repeats_no_training(sampler: str) -> None:
-    table = a_table(*recorded(seeds=(0, 1), noise=0.3))
+    table = a_table(*table_rows(seeds=(0, 1), noise=0.3))
     found = replayed(table, sampler, 0, 200)
     assert {row.architecture for row in found} == set(table.architectures)
     assert len({(row.architecture, row.seed) for row in found}) == len(found)
@@ -85,7 +85,7 @@ def test_errors_are_recorded_with_values(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_outcome_needs_a_complete_row_with_all_objectives() -> None:
-    row = trained(LITTLE, 0)
+    row = training_row(LITTLE, 0)
     assert outcome_of(row, WAYS) == Outcome([row.metrics["accuracy"], row.costs.flops], [0.01, None])  # type: ignore[list-item]
     assert outcome_of(replace(row, status="pruned"), WAYS) is None
     assert outcome_of(row, {"latency_ms": "min"}) is None

@@ -21,7 +21,7 @@ from results.stats.true_front import TrueFront
 from search_spaces.spaces.enumerated import enumerated_space
 from search_spaces.support.errors import Kind
 from toy_rows import LITTLE
-from toy_tables import a_table, at, recorded, trained, written
+from toy_tables import a_table, at, table_rows, training_row, write_table
 
 WAYS: dict[str, Direction] = {"accuracy": "max", "flops": "min"}
 
@@ -47,7 +47,7 @@ def area(rows: list[Row], architectures: set[Any]) -> float:
     return total
 
 
-NOISY = recorded(noise=0.1)
+NOISY = table_rows(noise=0.1)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -61,7 +61,7 @@ def few_draws() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Tournament:
     """Two samplers with three searches of eight trainings each."""
-    table = written(tmp_path_factory.mktemp("table"), NOISY)
+    table = write_table(tmp_path_factory.mktemp("table"), NOISY)
     return nas.tournament(table, samplers="random,nsga2", seeds=3, trials=8, budget="flops<=3000")
 
 
@@ -85,19 +85,19 @@ def test_every_figure_equals_a_naive_computation(played: Tournament) -> None:
 
 def test_front_is_reported_by_validation_and_judged_by_test() -> None:
     small, hidden, large = (LITTLE.with_fields({"depth": depth}) for depth in (1, 2, 4))
-    rows = [trained(one, seed) for one in (small, hidden, large) for seed in (0, 1)]
+    rows = [training_row(one, seed) for one in (small, hidden, large) for seed in (0, 1)]
     rows = [replace(row, metrics=at(0.1), test=at(2.0)) if row.architecture == hidden else row for row in rows]
     assert set(expected_front(rows, WAYS)) == {small, large}
     assert expected_front([], WAYS) == []
-    truth = TrueFront(a_table(*recorded()), WAYS)
-    found = [row for row in recorded() if row.seed == 0]
+    truth = TrueFront(a_table(*table_rows()), WAYS)
+    found = [row for row in table_rows() if row.seed == 0]
     assert front_share(found, truth, WAYS, 0) == 0
     assert 0 < front_share(found, truth, WAYS, 9) <= front_share(found, truth, WAYS, 36) <= 1
 
 
 def test_more_trainings_find_more_and_seeds_repeat(tmp_path: Path) -> None:
     arguments = {"samplers": ["random"], "seeds": 1, "trials": 36}
-    first, again = (nas.tournament(written(tmp_path), **arguments) for _ in range(2))  # type: ignore[arg-type]
+    first, again = (nas.tournament(write_table(tmp_path), **arguments) for _ in range(2))  # type: ignore[arg-type]
     assert first.records == again.records
     assert [record["trainings"] for record in first.records] == [4, 9, 18, 27, 36]
     assert first.records[-1]["hypervolume"] > 0.97  # all of them were tried
@@ -142,7 +142,7 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
 
 
 def test_impossible_tournaments_are_refused(tmp_path: Path) -> None:
-    possible = {"table": written(tmp_path), "samplers": "random", "seeds": 1, "trials": 4}
+    possible = {"table": write_table(tmp_path), "samplers": "random", "seeds": 1, "trials": 4}
     with grouped() as case:
         for change, kind, fields in MISTAKES:
             with case(str(change)), raises(kind, **fields):
@@ -150,7 +150,7 @@ def test_impossible_tournaments_are_refused(tmp_path: Path) -> None:
 
 
 def test_command_prints_a_table_and_writes_files(command: Command, tmp_path: Path) -> None:
-    line = ["tournament", written(tmp_path), "--samplers", "random", "--seeds", "2", "--trials", "4"]
+    line = ["tournament", write_table(tmp_path), "--samplers", "random", "--seeds", "2", "--trials", "4"]
     files = ["--plot", str(tmp_path / "t.svg"), "--format", "csv", "--output", str(tmp_path / "t.csv")]
     done = command(*line, *files)
     assert done.returncode == 0, done.stderr

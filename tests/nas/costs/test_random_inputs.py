@@ -4,11 +4,11 @@ import torch
 from torch import Tensor, nn
 
 from nas.costs.random_inputs import Draws
-from toy_networks import MIXED, Mixed, Steps
+from toy_networks import MIXED_INPUTS, MixedInputs, Steps
 
 
 def test_ids_are_drawn_from_the_whole_table() -> None:
-    draws = Draws(Mixed(), MIXED)
+    draws = Draws(MixedInputs(), MIXED_INPUTS)
     found = draws.draw(500)
     assert isinstance(found, dict)
     assert set(found["ids"].unique().tolist()) == {0, 1, 2}

@@ -18,7 +18,7 @@ from nas.report.study import Study
 from nas.store.optuna_study import open_storage
 from nas.store.store import CONFIG
 from results.records.row import Row
-from toy_searches import TOYS, Search, a_search, found
+from toy_searches import TOYS, Search, a_search, outcomes
 
 TOPOLOGIES = "topology=resnet,dca,hyper"
 
@@ -56,8 +56,8 @@ def test_same_seed_gives_same_study_also_when_resumed(
     search: Search, elsewhere: Callable[[str], str], full_study: Study
 ) -> None:
     search(trials=3)
-    assert found(search()) == found(full_study)
-    assert found(search(storage=elsewhere("other"), seed=1, trials=3)) != found(full_study)[:3]
+    assert outcomes(search()) == outcomes(full_study)
+    assert outcomes(search(storage=elsewhere("other"), seed=1, trials=3)) != outcomes(full_study)[:3]
 
 
 def test_known_rows_are_not_evaluated_again(

@@ -16,7 +16,7 @@ from nas.store.locks import only_writer
 from nas.workers.attempts import PROCESS_DIED
 from nas.workers.pool import Workers, pool_of
 from search_spaces.support.errors import UserError
-from toy_searches import TOYS, Search, found, rows
+from toy_searches import TOYS, Search, outcomes, rows
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_resumed_study_equals_uninterrupted_study(
     with pytest.raises(KeyboardInterrupt):
         search(**halted, trials=5)
     assert len(rows(asked, **halted)) == 2
-    assert found(search(**halted, trials=5)) == found(whole)
+    assert outcomes(search(**halted, trials=5)) == outcomes(whole)
     assert apart == [False, True], "what may have ended its process is gone on with in one of its own"
 
 
@@ -100,7 +100,7 @@ def test_killed_search_loses_no_finished_evaluation(
     killed({**asked, **other}, tmp_path, program)
     assert len(rows(asked, **other)) == 3
     assert len(list((tmp_path / "killed").glob("unfinished/*/row.json"))) == 1
-    assert found(search(**other)) == found(whole)
+    assert outcomes(search(**other)) == outcomes(whole)
     assert not list((tmp_path / "killed").glob("unfinished/*"))
 
 
@@ -117,7 +117,7 @@ def test_search_killed_while_proposing_resumes_unchanged(
     )
     killed({**asked, **other}, tmp_path, program)
     assert len(rows(asked, **other)) == 3
-    assert found(search(**other)) == found(whole)
+    assert outcomes(search(**other)) == outcomes(whole)
 
 
 def test_second_coordinator_of_a_study_is_refused(search: Search, asked: dict[str, Any]) -> None:
@@ -129,7 +129,7 @@ def test_second_coordinator_of_a_study_is_refused(search: Search, asked: dict[st
 def test_locked_store_loses_nothing(
     search: Search, asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = found(search(trials=1))
+    before = outcomes(search(trials=1))
     monkeypatch.setattr("nas.store.database.PATIENCE_S", 0.2)
     monkeypatch.setattr("nas.store.optuna_study.PATIENCE_S", 0.2)
     with sqlite3.connect(tmp_path / "store" / "studies.db") as connection:
@@ -138,7 +138,7 @@ def test_locked_store_loses_nothing(
             search()
         assert "locked" in str(caught.value)  # as SQLite says
         connection.rollback()
-    assert found(nas.load("s", storage=asked["storage"])) == before
+    assert outcomes(nas.load("s", storage=asked["storage"])) == before
     assert len(search(trials=2)) == 2
 
 

@@ -30,7 +30,7 @@ from nas.workers.pool import pool_of
 from results.records.row import Row
 from results.stats.gaussian_process import GaussianProcess, Observations
 from search_spaces.architecture.architecture import Architecture
-from toy_searches import Interrupted, Search, a_search
+from toy_searches import Interrupt, Search, a_search
 from toy_space import ALL, BAND, study_with
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -122,11 +122,11 @@ def test_extended_study_has_the_trials_asked_for_and_confirms_anew(
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_resumed_confirming_equals_uninterrupted_confirming(search: Search, interrupted: Interrupted) -> None:
+def test_resumed_confirming_equals_uninterrupted_confirming(search: Search, interrupt: Interrupt) -> None:
     arguments: dict[str, Any] = {"trials": 8, "reeval_fraction": 0.5, "sampler": "surrogate"}
     whole = search(**arguments)
     for until in (3, 6):
-        interrupted(lambda until=until: search(**arguments, study=f"to {until}"), until)
+        interrupt(lambda until=until: search(**arguments, study=f"to {until}"), until)
         again = search(**arguments, study=f"to {until}")
         assert [(row.architecture, row.seed) for row in again.rows()] == [
             (row.architecture, row.seed) for row in whole.rows()

@@ -20,13 +20,13 @@ from nas.exporters.export import export, export_folder
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import load_weights, save_checkpoint, weights_of
 from tasks.vision.digits import DigitsViT
-from toy_networks import MIXED, RECORD, TINY, Mixed, Steps, drawn, exported, needs_onnx, ran
+from toy_networks import MIXED_INPUTS, RECORD, TINY, MixedInputs, Steps, export_network, needs_onnx, ran, redraw
 
 
 def check_call(example: Any, file: Path) -> None:
     """Export a network that is called with this example; the file gives what it gives."""
-    network = Mixed()
-    report = exported(network, example, file)
+    network = MixedInputs()
+    report = export_network(network, example, file)
     assert report.axes == (() if file.suffix == ".safetensors" else ("batch", "tokens"))
     if file.suffix == ".onnx":
         given = torch.randn(2, 5), torch.randint(3, (2, 4)), torch.rand(2, 4) > 0.5
@@ -34,14 +34,14 @@ def check_call(example: Any, file: Path) -> None:
 
 
 def test_a_network_is_called_with_a_mapping(ending: str, tmp_path: Path) -> None:
-    check_call(MIXED, tmp_path / f"a{ending}")
+    check_call(MIXED_INPUTS, tmp_path / f"a{ending}")
 
 
 @pytest.mark.parametrize("tuple_ending", [".safetensors", ".pt2", pytest.param(".onnx", marks=pytest.mark.slow)])
 def test_a_network_is_called_with_a_tuple(tuple_ending: str, tmp_path: Path) -> None:
     if tuple_ending == ".onnx":  # whose graph is made of that of .pt2
         needs_onnx()
-    check_call(tuple(MIXED.values()), tmp_path / f"a{tuple_ending}")
+    check_call(tuple(MIXED_INPUTS.values()), tmp_path / f"a{tuple_ending}")
 
 
 # -- Files
@@ -49,7 +49,7 @@ def test_a_network_is_called_with_a_tuple(tuple_ending: str, tmp_path: Path) -> 
 
 def test_weights_are_exported_with_their_record(tmp_path: Path) -> None:
     task = DigitsViT()
-    network = drawn(task.build(TINY))
+    network = redraw(task.build(TINY))
     save_checkpoint(tmp_path / "kept", weights_of(network), replace(RECORD, task_version=task.version))
     before = torch.get_rng_state()
     report = export_folder(tmp_path / "kept", tmp_path / "new" / "a.safetensors", task)
@@ -83,7 +83,7 @@ def test_a_file_has_metadata_and_no_paths_and_the_network_is_not_changed(ending:
     network = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.BatchNorm1d(4)).bfloat16().train()
     before = copy.deepcopy(network.state_dict())
     file = tmp_path / f"a{ending}"
-    exported(network, torch.zeros(1, 4, dtype=torch.bfloat16), file)
+    export_network(network, torch.zeros(1, 4, dtype=torch.bfloat16), file)
     assert network.training
     assert all(parameter.requires_grad for parameter in network.parameters())
     after = network.state_dict()
@@ -109,7 +109,7 @@ class FixedBatch(nn.Module):
 
 
 def test_a_batch_that_cannot_be_free_is_fixed(tmp_path: Path) -> None:
-    assert exported(FixedBatch(), torch.zeros(1, 4), tmp_path / "a.pt2").axes == ()
+    assert export_network(FixedBatch(), torch.zeros(1, 4), tmp_path / "a.pt2").axes == ()
 
 
 def test_a_network_is_built_with_its_recipe(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ class Shapes(nn.Module):
 
 def test_a_graph_that_is_wrong_for_short_texts_has_a_fixed_length(tmp_path: Path) -> None:
     needs_onnx()
-    report = exported(Shapes(), torch.zeros(1, 8, dtype=torch.long), tmp_path / "a.onnx")
+    report = export_network(Shapes(), torch.zeros(1, 8, dtype=torch.long), tmp_path / "a.onnx")
     assert report.axes == ("batch",)
 
 

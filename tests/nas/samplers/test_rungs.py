@@ -22,7 +22,7 @@ from tasks.glue.stdlib_glue import StdlibGlue
 from tasks.recipes.recipe import Recipe
 from tasks.vision.digits import DigitsViT
 from toy_rows import a_row
-from toy_searches import TOYS, Interrupted, Search
+from toy_searches import TOYS, Interrupt, Search
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -158,7 +158,7 @@ def check_resumed(study: Study, trials: list[optuna.trial.FrozenTrial]) -> None:
 
 @pytest.mark.usefixtures("soon")
 def test_an_interrupted_search_stops_the_same_trials(
-    search: Search, elsewhere: Callable[[str], str], interrupted: Interrupted
+    search: Search, elsewhere: Callable[[str], str], interrupt: Interrupt
 ) -> None:
     arguments = {**HELD, "trials": 8, "space": "depth-heads", "reeval_fraction": 0.25, "sampler": "surrogate"}
 
@@ -169,7 +169,7 @@ def test_an_interrupted_search_stops_the_same_trials(
     assert {status for *_, status in whole} == {"complete", "pruned"}
     for until in (1, 9):
         again = {**arguments, "storage": elsewhere(str(until))}
-        interrupted(lambda again=again: search(**again), until)
+        interrupt(lambda again=again: search(**again), until)
         assert trials_of(search(**again)) == whole, until
 
 

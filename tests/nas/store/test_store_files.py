@@ -21,7 +21,7 @@ from nas.store.store import Store
 from own_process import heed_modes, in_own_process
 from results.records.row import Row
 from toy_rows import a_row
-from toy_searches import Search, found
+from toy_searches import Search, outcomes
 
 
 def ask(*words: str, cwd: Path) -> CommandResult:
@@ -220,7 +220,7 @@ def emptied(file: Path) -> None:
 def test_search_whose_store_was_lost_loses_no_row(
     search: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: Callable[[str], str]
 ) -> None:
-    whole = found(search(storage=elsewhere("whole"), trials=3))
+    whole = outcomes(search(storage=elsewhere("whole"), trials=3))
     file, add, told = tmp_path / "store" / "studies.db", Store.add, list[object]()
 
     def once(store: Store, *given: Any) -> Row:
@@ -237,5 +237,5 @@ def test_search_whose_store_was_lost_loses_no_row(
     assert len(list((tmp_path / "store" / "unfinished").glob("*/row.json"))) == 1
     for path in (tmp_path / "store").glob("studies.db*"):
         path.unlink()
-    assert found(search(trials=3)) == whole
+    assert outcomes(search(trials=3)) == whole
     assert not list((tmp_path / "store" / "unfinished").iterdir())

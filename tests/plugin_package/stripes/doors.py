@@ -60,9 +60,9 @@ class Recall(Topology):
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         """Take one step of the LSTM."""
-        x, recalled = state
-        h, recalled = self.lstm(y.reshape(1, -1, y.shape[-1]), recalled)
-        return x + h.view_as(y), recalled
+        x, memory = state
+        h, memory = self.lstm(y.reshape(1, -1, y.shape[-1]), memory)
+        return x + h.view_as(y), memory
 
     def close(self, state: Any) -> Tensor:
         """Return x_L."""

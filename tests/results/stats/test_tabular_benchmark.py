@@ -12,11 +12,11 @@ from results.records.row import Costs
 from results.records.sources import table_paths
 from results.stats.tabular_benchmark import TabularBenchmark, read_table
 from toy_rows import LITTLE
-from toy_tables import a_table, recorded, trained
+from toy_tables import a_table, table_rows, training_row
 
 
 def test_rows_are_found_by_architecture_and_seed() -> None:
-    rows = recorded()
+    rows = table_rows()
     table = a_table(*rows)
     assert [table.evaluate(row.architecture, row.seed) for row in rows] == rows == list(table.rows)
     assert (len(table.architectures), len(table)) == (36, 108)
@@ -27,7 +27,7 @@ def test_rows_are_found_by_architecture_and_seed() -> None:
 
 
 def test_unknown_seed_and_architecture_are_refused() -> None:
-    table = a_table(trained(LITTLE, 3), trained(LITTLE, 1))
+    table = a_table(training_row(LITTLE, 3), training_row(LITTLE, 1))
     with raises("unknown-name", option="seed", value=0, choices=(1, 3), table="toys"):
         table.evaluate(LITTLE, 0)
     deeper = LITTLE.with_fields({"depth": 2})
@@ -38,9 +38,9 @@ def test_unknown_seed_and_architecture_are_refused() -> None:
 
 
 def test_last_complete_row_counts_and_uncounted_ones_are_left_out() -> None:
-    first, second = trained(LITTLE, 0), replace(trained(LITTLE, 0), status="failed", error="power cut")
-    uncounted = replace(trained(LITTLE.with_fields({"depth": 2}), 0), status="failed", costs=Costs())
-    failed = replace(trained(LITTLE, 1), status="failed", costs=Costs())  # its other seed was counted
+    first, second = training_row(LITTLE, 0), replace(training_row(LITTLE, 0), status="failed", error="power cut")
+    uncounted = replace(training_row(LITTLE.with_fields({"depth": 2}), 0), status="failed", costs=Costs())
+    failed = replace(training_row(LITTLE, 1), status="failed", costs=Costs())  # its other seed was counted
     table = a_table(first, uncounted, second, failed)
     assert table.rows == (first, failed)
     again = replace(first, metrics={**first.metrics, "accuracy": 0.123})
@@ -65,11 +65,11 @@ def test_rows_that_are_not_comparable_are_no_table() -> None:
     with grouped() as case:
         for column, first, value, change in differing:
             with case(column), raises("mismatch", option=column, value=value, expected=first, table="toys"):
-                a_table(trained(LITTLE, 0), replace(trained(LITTLE, 1), **change))
+                a_table(training_row(LITTLE, 0), replace(training_row(LITTLE, 1), **change))
 
 
 def test_file_is_a_table_packed_or_not(tmp_path: Path) -> None:
-    rows = recorded()
+    rows = table_rows()
     for name in ("some.jsonl", "some.jsonl.gz"):
         jsonl.write(rows, tmp_path / name)
         table = nas.load_table(tmp_path / name)
@@ -80,7 +80,7 @@ def test_file_is_a_table_packed_or_not(tmp_path: Path) -> None:
 
 def test_files_that_are_no_table_are_refused(tmp_path: Path) -> None:
     with (tmp_path / "bad.jsonl").open("w") as file:
-        file.write(f"{trained(LITTLE, 0).to_json()}\n{{}}\n")
+        file.write(f"{training_row(LITTLE, 0).to_json()}\n{{}}\n")
     with raises("bad-file", path=str(tmp_path / "bad.jsonl"), line=2, cause="missing-value", option="task"):
         read_table(tmp_path / "bad.jsonl")
     (tmp_path / "none.jsonl").touch()

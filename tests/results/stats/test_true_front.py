@@ -13,7 +13,7 @@ from results.stats.tabular_benchmark import TabularBenchmark
 from results.stats.true_front import TrueFront
 from search_spaces.architecture.architecture import Architecture
 from toy_rows import LITTLE
-from toy_tables import a_table, recorded, trained
+from toy_tables import a_table, table_rows, training_row
 
 WAYS: dict[str, Direction] = {"accuracy": "max", "flops": "min"}
 
@@ -33,7 +33,7 @@ def naive(table: TabularBenchmark, chosen: list[Architecture]) -> float:
 
 
 def test_share_is_of_the_area_by_means_on_test() -> None:
-    table = a_table(*recorded(noise=0.1))
+    table = a_table(*table_rows(noise=0.1))
     whole = list(table.architectures)
     front = TrueFront(table, WAYS)
     for seed in range(5):
@@ -54,7 +54,7 @@ def test_whole_table_has_share_1_and_nothing_has_share_0() -> None:
 
 def test_failed_trainings_count_for_nothing() -> None:
     big = LITTLE.with_fields({"depth": 4})
-    whole = [trained(one, seed) for one in (LITTLE, big) for seed in (0, 1)]
+    whole = [training_row(one, seed) for one in (LITTLE, big) for seed in (0, 1)]
     lost = [*whole[:3], replace(whole[3], status="failed", error="x", metrics={}, test={})]
     front = TrueFront(a_table(*lost), WAYS)
     assert front.values[big][0] == -whole[2].test["accuracy"]
@@ -63,7 +63,7 @@ def test_failed_trainings_count_for_nothing() -> None:
         -min(tests) + (max(tests) - min(tests)) / 10, max(flops) + (max(flops) - min(flops)) / 10,
     ])  # fmt: skip
     gone = [*whole[:2], *(replace(row, status="pruned") for row in whole[2:])]
-    assert list(TrueFront(a_table(*gone, trained(LITTLE.with_fields({"depth": 2}), 0)), WAYS).values) == [
+    assert list(TrueFront(a_table(*gone, training_row(LITTLE.with_fields({"depth": 2}), 0)), WAYS).values) == [
         LITTLE, LITTLE.with_fields({"depth": 2})]  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_objectives_without_a_front_are_refused() -> None:
 
 def test_validation_does_not_judge_itself() -> None:
     with raises("missing-data", option="accuracy", table="toys", needs="test_accuracy"):
-        TrueFront(a_table(*(replace(row, test={}) for row in recorded())), WAYS)
+        TrueFront(a_table(*(replace(row, test={}) for row in table_rows())), WAYS)
 
 
 def test_best_in_one_objective_alone_has_a_share() -> None:

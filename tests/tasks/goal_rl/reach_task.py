@@ -15,9 +15,9 @@ BOX = {name: gymnasium.spaces.Box(-10, 10, (size,)) for name, size in (("observa
 
 def goal_task(name: str) -> GoalTask:
     """An installed task."""
-    found = load_task(name)
-    assert isinstance(found, GoalTask)
-    return found
+    task = load_task(name)
+    assert isinstance(task, GoalTask)
+    return task
 
 
 class Reach(gymnasium.Env[Any, Any]):
@@ -32,19 +32,19 @@ class Reach(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         self.position, self.goal = self.np_random.uniform(-1, 1, (2, 2))
         self.velocity, self.steps = np.zeros(2), 0
-        return self.seen(), {}
+        return self.observation(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self.velocity = 0.9 * self.velocity + 0.1 * action
         self.steps += 1
         self.position = np.clip(self.position + 0.1 * self.velocity, -10, 10)
-        return self.seen(), 0.0, False, False, {"success": np.linalg.norm(self.position - self.goal) < 0.5}
+        return self.observation(), 0.0, False, False, {"success": np.linalg.norm(self.position - self.goal) < 0.5}
 
     def render(self) -> Any:
         """A picture as bright as the steps are many."""
         return np.full((32, 48, 3), min(40 * self.steps, 255), np.uint8)
 
-    def seen(self) -> dict[str, Any]:
+    def observation(self) -> dict[str, Any]:
         state = np.concatenate((self.position, self.velocity))
         return {"observation": state, "achieved_goal": self.position, "desired_goal": self.goal}
 

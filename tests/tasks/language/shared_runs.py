@@ -31,8 +31,8 @@ from tasks.run import CONTINUE, STOP, Decision, Run
 from tasks.training.classification import ClassificationTask
 
 READ: list[int] = []
-TRAINED: set[str] = set()
-MEASURED: set[str] = set()
+TRAINING_TEXTS: set[str] = set()
+MEASUREMENT_TEXTS: set[str] = set()
 
 
 class Points(ClassificationTask):
@@ -44,7 +44,7 @@ class Points(ClassificationTask):
 
     def load(self) -> TensorSplits:
         """Draw the points."""
-        return Watched(examples(100, 1), examples(33, 2), examples(21, 3))
+        return RecordingSplits(examples(100, 1), examples(33, 2), examples(21, 3))
 
     def build(self, architecture: Architecture) -> nn.Module:
         """Points [B, 2] to class scores [B, 2]."""
@@ -55,7 +55,7 @@ class Points(ClassificationTask):
         return (torch.zeros(1, 2),)
 
 
-class Watched(TensorSplits):
+class RecordingSplits(TensorSplits):
     """Remembers what was read."""
 
     def training(self, *args: Any) -> Iterator[tuple[Batch, tuple[int, ...]]]:
@@ -65,7 +65,7 @@ class Watched(TensorSplits):
 
     def evaluation_batches(self, *args: Any) -> Iterator[Batch]:
         for inputs, targets in super().evaluation_batches(*args):
-            MEASURED.update(map(str, inputs.tolist()))
+            MEASUREMENT_TEXTS.update(map(str, inputs.tolist()))
             yield inputs, targets
 
 
@@ -78,11 +78,11 @@ def watch_the_tokenizer() -> None:
     encode, encode_with_sizes = Tokenizer.encode, Tokenizer.encode_with_sizes
 
     def training(self: Tokenizer, texts: list[str]) -> Any:
-        TRAINED.update(texts)
+        TRAINING_TEXTS.update(texts)
         return encode(self, texts)
 
     def measured(self: Tokenizer, texts: list[str]) -> Any:
-        MEASURED.update(texts)
+        MEASUREMENT_TEXTS.update(texts)
         return encode_with_sizes(self, texts)
 
     Tokenizer.encode, Tokenizer.encode_with_sizes = training, measured  # type: ignore[method-assign]
@@ -96,7 +96,7 @@ def _clock(seconds: float) -> Callable[[], float]:
 
 def main() -> None:
     """Train, and tell."""
-    (what, sharing, *named), folder = sys.argv[1].split("-"), sys.argv[2] if len(sys.argv) > 2 else ""
+    (what, sharing, *optimizers), folder = sys.argv[1].split("-"), sys.argv[2] if len(sys.argv) > 2 else ""
     torch.set_num_threads(1)
     watch_the_tokenizer()
     task: Task = StoriesLM() if what == "stories" else Points()
@@ -104,7 +104,7 @@ def main() -> None:
     if what == "hours":
         recipe = replace(recipe, steps=0, hours=1.0, accumulate=8)
         tasks.training.time_budget.perf_counter = _clock(20 if os.environ.get("RANK", "0") == "0" else 90)
-    recipe = replace(recipe, sharing=sharing, optimizer=named[0] if named else "adamw")
+    recipe = replace(recipe, sharing=sharing, optimizer=optimizers[0] if optimizers else "adamw")
     torch.manual_seed(0)
     start = weights_of(task.build(task.base))  # so that the first report is of equal weights
     curve: list[float] = []
@@ -122,19 +122,19 @@ def main() -> None:
         start=start,
         report=report,
     )
-    fitted = task.fit(run)
-    told = {
+    fit = task.fit(run)
+    record = {
         "rank": int(os.environ.get("RANK", "0")),
-        "steps": fitted.steps,
-        "metrics": dict(fitted.metrics),
-        "test": dict(fitted.test),
+        "steps": fit.steps,
+        "metrics": dict(fit.metrics),
+        "test": dict(fit.test),
         "start": curve[0],
         "curve": curve,
         "read": sum(READ),
-        "trained": sorted(TRAINED),
-        "measured": sorted(MEASURED),
+        "trained": sorted(TRAINING_TEXTS),
+        "measured": sorted(MEASUREMENT_TEXTS),
     }
-    sys.stdout.write(json.dumps(told) + "\n")  # at once, or lines of two processes meet
+    sys.stdout.write(json.dumps(record) + "\n")  # at once, or lines of two processes meet
     sys.stdout.flush()
 
 

@@ -27,9 +27,9 @@ def study(tmp_path: Path) -> Study:
 def ask(study: Study, capsys: pytest.CaptureFixture[str]) -> Ask:
     """What a question to the study prints as JSON."""
 
-    def of(asked: Study = study, **question: Any) -> list[dict[str, Any]]:
-        print_query(asked, **question, format=Format.JSON)
-        found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
-        return found
+    def of(question_study: Study = study, **question: Any) -> list[dict[str, Any]]:
+        print_query(question_study, **question, format=Format.JSON)
+        records: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+        return records
 
     return of

@@ -37,7 +37,7 @@ def evil() -> str:
 @pytest.fixture(scope="session")
 def study() -> Study:
     shapes = product((1, 2, 4), (("resnet", 0.0), ("dca(k=2)", 0.02), ("grn-v1", -0.02)), (0, 1))
-    rows = [trained(depth, topology, better, seed) for depth, (topology, better), seed in shapes]
+    rows = [result_row(depth, topology, better, seed) for depth, (topology, better), seed in shapes]
     failed = a_row(status="failed", error=f"{EVIL} went wrong", metrics={}, seed=7)
     # What was written is read whatever it says; no architecture can be made with such a name.
     texts = (row.to_json().replace('"grn-v1"', json.dumps(EVIL)) for row in [*rows, failed])
@@ -45,7 +45,7 @@ def study() -> Study:
 
 
 @pytest.fixture(scope="session")
-def wired(tmp_path_factory: pytest.TempPathFactory) -> Study:
+def network_study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """Three small networks that a store keeps, trained briefly: one's topology has own weights, one's is in heads."""
     folder = tmp_path_factory.mktemp("wired")
     storage = f"sqlite:///{folder}/studies.db"
@@ -57,7 +57,7 @@ def wired(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return nas.load("wired", storage=storage)
 
 
-def trained(depth: int, topology: str, better: float, seed: int) -> Row:
+def result_row(depth: int, topology: str, better: float, seed: int) -> Row:
     accuracy = 0.5 + 0.1 * depth + better + 0.001 * seed
     return a_row(
         architecture=Architecture(depth=depth, width=8, heads=2, head_dim=4, hidden=16, topology=topology),

@@ -146,17 +146,19 @@ def test_topology_is_hidden_and_shown_again(opened: Open) -> None:
 
 
 @pytest.fixture(scope="module")
-def wired_file(wired: Study, tmp_path_factory: pytest.TempPathFactory) -> str:
+def network_file(network_study: Study, tmp_path_factory: pytest.TempPathFactory) -> str:
     path: Path = tmp_path_factory.mktemp("wired") / "report.html"
-    wired.report(path, wirings=True)
+    network_study.report(path, wirings=True)
     return path.as_uri()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1100, "light")])
-def test_wirings_fit_into_their_boxes(opened: Open, wired_file: str, wired: Study, width: int, scheme: str) -> None:
-    page = opened(width, scheme, wired_file)
+def test_wirings_fit_into_their_boxes(
+    opened: Open, network_file: str, network_study: Study, width: int, scheme: str
+) -> None:
+    page = opened(width, scheme, network_file)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    number = len(tables.contenders(wired.summaries()))
+    number = len(tables.contenders(network_study.summaries()))
     assert number == page.locator("[data-of]").count() > 0
     for name in (f"{kind}-{i}" for kind in ("wiring", "depth") for i in range(number)):
         box, drawn = (page.locator(which).bounding_box() for which in (f"#{name}", f"#{name} svg.marks"))
@@ -171,8 +173,8 @@ def test_wirings_fit_into_their_boxes(opened: Open, wired_file: str, wired: Stud
         assert text in label.inner_text()
 
 
-def test_wiring_is_hidden_with_its_topology_and_keeps_its_width(opened: Open, wired_file: str) -> None:
-    page = opened(file=wired_file)
+def test_wiring_is_hidden_with_its_topology_and_keeps_its_width(opened: Open, network_file: str) -> None:
+    page = opened(file=network_file)
     part, chart = page.locator("[data-of]").first, page.locator("#wiring-0 svg.marks")
     button = page.locator(f"[data-topology='{part.get_attribute('data-of')}']")
     before = chart.bounding_box()["width"]

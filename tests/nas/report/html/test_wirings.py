@@ -45,24 +45,26 @@ def network_of(study: Study, topology: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def measured(wired: Study) -> Wirings:
-    return found_in(wired)
+def measured(network_study: Study) -> Wirings:
+    return found_in(network_study)
 
 
 @pytest.fixture
-def copied(wired: Study, tmp_path: Path) -> Study:
+def copied(network_study: Study, tmp_path: Path) -> Study:
     """The study in a store of its own, which may be broken."""
-    shutil.copytree(Path(wired.storage.removeprefix("sqlite:///")).parent, tmp_path / "copied")
+    shutil.copytree(Path(network_study.storage.removeprefix("sqlite:///")).parent, tmp_path / "copied")
     return nas.load("wired", storage=f"sqlite:///{tmp_path}/copied/studies.db")
 
 
-def test_numbers_are_those_of_nas_show(wired: Study, measured: Wirings) -> None:
+def test_numbers_are_those_of_nas_show(network_study: Study, measured: Wirings) -> None:
     assert not measured.notes
-    assert [one.topology for one in measured.networks] == [one.record["topology"] for one in on_the_front(wired)]
+    assert [one.topology for one in measured.networks] == [
+        one.record["topology"] for one in on_the_front(network_study)
+    ]
     for one in measured.networks:
-        shown = nas.show("digits-vit", checkpoint=network_of(wired, one.topology))
+        shown = nas.show("digits-vit", checkpoint=network_of(network_study, one.topology))
         assert one.description.startswith(shown.title)
-        assert one.title == f"{one.topology} {shown_key(wired, one.topology)}, seed 0"
+        assert one.title == f"{one.topology} {shown_key(network_study, one.topology)}, seed 0"
         assert [(pair["reads"], pair["of"]) for pair in one.pairs] == [(r["reader"], r["of"]) for r in shown.records]
         for name in ("weight", "gain", "share"):
             known = [None if r[name] is None else pytest.approx(r[name], rel=1e-3) for r in shown.records]
@@ -94,7 +96,7 @@ def shown_key(study: Study, topology: str) -> str:
     return next(row.architecture.key[:6] for row in study.rows() if row.architecture.topology == topology)
 
 
-def test_data_is_read_once(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_is_read_once(network_study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh, asked = nas.evaluation.job.fresh_task, list[Any]()
 
     def noting(*of: Any) -> Any:
@@ -102,38 +104,38 @@ def test_data_is_read_once(wired: Study, monkeypatch: pytest.MonkeyPatch) -> Non
         return fresh(*of)
 
     monkeypatch.setattr(wirings, "fresh_task", noting)
-    assert len(found_in(wired).networks) == 3
+    assert len(found_in(network_study).networks) == 3
     assert asked == [("digits-vit", None)]
 
 
-def test_likeliest_are_shown_and_the_others_named(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_likeliest_are_shown_and_the_others_named(network_study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wirings, "MOST_NETWORKS", 1)
-    found = on_the_front(wired)
+    found = on_the_front(network_study)
     for best in range(3):
         chances = [replace(one, p_front=0.9 if i == best else 0.8) for i, one in enumerate(found)]
-        measured = wirings_of(wired.storage, wired.rows(), chances, OBJECTIVES)
+        measured = wirings_of(network_study.storage, network_study.rows(), chances, OBJECTIVES)
         assert [one.topology for one in measured.networks] == [found[best].record["topology"]]
         (note,) = measured.notes
         assert " 1 " in note
         assert all((str(one.record["topology"]) in note) is (i != best) for i, one in enumerate(found))
 
 
-def test_best_by_metric_are_shown_if_chances_are_unknown(wired: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_best_by_metric_are_shown_if_chances_are_unknown(network_study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wirings, "MOST_NETWORKS", 1)
     unknown = [
         replace(one, p_front=float("nan"), expected={"accuracy": accuracy, "flops": 1})
-        for one, accuracy in zip(on_the_front(wired), (0.5, 0.4, 0.6), strict=True)
+        for one, accuracy in zip(on_the_front(network_study), (0.5, 0.4, 0.6), strict=True)
     ]
     for way, best in (("max", 2), ("min", 1)):
         objectives: dict[str, Any] = {"accuracy": way, "flops": "min"}
-        measured = wirings_of(wired.storage, wired.rows(), unknown, objectives)
+        measured = wirings_of(network_study.storage, network_study.rows(), unknown, objectives)
         assert measured.networks[0].topology == unknown[best].record["topology"]
 
 
-def test_networks_behind_the_front_are_not_measured(wired: Study) -> None:
-    first, *others = on_the_front(wired)
+def test_networks_behind_the_front_are_not_measured(network_study: Study) -> None:
+    first, *others = on_the_front(network_study)
     behind = [replace(one, p_front=0.01, on_front=False) for one in others]
-    measured = wirings_of(wired.storage, wired.rows(), [first, *behind], OBJECTIVES)
+    measured = wirings_of(network_study.storage, network_study.rows(), [first, *behind], OBJECTIVES)
     assert (len(measured.networks), measured.notes) == (1, ())
 
 
@@ -178,9 +180,11 @@ def test_task_in_a_file_is_not_run_and_its_command_is_told(tmp_path: Path, monke
     assert page.count(", ".join(both)) + page.count(", ".join(both[::-1])) == 1
 
 
-def test_report_of_rows_in_a_file_has_no_wirings(wired: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_of_rows_in_a_file_has_no_wirings(
+    network_study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    jsonl.write(wired.rows(), tmp_path / "rows.jsonl")
+    jsonl.write(network_study.rows(), tmp_path / "rows.jsonl")
     with warns("skipped", option="--wirings"):
         done = CliRunner().invoke(app, ["report", "--from", "rows.jsonl", "-o", "rows.html", "--wirings"])
     assert done.exit_code == 0, done.output
@@ -191,17 +195,17 @@ def test_report_of_rows_in_a_file_has_no_wirings(wired: Study, tmp_path: Path, m
 
 
 def test_wirings_are_on_the_page_with_own_weights(
-    wired: Study, measured: Wirings, monkeypatch: pytest.MonkeyPatch
+    network_study: Study, measured: Wirings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without, own = (one for name in ("rmt(keys=4)", "ancre") for one in measured.networks if one.topology == name)
     monkeypatch.setattr(wirings, "wirings_of", lambda *_: Wirings((without, own), ()))
-    page = page_of(wired.contents([*OBJECTIVES]), wirings=True)
+    page = page_of(network_study.contents([*OBJECTIVES]), wirings=True)
     parts = {name: page.count(f'id="{name}') for name in ("wiring-0", "wiring-1", "weights-0", "weights-1")}
     assert parts == {"wiring-0": 1, "wiring-1": 1, "weights-0": 0, "weights-1": 1}  # which one topology has
 
 
 def test_command_and_function_ask_for_the_same_wirings(
-    wired: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    network_study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[Any] = []
 
@@ -210,10 +214,10 @@ def test_command_and_function_ask_for_the_same_wirings(
         return "a page"
 
     monkeypatch.setattr("nas.report.html.page.page_of", noted)
-    words = ["report", "wired", "--storage", wired.storage, "-o", str(tmp_path / "typed.html"), "--wirings"]
+    words = ["report", "wired", "--storage", network_study.storage, "-o", str(tmp_path / "typed.html"), "--wirings"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    wired.report(tmp_path / "called.html", wirings=True)
+    network_study.report(tmp_path / "called.html", wirings=True)
     typed, called = calls
     assert typed == called
     assert called[-1] == {"wirings": True}
@@ -221,7 +225,7 @@ def test_command_and_function_ask_for_the_same_wirings(
 
 
 @pytest.mark.outside
-def test_report_without_wirings_loads_no_torch(wired: Study, tmp_path: Path) -> None:
+def test_report_without_wirings_loads_no_torch(network_study: Study, tmp_path: Path) -> None:
     program = (
         "import sys, types; from nas.cli.main import main\n"
         "sys.modules['vl_convert'] = types.SimpleNamespace(javascript_bundle=str)\n"  # which takes seconds
@@ -229,6 +233,6 @@ def test_report_without_wirings_loads_no_torch(wired: Study, tmp_path: Path) -> 
         "sys.exit('torch' in sys.modules or 'nas.report.html.wirings' in sys.modules)"
     )
     plain = tmp_path / "plain.html"
-    words = ["report", "wired", "--storage", wired.storage, "-o", str(plain)]
+    words = ["report", "wired", "--storage", network_study.storage, "-o", str(plain)]
     subprocess.run([sys.executable, "-c", program, *words], check=True, capture_output=True)
     assert 'id="wiring-0"' not in plain.read_text()
