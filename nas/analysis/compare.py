@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, final
 
 from nas.costs.count import cheap_counts, count
-from nas.costs.profile.profile import profile_what_fits, trace_of
+from nas.costs.profile.profile import profile_largest_batch, trace_of
 from nas.evaluation.job import EvaluationJob, text_of
 from nas.evaluation.resolve import Settings, architecture_of
 from nas.report.records_result import RecordsResult
@@ -124,7 +124,7 @@ def costs_of(
     costs: list[dict[str, Any]] = [asdict(count(task, architecture)) for architecture in architectures]
     for architecture, cost in zip(architectures, costs, strict=True):
         if profile:
-            cost |= profile_what_fits(task, architecture, recipe, None, trace_of(task.name, architecture), threads)
+            cost |= profile_largest_batch(task, architecture, recipe, None, trace_of(task.name, architecture), threads)
     return costs
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Literal
 
-from nas.costs.breakdown import as_a_whole, by_layer, by_operator
+from nas.costs.breakdown import by_layer, by_operator, total_record
 from nas.evaluation.job import fresh_task
 from nas.evaluation.resolve import architecture_of
 from nas.request.text_checks import check_call
@@ -28,5 +28,5 @@ def cost(
     task_object = fresh_task(task, data)
     architecture = architecture_of(task_object, preset, arch, topology)
     if by is None:
-        return [as_a_whole(task_object, architecture)]
+        return [total_record(task_object, architecture)]
     return by_layer(task_object, architecture) if by == "layer" else by_operator(task_object, architecture)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nas.costs.breakdown import as_a_whole
-from nas.costs.profile.profile import profile_what_fits, trace_of
+from nas.costs.breakdown import total_record
+from nas.costs.profile.profile import profile_largest_batch, trace_of
 from nas.evaluation.job import fresh_task, recipe_of
 from nas.evaluation.resolve import architecture_of, settings_of
 from nas.request.text_checks import check_call
@@ -34,9 +34,9 @@ def profile(
     task_object = fresh_task(task, data)
     architecture = architecture_of(task_object, preset, arch, topology)
     recipe = recipe_of(task_object, preset, settings_of(task_object, preset, settings))
-    counts = as_a_whole(task_object, architecture)
+    counts = total_record(task_object, architecture)
     shape = ("task", "key", "depth", "width", "hidden", "heads", "head_dim", "topology", "model", "params", "flops")
-    measurements = profile_what_fits(
+    measurements = profile_largest_batch(
         task_object, architecture, recipe, batch, trace_of(task_object.name, architecture), threads
     )
     return {**{name: counts[name] for name in shape}, **measurements}

@@ -7,18 +7,18 @@ from typing import Any
 
 from torch import nn
 
-from nas.costs.count import Work, count, meta_device, work
+from nas.costs.count import Work, count, count_work, meta_device
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from tasks.base import Task
 from tasks.data.batches import positional
 
 WITHOUT = "none"
-"""What stands for an operator where there is no matrix work."""
+"""The name of the operator for parameters without matrix work."""
 
 
-def as_a_whole(task: Task, architecture: Architecture) -> dict[str, Any]:
-    """The network's shape and all its counts, as one record. Raises as `nas.costs.count.count` does."""
+def total_record(task: Task, architecture: Architecture) -> dict[str, Any]:
+    """The network's shape and its counts as one record. Raises as `nas.costs.count.count` does."""
     costs = asdict(count(task, architecture))
     costs["uncounted"] = " ".join(costs["uncounted"])
     return {"task": task.name, "key": architecture.key, **asdict(architecture), **costs}
@@ -32,7 +32,7 @@ def by_layer(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
     as an embedding and a head. Parameters that two parts share are the first one's; a part that costs nothing is left
     out, unless it is a layer. Raises as `nas.costs.count.count` does, but holds nothing against the closed form.
     """
-    model, counted = _traced(task, architecture)
+    model, work = _count_network(task, architecture)
     layers = {layer for stack in model.modules() if isinstance(stack, Stack) for layer in stack.layers}
     if architecture.model:
         from search_spaces.models.families import blocks_of  # timm takes three seconds
@@ -44,7 +44,7 @@ def by_layer(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
     records = []
     for name, module, inside in _parts("", model, layers):
         params = _within(sizes, name) - sum(_within(sizes, part) for part in inside)
-        macs = counted.within(name) - sum(map(counted.within, inside))
+        macs = work.within(name) - sum(map(work.within, inside))
         if isinstance(module, Stack):
             records.append(_record(params, macs, part=f"{name}.topology", kind=architecture.topology))
         elif params or macs or module in layers:
@@ -58,20 +58,20 @@ def by_operator(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
     A module's parameters are those of the operator that does most of the module's own work, or of "none" where it has
     no matrix work of its own: embeddings, norms, mixing weights. Raises as `by_layer` does.
     """
-    model, counted = _traced(task, architecture)
+    model, work = _count_network(task, architecture)
     params: Counter[str] = Counter()
     for name, size in _sizes(model).items():
-        own = _own_work(counted, name.rpartition(".")[0], model)
-        params[max(own, key=lambda operator: own[operator], default=WITHOUT)] += size
-    macs = counted.macs[""]
+        own_work = _own_work(work, name.rpartition(".")[0], model)
+        params[max(own_work, key=lambda operator: own_work[operator], default=WITHOUT)] += size
+    macs = work.macs[""]
     names = sorted({*macs, *params}, key=lambda operator: (-macs.get(operator, 0), operator))
     return [_record(params[operator], macs.get(operator, 0), operator=operator) for operator in names]
 
 
-def _traced(task: Task, architecture: Architecture) -> tuple[nn.Module, Work]:
+def _count_network(task: Task, architecture: Architecture) -> tuple[nn.Module, Work]:
     with meta_device():
         model, example = task.build(architecture), task.example()
-    return model, work(model, positional(model, example), task)
+    return model, count_work(model, positional(model, example), task)
 
 
 def _parts(name: str, module: nn.Module, layers: set[nn.Module]) -> Iterator[tuple[str, nn.Module, list[str]]]:
@@ -88,12 +88,12 @@ def _parts(name: str, module: nn.Module, layers: set[nn.Module]) -> Iterator[tup
     yield name, module, inside
 
 
-def _own_work(counted: Work, name: str, model: nn.Module) -> Mapping[str, int]:
+def _own_work(work: Work, name: str, model: nn.Module) -> Mapping[str, int]:
     """The operators of a module without those of modules inside it."""
-    own = Counter(counted.macs.get(name, {}))
+    own_work = Counter(work.macs.get(name, {}))
     for child, _ in model.get_submodule(name).named_children():
-        own.subtract(counted.macs.get(f"{name}.{child}" if name else child, {}))
-    return {operator: macs for operator, macs in own.items() if macs > 0}
+        own_work.subtract(work.macs.get(f"{name}.{child}" if name else child, {}))
+    return {operator: macs for operator, macs in own_work.items() if macs > 0}
 
 
 def _sizes(model: nn.Module) -> Mapping[str, int]:

@@ -42,8 +42,8 @@ EXACT = 1024
 TOLERANCE = 1e-10
 """Singular values below this share of the first are zero."""
 
-SETTLED = 0.01
-"""The last singular value's square is found when another round lowers it by no more than this share."""
+CONVERGENCE = 0.01
+"""The square of the last singular value has converged when a round lowers it by no more than this share."""
 
 _ROWS = 128  # of J at once
 
@@ -79,10 +79,10 @@ class AttentionLayer:
         """Take the layer, and one [1, N, D], or one for each port."""
         self.module, self.inputs = copy.deepcopy(module).cpu().double().eval(), inputs
         maps = {f"{name}.weight": part for name, part in self.module.named_modules() if isinstance(part, nn.Linear)}
-        given: dict[nn.Module, Tensor] = {}
+        features: dict[nn.Module, Tensor] = {}
 
         def note(part: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            given[part] = inputs[0][0]
+            features[part] = inputs[0][0]
 
         with ExitStack() as hooks, torch.no_grad():
             for part in maps.values():
@@ -90,10 +90,10 @@ class AttentionLayer:
             self.module(*inputs)
         out = maps["out.weight"]
         self.width = out.out_features
-        self.heads = given[out]  # [N, H*K]
+        self.heads = features[out]  # [N, H*K]
         self.weights = {name: part.weight.detach() for name, part in maps.items()}
-        self.spans = {name: torch.linalg.svd(given[part], full_matrices=False).Vh for name, part in maps.items()}
-        self.still = {name: w.new_zeros(len(w), len(self.spans[name])) for name, w in self.weights.items()}
+        self.spans = {name: torch.linalg.svd(features[part], full_matrices=False).Vh for name, part in maps.items()}
+        self.zero_shifts = {name: w.new_zeros(len(w), len(self.spans[name])) for name, w in self.weights.items()}
 
     def outputs(self, shifts: Weights) -> Tensor:
         """Its outputs with shifted weights, [N*D]."""
@@ -106,15 +106,18 @@ def measure(network: nn.Module, inputs: Inputs) -> dict[str, float]:
     """Means over layers and examples of condition numbers, the heads' and rank / full, and the numbers of each block.
 
     Raises:
-        UserError: As `refuse`.
+        UserError: As `check_attention`.
     """
     blocks = conditioning(network, inputs)
-    each = [one for block in blocks for one in block]
+    records = [record for block in blocks for record in block]
     return {
-        "condition_number": statistics.mean(one.number for one in each),
-        "condition_heads": statistics.mean(one.heads for one in each),
-        "condition_rank_share": statistics.mean(one.rank / one.full for one in each),
-        **{f"condition_number_{b}": statistics.mean(one.number for one in block) for b, block in enumerate(blocks, 1)},
+        "condition_number": statistics.mean(record.number for record in records),
+        "condition_heads": statistics.mean(record.heads for record in records),
+        "condition_rank_share": statistics.mean(record.rank / record.full for record in records),
+        **{
+            f"condition_number_{b}": statistics.mean(record.number for record in block)
+            for b, block in enumerate(blocks, 1)
+        },
     }
 
 
@@ -122,14 +125,14 @@ def conditioning(network: nn.Module, inputs: Inputs) -> list[list[Conditioning]]
     """For each attention layer in order, one for each example; the network and its mode are left as they were.
 
     Raises:
-        UserError: As `refuse`.
+        UserError: As `check_attention`.
     """
-    refuse(network)
-    return [[condition(layer) for layer in layers] for layers in met(network, inputs)]
+    check_attention(network)
+    return [[condition(layer) for layer in layers] for layers in attention_layers(network, inputs)]
 
 
-def refuse(network: nn.Module) -> None:
-    """Raise a UserError where the network has no attention layers, or none with projections of their own alone."""
+def check_attention(network: nn.Module) -> None:
+    """Raise UserError if the network's attention layers have no conditioning: no layers, projections or own values."""
     layers = _layers(network)
     if not layers:
         message = "conditioning is measured of attention layers, and the network has none."
@@ -142,22 +145,22 @@ def refuse(network: nn.Module) -> None:
         raise UserError("unsupported", message, option="conditioning", needs="values")
 
 
-def met(network: nn.Module, inputs: Inputs) -> Iterator[list[AttentionLayer]]:
-    """The attention layers, each with what it met of each example."""
+def attention_layers(network: nn.Module, inputs: Inputs) -> Iterator[list[AttentionLayer]]:
+    """The attention layers in order, each once for each example with the layer's inputs."""
     calls: list[tuple[Attention, tuple[Tensor, ...], Tensor | None]] = []
 
-    def note(module: nn.Module, inputs: tuple[Tensor, ...], named: Mapping[str, Any]) -> None:
+    def note(module: nn.Module, inputs: tuple[Tensor, ...], kwargs: Mapping[str, Any]) -> None:
         assert isinstance(module, Attention)
-        calls.append((module, inputs, named.get("mask")))
+        calls.append((module, inputs, kwargs.get("mask")))
 
     device = next(network.parameters()).device
-    with ExitStack() as hooks, _evaluating(network), torch.compiler.set_stance("force_eager"):
+    with ExitStack() as hooks, _eval_mode(network), torch.compiler.set_stance("force_eager"):
         for layer in _layers(network):
             hooks.enter_context(layer.register_forward_pre_hook(note, with_kwargs=True))
         call(network, to_device(select(inputs, slice(EXAMPLES)), device))
-    for module, given, mask in calls:
-        texts = [text for text in range(len(given[0])) if mask is None or mask[text].any()]
-        yield [AttentionLayer(module, _some(given, mask, text)) for text in texts]
+    for module, layer_inputs, mask in calls:
+        texts = [text for text in range(len(layer_inputs[0])) if mask is None or mask[text].any()]
+        yield [AttentionLayer(module, _sample_tokens(layer_inputs, mask, text)) for text in texts]
 
 
 def condition(layer: AttentionLayer) -> Conditioning:
@@ -173,51 +176,51 @@ def condition(layer: AttentionLayer) -> Conditioning:
 
 def _triangle(layer: AttentionLayer) -> Tensor:
     """R of J' = Q R, which has J's singular values, weight by weight: the Gram matrix would lose half of the digits."""
-    outputs, pull, *_ = vjp(layer.outputs, layer.still)
+    outputs, vjp_fn, *_ = vjp(layer.outputs, layer.zero_shifts)
     units = torch.eye(len(outputs), dtype=torch.float64)
-    rows: Weights = vmap(lambda u: pull(u)[0], chunk_size=_ROWS)(units)
+    rows: Weights = vmap(lambda u: vjp_fn(u)[0], chunk_size=_ROWS)(units)
     triangle: Tensor = outputs.new_zeros(0, len(outputs))
-    for each in rows.values():
-        triangle = torch.linalg.qr(torch.cat((triangle, each.flatten(1).mT)), mode="r").R
+    for jacobian in rows.values():
+        triangle = torch.linalg.qr(torch.cat((triangle, jacobian.flatten(1).mT)), mode="r").R
     return triangle
 
 
 def _ratio(values: Tensor) -> tuple[float, int]:
     """First over last singular value that is not zero, and how many are not."""
-    kept = values[values > TOLERANCE * values[0]]
-    return (kept[0] / kept[-1]).item(), len(kept)
+    nonzero = values[values > TOLERANCE * values[0]]
+    return (nonzero[0] / nonzero[-1]).item(), len(nonzero)
 
 
 def _extremes(layer: AttentionLayer) -> float:
     """First over last singular value from products with J J' alone, of a layer that has no null space by its shape.
 
-    The first by Lanczos. The last by LOBPCG, until further rounds lower its square by less than SETTLED: it is reached
+    The first by Lanczos. The last by LOBPCG, until rounds lower its square by less than CONVERGENCE: it is reached
     from above, and the ratio from below; beyond 1e6 its square is lost in double precision, and the ratio is too low.
-    Preconditioned is with what the output map adds to J J', the heads' Gram matrix (x) I.
+    The preconditioner is what the output map adds to J J': the heads' Gram matrix (x) I.
     """
     heads = layer.heads
-    _, pull, *_ = vjp(layer.outputs, layer.still)
+    _, vjp_fn, *_ = vjp(layer.outputs, layer.zero_shifts)
 
     def gram(u: Tensor) -> Tensor:
-        product: Tensor = jvp(layer.outputs, (layer.still,), pull(u))[1]
+        product: Tensor = jvp(layer.outputs, (layer.zero_shifts,), vjp_fn(u))[1]
         return product
 
     def products(block: Array) -> Array:
         columns = torch.from_numpy(np.ascontiguousarray(block)).view(len(block), -1)
-        found: Array = vmap(gram, in_dims=1, out_dims=1)(columns).view(block.shape).numpy()
-        return found
+        columns_out: Array = vmap(gram, in_dims=1, out_dims=1)(columns).view(block.shape).numpy()
+        return columns_out
 
-    def preconditioned(block: Array) -> Array:
-        mixed: Array = inverse @ block.reshape(len(inverse), -1)
-        return mixed.reshape(block.shape)
+    def precondition(block: Array) -> Array:
+        solution: Array = inverse @ block.reshape(len(inverse), -1)
+        return solution.reshape(block.shape)
 
     size = len(heads) * layer.width
     draw = np.random.default_rng(0).standard_normal
     operator = LinearOperator((size, size), products, matmat=products, dtype=float)
     first = float(eigsh(operator, k=1, v0=draw(size), return_eigenvectors=False)[0])
     inverse = torch.linalg.inv(heads @ heads.mT + 1e-12 * first * torch.eye(len(heads)).double()).numpy()
-    preconditioner = LinearOperator((size, size), preconditioned, matmat=preconditioned, dtype=float)
-    start = np.linalg.qr(preconditioned(draw((size, 4)))).Q
+    preconditioner = LinearOperator((size, size), precondition, matmat=precondition, dtype=float)
+    start = np.linalg.qr(precondition(draw((size, 4)))).Q
     return math.sqrt(first / max(_smallest(operator, preconditioner, start), 1e-16 * first))
 
 
@@ -229,7 +232,7 @@ def _smallest(operator: LinearOperator, preconditioner: LinearOperator, block: A
             warnings.simplefilter("ignore")
             values, block = lobpcg(operator, block, M=preconditioner, largest=False, maxiter=50, tol=1e-14)
         before, smallest = smallest, min(smallest, float(values.min()))
-        if smallest > (1 - SETTLED) * before:
+        if smallest > (1 - CONVERGENCE) * before:
             break
     return smallest
 
@@ -239,7 +242,7 @@ def _layers(network: nn.Module) -> list[Attention]:
 
 
 @contextmanager
-def _evaluating(network: nn.Module) -> Iterator[None]:
+def _eval_mode(network: nn.Module) -> Iterator[None]:
     training = network.training
     network.eval()
     try:
@@ -249,8 +252,8 @@ def _evaluating(network: nn.Module) -> Iterator[None]:
         network.train(training)
 
 
-def _some(inputs: Sequence[Tensor], mask: Tensor | None, text: int) -> tuple[Tensor, ...]:
+def _sample_tokens(inputs: Sequence[Tensor], mask: Tensor | None, text: int) -> tuple[Tensor, ...]:
     """At most TOKENS tokens of a text that are not padding, evenly spread, [1, TOKENS, D] of each port."""
     tokens = torch.arange(inputs[0].shape[1]) if mask is None else mask[text].cpu().nonzero()[:, 0]
-    chosen = tokens[even_indices(len(tokens), min(TOKENS, len(tokens)))]
-    return tuple(x[text : text + 1].cpu().double()[:, chosen] for x in inputs)
+    sample = tokens[even_indices(len(tokens), min(TOKENS, len(tokens)))]
+    return tuple(x[text : text + 1].cpu().double()[:, sample] for x in inputs)

@@ -20,7 +20,7 @@ with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation 
     warnings.simplefilter("ignore")
     from fvcore.nn import FlopCountAnalysis
 
-from nas.costs.handlers import HANDLERS, ZERO_FLOP_OPS, Miscount, custom_handlers, traced
+from nas.costs.handlers import HANDLERS, ZERO_FLOP_OPS, Miscount, custom_handlers, fvcore_handle
 from nas.costs.shapes import Shapes
 from results.records.row import Costs
 from search_spaces.architecture.architecture import Architecture
@@ -37,22 +37,22 @@ class _Convolutions(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in (torch.conv1d, torch.conv2d, torch.conv3d) and args[0].is_meta:
-            return _as_product(*args, **(kwargs or {}))
+            return _convolution_as_matmul(*args, **(kwargs or {}))
         return func(*args, **(kwargs or {}))
 
 
-def _as_product(
+def _convolution_as_matmul(
     x: Tensor, weight: Tensor, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
     """A tensor of the convolution's shape, from as many multiply-accumulates."""
     channels, depth, *kernel = map(int, weight.shape)
     axes = range(len(kernel))
-    stride, dilation = ((_listed(way) * len(kernel))[: len(kernel)] for way in (stride, dilation))
+    stride, dilation = ((_as_list(size) * len(kernel))[: len(kernel)] for size in (stride, dilation))
     reach = [dilation[i] * (kernel[i] - 1) for i in axes]
     if isinstance(padding, str):
         both = reach if padding == "same" else [0] * len(kernel)
     else:
-        both = [2 * side for side in (_listed(padding) * len(kernel))[: len(kernel)]]
+        both = [2 * side for side in (_as_list(padding) * len(kernel))[: len(kernel)]]
     sides = [(int(x.shape[i - len(kernel)]) + both[i] - reach[i] - 1) // stride[i] + 1 for i in axes]
     lead = [int(size) for size in x.shape[: -1 - len(kernel)]]
     columns = x.new_empty(*lead, groups, math.prod(sides), depth * math.prod(kernel))
@@ -60,8 +60,8 @@ def _as_product(
     return y.mT.reshape(*lead, channels, *sides)
 
 
-def _listed(way: Any) -> list[int]:
-    return [way] if isinstance(way, int) else list(way)
+def _as_list(size: Any) -> list[int]:
+    return [size] if isinstance(size, int) else list(size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +83,12 @@ class Work:
 
 
 def count_macs(model: nn.Module, example: tuple[Tensor, ...], task: Task | None = None) -> tuple[int, tuple[str, ...]]:
-    """Multiply-accumulates of a forward pass, and the operators that were met and hold none. See `work`."""
-    counted = work(model, example, task)
-    return counted.within(""), counted.uncounted
+    """Multiply-accumulates of a forward pass, and the operators that were met and hold none. See `count_work`."""
+    work = count_work(model, example, task)
+    return work.within(""), work.uncounted
 
 
-def work(model: nn.Module, example: tuple[Tensor, ...], task: Task | None = None) -> Work:
+def count_work(model: nn.Module, example: tuple[Tensor, ...], task: Task | None = None) -> Work:
     """Count a forward pass.
 
     Model and example are on one device; on meta nothing is computed. A MAC is a multiply and an add of
@@ -99,28 +99,32 @@ def work(model: nn.Module, example: tuple[Tensor, ...], task: Task | None = None
         Miscount: An operator that is neither counted nor known to hold no matrix work, or whose handler fails.
         UserError: A handler for an operator that somebody else counts.
     """
-    taught = custom_handlers(model, task)
-    counted = {name: traced(name, handler, owner) for name, (handler, owner) in taught.items() if handler is not None}
+    custom = custom_handlers(model, task)
+    handles = {
+        name: fvcore_handle(name, handler, owner) for name, (handler, owner) in custom.items() if handler is not None
+    }
     training = model.training
     with torch.no_grad(), Shapes(), _Convolutions(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         analysis = FlopCountAnalysis(model.eval(), example)
         analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False).tracer_warnings("none")
-        analysis.set_op_handle(**HANDLERS, **counted)
+        analysis.set_op_handle(**HANDLERS, **handles)
         macs, uncounted = analysis.by_module_and_operator(), analysis.unsupported_ops()
     model.train(training)
-    strange = sorted(set(uncounted) - ZERO_FLOP_OPS - taught.keys())
-    if strange:
+    unknown_ops = sorted(set(uncounted) - ZERO_FLOP_OPS - custom.keys())
+    if unknown_ops:
         raise Miscount(
             "unsupported",
-            f"nobody counts {', '.join(strange)}. Teach it in `handlers` of the topology or task that uses it: "
-            f'handlers = {{"{strange[0]}": lambda inputs, outputs: MACS}} counts by the shapes of its tensors '
+            f"nobody counts {', '.join(unknown_ops)}. Teach it in `handlers` of the topology or task that uses it: "
+            f'handlers = {{"{unknown_ops[0]}": lambda inputs, outputs: MACS}} counts by the shapes of its tensors '
             f"(search_spaces.support.count.Handler), "
-            f'handlers = {{"{strange[0]}": None}} says that it holds no matrix work.',
-            operators=tuple(strange),
+            f'handlers = {{"{unknown_ops[0]}": None}} says that it holds no matrix work.',
+            operators=tuple(unknown_ops),
         )
-    whole = {module: {name: int(each) for name, each in operators.items()} for module, operators in macs.items()}
-    return Work(whole, tuple(sorted(uncounted)))
+    macs_by_module = {
+        module: {name: int(amount) for name, amount in operators.items()} for module, operators in macs.items()
+    }
+    return Work(macs_by_module, tuple(sorted(uncounted)))
 
 
 class _NoValues(TorchFunctionMode):
@@ -149,9 +153,9 @@ def count(task: Task, architecture: Architecture) -> Costs:
         Miscount: As `count_macs`, or the closed form disagrees.
         UserError: The architecture cannot be built, or what the task calls a closed form is none.
     """
-    known = task.known_costs(architecture)
-    if known is not None:
-        return Costs(**known)
+    declared_costs = task.known_costs(architecture)
+    if declared_costs is not None:
+        return Costs(**declared_costs)
     with meta_device():
         model, example = task.build(architecture), task.example()
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
@@ -166,12 +170,12 @@ def count(task: Task, architecture: Architecture) -> Costs:
             closed_form=(form.params, form.macs),
             counted=(params, macs),
         )
-    embedded = None if architecture.model else _embedded(sizes)
+    embedding_params = None if architecture.model else _embedding_params(sizes)
     return Costs(
         params=params,
         topology_params=sum(size for name, size in sizes.items() if ".topology." in name),
-        embedding_params=embedded,
-        non_embedding_params=None if embedded is None else params - embedded,
+        embedding_params=embedding_params,
+        non_embedding_params=None if embedding_params is None else params - embedding_params,
         macs=macs,
         flops=2 * macs,
         train_flops=6 * macs,
@@ -189,7 +193,7 @@ def _closed_form(task: Task, architecture: Architecture) -> Count | None:
     return form
 
 
-def _embedded(sizes: Mapping[str, int]) -> int:
+def _embedding_params(sizes: Mapping[str, int]) -> int:
     return sum(size for name, size in sizes.items() if name.startswith("embedding."))
 
 

@@ -13,7 +13,7 @@ Index = str | int
 
 
 def einsum_macs(equation: str, shapes: Sequence[Shape], path: Sequence[int] | None = None) -> int:
-    """What torch makes of it: pair by pair, each a batch of matrix products over the indices that both have and lose.
+    """Multiply-accumulates of an einsum as torch contracts it: pair by pair, each a batch of matrix products.
 
     An index that one operand alone has is summed before, and a pair that loses none is multiplied elementwise: neither
     is a MAC. An axis of length 1 counts as any other does, as in `aten::matmul`.
@@ -21,37 +21,37 @@ def einsum_macs(equation: str, shapes: Sequence[Shape], path: Sequence[int] | No
     Args:
         equation: As `torch.einsum` takes it: letters and "...", with or without "->".
         shapes: Of the operands.
-        path: Places of the pairs among the operands that are left, one after another, what a pair makes being the last
-            of them; from left to right where there is none.
+        path: Positions of each pair among the remaining operands; a product is appended at the end. None contracts
+            from left to right.
     """
-    given, arrow, asked = equation.replace(" ", "").partition("->")
-    terms = [_indices(term, len(shape)) for term, shape in zip(given.split(","), shapes, strict=True)]
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    terms = [_indices(term, len(shape)) for term, shape in zip(inputs.split(","), shapes, strict=True)]
     sizes: dict[Index, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
         for index, size in zip(term, shape, strict=True):
             sizes[index] = max(size, sizes.get(index, 1))
-    listed = [index for term in terms for index in term]
-    spread: set[Index] = {index for index in sizes if isinstance(index, int)}
-    kept: set[Index] = {*asked} | (spread if "..." in asked else set())
+    occurrences = [index for term in terms for index in term]
+    ellipsis_axes: set[Index] = {index for index in sizes if isinstance(index, int)}
+    output_indices: set[Index] = {*output} | (ellipsis_axes if "..." in output else set())
     if not arrow:
-        kept = spread | {index for index in sizes if listed.count(index) == 1}
+        output_indices = ellipsis_axes | {index for index in sizes if occurrences.count(index) == 1}
     # An axis that is stretched is no axis of what is multiplied.
-    left = [
+    operands = [
         {index for index, size in zip(term, shape, strict=True) if size == sizes[index]}
         for term, shape in zip(terms, shapes, strict=True)
     ]
     macs = 0
     places = iter(path or ())
-    while len(left) > 1:
+    while len(operands) > 1:
         # What torch makes from left to right is the left one of the next pair.
         pair = (next(places), next(places)) if path else (0, 1)
-        first, second = (left[place] for place in pair)
-        others = [term for place, term in enumerate(left) if place not in pair]
-        wanted = kept.union(*others)
-        if (first & second) - wanted:
-            macs += math.prod(sizes[index] for index in (first & second) | ((first | second) & wanted))
-        made = (first | second) & wanted
-        left = [*others, made] if path else [made, *others]
+        first, second = (operands[place] for place in pair)
+        rest = [term for place, term in enumerate(operands) if place not in pair]
+        live_indices = output_indices.union(*rest)
+        if (first & second) - live_indices:
+            macs += math.prod(sizes[index] for index in (first & second) | ((first | second) & live_indices))
+        product = (first | second) & live_indices
+        operands = [*rest, product] if path else [product, *rest]
     return macs
 
 

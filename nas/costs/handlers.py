@@ -66,10 +66,10 @@ def _nothing(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
     return Counter()
 
 
-Traced = Callable[[list[Any], list[Any]], Counter[str]]
+FvcoreHandle = Callable[[list[Any], list[Any]], Counter[str]]
 """What fvcore calls with the traced inputs and outputs of an operator."""
 
-HANDLERS: Mapping[str, Traced] = {
+HANDLERS: Mapping[str, FvcoreHandle] = {
     "aten::scaled_dot_product_attention": _attention,
     "aten::matmul": _matmul,
     "aten::einsum": _einsum,
@@ -81,36 +81,36 @@ HANDLERS: Mapping[str, Traced] = {
     "aten::adaptive_avg_pool2d": _nothing,
 }
 
-BY_FVCORE = frozenset(f"aten::{name}" for name in ("_convolution", "addmm", "bmm", "linear", "mm"))
+FVCORE_OPS = frozenset(f"aten::{name}" for name in ("_convolution", "addmm", "bmm", "linear", "mm"))
 """Operators that fvcore counts as we do."""
 
 
-Taught = tuple[Handler | None, str]
-"""A handler and whose it is."""
+OwnedHandler = tuple[Handler | None, str]
+"""A handler and its owner."""
 
 
-def custom_handlers(model: nn.Module, task: Task | None) -> dict[str, Taught]:
-    """Operator -> what the task and the model's topologies say of it."""
+def custom_handlers(model: nn.Module, task: Task | None) -> dict[str, OwnedHandler]:
+    """Operator -> its handler and owner, from the task and the model's topologies."""
     kinds = {type(module): None for module in model.modules() if isinstance(module, Topology)}  # a set with an order
-    declared: list[tuple[str, Handlers]] = [(f"topology {kind.__name__}", kind.handlers) for kind in kinds]
+    sources: list[tuple[str, Handlers]] = [(f"topology {kind.__name__}", kind.handlers) for kind in kinds]
     if task is not None:
-        declared.append((f"task {task.name!r}", task.handlers))
-    taught: dict[str, Taught] = {}
-    for owner, handlers in declared:
+        sources.append((f"task {task.name!r}", task.handlers))
+    custom: dict[str, OwnedHandler] = {}
+    for owner, handlers in sources:
         for operator, handler in handlers.items():
             if operator in ZERO_FLOP_OPS and handler is None:
                 continue
-            if operator in HANDLERS or operator in BY_FVCORE or operator in ZERO_FLOP_OPS:
+            if operator in HANDLERS or operator in FVCORE_OPS or operator in ZERO_FLOP_OPS:
                 message = f"{owner} must not count {operator}, which is counted here. Take it out of `handlers`."
                 raise UserError("bad-plugin", message, option="handlers", operator=operator, owner=owner)
-            first, other = taught.setdefault(operator, (handler, owner))
+            first, other = custom.setdefault(operator, (handler, owner))
             if first is not handler:
                 message = f"{other} and {owner} count {operator} in two ways. Give both the same handler."
                 raise UserError("conflict", message, option="handlers", operator=operator, owners=(other, owner))
-    return taught
+    return custom
 
 
-def traced(operator: str, handler: Handler, owner: str) -> Traced:
+def fvcore_handle(operator: str, handler: Handler, owner: str) -> FvcoreHandle:
     """A plug-in's handler as fvcore calls it."""
 
     fields = {"operator": operator, "owner": owner}

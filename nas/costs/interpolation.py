@@ -31,70 +31,74 @@ FORMS: tuple[Form, ...] = (
 )
 """What is tried, one after the other: most count heads' features together; the width may be cut into heads."""
 
-Counted = Mapping[str, int]
+Counts = Mapping[str, int]
 """Quantity -> how much of it an architecture has."""
 
-Count = Callable[[Architecture], Counted]
+Count = Callable[[Architecture], Counts]
 
 
-def interpolate_counts(architectures: Iterable[Architecture], count: Count) -> Iterator[tuple[Architecture, Counted]]:
-    """Each architecture once, with what `count` would say of it, of which few are asked."""
+def interpolate_counts(architectures: Iterable[Architecture], count: Count) -> Iterator[tuple[Architecture, Counts]]:
+    """Each architecture once with its counts. Calls `count` for few of them."""
     alike: dict[tuple[str, str, str], list[Architecture]] = {}
     for architecture in architectures:
         alike.setdefault((architecture.topology, architecture.model, architecture.blocks), []).append(architecture)
     for group in alike.values():
-        ordered = sorted(group, key=lambda one: [getattr(one, name) for name in NUMBERS])
-        yield from _of_alike(ordered, cache(count))
+        by_size = sorted(group, key=lambda member: [getattr(member, name) for name in NUMBERS])
+        yield from _interpolate_group(by_size, cache(count))
 
 
-def _of_alike(group: Sequence[Architecture], count: Count) -> Iterator[tuple[Architecture, Counted]]:
-    """The same of architectures that differ in numbers alone, in their order."""
+def _interpolate_group(group: Sequence[Architecture], count: Count) -> Iterator[tuple[Architecture, Counts]]:
+    """The counts of architectures that differ in numbers only, in their order."""
     for form in FORMS:
-        counts = _in_pieces(group, count, form)
+        counts = _fit_by_depth(group, count, form)
         if counts is not None:
             yield from counts.items()
             return
     least, others = _by_depth(group)
     if others:
-        yield from _of_alike(least, count)
-        yield from _of_alike(others, count)
+        yield from _interpolate_group(least, count)
+        yield from _interpolate_group(others, count)
     else:
-        yield from ((one, count(one)) for one in group)
+        yield from ((architecture, count(architecture)) for architecture in group)
 
 
 def _by_depth(group: Sequence[Architecture]) -> tuple[Sequence[Architecture], Sequence[Architecture]]:
     """Those of the least depth, and the others."""
-    least = sum(one.depth == group[0].depth for one in group)
+    least = sum(architecture.depth == group[0].depth for architecture in group)
     return group[:least], group[least:]
 
 
-def _in_pieces(group: Sequence[Architecture], count: Count, form: Form) -> dict[Architecture, Counted] | None:
-    """The counts, where they follow by these powers from some depth on, and at each one below it."""
-    counts = _followed(group, count, form)
+def _fit_by_depth(group: Sequence[Architecture], count: Count, form: Form) -> dict[Architecture, Counts] | None:
+    """Counts by one fit for each small depth and one for the rest; None where no such split fits."""
+    counts = _fit(group, count, form)
     least, others = _by_depth(group)
     if counts is not None or not others:
         return counts
-    below = _followed(least, count, form)
-    above = None if below is None else _in_pieces(others, count, form)
+    below = _fit(least, count, form)
+    above = None if below is None else _fit_by_depth(others, count, form)
     return None if below is None or above is None else below | above
 
 
-def _followed(group: Sequence[Architecture], count: Count, form: Form) -> dict[Architecture, Counted] | None:
-    """The counts, by these powers; None where what was counted is not what followed."""
-    varied = {name: powers for name, powers in form.items() if len({_number(one, name) for one in group}) > 1}
-    system, followed = _System(), list[Architecture]()
-    for one in group:
-        monomials = _monomials(one, varied)
+def _fit(group: Sequence[Architecture], count: Count, form: Form) -> dict[Architecture, Counts] | None:
+    """Counts by a polynomial of these powers; None where it mispredicts a count."""
+    variables = {
+        name: powers
+        for name, powers in form.items()
+        if len({_number(architecture, name) for architecture in group}) > 1
+    }
+    system, dependent = _System(), list[Architecture]()
+    for architecture in group:
+        monomials = _monomials(architecture, variables)
         if system.determines(monomials):
-            followed.append(one)
+            dependent.append(architecture)
         else:
-            system.add(monomials, count(one))
-    for one in _held_out(group, followed):
-        if system.follows(_monomials(one, varied)) != count(one):
+            system.add(monomials, count(architecture))
+    for architecture in _probes(group, dependent):
+        if system.predict(_monomials(architecture, variables)) != count(architecture):
             return None
-    counts = {one: system.follows(_monomials(one, varied)) for one in group}
-    known = {one: counted for one, counted in counts.items() if counted is not None}
-    return known if len(known) == len(counts) else None  # no network has a part of a parameter
+    counts = {architecture: system.predict(_monomials(architecture, variables)) for architecture in group}
+    whole = {architecture: amounts for architecture, amounts in counts.items() if amounts is not None}
+    return whole if len(whole) == len(counts) else None  # no network has a part of a parameter
 
 
 def _number(architecture: Architecture, name: str) -> int:
@@ -103,56 +107,62 @@ def _number(architecture: Architecture, name: str) -> int:
     return int(getattr(architecture, name))
 
 
-def _held_out(group: Iterable[Architecture], followed: Sequence[Architecture]) -> Iterator[Architecture]:
-    """Of those that followed, each that is the first with a value, counted ones included; and the last.
+def _probes(group: Iterable[Architecture], dependent: Sequence[Architecture]) -> Iterator[Architecture]:
+    """Dependent architectures to count as a check: the first with each new value, and the last.
 
-    So all values are tried where the others are small, and a rule of two numbers (the larger of them) is met there.
+    So every value is checked where the others are small. A rule of two numbers (the larger of them) shows there.
     """
-    seen = {(name, getattr(one, name)) for one in set(group).difference(followed) for name in NUMBERS}
-    for one in followed:
-        values = {(name, getattr(one, name)) for name in NUMBERS}
-        if not values <= seen or one is followed[-1]:
-            seen |= values
-            yield one
+    values_so_far = {
+        (name, getattr(architecture, name)) for architecture in set(group).difference(dependent) for name in NUMBERS
+    }
+    for architecture in dependent:
+        values = {(name, getattr(architecture, name)) for name in NUMBERS}
+        if not values <= values_so_far or architecture is dependent[-1]:
+            values_so_far |= values
+            yield architecture
 
 
-def _monomials(architecture: Architecture, varied: Form) -> list[Fraction]:
-    """Their values: each number to each of its powers, multiplied out."""
-    each = [[Fraction(_number(architecture, name)) ** power for power in powers] for name, powers in varied.items()]
-    return [prod(factors, start=Fraction(1)) for factors in product(*each)]
+def _monomials(architecture: Architecture, variables: Form) -> list[Fraction]:
+    """The values of all monomials: products of each number to each of its powers."""
+    powers_of_numbers = [
+        [Fraction(_number(architecture, name)) ** power for power in powers] for name, powers in variables.items()
+    ]
+    return [prod(factors, start=Fraction(1)) for factors in product(*powers_of_numbers)]
 
 
 class _System:
-    """What was counted as linear equations of the coefficients, each solved for one of them; grows with `add`."""
+    """Counts as linear equations of the coefficients, each solved for one of them; grows with `add`."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, Sequence[Fraction], Mapping[str, Fraction]]] = []
 
     def determines(self, monomials: Sequence[Fraction]) -> bool:
-        """Whether something follows where monomials have these values."""
-        return len(self._rows) == len(monomials) or not any(self._reduced(monomials, {})[0])
+        """Whether the equations determine the counts at these monomials."""
+        return len(self._rows) == len(monomials) or not any(self._reduce(monomials, {})[0])
 
-    def follows(self, monomials: Sequence[Fraction]) -> Counted | None:
-        """What follows where monomials have these values, all of it determined; None where that is no whole number."""
-        _, amounts = self._reduced(monomials, {})
+    def predict(self, monomials: Sequence[Fraction]) -> Counts | None:
+        """The counts at monomials that the equations determine; None where one is not a whole number."""
+        _, amounts = self._reduce(monomials, {})
         if any(amount.denominator != 1 for amount in amounts.values()):
             return None
         return {name: int(-amount) for name, amount in amounts.items()}
 
-    def add(self, monomials: Sequence[Fraction], counted: Counted) -> None:
-        """What was counted where monomials have these values; what says nothing new is passed over."""
-        left, amounts = self._reduced(monomials, {name: Fraction(amount) for name, amount in counted.items()})
-        pivot = next((place for place, value in enumerate(left) if value), None)
+    def add(self, monomials: Sequence[Fraction], counts: Counts) -> None:
+        """Add an equation: the counts at these monomials. Skip one that follows from the others."""
+        residual, amounts = self._reduce(monomials, {name: Fraction(amount) for name, amount in counts.items()})
+        pivot = next((place for place, value in enumerate(residual) if value), None)
         if pivot is not None:
-            row = [value / left[pivot] for value in left]
-            self._rows.append((pivot, row, {name: amount / left[pivot] for name, amount in amounts.items()}))
+            row = [value / residual[pivot] for value in residual]
+            self._rows.append((pivot, row, {name: amount / residual[pivot] for name, amount in amounts.items()}))
 
-    def _reduced(
-        self, left: Sequence[Fraction], amounts: Mapping[str, Fraction]
+    def _reduce(
+        self, residual: Sequence[Fraction], amounts: Mapping[str, Fraction]
     ) -> tuple[Sequence[Fraction], Mapping[str, Fraction]]:
-        """What remains once each row has been taken off so often that nothing is left at its place."""
-        for pivot, row, known in self._rows:
-            if times := left[pivot]:
-                left = [value - times * other for value, other in zip(left, row, strict=True)]
-                amounts = {name: amounts.get(name, Fraction(0)) - times * amount for name, amount in known.items()}
-        return left, amounts
+        """The residual and amounts after elimination by all rows."""
+        for pivot, row, row_amounts in self._rows:
+            if times := residual[pivot]:
+                residual = [value - times * other for value, other in zip(residual, row, strict=True)]
+                amounts = {
+                    name: amounts.get(name, Fraction(0)) - times * amount for name, amount in row_amounts.items()
+                }
+        return residual, amounts

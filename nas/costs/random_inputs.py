@@ -48,8 +48,8 @@ class Draws:
 
     def axes(self, x: Tensor) -> dict[int, str]:
         """Axes of one of the inputs whose length may change, and what they count."""
-        named = {0: "batch"} if x.dim() and len(x) == self._examples else {}
-        return named | ({x.dim() - 1: "tokens"} if self._texts is not None and x.shape[1:] == self._texts[1:] else {})
+        names = {0: "batch"} if x.dim() and len(x) == self._examples else {}
+        return names | ({x.dim() - 1: "tokens"} if self._texts is not None and x.shape[1:] == self._texts[1:] else {})
 
     def _like(self, x: Tensor, size: int | None, tokens: int | None) -> Tensor:
         new = {"batch": size, "tokens": tokens}

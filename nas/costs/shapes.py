@@ -18,11 +18,11 @@ aten = torch.ops.aten
 META = torch.device("meta")
 
 Rule = Callable[..., Any]
-"""What an operator was given -> tensors of the shapes and types of what it gives."""
+"""An operator's arguments -> meta tensors with the shapes and types of its outputs."""
 
 
 class Shapes(TorchDispatchMode):
-    """Gives meta tensors by the rules here."""
+    """Runs operators on the meta device by the rules of this module."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -33,43 +33,43 @@ class Shapes(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        named = kwargs or {}
+        kwargs = kwargs or {}
         rule = RULES.get(func)
-        return (func if rule is None or not _is_plain(args, named) else rule)(*args, **named)
+        return (func if rule is None or not _has_rule_for(args, kwargs) else rule)(*args, **kwargs)
 
 
-def _is_plain(given: Sequence[Any], named: Mapping[str, Any]) -> bool:
-    """Whether it is all of real numbers on the meta device."""
-    tensors = [one for each in given for one in (each if isinstance(each, list) else [each]) if isinstance(one, Tensor)]
-    devices: set[Any] = {one.device for one in tensors} or {named.get("device")}
-    elsewhere = named.get("device") not in (None, META) or named.get("memory_format") is not None
-    return devices == {META} and not elsewhere and not any(one.is_complex() for one in tensors)
+def _has_rule_for(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a rule applies: all tensors are real and on the meta device."""
+    tensors = [x for arg in args for x in (arg if isinstance(arg, list) else [arg]) if isinstance(x, Tensor)]
+    devices: set[Any] = {x.device for x in tensors} or {kwargs.get("device")}
+    elsewhere = kwargs.get("device") not in (None, META) or kwargs.get("memory_format") is not None
+    return devices == {META} and not elsewhere and not any(x.is_complex() for x in tensors)
 
 
-def _of_elements(tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
-    """What is worked out element by element, broadcast, and laid out as the tensors that it is made of."""
-    shape = np.broadcast_shapes(*(one.shape for one in tensors))  # torch's own loads what its rules do
-    if all(one.is_contiguous() for one in tensors):
+def _elementwise(tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
+    """The output of an elementwise operator: shapes broadcast, strides in the order of the inputs'."""
+    shape = np.broadcast_shapes(*(x.shape for x in tensors))  # torch's own loads what its rules do
+    if all(x.is_contiguous() for x in tensors):
         return tensors[0].new_empty(shape, dtype=dtype)
     strides, step = [0] * len(shape), 1
-    for dim in _fastest_first(shape, [one.expand(shape).stride() for one in tensors]):
+    for dim in _memory_order(shape, [x.expand(shape).stride() for x in tensors]):
         strides[dim] = step
         step *= max(1, shape[dim])
     return tensors[0].new_empty_strided(shape, strides, dtype=dtype)
 
 
-def _fastest_first(shape: Sequence[int], layouts: Sequence[Sequence[int]]) -> list[int]:
-    """The dimensions, that along which memory is read in order first: the first tensor decides that tells two apart.
+def _memory_order(shape: Sequence[int], layouts: Sequence[Sequence[int]]) -> list[int]:
+    """The dimensions by stride, smallest first; the first tensor whose strides differ decides.
 
     As torch's TensorIterator sorts them (ATen/TensorIterator.cpp, reorder_dimensions).
     """
 
-    def order(one: int, other: int) -> int:
+    def order(a: int, b: int) -> int:
         for strides in layouts:
-            if strides[one] and strides[other]:  # along a broadcast dimension nothing is read
-                if strides[one] != strides[other]:
-                    return 1 if strides[one] > strides[other] else -1
-                if shape[one] > shape[other]:
+            if strides[a] and strides[b]:  # along a broadcast dimension nothing is read
+                if strides[a] != strides[b]:
+                    return 1 if strides[a] > strides[b] else -1
+                if shape[a] > shape[b]:
                     return 1
         return 0
 
@@ -86,188 +86,188 @@ def _fastest_first(shape: Sequence[int], layouts: Sequence[Sequence[int]]) -> li
     return dims
 
 
-def _same(x: Tensor, *_: Any, **__: Any) -> Tensor:
-    return _of_elements([x], x.dtype)
+def _unary(x: Tensor, *_: Any, **__: Any) -> Tensor:
+    return _elementwise([x], x.dtype)
 
 
-def _clamped(x: Tensor, least: float | None = None, most: float | None = None) -> Tensor:
+def _clamp(x: Tensor, least: float | None = None, most: float | None = None) -> Tensor:
     kinds = [torch.result_type(x, bound) for bound in (least, most) if bound is not None]
-    return _of_elements([x], functools.reduce(torch.promote_types, kinds, x.dtype))
+    return _elementwise([x], functools.reduce(torch.promote_types, kinds, x.dtype))
 
 
-def _in_order(x: Tensor, *_: Any, **__: Any) -> Tensor:
+def _contiguous(x: Tensor, *_: Any, **__: Any) -> Tensor:
     return x.new_empty(x.shape)
 
 
 def _like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
-    return _of_elements([x], dtype or x.dtype)
+    return _elementwise([x], dtype or x.dtype)
 
 
-def _real(x: Tensor, *_: Any, **__: Any) -> Tensor:
+def _float_unary(x: Tensor, *_: Any, **__: Any) -> Tensor:
     """As x, or of the default type where x holds whole numbers."""
-    return _of_elements([x], _of_reals(x.dtype))
+    return _elementwise([x], _float_dtype(x.dtype))
 
 
-def _of_reals(dtype: torch.dtype) -> torch.dtype:
+def _float_dtype(dtype: torch.dtype) -> torch.dtype:
     return dtype if dtype.is_floating_point else torch.get_default_dtype()
 
 
-def _itself(x: Tensor, *_: Any, **__: Any) -> Tensor:
+def _in_place(x: Tensor, *_: Any, **__: Any) -> Tensor:
     return x
 
 
-def _tensors(*given: Any) -> list[Tensor]:
-    return [one for one in given if isinstance(one, Tensor)]
+def _tensors(*args: Any) -> list[Tensor]:
+    return [arg for arg in args if isinstance(arg, Tensor)]
 
 
-def _together(x: Any, y: Any, **_: Any) -> Tensor:
-    return _of_elements(_tensors(x, y), torch.result_type(x, y))
+def _binary(x: Any, y: Any, **_: Any) -> Tensor:
+    return _elementwise(_tensors(x, y), torch.result_type(x, y))
 
 
-def _raised(x: Any, y: Tensor) -> Tensor:
+def _power(x: Any, y: Tensor) -> Tensor:
     """A number to the power of each element."""
     return y.new_empty(y.shape, dtype=torch.result_type(x, y))
 
 
-def _divided(x: Tensor, y: Any) -> Tensor:
-    return _of_elements(_tensors(x, y), _of_reals(torch.result_type(x, y)))
+def _divide(x: Tensor, y: Any) -> Tensor:
+    return _elementwise(_tensors(x, y), _float_dtype(torch.result_type(x, y)))
 
 
-def _compared(x: Tensor, y: Any) -> Tensor:
-    return _of_elements(_tensors(x, y), torch.bool)
+def _compare(x: Tensor, y: Any) -> Tensor:
+    return _elementwise(_tensors(x, y), torch.bool)
 
 
-def _added(x: Tensor, y: Tensor, z: Tensor, **_: Any) -> Tensor:
-    return _of_elements([x, y, z], torch.result_type(x, _together(y, z)))
+def _addcmul(x: Tensor, y: Tensor, z: Tensor, **_: Any) -> Tensor:
+    return _elementwise([x, y, z], torch.result_type(x, _binary(y, z)))
 
 
-def _chosen(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+def _where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     if condition.dtype != torch.bool:
         raise RuntimeError(f"a condition is of truths, got {condition.dtype}")
-    return _of_elements([condition, x, y], torch.result_type(x, y))
+    return _elementwise([condition, x, y], torch.result_type(x, y))
 
 
-def _filled(x: Tensor, mask: Tensor, _: float) -> Tensor:
+def _masked_fill(x: Tensor, mask: Tensor, _: float) -> Tensor:
     return x.new_empty(np.broadcast_shapes(x.shape, mask.shape))
 
 
-def _reduced(x: Tensor, dims: int | Sequence[int] | None = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
-    asked = [dims] if isinstance(dims, int) else dims or range(x.dim())
-    most = max(1, x.dim())  # a number alone has its only one
-    if any(not -most <= dim < most for dim in asked):
-        raise IndexError(f"dimensions {list(asked)} are not all among those of a tensor of shape {tuple(x.shape)}")
-    along = {dim % most for dim in asked}
-    shape = [1 if i in along else size for i, size in enumerate(x.shape) if keep or i not in along]
+def _reduce(x: Tensor, dims: int | Sequence[int] | None = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
+    axes = [dims] if isinstance(dims, int) else dims or range(x.dim())
+    rank = max(1, x.dim())  # a number alone has its only one
+    if any(not -rank <= dim < rank for dim in axes):
+        raise IndexError(f"dimensions {list(axes)} are not all among those of a tensor of shape {tuple(x.shape)}")
+    reduced_axes = {dim % rank for dim in axes}
+    shape = [1 if i in reduced_axes else size for i, size in enumerate(x.shape) if keep or i not in reduced_axes]
     return x.new_empty(shape, dtype=dtype or x.dtype)
 
 
-def _log_summed(x: Tensor, dims: Sequence[int], keep: bool = False) -> Tensor:
-    return _reduced(x, dims, keep, dtype=_of_reals(x.dtype))
+def _logsumexp(x: Tensor, dims: Sequence[int], keep: bool = False) -> Tensor:
+    return _reduce(x, dims, keep, dtype=_float_dtype(x.dtype))
 
 
-def _averaged(x: Tensor, dims: Sequence[int] | None, keep: bool = False, *, dtype: Any = None) -> Tensor:
+def _mean(x: Tensor, dims: Sequence[int] | None, keep: bool = False, *, dtype: Any = None) -> Tensor:
     if not (dtype or x.dtype).is_floating_point:
         raise RuntimeError(f"a mean is of floats, got {dtype or x.dtype}")
-    return _reduced(x, dims, keep, dtype=dtype)
+    return _reduce(x, dims, keep, dtype=dtype)
 
 
-def _summed(x: Tensor, dims: Sequence[int] | None, keep: bool = False, *, dtype: Any = None) -> Tensor:
+def _sum(x: Tensor, dims: Sequence[int] | None, keep: bool = False, *, dtype: Any = None) -> Tensor:
     """Whole numbers and truths add up to whole numbers of the largest type."""
-    return _reduced(x, dims, keep, dtype=dtype or (x.dtype if x.is_floating_point() else torch.int64))
+    return _reduce(x, dims, keep, dtype=dtype or (x.dtype if x.is_floating_point() else torch.int64))
 
 
-def _product(x: Tensor, y: Tensor) -> Tensor:
+def _matmul(x: Tensor, y: Tensor) -> Tensor:
     *rows, inner = x.shape
-    *several, of_y, columns = y.shape
-    if inner != of_y or rows[:-1] != several or x.dtype != y.dtype:
-        kinds = " and ".join(f"{tuple(one.shape)} of {one.dtype}" for one in (x, y))
+    *batch, inner_y, columns = y.shape
+    if inner != inner_y or rows[:-1] != batch or x.dtype != y.dtype:
+        kinds = " and ".join(f"{tuple(z.shape)} of {z.dtype}" for z in (x, y))
         raise RuntimeError(f"matrices of shapes {kinds} cannot be multiplied")
     return x.new_empty(*rows, columns)
 
 
-def _product_onto(bias: Tensor, x: Tensor, y: Tensor, **_: Any) -> Tensor:
-    product = _product(x, y)
+def _addmm(bias: Tensor, x: Tensor, y: Tensor, **_: Any) -> Tensor:
+    product = _matmul(x, y)
     return product.new_empty(np.broadcast_shapes(bias.shape, product.shape))
 
 
-def _normed(x: Tensor, shape: Sequence[int], *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _layer_norm(x: Tensor, shape: Sequence[int], *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     if [*x.shape[x.dim() - len(shape) :]] != [*shape]:
         raise RuntimeError(f"a norm over {tuple(shape)} cannot have a tensor of shape {tuple(x.shape)}")
-    of_each = x.new_empty([*x.shape[: x.dim() - len(shape)], *(1 for _ in shape)])
-    return _in_order(x), of_each, _in_order(of_each)
+    statistic = x.new_empty([*x.shape[: x.dim() - len(shape)], *(1 for _ in shape)])
+    return _contiguous(x), statistic, _contiguous(statistic)
 
 
-def _embedded(weight: Tensor, indices: Tensor, *_: Any) -> Tensor:
+def _embedding(weight: Tensor, indices: Tensor, *_: Any) -> Tensor:
     if indices.is_floating_point():
         raise RuntimeError(f"indices are whole numbers, got {indices.dtype}")
     return weight.new_empty(*indices.shape, weight.shape[1])
 
 
-def _joined(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    parts = [one for one in tensors if one.shape != (0,)] or tensors  # of these torch makes nothing, whatever the rest
+def _cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    parts = [x for x in tensors if x.shape != (0,)] or tensors  # of these torch makes nothing, whatever the rest
     shape = list(parts[0].shape)
-    shape[dim] = sum(one.shape[dim] for one in parts)
-    if len({tuple(one.shape[i] for i in range(one.dim()) if i != dim % one.dim()) for one in parts}) > 1:
-        raise RuntimeError(f"tensors of shapes {[tuple(one.shape) for one in parts]} cannot be joined along {dim}")
-    return parts[0].new_empty(shape, dtype=functools.reduce(torch.promote_types, (one.dtype for one in tensors)))
+    shape[dim] = sum(x.shape[dim] for x in parts)
+    if len({tuple(x.shape[i] for i in range(x.dim()) if i != dim % x.dim()) for x in parts}) > 1:
+        raise RuntimeError(f"tensors of shapes {[tuple(x.shape) for x in parts]} cannot be joined along {dim}")
+    return parts[0].new_empty(shape, dtype=functools.reduce(torch.promote_types, (x.dtype for x in tensors)))
 
 
-def _stacked(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    return _joined([one.unsqueeze(dim) for one in tensors], dim)
+def _stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    return _cat([x.unsqueeze(dim) for x in tensors], dim)
 
 
-def _steps(*given: float, dtype: Any = None, device: Any, **_: Any) -> Tensor:
-    start, end, step = (0, *given, 1) if len(given) == 1 else (*given, 1)[:3]
-    kind = dtype or (torch.int64 if all(isinstance(one, int) for one in given) else torch.get_default_dtype())
+def _arange(*bounds: float, dtype: Any = None, device: Any, **_: Any) -> Tensor:
+    start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    kind = dtype or (torch.int64 if all(isinstance(bound, int) for bound in bounds) else torch.get_default_dtype())
     return torch.empty(math.ceil((end - start) / step), dtype=kind, device=device)
 
 
-def _drawn(shape: Sequence[int], *, dtype: Any = None, device: Any, **_: Any) -> Tensor:
+def _randn(shape: Sequence[int], *, dtype: Any = None, device: Any, **_: Any) -> Tensor:
     return torch.empty(shape, dtype=dtype, device=device)
 
 
-def _diagonal(rows: int, columns: int | None = None, *, dtype: Any = None, device: Any, **_: Any) -> Tensor:
+def _eye(rows: int, columns: int | None = None, *, dtype: Any = None, device: Any, **_: Any) -> Tensor:
     return torch.empty(rows, rows if columns is None else columns, dtype=dtype, device=device)
 
 
-def _repeated(x: Tensor, times: Sequence[int]) -> Tensor:
+def _repeat(x: Tensor, times: Sequence[int]) -> Tensor:
     sizes = [1] * (len(times) - x.dim()) + list(x.shape)
     return x.new_empty([size * often for size, often in zip(sizes, times, strict=True)])
 
 
 RULES: dict[Any, Rule] = {
-    aten.addmm.default: _product_onto,
-    aten.baddbmm.default: _product_onto,
-    aten.mm.default: _product,
-    aten.bmm.default: _product,
-    aten.native_layer_norm.default: _normed,
-    aten.embedding.default: _embedded,
-    aten.addcmul.default: _added,
-    aten.where.self: _chosen,
-    aten.add_.Scalar: _itself,
-    aten.masked_fill.Scalar: _filled,
-    aten.div.Tensor: _divided,
-    aten.logsumexp.default: _log_summed,
-    aten.sum.dim_IntList: _summed,
-    aten.cat.default: _joined,
-    aten.stack.default: _stacked,
-    aten.repeat.default: _repeated,
-    aten.eye.default: _diagonal,
-    aten.eye.m: _diagonal,
-    aten.randn.default: _drawn,
-    aten.floor_divide.default: _together,
+    aten.addmm.default: _addmm,
+    aten.baddbmm.default: _addmm,
+    aten.mm.default: _matmul,
+    aten.bmm.default: _matmul,
+    aten.native_layer_norm.default: _layer_norm,
+    aten.embedding.default: _embedding,
+    aten.addcmul.default: _addcmul,
+    aten.where.self: _where,
+    aten.add_.Scalar: _in_place,
+    aten.masked_fill.Scalar: _masked_fill,
+    aten.div.Tensor: _divide,
+    aten.logsumexp.default: _logsumexp,
+    aten.sum.dim_IntList: _sum,
+    aten.cat.default: _cat,
+    aten.stack.default: _stack,
+    aten.repeat.default: _repeat,
+    aten.eye.default: _eye,
+    aten.eye.m: _eye,
+    aten.randn.default: _randn,
+    aten.floor_divide.default: _binary,
     **dict.fromkeys((aten.ones_like.default, aten.zeros_like.default), _like),
-    **dict.fromkeys((aten.arange.default, aten.arange.start, aten.arange.start_step), _steps),
-    aten.mean.dim: _averaged,
-    aten.amax.default: _reduced,
-    **dict.fromkeys((aten.ne.Scalar, aten.le.Scalar, aten.gt.Scalar, aten.lt.Scalar), _compared),
-    **dict.fromkeys((aten.lt.Tensor, aten.eq.Tensor), _compared),
-    **dict.fromkeys((aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.mul.Scalar), _together),
-    **dict.fromkeys((aten.pow.Tensor_Scalar, aten.remainder.Scalar), _together),
-    **dict.fromkeys((aten.gelu.default, aten.silu.default, aten.relu.default, aten.neg.default), _same),
-    **dict.fromkeys((aten._softmax.default, aten._safe_softmax.default, aten.tril.default), _in_order),
-    aten.clamp.default: _clamped,
-    aten.pow.Scalar: _raised,
-    **dict.fromkeys((aten.exp.default, aten.sin.default, aten.cos.default, aten.rsqrt.default), _real),
-    **dict.fromkeys((aten.tanh.default, aten.sigmoid.default, aten.sqrt.default), _real),
+    **dict.fromkeys((aten.arange.default, aten.arange.start, aten.arange.start_step), _arange),
+    aten.mean.dim: _mean,
+    aten.amax.default: _reduce,
+    **dict.fromkeys((aten.ne.Scalar, aten.le.Scalar, aten.gt.Scalar, aten.lt.Scalar), _compare),
+    **dict.fromkeys((aten.lt.Tensor, aten.eq.Tensor), _compare),
+    **dict.fromkeys((aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.mul.Scalar), _binary),
+    **dict.fromkeys((aten.pow.Tensor_Scalar, aten.remainder.Scalar), _binary),
+    **dict.fromkeys((aten.gelu.default, aten.silu.default, aten.relu.default, aten.neg.default), _unary),
+    **dict.fromkeys((aten._softmax.default, aten._safe_softmax.default, aten.tril.default), _contiguous),
+    aten.clamp.default: _clamp,
+    aten.pow.Scalar: _power,
+    **dict.fromkeys((aten.exp.default, aten.sin.default, aten.cos.default, aten.rsqrt.default), _float_unary),
+    **dict.fromkeys((aten.tanh.default, aten.sigmoid.default, aten.sqrt.default), _float_unary),
 }

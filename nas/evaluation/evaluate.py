@@ -190,10 +190,10 @@ def _start(job: EvaluationJob) -> Mapping[str, Tensor] | None:
 def _refuse_measures(evaluation: Evaluation) -> None:
     """Raise UserError where a measure is for no network of this kind."""
     if "conditioning" in evaluation.job.measures:
-        from nas.costs.conditioning import refuse  # which loads SciPy
+        from nas.costs.conditioning import check_attention  # which loads SciPy
 
         with count.meta_device():
-            refuse(evaluation.task.build(evaluation.job.architecture))
+            check_attention(evaluation.task.build(evaluation.job.architecture))
 
 
 def _observe(evaluation: Evaluation, row: Row, network: nn.Module) -> Row:

@@ -125,10 +125,10 @@ def check_measures(measures: str | Sequence[str], task: Task, architecture: Arch
         if name not in MEASURES:
             raise unknown("measure", name, MEASURES)
     if "conditioning" in names:
-        from nas.costs.conditioning import refuse  # which loads scipy
+        from nas.costs.conditioning import check_attention  # which loads scipy
 
         with meta_device():
-            refuse(task.build(architecture))
+            check_attention(task.build(architecture))
     return tuple(names)
 
 

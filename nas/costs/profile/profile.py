@@ -11,17 +11,17 @@ from nas.costs.profile import trace
 from nas.costs.profile.energy import energy_of
 from nas.costs.profile.memory import peak_of
 from nas.costs.profile.steps import (
-    USUAL_BATCH,
+    DEFAULT_BATCH,
     Call,
     batch_of,
     generic_step,
-    gives_step,
+    has_training_step,
     inference,
+    micro_batch_of,
     optimizer_of,
-    pass_of,
     with_batch,
 )
-from nas.costs.profile.timing import LEAST_CALLS, Times, timed
+from nas.costs.profile.timing import LEAST_CALLS, Times, time_call
 from nas.environment.device import device_name
 from nas.environment.paths import RUNS
 from search_spaces.architecture.architecture import Architecture
@@ -60,41 +60,41 @@ def profile(
         torch.OutOfMemoryError: There is no memory for a step of that batch.
         UserError: The trace's folder cannot be made, the task's data cannot be had, or fewer than one thread.
     """
-    sized = recipe if batch is None else with_batch(recipe, batch)
-    return _profile(task, architecture, sized, batch, trace_path, threads)
+    step_recipe = recipe if batch is None else with_batch(recipe, batch)
+    return _profile(task, architecture, step_recipe, batch, trace_path, threads)
 
 
-def profile_what_fits(
+def profile_largest_batch(
     task: Task, architecture: Architecture, recipe: Any, batch: int | None, trace_path: Path | None, threads: int = 1
 ) -> Profile:
-    """Do as `profile` does, with the batch halved until there is memory for it; the note says so.
+    """Profile as `profile` does; halve the batch until it fits into memory, and say so in the note.
 
-    Passes shrink with the batch. What takes longer than two seconds is said on standard error.
+    Passes shrink with the batch. Shows a status line on standard error after two seconds.
 
     Raises:
         UserError: There is no memory for a single example, or as `profile`.
     """
-    sized, size = (recipe, batch) if batch is None else (with_batch(recipe, batch), batch)
+    step_recipe, size = (recipe, batch) if batch is None else (with_batch(recipe, batch), batch)
     with status_if_slow(f"profiling {task.name}, {architecture} ..."):
         while True:
             try:
-                record = _profile(task, architecture, sized, size, trace_path, threads)
+                record = _profile(task, architecture, step_recipe, size, trace_path, threads)
                 break
             except (MemoryError, RuntimeError) as error:  # of the CPU, torch says it in a RuntimeError's text
                 if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "memory" not in str(error):
                     raise
-                size = size or batch_of(sized) or USUAL_BATCH
-                if size == 1 or (gives_step(task) and batch_of(sized) is None):
+                size = size or batch_of(step_recipe) or DEFAULT_BATCH
+                if size == 1 or (has_training_step(task) and batch_of(step_recipe) is None):
                     least = "one example" if size == 1 else "its batch, which cannot be set"
                     message = f"there is no memory for a step of {least}. Take a smaller network."
                     raise UserError("too-large", message, task=task.name, batch=1 if size == 1 else None) from error
                 size //= 2
-                sized = with_batch(sized, size, max(1, pass_of(sized) // 2))
+                step_recipe = with_batch(step_recipe, size, max(1, micro_batch_of(step_recipe) // 2))
                 torch.cuda.empty_cache()
-    asked = batch or batch_of(recipe) or USUAL_BATCH
-    if record.get("batch", asked) == asked:
+    full_batch = batch or batch_of(recipe) or DEFAULT_BATCH
+    if record.get("batch", full_batch) == full_batch:
         return record
-    note = f"batch {record['batch']} instead of {asked} for lack of memory"
+    note = f"batch {record['batch']} instead of {full_batch} for lack of memory"
     return {**record, "profile_note": "; ".join(filter(None, (note, str(record.get("profile_note", "")))))}
 
 
@@ -111,7 +111,7 @@ def _profile(
     device = torch.device("cuda" if on_gpu else "cpu")
     run = Run(architecture=architecture, recipe=recipe, seed=0, device=device, threads=threads)
     with keep_freed_memory(), cpu_threads(threads):
-        record, notes = _measured(task, run, batch, trace_path)
+        record, notes = _measure(task, run, batch, trace_path)
     return record | ({"profile_note": "; ".join(notes)} if notes else {})
 
 
@@ -123,13 +123,13 @@ def _make(folder: Path) -> None:
         raise UserError("unwritable", message, path=str(folder)) from error
 
 
-def _measured(task: Task, run: Run, batch: int | None, trace_path: Path | None) -> tuple[dict[str, Any], list[str]]:
+def _measure(task: Task, run: Run, batch: int | None, trace_path: Path | None) -> tuple[dict[str, Any], list[str]]:
     device, notes = run.device, list[str]()
     if getattr(run.recipe, "compile", False):
         torch.compiler.reset()  # of networks before, behind some of which torch gives up
     train, memory, examples = _step(task, run, batch, notes)
-    step = timed(train, device)
-    latency = timed(inference(task, run.architecture, run.recipe, device), device)
+    step = time_call(train, device)
+    latency = time_call(inference(task, run.architecture, run.recipe, device), device)
     energy, why_not = energy_of(train, device)
     record: dict[str, Any] = {"device": device_name(device), "threads": run.threads}
     record |= {} if examples is None else {"batch": examples, "examples_per_s": 1e3 * examples / step.median}
@@ -141,13 +141,13 @@ def _measured(task: Task, run: Run, batch: int | None, trace_path: Path | None) 
     else:
         record["energy_j"] = energy
     if trace_path is not None:
-        record |= _traced(train, trace_path.with_name(f"{trace_path.name}.json.gz"), device, notes)
+        record |= _record_trace(train, trace_path.with_name(f"{trace_path.name}.json.gz"), device, notes)
     return record, notes
 
 
 def _step(task: Task, run: Run, batch: int | None, notes: list[str]) -> tuple[Call, int, int | None]:
     """The training step that is measured, the most memory of building and taking it, and its examples if known."""
-    if gives_step(task):
+    if has_training_step(task):
         task.prepare()  # data that is read for the first time would be in the peak
         task.inputs(run.recipe)
         if batch is not None and batch_of(run.recipe) is None:
@@ -161,25 +161,25 @@ def _step(task: Task, run: Run, batch: int | None, notes: list[str]) -> tuple[Ca
     notes.append(
         f"task {task.name!r} gives no training step: one of {optimizer} on a loss without meaning was measured"
     )
-    size = batch or batch_of(run.recipe) or USUAL_BATCH
+    size = batch or batch_of(run.recipe) or DEFAULT_BATCH
     make = partial(generic_step, task, run.architecture, run.recipe, size, run.device)
     return *_with_peak(make, run.device), size
 
 
 def _with_peak(make: Callable[[], Call], device: torch.device) -> tuple[Call, int]:
     """A step, and the most memory that making it and taking it twice held."""
-    made: list[Call] = []
+    steps: list[Call] = []
 
     def build_and_train() -> None:
-        made.append(make())
+        steps.append(make())
         for _ in range(2):
-            made[0]()
+            steps[0]()
 
     memory = peak_of(build_and_train, device)
-    return made[0], memory
+    return steps[0], memory
 
 
-def _traced(train: Callable[[], None], path: Path, device: torch.device, notes: list[str]) -> dict[str, Any]:
+def _record_trace(train: Callable[[], None], path: Path, device: torch.device, notes: list[str]) -> dict[str, Any]:
     try:
         trace.record(train, path, device)
     except (OSError, RuntimeError) as error:  # a full disk costs the trace, and not what was measured

@@ -23,36 +23,36 @@ from tasks.recipes.recipe import Recipe
 from tasks.training.compilation import compile_network
 from tasks.training.optimizers import optimizers_for
 
-USUAL_BATCH = 32
+DEFAULT_BATCH = 32
 """Where a recipe has no batch."""
 
 Call = Callable[[], None]
 
 
-def gives_step(task: Task) -> bool:
-    """Whether the task says what its training step is; it may still say that it has none."""
+def has_training_step(task: Task) -> bool:
+    """Whether the task overrides `training_step`, which may still raise NotImplementedError."""
     return type(task).training_step is not Task.training_step
 
 
 def inference(task: Task, architecture: Architecture, recipe: Any, device: torch.device) -> Call:
     """What passes one example forward through a network in evaluation, in the recipe's precision."""
-    network, one = _built(task, architecture, recipe, device)
+    network, example = _build(task, architecture, recipe, device)
     network.eval()
 
     @torch.no_grad()
     def infer() -> None:
         with _autocast(recipe, device):
-            call(network, one)
+            call(network, example)
 
     return infer
 
 
 def generic_step(task: Task, architecture: Architecture, recipe: Any, batch: int, device: torch.device) -> Call:
     """What trains a network on a batch of equal examples, in the recipe's passes, by a loss that means nothing."""
-    network, one = _built(task, architecture, recipe, device)
+    network, example = _build(task, architecture, recipe, device)
     network.train()
     passes = getattr(recipe, "accumulate", 1)
-    inputs = repeat(one, batch // passes)
+    inputs = repeat(example, batch // passes)
     optimizers = _optimizers(network, recipe)
 
     def train() -> None:
@@ -76,8 +76,8 @@ def optimizer_of(recipe: Any) -> str:
 def _optimizers(network: nn.Module, recipe: Any) -> list[Optimizer]:
     if isinstance(recipe, Recipe):
         return optimizers_for(network, recipe)
-    decayed, exempt = split_by_decay(network)
-    groups: list[dict[str, Any]] = [{"params": decayed}, {"params": exempt, "weight_decay": 0.0}]
+    decay, no_decay = split_by_decay(network)
+    groups: list[dict[str, Any]] = [{"params": decay}, {"params": no_decay, "weight_decay": 0.0}]
     return [AdamW(groups, lr=1e-4, fused=True)]
 
 
@@ -87,9 +87,9 @@ def batch_of(recipe: Any) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def pass_of(recipe: Any) -> int:
+def micro_batch_of(recipe: Any) -> int:
     """Examples of one pass of a recipe's step."""
-    return (batch_of(recipe) or USUAL_BATCH) // getattr(recipe, "accumulate", 1)
+    return (batch_of(recipe) or DEFAULT_BATCH) // getattr(recipe, "accumulate", 1)
 
 
 def with_batch(recipe: Any, batch: int, most: int | None = None) -> Any:
@@ -97,31 +97,31 @@ def with_batch(recipe: Any, batch: int, most: int | None = None) -> Any:
 
     A batch that grows has that size from the first step on. A recipe without a batch is returned as it is.
     """
-    own = batch_of(recipe)
-    if own is None:
+    recipe_batch = batch_of(recipe)
+    if recipe_batch is None:
         return recipe
     names = {field.name for field in fields(recipe)}
     if "accumulate" not in names:
         return replace(recipe, batch=batch)
-    most = most or pass_of(recipe)
+    most = most or micro_batch_of(recipe)
     passes = next(n for n in range(1, batch + 1) if batch % n == 0 and batch // n <= most)
-    grown = {"batch_ramp": 0.0} if "batch_ramp" in names else {}
-    return replace(recipe, batch=batch, accumulate=passes, **grown)
+    ramp = {"batch_ramp": 0.0} if "batch_ramp" in names else {}
+    return replace(recipe, batch=batch, accumulate=passes, **ramp)
 
 
-def _built(task: Task, architecture: Architecture, recipe: Any, device: torch.device) -> tuple[nn.Module, Inputs]:
+def _build(task: Task, architecture: Architecture, recipe: Any, device: torch.device) -> tuple[nn.Module, Inputs]:
     """The network that costs are counted of and one example, in the recipe's precision, compiled or not."""
     with device:
         network = task.build(architecture)
-    one: Inputs = to_device(task.example(), device)  # NumPy's arrays, and what a task keeps, are on the CPU
+    example: Inputs = to_device(task.example(), device)  # NumPy's arrays, and what a task keeps, are on the CPU
     if _precision(recipe) == "bf16-true":
-        network, one = network.to(torch.bfloat16), map_tensors(one, _halved)
+        network, example = network.to(torch.bfloat16), map_tensors(example, _to_bf16)
     if isinstance(recipe, Recipe) and recipe.compile:
         compile_network(network)
-    return network, one
+    return network, example
 
 
-def _halved(x: Tensor) -> Tensor:
+def _to_bf16(x: Tensor) -> Tensor:
     return x.to(torch.bfloat16) if x.is_floating_point() else x
 
 

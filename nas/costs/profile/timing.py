@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 WARM_UP_CALLS, WARM_UP_S = 3, 0.3
-LEAST_CALLS, MOST_CALLS, MEASURED_S = 10, 1000, 1.5
+LEAST_CALLS, MOST_CALLS, MEASURE_S = 10, 1000, 1.5
 
 FEWEST_CALLS, PATIENCE_S = 3, 20.0
 """Calls that are seconds long are not repeated ten times: after so many seconds three are enough."""
@@ -24,7 +24,7 @@ class Times:
     calls: int
 
 
-def timed(call: Callable[[], None], device: torch.device) -> Times:
+def time_call(call: Callable[[], None], device: torch.device) -> Times:
     """Call until it is warm, then at least ten times and for a second and a half, each by itself.
 
     What takes longer than PATIENCE_S by then is called three times at least, and once to be warm.
@@ -50,7 +50,7 @@ def timed(call: Callable[[], None], device: torch.device) -> Times:
 def _enough(calls: int, seconds: float) -> bool:
     if seconds >= PATIENCE_S and calls >= FEWEST_CALLS:
         return True
-    return calls >= LEAST_CALLS and (seconds >= MEASURED_S or calls >= MOST_CALLS)
+    return calls >= LEAST_CALLS and (seconds >= MEASURE_S or calls >= MOST_CALLS)
 
 
 def synchronise(device: torch.device) -> None:

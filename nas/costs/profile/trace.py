@@ -39,7 +39,7 @@ def record(call: Callable[[], None], path: Path, device: torch.device) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     plan = schedule(wait=0, warmup=1, active=STEPS, repeat=1)
     with profile(
-        activities=activities, schedule=plan, on_trace_ready=lambda done: done.export_chrome_trace(str(path))
+        activities=activities, schedule=plan, on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(path))
     ) as profiler:
         for _ in range(STEPS + 1):
             call()
@@ -63,8 +63,8 @@ def summary(path: Path) -> Mapping[str, float]:
     total = costs[ProfileRole.Total]
     if not 0 < total < math.inf:
         raise UserError("bad-file", f"{path} cannot be parsed as a trace: it holds no steps", path=str(path), steps=0)
-    found = {f"time_{part}": costs[ProfileRole[role]] / total for part, role in SHARES.items()}
-    return found | _of_gpu(data)
+    shares = {f"time_{part}": costs[ProfileRole[role]] / total for part, role in SHARES.items()}
+    return shares | _gpu_metrics(data)
 
 
 def operators(path: Path, most: int) -> list[dict[str, Any]]:
@@ -73,29 +73,29 @@ def operators(path: Path, most: int) -> list[dict[str, Any]]:
     Raises:
         UserError: The trace cannot be parsed.
     """
-    listed = [
-        {"operator": one.name, "calls": one.calls, "device_ms": one.self_device_duration / 1e3,
-         "host_ms": one.self_host_duration / 1e3}
-        for one in _parse(path).op_list_groupby_name
+    records = [
+        {"operator": operator.name, "calls": operator.calls, "device_ms": operator.self_device_duration / 1e3,
+         "host_ms": operator.self_host_duration / 1e3}
+        for operator in _parse(path).op_list_groupby_name
     ]  # fmt: skip
-    return sorted(listed, key=lambda one: (-one["device_ms"], -one["host_ms"]))[:most]
+    return sorted(records, key=lambda record: (-record["device_ms"], -record["host_ms"]))[:most]
 
 
-def _of_gpu(data: Any) -> dict[str, float]:
+def _gpu_metrics(data: Any) -> dict[str, float]:
     if not data.has_kernel:
         return {}
     metrics, kernels = data.gpu_metrics_parser, data.kernel_stat
     (gpu, *_) = data.used_devices or [0]
-    on_cores = sum(row["sum"] for name, row in kernels.iterrows() if on_tensor_cores(name))
-    found = {
+    tensor_core_time = sum(row["sum"] for name, row in kernels.iterrows() if on_tensor_cores(name))
+    shares = {
         "gpu_utilisation": metrics.gpu_utilization[gpu],
         "sm_efficiency": metrics.avg_approximated_sm_efficiency_per_device[gpu],
         "occupancy": metrics.avg_occupancy_per_device[gpu],
-        "tensor_core_share": on_cores / kernels["sum"].sum(),
+        "tensor_core_share": tensor_core_time / kernels["sum"].sum(),
     }
     # Occupancy is a percentage there, the others are shares.
-    found["occupancy"] = None if found["occupancy"] is None else found["occupancy"] / 100
-    return {name: float(value) for name, value in found.items() if value is not None}
+    shares["occupancy"] = None if shares["occupancy"] is None else shares["occupancy"] / 100
+    return {name: float(value) for name, value in shares.items() if value is not None}
 
 
 def _parse(path: Path) -> Any:

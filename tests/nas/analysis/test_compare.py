@@ -165,7 +165,7 @@ def test_without_seeds_costs_are_compared() -> None:
 
 def test_measured_times_are_compared_with_those_of_papers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nas.costs.profile.timing.WARM_UP_S", 0.0)
-    monkeypatch.setattr("nas.costs.profile.timing.MEASURED_S", 0.0)
+    monkeypatch.setattr("nas.costs.profile.timing.MEASURE_S", 0.0)
     small = "depth=1,width=8,heads=1,head_dim=8,hidden=8"
     comparison = nas.compare("digits-vit", preset="smoke", arch=small, topology="resnet,dca(k=2)", profile=True)
     plain, dca = comparison.records

@@ -10,7 +10,7 @@ from grouped import grouped
 from nas.budget.bounds import parse_budget
 from nas.budget.feasibility import within
 from nas.costs.count import cheap_counts
-from nas.costs.interpolation import Counted, interpolate_counts
+from nas.costs.interpolation import Counts, interpolate_counts
 from nas.evaluation.evaluate import evaluate
 from nas.evaluation.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
@@ -36,16 +36,16 @@ def members(
 class Asked:
     """A way to count, and what was asked of it."""
 
-    def __init__(self, count: Callable[[Architecture], Counted]) -> None:
+    def __init__(self, count: Callable[[Architecture], Counts]) -> None:
         self.asked: list[Architecture] = []
         self._count = count
 
-    def __call__(self, architecture: Architecture) -> Counted:
+    def __call__(self, architecture: Architecture) -> Counts:
         self.asked.append(architecture)
         return self._count(architecture)
 
 
-def vit(architecture: Architecture) -> Counted:
+def vit(architecture: Architecture) -> Counts:
     counted = count_vit(architecture, (1, 8, 8), 2, 10)
     return {"params": counted.params, "macs": counted.macs}
 
@@ -75,7 +75,7 @@ def test_widths_are_fitted_as_well() -> None:
 
 
 def test_counts_that_are_no_polynomial_of_depth_are_fitted_for_each_depth() -> None:
-    def by_threes(one: Architecture) -> Counted:
+    def by_threes(one: Architecture) -> Counts:
         return {"params": math.ceil(one.depth / 3) * one.heads * one.head_dim, "macs": 2**one.depth}
 
     every, count = members(), Asked(by_threes)
@@ -83,7 +83,7 @@ def test_counts_that_are_no_polynomial_of_depth_are_fitted_for_each_depth() -> N
     assert len(count.asked) < len(every) * 0.7
 
 
-NO_POLYNOMIALS: list[Callable[[Architecture], Counted]] = [
+NO_POLYNOMIALS: list[Callable[[Architecture], Counts]] = [
     lambda one: {"params": random.Random(one.key).randrange(10**9)},
     lambda one: {"params": one.heads**one.head_dim},
     lambda one: {"params": one.depth * one.heads + (one.depth == 6)},
@@ -106,7 +106,7 @@ def test_counts_that_are_no_polynomials_are_counted() -> None:
 
 
 def test_sizes_bounded_by_the_width_are_counted() -> None:
-    def bounded(one: Architecture) -> Counted:
+    def bounded(one: Architecture) -> Counts:
         return {"params": one.depth * min(one.hidden, 4 * one.width)}
 
     axes = product((2, 4, 6, 8), (32, 64, 96, 128), (64, 128, 256))

@@ -14,7 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from expect import raises
 from nas.budget.bounds import parse_budget
 from nas.costs.profile import energy, timing
-from nas.costs.profile.profile import profile, profile_what_fits
+from nas.costs.profile.profile import profile, profile_largest_batch
 from nas.costs.profile.steps import generic_step, inference, with_batch
 from nas.evaluation.evaluate import evaluate
 from nas.evaluation.failures import OUT_OF_MEMORY
@@ -77,7 +77,7 @@ def numbers(note: str) -> list[int]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "WARM_UP_S", 0.0)
-    monkeypatch.setattr(timing, "MEASURED_S", 0.0)
+    monkeypatch.setattr(timing, "MEASURE_S", 0.0)
     monkeypatch.setattr(energy, "WINDOW_S", 0.0)
 
 
@@ -250,10 +250,10 @@ def test_note_tells_how_few_steps_were_measured(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_long_profile_is_announced(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    profile_what_fits(Own(), Own.base, StepRecipe(), None, None)
+    profile_largest_batch(Own(), Own.base, StepRecipe(), None, None)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("search_spaces.support.quiet_timer.SILENCE_S", 0.0)
-    profile_what_fits(Own(), Own.base, StepRecipe(), None, None)
+    profile_largest_batch(Own(), Own.base, StepRecipe(), None, None)
     (line,) = capsys.readouterr().err.splitlines()
     assert f" toy, {Own.base} " in line
 
@@ -272,7 +272,7 @@ def short_of_memory(kind: type[Task], examples: int, monkeypatch: pytest.MonkeyP
 
 def test_batch_is_halved_until_there_is_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     short_of_memory(DigitsViT, 3, monkeypatch)
-    found = profile_what_fits(DigitsViT(), TINY, SMOKE, 8, None)
+    found = profile_largest_batch(DigitsViT(), TINY, SMOKE, 8, None)
     assert found["batch"] == 2
     assert numbers(notes_of(found)[0]) == [2, 8]
 
@@ -280,7 +280,7 @@ def test_batch_is_halved_until_there_is_memory(monkeypatch: pytest.MonkeyPatch) 
 def test_passes_shrink_with_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     short_of_memory(Own, 40, monkeypatch)
     task = Own()
-    assert profile_what_fits(task, Own.base, StepRecipe(), None, None)["batch"] == 24
+    assert profile_largest_batch(task, Own.base, StepRecipe(), None, None)["batch"] == 24
     assert task.runs[0].recipe == StepRecipe(batch=24, accumulate=3)
 
 
@@ -290,7 +290,7 @@ def test_no_memory_for_a_fixed_batch_is_a_user_error() -> None:
             raise torch.OutOfMemoryError("no memory")
 
     with raises("too-large", task="toy", batch=None):
-        profile_what_fits(Large(), Own.base, ToyRecipe(), None, None)
+        profile_largest_batch(Large(), Own.base, ToyRecipe(), None, None)
 
 
 def job(**changes: object) -> EvaluationJob:
@@ -322,7 +322,7 @@ def test_no_memory_for_the_presets_batch_fails_the_evaluation(monkeypatch: pytes
 def test_no_memory_for_one_example_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None:
     short_of_memory(DigitsViT, 1, monkeypatch)
     with raises("too-large", task="digits-vit", batch=1):
-        profile_what_fits(DigitsViT(), TINY, SMOKE, 4, None)
+        profile_largest_batch(DigitsViT(), TINY, SMOKE, 4, None)
 
 
 def test_unwritable_folder_of_traces_is_a_user_error(tmp_path: Path) -> None:
