@@ -12,7 +12,7 @@ import torch
 
 from benchmarks.form import Figure, main
 from benchmarks.topology_step import TOPOLOGIES, published_ratio, shapes_of, step_ratios
-from nas.environment.device import lent_device
+from nas.environment.device import available_device
 
 TARGETS = {
     ("grn-v3(k=2)", "d512"): 1.15,
@@ -48,7 +48,7 @@ FLOORS = {
 
 def figures(quick: bool) -> dict[str, Figure]:
     """Every topology at every shape of this machine; none of any where nothing is compiled."""
-    device = lent_device()
+    device = available_device()
     torch.set_num_threads(1)
     compiles = not quick and (device.type == "cuda" or shutil.which("c++"))
     if compiles:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from benchmarks.clock import WARM, Clock
 from benchmarks.form import Figure, main
 from benchmarks.plain_gpt import PlainGPT
-from nas.environment.device import lent_device
+from nas.environment.device import available_device
 from search_spaces.architecture.architecture import Architecture
 from tasks.data.batches import Batch
 from tasks.language.corpus import Corpus, folder_corpus, stdlib_corpus
@@ -174,7 +174,7 @@ def resume_seconds(splits: LanguageSplits, recipe: LanguageRecipe) -> tuple[floa
 
 def figures_of(size: str, task: GPT2OnStdlib, quick: bool) -> dict[str, Figure]:
     """Each takes its turn; ratios are taken turn by turn."""
-    device = lent_device()
+    device = available_device()
     rows = task.splits.training(task.presets["timed"], 0, (), device)
     batches = [batch for batch, _ in islice(rows, task.presets["timed"].steps)]
     rows.close()

@@ -21,7 +21,7 @@ from benchmarks.form import Figure, main
 from nas.analysis.compare import paper_overhead
 from nas.costs.profile.memory import peak_of
 from nas.costs.profile.timing import synchronise
-from nas.environment.device import lent_device
+from nas.environment.device import available_device
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
@@ -150,7 +150,7 @@ def shapes_of(device: torch.device) -> Mapping[str, Shape]:
 
 def figures(quick: bool) -> dict[str, Figure]:
     """Every topology at every shape of this machine."""
-    device = lent_device()
+    device = available_device()
     torch.set_num_threads(1)
     modes: list[Mode] = ["eager", "recomputed"]
     figures_by_name: dict[str, Figure] = {}

@@ -12,7 +12,7 @@ import numpy as np
 from nas.budget.bounds import Budget, Feasible, parse_budget
 from nas.budget.implicit.budget_dp import BudgetDP
 from nas.costs.count import cheap_counts
-from nas.environment.paths import dashed
+from nas.environment.paths import safe_name
 from nas.evaluation.job import task_of
 from nas.evaluation.resolve import Settings
 from nas.report.records_result import RecordsResult
@@ -76,7 +76,7 @@ def check_audit(architectures: int, seeds: int) -> None:
 
 def study_of(task: str, preset: str, changes: Settings = ()) -> str:
     """The name of the study that holds the Rows of a task's audits under a preset and changes of it."""
-    name = f"audit-{dashed(task)}-{dashed(preset)}"
+    name = f"audit-{safe_name(task)}-{safe_name(preset)}"
     return f"{name}-{hashlib.sha256(repr(changes).encode()).hexdigest()[:6]}" if changes else name
 
 
@@ -96,7 +96,7 @@ def audit_for(config: SearchConfig, store: Store) -> Audit | None:
     name = study_of(task.name, config.preset, tuple(sorted(config.settings.items())))
     if name not in store.studies():
         return None
-    within = parse_budget([config.budget] if config.budget else []).counted
+    within = parse_budget([config.budget] if config.budget else []).count_budget
     rows = [
         row
         for row in store.read([name]).rows

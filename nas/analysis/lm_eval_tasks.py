@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import nn
 
-from nas.environment.device import lent_device
+from nas.environment.device import available_device
 from nas.evaluation.job import EvaluationJob, identity
 from nas.evaluation.retrofit import Origin
 from nas.evaluation.saved_networks import load_network
@@ -64,7 +64,7 @@ def decoder_of(origin: Origin) -> tuple[LanguageTask, nn.Module]:
     if network is None:
         message = f"{origin.folder} has no network that can be read. Train it again."
         raise UserError("bad-file", message, path=str(origin.folder))
-    return origin.task, network.to(lent_device())
+    return origin.task, network.to(available_device())
 
 
 def evaluate_tasks(

@@ -10,7 +10,7 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from nas.budget.bounds import Feasible
-from nas.budget.objectives import COUNTED
+from nas.budget.objectives import COUNT_COSTS
 from nas.environment.seeds import next_seed
 from nas.samplers.budget_sampler import BudgetSampler, Exhausted
 from nas.store.optuna_study import ERRORS, confirm_from
@@ -96,7 +96,7 @@ def replay(
 
     def counted_costs(architecture: Architecture) -> list[float]:
         costs = table.costs(architecture)
-        return [float(getattr(costs, name)) if name in COUNTED else nan for name in objectives]
+        return [float(getattr(costs, name)) if name in COUNT_COSTS else nan for name in objectives]
 
     def look_up(candidate: Candidate, before: int) -> Outcome | None:
         architecture = candidate.architecture

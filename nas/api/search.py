@@ -9,7 +9,7 @@ from nas.api.load import load
 from nas.engine.request import build_request
 from nas.engine.run import TrialCounts, run_search
 from nas.engine.timings import Timings
-from nas.environment.loading import take_loading_seconds
+from nas.environment.loading import pop_loading_seconds
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.study import Study
 from nas.request.text_checks import LogFormat, check_call
@@ -58,7 +58,7 @@ def search(
     check_call(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
                 threads=threads, save_models=save_models, storage=storage, log=log)  # fmt: skip
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
-    timer = Timings(verbose=timings, loading=take_loading_seconds())
+    timer = Timings(verbose=timings, loading=pop_loading_seconds())
     counts, seconds = TrialCounts(trials, seeds, reeval_fraction), seconds_of("timeout", timeout)
     build = timer.track("counting candidates")(build_request)
     request = build(task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed,

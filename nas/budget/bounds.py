@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from math import ceil, floor, inf
 
-from nas.budget.objectives import COUNTED, PROFILED
+from nas.budget.objectives import COUNT_COSTS, PROFILE_COSTS
 from results.records.human_numbers import SIZES
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate, SearchSpace
 from search_spaces.support.errors import UserError, unknown
 
-QUANTITIES = (*COUNTED, *PROFILED)
+QUANTITIES = (*COUNT_COSTS, *PROFILE_COSTS)
 """What a budget can bound."""
 
 Counts = Mapping[str, float]
@@ -26,7 +26,7 @@ Counts = Mapping[str, float]
 _OPERATOR = re.compile(r"\s*(<=|>=|<|>)\s*")
 _NUMBER = re.compile(r"(.*?)\s*([kKMGT]?)")
 _ABSURD = Decimal(10) ** 24
-_MIRRORED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
+_MIRROR = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ class Budget:
     bounds: Mapping[str, Range] = field(default_factory=dict)
 
     @property
-    def counted(self) -> "Budget":
-        """The bounds on what is counted: a space's members keep them."""
-        return self._only(COUNTED)
+    def count_budget(self) -> "Budget":
+        """The bounds on counts: every member of a space keeps them."""
+        return self._only(COUNT_COSTS)
 
     @property
-    def profiled(self) -> "Budget":
-        """The bounds on what a profile says: whether a network keeps them is known once it has been built."""
-        return self._only(PROFILED)
+    def profile_budget(self) -> "Budget":
+        """The bounds on profile columns, which are checked once the network is built."""
+        return self._only(PROFILE_COSTS)
 
     def allows(self, counts: Counts) -> bool:
         """Whether every bounded quantity is within its range."""
@@ -78,7 +78,7 @@ class Budget:
         return ",".join(_text(quantity, bound) for quantity, bound in self.bounds.items())
 
 
-UNLIMITED = Budget()
+NO_BUDGET = Budget()
 
 
 @dataclass(frozen=True)
@@ -118,36 +118,36 @@ def parse_budget(texts: Iterable[str]) -> Budget:
     for bound in (part.strip() for text in texts for part in text.split(",") if part.strip()):
         for quantity, operator, number in _comparisons(bound):
             ranges[quantity] = ranges.get(quantity, Range()) & _range(quantity, operator, number)
-    for quantity, allowed in ranges.items():
-        if allowed.low > allowed.high:
-            bound = _text(quantity, allowed)
+    for quantity, bound_range in ranges.items():
+        if bound_range.low > bound_range.high:
+            bound = _text(quantity, bound_range)
             message = f"no number is within {bound}: the lower bound is above the upper one."
             raise UserError("infeasible", message, option="--budget", value=bound, quantity=quantity)
     return Budget({quantity: ranges[quantity] for quantity in QUANTITIES if quantity in ranges})
 
 
 def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budget: Budget) -> Feasible:
-    """The candidates of a space that keep what a budget says of counts.
+    """The candidates of a space whose counts are within a budget.
 
-    Counts are asked only where it says something, and once for each architecture, however many recipes go with it.
+    Calls `counts` only where the budget bounds counts, once for each architecture.
 
     Raises:
         UserError: No architecture does. The message names the nearest one and what it has.
     """
-    budget = budget.counted
+    budget = budget.count_budget
     if not budget.bounds:
         return Feasible(space, tuple(space))
-    counted = {architecture: counts(architecture) for architecture in space.architectures}
-    allowed = {architecture for architecture, amounts in counted.items() if budget.allows(amounts)}
-    inside = tuple(candidate for candidate in space if candidate.architecture in allowed)
-    if inside:
-        return Feasible(space, inside)
+    counts_of = {architecture: counts(architecture) for architecture in space.architectures}
+    inside = {architecture for architecture, amounts in counts_of.items() if budget.allows(amounts)}
+    candidates = tuple(candidate for candidate in space if candidate.architecture in inside)
+    if candidates:
+        return Feasible(space, candidates)
 
     def excess(architecture: Architecture) -> float:
-        return sum(bound.excess(counted[architecture][quantity]) for quantity, bound in budget.bounds.items())
+        return sum(bound.excess(counts_of[architecture][quantity]) for quantity, bound in budget.bounds.items())
 
-    nearest = min(counted, key=excess)
-    has = ", ".join(f"{quantity}={counted[nearest][quantity]}" for quantity in budget.bounds)
+    nearest = min(counts_of, key=excess)
+    has = ", ".join(f"{quantity}={counts_of[nearest][quantity]}" for quantity in budget.bounds)
     only_cap = len(budget.bounds) == 1 and all(bound.low == 0 for bound in budget.bounds.values())
     raise UserError(
         "infeasible",
@@ -167,9 +167,9 @@ def _comparisons(bound: str) -> Sequence[tuple[str, str, str]]:
         case [left, operator, right] if _names_quantity(left):
             comparisons = [(left, operator, right)]
         case [left, operator, right]:
-            comparisons = [(right, _MIRRORED[operator], left)]
+            comparisons = [(right, _MIRROR[operator], left)]
         case [left, first, quantity, second, right] if first[0] == second[0]:
-            comparisons = [(quantity, _MIRRORED[first], left), (quantity, second, right)]
+            comparisons = [(quantity, _MIRROR[first], left), (quantity, second, right)]
         case _:
             message = f"a bound is QUANTITY<=NUMBER or NUMBER<=QUANTITY<=NUMBER, got {bound!r}."
             raise UserError("bad-syntax", message, option="--budget", value=bound)
@@ -186,7 +186,7 @@ def _names_quantity(text: str) -> bool:
 def _range(quantity: str, operator: str, text: str) -> Range:
     """The integers for which a comparison with a number holds; of what is measured, all numbers, the end included."""
     number = _number(text)
-    if quantity in PROFILED:
+    if quantity in PROFILE_COSTS:
         return Range(high=float(number)) if operator[0] == "<" else Range(low=float(number))
     match operator:
         case "<=":

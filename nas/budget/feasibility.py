@@ -18,16 +18,16 @@ def within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | BudgetD
     with Progress(f"costs in space {space.name!r} on {task.name}", number) as progress:
 
         def counts(architecture: Architecture) -> dict[str, int]:
-            found = cheap_counts(task, architecture)
+            amounts = cheap_counts(task, architecture)
             progress.advance()
-            return found
+            return amounts
 
         if not space.is_enumerable:
             return BudgetDP(space, counts, budget)
-        if not budget.counted.bounds or task.closed_form(space.base) is not None:
+        if not budget.count_budget.bounds or task.closed_form(space.base) is not None:
             return feasible(space, counts, budget)
-        fitted = {}
-        for architecture, counted in interpolate_counts(space.architectures, partial(cheap_counts, task)):
-            fitted[architecture] = counted
+        amounts_of = {}
+        for architecture, amounts in interpolate_counts(space.architectures, partial(cheap_counts, task)):
+            amounts_of[architecture] = amounts
             progress.advance()
-        return feasible(space, fitted.__getitem__, budget)
+        return feasible(space, amounts_of.__getitem__, budget)

@@ -5,18 +5,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from results.records.row import Direction
 from search_spaces.support.errors import UserError, unknown
 
-COUNTED = ("params", "macs", "flops")
-"""What a network costs by counting, and a budget bounds before anything is built: see `results.records.row.Costs`."""
+COUNT_COSTS = ("params", "macs", "flops")
+"""Costs that are counted; a budget bounds them before anything is built. See `results.records.row.Costs`."""
 
-PROFILED = ("latency_ms", "step_ms", "peak_memory_bytes", "energy_j")
-"""What it costs on the device at hand, measured before it is trained: see `nas.costs.profile.profile`."""
+PROFILE_COSTS = ("latency_ms", "step_ms", "peak_memory_bytes", "energy_j")
+"""Costs that are measured on the device before the training. See `nas.costs.profile.profile`."""
 
 COSTS = (
-    *COUNTED,
+    *COUNT_COSTS,
     *("topology_params", "embedding_params", "non_embedding_params", "train_flops", "elementwise_flops"),
-    *PROFILED,
+    *PROFILE_COSTS,
 )
-"""All that an objective can make small."""
+"""All costs that can be objectives; each is minimised."""
 
 MEASURES: Mapping[str, Mapping[str, Direction]] = {"conditioning": {"condition_number": "min"}}
 """What can be measured of a trained network -> those of its columns that can be searched for."""
@@ -56,5 +56,5 @@ def resolve(names: Sequence[str], metrics: Mapping[str, Direction]) -> dict[str,
 
 def measures_for(objectives: Iterable[str]) -> tuple[str, ...]:
     """The measures that give these objectives their values."""
-    wanted = set(objectives)
-    return tuple(measure for measure, columns in MEASURES.items() if wanted & set(columns))
+    names = set(objectives)
+    return tuple(measure for measure, columns in MEASURES.items() if names & set(columns))

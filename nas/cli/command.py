@@ -12,7 +12,7 @@ from typer.main import get_click_type
 from typer.models import OptionInfo
 
 from nas.cli.config_file import SAVE, save
-from nas.environment.signals import Terminated, termination_signals
+from nas.environment.signals import Termination, termination_signals
 from search_spaces.support.errors import UserError
 
 app = typer.Typer(
@@ -50,7 +50,7 @@ class Command(TyperCommand):
                 self._check_not_blank(ctx)
                 return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
-            number = interrupt.number if isinstance(interrupt, Terminated) else SIGINT
+            number = interrupt.number if isinstance(interrupt, Termination) else SIGINT
             trains = {"preset", "storage"} <= ctx.params.keys()
             hint = "; the same command goes on from here" if trains else ""
             print(f"nas: ended by {number.name}{hint}.", file=sys.stderr)

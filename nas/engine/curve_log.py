@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from nas.environment.paths import dashed, slug
+from nas.environment.paths import safe_name, slug
 from nas.evaluation.job import first_process
 from nas.request.text_checks import LogFormat
 from results.records.row import Row
@@ -76,7 +76,7 @@ class Point:
 
 def run_name(row: Row) -> str:
     """What a training's folder is called: its topology, depth, key, seed and identity."""
-    shape = f"{dashed(row.architecture.topology)[:80]}-{row.architecture.depth}-{row.architecture.key}"
+    shape = f"{safe_name(row.architecture.topology)[:80]}-{row.architecture.depth}-{row.architecture.key}"
     return f"{shape}-seed{row.seed}-{row.identity()[:8]}"
 
 

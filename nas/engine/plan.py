@@ -8,8 +8,8 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from nas.budget.bounds import UNLIMITED
-from nas.budget.objectives import PROFILED, measures_for
+from nas.budget.bounds import NO_BUDGET
+from nas.budget.objectives import PROFILE_COSTS, measures_for
 from nas.engine.request import SearchRequest
 from nas.engine.scheduler import WAIT, Plan, Wait
 from nas.environment.seeds import next_seed
@@ -258,7 +258,7 @@ class SearchPlan(Plan):
         seed = self._seed(trial, point)
         record(self.study, trial, point, axes)
         candidate = self.sampler.candidate(point)
-        config, profile_budget = self.config, self.budget.profiled
+        config, profile_budget = self.config, self.budget.profile_budget
         first_seed = next_seed(config.seed, (), self._seeds(point))
         resumes = first_of(trial) != trial.number
         job = EvaluationJob(
@@ -272,8 +272,8 @@ class SearchPlan(Plan):
             number=trial.number,
             # What has other seeds already has shown that it matters.
             max_steps=None if seed != first_seed or self._is_reeval(trial) else self._stopping.max_steps(trial),
-            limits=UNLIMITED if resumes else self.budget,  # it kept them when it began
-            profiled=bool(profile_budget.bounds) or any(name in PROFILED for name in config.objectives),
+            limits=NO_BUDGET if resumes else self.budget,  # it kept them when it began
+            profiled=bool(profile_budget.bounds) or any(name in PROFILE_COSTS for name in config.objectives),
             trace=str(self.traces / candidate.key) if self.traces else None,
             measures=measures_for(config.objectives),
             threads=self.threads,

@@ -13,9 +13,9 @@ import torch
 from nas.budget.bounds import Budget, Feasible, parse_budget
 from nas.budget.feasibility import within
 from nas.budget.implicit.budget_dp import BudgetDP
-from nas.budget.objectives import PROFILED, measures_for, names_in, resolve
+from nas.budget.objectives import PROFILE_COSTS, measures_for, names_in, resolve
 from nas.costs.count import meta_device
-from nas.environment.paths import dashed
+from nas.environment.paths import safe_name
 from nas.evaluation.job import fresh_task, recipe_of, text_of
 from nas.evaluation.resolve import settings_of, space_of
 from nas.request.text_checks import listed
@@ -44,7 +44,7 @@ def check_measurable(task: Task, base: Architecture, quantities: Collection[str]
     This is checked once, and not in every trial.
     """
     check_device(quantities)
-    if measures_for(quantities) or any(name in PROFILED for name in quantities):
+    if measures_for(quantities) or any(name in PROFILE_COSTS for name in quantities):
         with meta_device():
             task.build(base)
 
@@ -69,7 +69,7 @@ class SearchRequest:
     def name(self) -> str:
         """The task and a digest of the config: the same command finds its study again."""
         record = json.dumps({**self.config.record(), "baselines": {}}, sort_keys=True)
-        return f"{dashed(Path(self.config.task).name)}-{hashlib.sha256(record.encode()).hexdigest()[:6]}"
+        return f"{safe_name(Path(self.config.task).name)}-{hashlib.sha256(record.encode()).hexdigest()[:6]}"
 
 
 def build_request(
@@ -143,13 +143,13 @@ def _data_fields(task: Task, recipe: Any) -> dict[str, Any]:
 
 def _summary(members: Feasible | BudgetDP, budget: Budget) -> str:
     """How many candidates there are, in words."""
-    space, profile_bounds = members.space, str(budget.profiled)
+    space, profile_bounds = members.space, str(budget.profile_budget)
     suffix = f"; {profile_bounds} is measured before each training" if profile_bounds else ""
-    if not str(budget.counted):
+    if not str(budget.count_budget):
         return f"{format_count(members.number)} architectures in space {space.name!r}{suffix}"
-    total = members.everything if isinstance(members, BudgetDP) else len(space)
+    total = members.space_size if isinstance(members, BudgetDP) else len(space)
     share = f"{format_count(members.number)} of {format_count(total)}"
-    return f"{share} architectures of space {space.name!r} are within {budget.counted}{suffix}"
+    return f"{share} architectures of space {space.name!r} are within {budget.count_budget}{suffix}"
 
 
 def format_count(number: int) -> str:

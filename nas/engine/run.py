@@ -9,7 +9,7 @@ from math import nan
 
 from nas.budget.bounds import Feasible
 from nas.budget.implicit.budget_dp import BudgetDP
-from nas.budget.objectives import PROFILED
+from nas.budget.objectives import PROFILE_COSTS
 from nas.costs.count import cheap_counts
 from nas.engine.curve_log import curve_logs
 from nas.engine.plan import SaveModels, SearchPlan
@@ -108,8 +108,8 @@ def seed_limits(task: Task, base: Architecture) -> Callable[[Architecture], int]
 def check_resources(request: SearchRequest, resources: Resources, *, trace: bool) -> None:
     """Raise UserError where there are no such GPUs, or networks are to be measured while they share one with others."""
     check_gpus(resources)
-    quantities = [*request.config.objectives, *request.budget.profiled.bounds]
-    measurements = [name for name in dict.fromkeys(quantities) if name in PROFILED] or ["--profile"] * trace
+    quantities = [*request.config.objectives, *request.budget.profile_budget.bounds]
+    measurements = [name for name in dict.fromkeys(quantities) if name in PROFILE_COSTS] or ["--profile"] * trace
     if resources.gpus == AUTO and measurements:
         message = (
             f"--trial-gpus auto has evaluations share a GPU, and what is measured beside others is no figure: "

@@ -12,7 +12,7 @@ from nas.engine.curve_log import curve_logs
 from nas.engine.progress import EvaluationProgress
 from nas.engine.timings import Timings
 from nas.environment.paths import EVALUATIONS
-from nas.environment.signals import raise_if_terminated
+from nas.environment.signals import raise_pending_termination
 from nas.evaluation.job import EvaluationJob, first_process, lacks_network, recipe_of, task_of, with_identity
 from nas.evaluation.saved_networks import check_place
 from nas.request.text_checks import LogFormat
@@ -116,7 +116,7 @@ class Scheduler:
         running, is_waiting = 0, False
         remote_jobs: list[EvaluationJob] = []  # what another coordinator is evaluating: its Row will be known
         while True:
-            raise_if_terminated()
+            raise_pending_termination()
             running, plan_waits = self._fill_workers(plan, running, remote_jobs)
             waits = plan_waits or bool(remote_jobs)
             if running:

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 
 
-def lent_device() -> torch.device:
-    """What a training may use in this process."""
+def available_device() -> torch.device:
+    """The device that a training uses in this process: the GPU where CUDA is available."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 

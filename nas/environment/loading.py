@@ -21,8 +21,8 @@ def loading() -> Iterator[None]:
         _SECONDS.append(time.perf_counter() - began)
 
 
-def take_loading_seconds() -> float:
-    """How long loading has taken since this was last called."""
+def pop_loading_seconds() -> float:
+    """Seconds of loading since the last call."""
     seconds = sum(_SECONDS)
     _SECONDS.clear()
     return seconds

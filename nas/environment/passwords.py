@@ -21,13 +21,13 @@ def without_passwords(word: str) -> str:
     """A URL, or one word of a command line, with three stars for its passwords; rather too many stars than too few."""
     word = _BEFORE_AT.sub(rf"\1\2{_STARS}@", word)
     for setting in _SETTINGS:
-        word = setting.sub(_hidden, word)
+        word = setting.sub(_hide, word)
     return word
 
 
-def _hidden(found: re.Match[str]) -> str:
-    before, name, equals, value = found.groups()
-    return f"{before}{name}{equals}{_STARS}" if value and _SECRET.fullmatch(unquote(name)) else found.group()
+def _hide(match: re.Match[str]) -> str:
+    before, name, equals, value = match.groups()
+    return f"{before}{name}{equals}{_STARS}" if value and _SECRET.fullmatch(unquote(name)) else match.group()
 
 
 def shape_of(text: str) -> str:

@@ -14,11 +14,11 @@ EVALUATIONS = "evaluations"
 
 def slug(name: str) -> str:
     """A file name for a study, and for no other one."""
-    short = dashed(name)
+    short = safe_name(name)
     return short if short == name else f"{short}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
 
 
-def dashed(text: str) -> str:
+def safe_name(text: str) -> str:
     """Part of a file name: what is not a letter, digit, dot, dash or underscore becomes a dash."""
     return "".join(character if character.isalnum() or character in "._-" else "-" for character in text).strip(".")
 
@@ -28,4 +28,4 @@ def folder_of_retrofit(checkpoint: str | Path, topology: str, save: str | Path |
     if save is not None:
         return Path(save)
     folder = Path(checkpoint).resolve()
-    return folder.with_name(f"{folder.name}-{dashed(topology)}")
+    return folder.with_name(f"{folder.name}-{safe_name(topology)}")

@@ -28,7 +28,7 @@ _PACKAGES = (
 
 
 def provenance(device: str, threads: int) -> dict[str, Any]:
-    """What is known of an evaluation as it begins."""
+    """The provenance of an evaluation that begins now."""
     return {
         "versions": dict(versions()),
         "commit": commit(),
@@ -42,13 +42,13 @@ def provenance(device: str, threads: int) -> dict[str, Any]:
 @cache
 def versions() -> Mapping[str, str]:
     """Package -> version, of those that are installed and move numbers."""
-    found = {"python": platform.python_version()}
+    packages = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            packages[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return packages
 
 
 @cache
@@ -71,11 +71,11 @@ def command() -> str:
 
 
 def _git(root: Path, *words: str) -> str:
-    done = subprocess.run(  # noqa: S603  # fixed words
+    process = subprocess.run(  # noqa: S603  # fixed words
         ["git", "-C", str(root), *words],  # noqa: S607
         capture_output=True,
         text=True,
         timeout=10,
         check=True,
     )
-    return done.stdout.strip()
+    return process.stdout.strip()

@@ -1,4 +1,4 @@
-"""Which seed a training is given."""
+"""The seed of a candidate's next training."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,22 +6,22 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.spec import MAX_INTEGER
 
 
-def next_seed(first: int, taken: Collection[int], recorded: Sequence[int] | None = None) -> int:
+def next_seed(first: int, used_seeds: Collection[int], recorded_seeds: Sequence[int] | None = None) -> int:
     """The seed of a candidate's next training: `first`, or the next one that none of its trainings has.
 
-    Where only recorded seeds will do, they are taken in their order and round, from the one at `first` modulo their
-    number on: so searches with other seeds are given other trainings, and none the same one twice.
+    Of recorded seeds it is the next one in their order, cyclic, from the index `first` modulo their number. So searches
+    with other seeds get other trainings, and none gets the same one twice.
 
     Raises:
-        UserError: All that were recorded are taken.
+        UserError: All recorded seeds are used.
     """
-    if recorded is None:
-        while first in taken:
+    if recorded_seeds is None:
+        while first in used_seeds:
             first = (first + 1) % (MAX_INTEGER + 1)
         return first
-    start = first % len(recorded)
-    for seed in (*recorded[start:], *recorded[:start]):
-        if seed not in taken:
+    start = first % len(recorded_seeds)
+    for seed in (*recorded_seeds[start:], *recorded_seeds[:start]):
+        if seed not in used_seeds:
             return seed
-    message = f"all {len(recorded)} recorded seeds of an architecture were used. Ask for fewer --seeds."
-    raise UserError("out-of-range", message, option="--seeds", most=len(recorded))
+    message = f"all {len(recorded_seeds)} recorded seeds of an architecture were used. Ask for fewer --seeds."
+    raise UserError("out-of-range", message, option="--seeds", most=len(recorded_seeds))

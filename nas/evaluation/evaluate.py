@@ -16,11 +16,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from nas.budget.bounds import Budget
-from nas.budget.objectives import COUNTED, MEASURES
+from nas.budget.objectives import COUNT_COSTS, MEASURES
 from nas.costs import count
 from nas.costs.profile.profile import profile
 from nas.environment.debugging import show_traceback
-from nas.environment.device import lent_device
+from nas.environment.device import available_device
 from nas.evaluation.failures import clean_up, reason_of_failure
 from nas.evaluation.heartbeat import Heartbeat
 from nas.evaluation.job import Evaluation, EvaluationJob, first_process, identity, lacks_network, resolve, task_of
@@ -57,8 +57,8 @@ def evaluate(job: EvaluationJob) -> Row:
     with cpu_threads(job.threads):
         try:
             row = replace(row, costs=count.count(evaluation.task, job.architecture))
-            row = _within(job.limits.counted, row, asdict(row.costs))
-            if row.status != "over-budget" and (job.profiled or job.limits.profiled.bounds or job.trace):
+            row = _within(job.limits.count_budget, row, asdict(row.costs))
+            if row.status != "over-budget" and (job.profiled or job.limits.profile_budget.bounds or job.trace):
                 row = _profile(evaluation, row)
             _refuse_measures(evaluation)  # before hours of training, not after
             if row.status != "over-budget":
@@ -148,7 +148,7 @@ def _train(evaluation: Evaluation, row: Row) -> tuple[Row, nn.Module | None]:
         architecture=job.architecture,
         recipe=evaluation.recipe,
         seed=job.seed,
-        device=lent_device(),
+        device=available_device(),
         threads=job.threads,
         folder=Path(job.folder) if job.folder else None,
         start=_start(job),
@@ -222,7 +222,7 @@ def _not_fatal(what: str, option: str) -> Iterator[None]:
 
 def _profile(evaluation: Evaluation, row: Row) -> Row:
     """The Row with its profile, held to the job's limits on it."""
-    job, limits = evaluation.job, evaluation.job.limits.profiled
+    job, limits = evaluation.job, evaluation.job.limits.profile_budget
     trace = Path(job.trace) if job.trace else None
     measured = profile(evaluation.task, job.architecture, evaluation.recipe, None, trace, job.threads)
     for quantity in limits.bounds:
@@ -236,7 +236,7 @@ def _within(limits: Budget, row: Row, amounts: Mapping[str, Any]) -> Row:
     has = {quantity: amounts[quantity] or 0 for quantity in limits.bounds}  # None where the record does not tell
     if limits.allows(has):
         return row
-    text = ", ".join(f"{name}={has[name]}" if name in COUNTED else f"{name}={has[name]:.4g}" for name in has)
+    text = ", ".join(f"{name}={has[name]}" if name in COUNT_COSTS else f"{name}={has[name]:.4g}" for name in has)
     return replace(row, status="over-budget", error=f"{text} is not within {limits}")
 
 

@@ -7,9 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from nas.budget.bounds import UNLIMITED, Budget
+from nas.budget.bounds import NO_BUDGET, Budget
 from nas.budget.objectives import MEASURES
-from nas.environment.device import device_name, lent_device
+from nas.environment.device import available_device, device_name
 from nas.environment.provenance import provenance
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
@@ -64,7 +64,7 @@ class EvaluationJob:
     folder: str | None = None
     network: str | None = None
     max_steps: int | None = None
-    limits: Budget = UNLIMITED
+    limits: Budget = NO_BUDGET
     profiled: bool = False
     trace: str | None = None
     measures: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ def resolve(job: EvaluationJob) -> Evaluation:
         directions={metric.name: metric.direction for metric in task.metrics_for(recipe)},
         status="failed",
         error="",
-        provenance={**provenance(device_name(lent_device()), job.threads), "code": code_of(job.task)},
+        provenance={**provenance(device_name(available_device()), job.threads), "code": code_of(job.task)},
     )
     return Evaluation(job, task, recipe, row)
 

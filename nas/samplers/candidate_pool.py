@@ -96,7 +96,7 @@ class ImplicitCandidates(Candidates):
         valued = np.flatnonzero(np.isfinite(tried.values).all(axis=1))
         best = tried.indices[valued[non_dominated(tried.values[valued])]] if len(valued) else valued
         for _ in range(MUTATED if len(best) else 0):
-            mutated = self._programme.mutated(points[int(random.choice(best))], random)
+            mutated = self._programme.mutate(points[int(random.choice(best))], random)
             if mutated is not None:
                 yield mutated
 
@@ -139,7 +139,7 @@ class Growing(Coordinates):
         index = None if point is None else self.index(point)
         if point is not None and (index is None or index in among):
             return self._add(point) if index is None else index
-        mutations = [] if point is None else [self._programme.mutated(point, random) for _ in range(NEIGHBOURS)]
+        mutations = [] if point is None else [self._programme.mutate(point, random) for _ in range(NEIGHBOURS)]
         fresh = [one for one in mutations if one is not None and self.index(one) is None]
         listed = super().nearest(place, among, random) if len(among) else None
         offers = [*fresh, *([] if listed is None else [self.point(listed)])]

@@ -8,7 +8,7 @@ from benchmarks import topology_step
 
 def test_quick_form_has_no_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topology_step, "TOPOLOGIES", ("rmt", "rezero"))
-    monkeypatch.setattr(topology_step, "lent_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr(topology_step, "available_device", lambda: torch.device("cpu"))
     monkeypatch.setattr(topology_step, "ratio_of", lambda *taken: 1.0)
     monkeypatch.setattr(topology_step, "memory", lambda *taken: 1)
     quick, full = topology_step.figures(quick=True), topology_step.figures(quick=False)

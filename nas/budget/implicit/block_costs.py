@@ -1,4 +1,4 @@
-"""What a change of one block or one run costs, measured on a network and taken to be the same elsewhere."""
+"""What a change of one block or one run costs: counted on one network, the same in all others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class ChangeCosts:
         costs: Of any network.
         first: The network that is changed.
         cost: What it costs.
-        tables: What was measured already, for blocks wired in some way, of heads and head dims or of hidden features.
+        tables: Costs of blocks so far, by their topology group and by heads and head dims or hidden features.
     """
 
     costs: Costs
@@ -46,17 +46,17 @@ class ChangeCosts:
         """Another topology in one run."""
         return plus(self.costs(space.candidate(place | {axis: text}).architecture), self.cost, -1)
 
-    def block(self, block: int, way: object, fields: tuple[str, ...], values: tuple[int, ...]) -> Cost:
-        """Other values in one block: what they cost in one, they cost in all that are wired alike."""
-        table = self.tables.setdefault((way, fields[0]), Table(self.first, block, {}))
-        own = tuple(self.first.by_block(field)[block] for field in fields)
-        for each in (values, own):
-            if each not in table.costs:
+    def block(self, block: int, group: object, fields: tuple[str, ...], values: tuple[int, ...]) -> Cost:
+        """Other values in one block; they cost the same in all blocks of one topology group."""
+        table = self.tables.setdefault((group, fields[0]), Table(self.first, block, {}))
+        current = tuple(self.first.by_block(field)[block] for field in fields)
+        for choice in (values, current):
+            if choice not in table.costs:
                 changes = {field: list(table.network.by_block(field)) for field in fields}
-                for field, value in zip(fields, each, strict=True):
+                for field, value in zip(fields, choice, strict=True):
                     changes[field][table.block] = value
-                table.costs[each] = self.costs(table.network.with_fields(changes))
-        return plus(table.costs[values], table.costs[own], -1)
+                table.costs[choice] = self.costs(table.network.with_fields(changes))
+        return plus(table.costs[values], table.costs[current], -1)
 
 
 def plus(cost: Cost, other: Cost, times: int = 1) -> Cost:

@@ -14,7 +14,7 @@ import numpy as np
 
 from nas.budget.bounds import Budget, Counts, Range
 from nas.budget.implicit.decomposition import Slice, slices_of
-from nas.budget.implicit.knapsack import Cost, Knapsack, below
+from nas.budget.implicit.knapsack import Cost, Knapsack, random_below
 from nas.budget.implicit.nearest_sum import nearest_choice
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.axis_names import is_recipe, option_of
@@ -26,20 +26,20 @@ from search_spaces.topologies.registry import refusal
 Distance = Callable[[str, Scalar], float]
 """How far a value of an axis is from what is wanted there."""
 
-CHECKED = 24
-"""Members whose costs are held against the programme's."""
+CHECKS = 24
+"""Number of random members whose counted costs are compared with the sums."""
 
-_UNBOUNDED = 10**60
+_NO_BOUND = 10**60
 _TRIES = 50
 
 
 class BudgetDP:
-    """What of a space keeps a budget, without listing it.
+    """The members of a space that keep a budget, without listing them.
 
     Attributes:
         space: Where the members are from.
         number: How many there are, at least one.
-        everything: How many the space has, whatever they cost.
+        space_size: Number of members of the space, whatever they cost.
 
     Args:
         space: Any space; those whose blocks differ are what it is for.
@@ -51,20 +51,20 @@ class BudgetDP:
     """
 
     def __init__(self, space: SearchSpace, counts: Callable[[Architecture], Counts], budget: Budget) -> None:
-        self.space, self._budget, self._counts = space, budget.counted, counts
+        self.space, self._budget, self._counts = space, budget.count_budget, counts
         bounds = self._budget.bounds.values() or (Range(),)  # where nothing is bounded, a quantity that nothing has
         self._low: Cost = tuple(int(bound.low) for bound in bounds)
-        self._high: Cost = tuple(_UNBOUNDED if bound.high == inf else int(bound.high) for bound in bounds)
+        self._high: Cost = tuple(_NO_BOUND if bound.high == inf else int(bound.high) for bound in bounds)
         slices = list(slices_of(space, self._cost))
         self._check(slices)
         self._slices = [(slice_, knapsack) for slice_ in slices if (knapsack := self._knapsack(slice_)).number]
         if not self._slices:
-            raise self._nothing(slices)
-        self._until = list(accumulate(knapsack.number for _, knapsack in self._slices))
+            raise self._infeasible(slices)
+        self._cumulative = list(accumulate(knapsack.number for _, knapsack in self._slices))
         self._recipe = {axis: values for axis, values in space.axes.items() if is_recipe(axis)}
         recipes = prod(map(len, self._recipe.values()))
-        self.number: int = self._until[-1] * recipes
-        self.everything: int = sum(prod(len(part.costs) for part in slice_.parts) for slice_ in slices) * recipes
+        self.number: int = self._cumulative[-1] * recipes
+        self.space_size: int = sum(prod(len(part.costs) for part in slice_.parts) for slice_ in slices) * recipes
         self._shape = [axis for axis in space.axes if axis.isidentifier() or option_of(axis) is not None]
         self._of_shape: dict[tuple[Scalar | None, ...], list[Slice]] = {}
         for slice_, _ in self._slices:
@@ -86,13 +86,13 @@ class BudgetDP:
 
     def draw(self, random: np.random.Generator) -> Point:
         """A member, each with the same chance."""
-        slice_, knapsack = self._slices[bisect_right(self._until, below(self._until[-1], random))]
+        slice_, knapsack = self._slices[bisect_right(self._cumulative, random_below(self._cumulative[-1], random))]
         return self._point(slice_, knapsack.draw(random)) | {
             axis: values[int(random.integers(len(values)))] for axis, values in self._recipe.items()
         }
 
-    def mutated(self, point: Point, random: np.random.Generator) -> Point | None:
-        """A member that has one or two other values than a member; None where none is found.
+    def mutate(self, point: Point, random: np.random.Generator) -> Point | None:
+        """A member that differs from this one in one or two values; None after too many tries.
 
         One axis is given another value; of what another axis, too, may then have, the value is drawn with which the
         whole stays inside.
@@ -103,9 +103,9 @@ class BudgetDP:
             others = [value for value in self.space.axes[first] if value != point[first]]
             if not others:
                 continue
-            changed = point | {first: others[int(random.integers(len(others)))]}
-            values = self.space.axes[second] if second != first else (changed[first],)
-            inside = [other for value in values if self.allows(other := changed | {second: value})]
+            mutant = point | {first: others[int(random.integers(len(others)))]}
+            values = self.space.axes[second] if second != first else (mutant[first],)
+            inside = [other for value in values if self.allows(other := mutant | {second: value})]
             if inside:
                 return inside[int(random.integers(len(inside)))]
         return None
@@ -117,16 +117,16 @@ class BudgetDP:
         as `nas.budget.implicit.nearest_sum` says, and the member is near, and inside the budget.
         """
         best: tuple[float, Point] | None = None
-        ordered = sorted(self._slices, key=lambda one: _far(one[0].shape, distance))
-        for slice_, _ in ordered:
-            off = _far(slice_.shape, distance)
+        by_shape = sorted(self._slices, key=lambda one: _distance_of(one[0].shape, distance))
+        for slice_, _ in by_shape:
+            off = _distance_of(slice_.shape, distance)
             if best is not None and off >= best[0]:
                 break
-            low, high = (_less(ends, slice_.cost) for ends in (self._low, self._high))
-            weighed = [([_far(point, distance) for point in part.points], part.costs) for part in slice_.parts]
-            found = nearest_choice(weighed, low, high)
-            if found is not None and (best is None or off + found[0] < best[0]):
-                best = off + found[0], self._point(slice_, found[1])
+            low, high = (_minus(ends, slice_.cost) for ends in (self._low, self._high))
+            parts = [([_distance_of(point, distance) for point in part.points], part.costs) for part in slice_.parts]
+            choice = nearest_choice(parts, low, high)
+            if choice is not None and (best is None or off + choice[0] < best[0]):
+                best = off + choice[0], self._point(slice_, choice[1])
         recipe = {axis: min(values, key=lambda value: distance(axis, value)) for axis, values in self._recipe.items()}
         return None if best is None else best[1] | recipe
 
@@ -142,7 +142,7 @@ class BudgetDP:
 
     def _knapsack(self, slice_: Slice) -> Knapsack:
         kinds = [[part.costs for part in kind] for kind in slice_.kinds]
-        return Knapsack(kinds, _less(self._low, slice_.cost), _less(self._high, slice_.cost))
+        return Knapsack(kinds, _minus(self._low, slice_.cost), _minus(self._high, slice_.cost))
 
     def _point(self, slice_: Slice, choice: list[int]) -> Point:
         point = dict(slice_.shape)
@@ -153,19 +153,17 @@ class BudgetDP:
     def _check(self, slices: list[Slice]) -> None:
         """Raise UserError where members, drawn at random, do not cost what the programme takes them to."""
         random = np.random.default_rng(0)
-        several = [slice_ for slice_ in slices if slice_.parts]
-        for number in range(CHECKED if several else 0):
-            slice_ = several[int(random.integers(len(several)))]
+        with_parts = [slice_ for slice_ in slices if slice_.parts]
+        for number in range(CHECKS if with_parts else 0):
+            slice_ = with_parts[int(random.integers(len(with_parts)))]
             # Options in turn, so that each topology and each number is met in some members.
             choice = [(number + int(random.integers(len(part.costs)))) % len(part.costs) for part in slice_.parts]
             point = self._point(slice_, choice)
             architecture = self.space.candidate(point).architecture
             reason = refusal(architecture)
             if reason is not None or self._cost(architecture) != slice_.cost_of(point):
-                why = (
-                    reason
-                    or f"it has {self._said(self._cost(architecture))}, not {self._said(slice_.cost_of(point) or ())}"
-                )
+                total = slice_.cost_of(point) or ()
+                why = reason or f"it has {self._text(self._cost(architecture))}, not {self._text(total)}"
                 raise UserError(
                     "unsupported",
                     f"members of space {self.space.name!r} cannot be listed, and their costs do not add up over blocks"
@@ -174,8 +172,8 @@ class BudgetDP:
                     architecture=str(architecture),
                 )
 
-    def _nothing(self, slices: list[Slice]) -> UserError:
-        """That no member keeps the budget, with what there is."""
+    def _infeasible(self, slices: list[Slice]) -> UserError:
+        """The error that no member keeps the budget, with the range of each quantity."""
         knapsacks = [(slice_, self._knapsack(slice_)) for slice_ in slices]
         ranges = {}
         for q, quantity in enumerate(self._budget.bounds):
@@ -192,13 +190,13 @@ class BudgetDP:
             ranges=tuple((quantity, *ends) for quantity, ends in ranges.items()),
         )
 
-    def _said(self, cost: Cost) -> str:
+    def _text(self, cost: Cost) -> str:
         return ", ".join(f"{quantity}={amount}" for quantity, amount in zip(self._budget.bounds, cost, strict=False))
 
 
-def _less(cost: Cost, other: Cost) -> Cost:
+def _minus(cost: Cost, other: Cost) -> Cost:
     return tuple(a - b for a, b in zip(cost, other, strict=True))
 
 
-def _far(point: Mapping[str, Scalar], distance: Distance) -> float:
+def _distance_of(point: Mapping[str, Scalar], distance: Distance) -> float:
     return sum(distance(axis, value) for axis, value in point.items())

@@ -77,23 +77,23 @@ class Slice:
         if any(point.get(axis) != value for axis, value in self.shape.items()):
             return None
         costs = [part.options.get(tuple([point.get(axis) for axis in part.axes])) for part in self.parts]
-        known = [cost for cost in costs if cost is not None]
-        return tuple(map(sum, zip(self.cost, *known, strict=True))) if len(known) == len(costs) else None
+        terms = [cost for cost in costs if cost is not None]
+        return tuple(map(sum, zip(self.cost, *terms, strict=True))) if len(terms) == len(costs) else None
 
 
 @dataclass(frozen=True)
-class Way:
+class TopologyGroup:
     """Topologies of one run of blocks under which the blocks' options are the same, and cost the same.
 
     Attributes:
         topologies: Their texts.
         head_dim: The one head dim that their blocks have; None where blocks may differ.
-        refused: Heads and head dims, and hidden features, that they do not wire.
+        refusals: Heads and head dims, and hidden features, that they refuse.
     """
 
     topologies: tuple[str, ...]
     head_dim: int | None
-    refused: frozenset[tuple[int, ...]]
+    refusals: frozenset[tuple[int, ...]]
 
 
 def slices_of(space: SearchSpace, costs: Costs) -> Iterator[Slice]:
@@ -114,8 +114,8 @@ def slices_of(space: SearchSpace, costs: Costs) -> Iterator[Slice]:
             most=MOST_SHAPES,
         )
     for shape in shapes:
-        laid_out = _Layout(space, shape, start)
-        yield from laid_out.slices(costs)
+        layout = _Layout(space, shape, start)
+        yield from layout.slices(costs)
 
 
 class _Layout:
@@ -129,23 +129,24 @@ class _Layout:
         self.tables: dict[tuple[object, str], Table] = {}
 
     def slices(self, costs: Costs) -> Iterator[Slice]:
-        """A slice for each way of wiring the runs."""
+        """A slice for each product of topology groups of the runs."""
         if not self.space.runs:
             if refusal(self.base) is None:
                 yield Slice(self.shape, costs(self.base), ())
             return
-        ways = [self._ways(run) for run in range(len(self.runs))]
-        if prod(map(len, ways)) > MOST_SLICES:
+        groups_of_runs = [self._groups(run) for run in range(len(self.runs))]
+        if prod(map(len, groups_of_runs)) > MOST_SLICES:
+            ways = prod(map(len, groups_of_runs))
             raise UserError(
                 "too-large",
-                f"space {self.space.name!r} has {prod(map(len, ways)):,} ways to give runs topologies that need one "
+                f"space {self.space.name!r} has {ways:,} ways to give runs topologies that need one "
                 f"head dim, of which at most {MOST_SLICES:,} are counted. Leave such topologies out with --axis.",
                 space=self.space.name,
-                ways=prod(map(len, ways)),
+                ways=ways,
                 most=MOST_SLICES,
             )
-        for assigned in product(*ways):
-            slice_ = self._slice(assigned, costs)
+        for groups in product(*groups_of_runs):
+            slice_ = self._slice(groups, costs)
             if slice_ is not None:
                 yield slice_
 
@@ -159,72 +160,72 @@ class _Layout:
         return axes[block * len(axes) // self.depth] if axes else None
 
     def _runs(self) -> list[tuple[Sequence[object], range]]:
-        """What may wire each run of blocks, and which blocks these are."""
+        """The topologies of each run of blocks, and its blocks."""
         axes = self.space.runs.get("topology")
         if not axes:
             return [((text,), blocks) for text, blocks in runs_of(self.base.topology, self.depth)]
         length = self.depth // len(axes)
         return [(self.space.axes[axis], range(r * length, (r + 1) * length)) for r, axis in enumerate(axes)]
 
-    def _ways(self, run: int) -> list[Way]:
-        """The topologies of a run, those together under which blocks have the same options."""
+    def _groups(self, run: int) -> list[TopologyGroup]:
+        """The topologies of a run in groups under which blocks have the same options."""
         topologies, blocks = self.runs[run]
-        shared = set.intersection(*(set(self._values("head_dim", block)) for block in blocks))
-        found: dict[tuple[str, int | None, frozenset[tuple[int, ...]]], list[str]] = {}
+        common = set.intersection(*(set(self._values("head_dim", block)) for block in blocks))
+        texts_of: dict[tuple[str, int | None, frozenset[tuple[int, ...]]], list[str]] = {}
         for text in map(str, topologies):
             topology, options = load(text)
             in_head_space = topology.input_mode_of(options) == "heads"
             # Under these a block's heads or hidden features cost what they cost under no other.
             by_itself = text if in_head_space or topology.replaces_feed_forward else ""
-            refused = self._refused(text, blocks)
-            for head_dim in sorted(shared) if in_head_space else [None]:
-                found.setdefault((by_itself, head_dim, refused), []).append(text)
-        return [Way(tuple(texts), head_dim, refused) for (_, head_dim, refused), texts in found.items()]
+            refusals = self._refusals(text, blocks)
+            for head_dim in sorted(common) if in_head_space else [None]:
+                texts_of.setdefault((by_itself, head_dim, refusals), []).append(text)
+        return [TopologyGroup(tuple(texts), head_dim, refusals) for (_, head_dim, refusals), texts in texts_of.items()]
 
-    def _refused(self, text: str, blocks: range) -> frozenset[tuple[int, ...]]:
+    def _refusals(self, text: str, blocks: range) -> frozenset[tuple[int, ...]]:
         alike = self.base.at(0).with_fields({"topology": text})
         shapes = {pair for b in blocks for pair in product(self._values("heads", b), self._values("head_dim", b))}
         hidden = {value for b in blocks for value in self._values("hidden", b)}
-        asked = {shape: alike.with_fields({"heads": shape[0], "head_dim": shape[1]}) for shape in shapes}
-        if all(refusal(one) is not None for one in asked.values()):
+        variants = {shape: alike.with_fields({"heads": shape[0], "head_dim": shape[1]}) for shape in shapes}
+        if all(refusal(variant) is not None for variant in variants.values()):
             return frozenset(shapes)
-        wired = next(one for one in asked.values() if refusal(one) is None)
-        features = {(value,): wired.with_fields({"hidden": value}) for value in hidden}
-        both = (*asked.items(), *features.items())
-        return frozenset(values for values, one in both if refusal(one) is not None)
+        buildable = next(variant for variant in variants.values() if refusal(variant) is None)
+        features = {(value,): buildable.with_fields({"hidden": value}) for value in hidden}
+        all_variants = (*variants.items(), *features.items())
+        return frozenset(values for values, variant in all_variants if refusal(variant) is not None)
 
-    def _slice(self, assigned: Sequence[Way], costs: Costs) -> Slice | None:
-        """The members whose runs are wired in these ways; None where there is none."""
-        way_of = {block: way for run, way in enumerate(assigned) for block in self.runs[run][1]}
-        attention = list(self._parts(("heads", "head_dim"), way_of))
-        feed_forward = list(self._parts(("hidden",), way_of))
+    def _slice(self, groups: Sequence[TopologyGroup], costs: Costs) -> Slice | None:
+        """The members whose runs have topologies of these groups; None where there is none."""
+        group_of = {block: group for run, group in enumerate(groups) for block in self.runs[run][1]}
+        attention = list(self._parts(("heads", "head_dim"), group_of))
+        feed_forward = list(self._parts(("hidden",), group_of))
         if not all(options for _, _, options in (*attention, *feed_forward)):
             return None
         place = self.shape | self.start
         for axes, _, options in (*attention, *feed_forward):
-            own = tuple(place[axis] for axis in axes)
-            place |= dict(zip(axes, own if own in options else options[0], strict=True))
+            current = tuple(place[axis] for axis in axes)
+            place |= dict(zip(axes, current if current in options else options[0], strict=True))
         runs = self.space.runs.get("topology", ())
-        place |= {axis: way.topologies[0] for axis, way in zip(runs, assigned, strict=bool(runs))}
+        place |= {axis: group.topologies[0] for axis, group in zip(runs, groups, strict=bool(runs))}
         first = self.space.candidate(place).architecture
         if refusal(first) is not None:  # what no axis changes cannot be wired
             return None
-        measured = ChangeCosts(costs, first, costs(first), self.tables)
+        changes = ChangeCosts(costs, first, costs(first), self.tables)
         topologies = [
-            Part((axis,), {(text,): measured.topology(self.space, place, axis, text) for text in way.topologies})
-            for axis, way in zip(runs, assigned, strict=bool(runs))
+            Part((axis,), {(text,): changes.topology(self.space, place, axis, text) for text in group.topologies})
+            for axis, group in zip(runs, groups, strict=bool(runs))
         ]
         layers = [
             tuple(
-                Part(axes, {values: self._cost(measured, axes, blocks, values, way_of) for values in options})
+                Part(axes, {values: self._cost(changes, axes, blocks, values, group_of) for values in options})
                 for axes, blocks, options in parts
             )
             for parts in (feed_forward, attention)
         ]
-        return Slice(self.shape, measured.cost, (tuple(topologies), *layers))
+        return Slice(self.shape, changes.cost, (tuple(topologies), *layers))
 
     def _parts(
-        self, fields: tuple[str, ...], way_of: Mapping[int, Way]
+        self, fields: tuple[str, ...], group_of: Mapping[int, TopologyGroup]
     ) -> Iterator[tuple[tuple[str, ...], range, list[tuple[int, ...]]]]:
         """The axes of parts of blocks, the blocks that each stands for, and the values that it may have.
 
@@ -238,37 +239,37 @@ class _Layout:
             if prod(len(self.space.axes[axis]) for axis in axes) > MOST_OPTIONS:
                 message = f"axes {', '.join(axes)} of space {self.space.name!r} go together and have too many values."
                 raise UserError("too-large", message, space=self.space.name, axes=axes)
-            combined = product(*(self.space.axes[axis] for axis in axes))
-            yield axes, blocks, [v for v in combined if self._fits(fields, axes, v, blocks, way_of)]  # type: ignore[misc]
+            combinations = product(*(self.space.axes[axis] for axis in axes))
+            yield axes, blocks, [v for v in combinations if self._fits(fields, axes, v, blocks, group_of)]  # type: ignore[misc]
 
     def _in_block(
         self, fields: tuple[str, ...], axes: tuple[str, ...], values: Sequence[object], b: int
     ) -> tuple[int, ...]:
         """What the fields are in a block where the axes have these values."""
-        named = dict(zip(axes, values, strict=True))
+        value_of = dict(zip(axes, values, strict=True))
         return tuple(
-            named[axis] if (axis := self._axis(field, b)) else self.base.by_block(field)[b]  # type: ignore[misc]
+            value_of[axis] if (axis := self._axis(field, b)) else self.base.by_block(field)[b]  # type: ignore[misc]
             for field in fields
         )
 
     def _fits(
         self, fields: tuple[str, ...], axes: tuple[str, ...], values: Sequence[object], blocks: Iterable[int],
-        way_of: Mapping[int, Way],
+        group_of: Mapping[int, TopologyGroup],
     ) -> bool:  # fmt: skip
         for block in blocks:
-            inside, way = self._in_block(fields, axes, values, block), way_of[block]
-            if inside in way.refused or ("head_dim" in fields and way.head_dim not in (None, inside[-1])):
+            inside, group = self._in_block(fields, axes, values, block), group_of[block]
+            if inside in group.refusals or ("head_dim" in fields and group.head_dim not in (None, inside[-1])):
                 return False
         return True
 
     def _cost(
-        self, measured: "ChangeCosts", axes: tuple[str, ...], blocks: range, values: tuple[int, ...],
-        way_of: Mapping[int, Way],
+        self, changes: "ChangeCosts", axes: tuple[str, ...], blocks: range, values: tuple[int, ...],
+        group_of: Mapping[int, TopologyGroup],
     ) -> Cost:  # fmt: skip
         """What the blocks of a part cost more than in the first network."""
         fields = ("hidden",) if axes[0].startswith("hidden") else ("heads", "head_dim")
-        total = (0,) * len(measured.cost)
+        total = (0,) * len(changes.cost)
         for block in blocks:
             there = self._in_block(fields, axes, values, block)
-            total = plus(total, measured.block(block, way_of[block], fields, there))
+            total = plus(total, changes.block(block, group_of[block], fields, there))
         return total

@@ -52,7 +52,7 @@ class Sums(ABC):
 
 
 @dataclass(frozen=True)
-class Nothing(Sums):
+class NoParts(Sums):
     """No part."""
 
     def choice(self, total: int, place: int) -> Choice:
@@ -121,22 +121,22 @@ class Knapsack:
         self._high = [min(end - self.least[q], self._spans[q]) for q, end in enumerate(high)]
         self._digits = list(accumulate((span + 1 for span in self._spans), lambda a, b: a * b, initial=1))
         fits = all(low <= high for low, high in zip(self._low, self._high, strict=True))
-        self._outer, self._inner = self._groups(kinds) if fits else (Nothing({}), Nothing({}))
+        self._outer, self._inner = self._groups(kinds) if fits else (NoParts({}), NoParts({}))
         self._outer_sums, self._inner_sums = sorted(self._outer.ways), sorted(self._inner.ways)
 
     @property
     def number(self) -> int:
         """How many choices fit."""
-        return self._until[-1] if self._until else 0
+        return self._cumulative[-1] if self._cumulative else 0
 
     def draw(self, random: np.random.Generator) -> list[int]:
         """Choose an option of each part, each choice that fits with the same chance. There must be one."""
-        place = below(self.number, random)
-        which = bisect_right(self._until, place)
-        outer = self._outer_sums[which]
-        place -= self._until[which - 1] if which else 0
+        place = random_below(self.number, random)
+        position = bisect_right(self._cumulative, place)
+        outer = self._outer_sums[position]
+        place -= self._cumulative[position - 1] if position else 0
         place, beside = divmod(place, self._outer.ways[outer])
-        for index in self._fitting(which):
+        for index in self._inner_fits(position):
             inner = self._inner_sums[index]
             if place < self._inner.ways[inner]:
                 choice = self._outer.choice(outer, beside) | self._inner.choice(inner, place)
@@ -148,12 +148,12 @@ class Knapsack:
         """All parts in two groups. For each sum of the outer one, those of the inner one that fit are looked up."""
         numbers = iter(range(sum(map(len, kinds))))
         groups = [reduce(_pair, [self._leaf(next(numbers), part) for part in kind]) for kind in kinds if kind]
-        groups += [Nothing({0: 1})] * (2 - len(groups))
+        groups += [NoParts({0: 1})] * (2 - len(groups))
         while len(groups) > 2:
             groups.sort(key=lambda sums: len(sums.ways))
             groups[:2] = [_pair(groups[1], groups[0])]
         inner, outer = sorted(groups, key=lambda sums: len(sums.ways))
-        inner_grows, outer_grows = (_all_grow(self._amounts(sorted(sums.ways))) for sums in (inner, outer))
+        inner_grows, outer_grows = (_is_monotone(self._amounts(sorted(sums.ways))) for sums in (inner, outer))
         return (inner, outer) if outer_grows and not inner_grows else (outer, inner)
 
     def _leaf(self, number: int, part: Part) -> Sums:
@@ -163,27 +163,27 @@ class Knapsack:
             above = (amount - floor for amount, floor in zip(cost, least, strict=True))
             total = sum(amount * digit for amount, digit in zip(above, self._digits, strict=False))
             options.setdefault(total, []).append(index)
-        return Leaf({total: len(those) for total, those in options.items()}, number, options)
+        return Leaf({total: len(indices) for total, indices in options.items()}, number, options)
 
     @cached_property
-    def _until(self) -> list[int]:
+    def _cumulative(self) -> list[int]:
         """How many choices there are up to each of the outer group's sums, it included."""
         if not self._outer_sums:
             return []
-        found = self._counted_as_all_grow() if _all_grow(self._inner_amounts) else self._one_by_one()
-        return list(accumulate(self._outer.ways[s] * n for s, n in zip(self._outer_sums, found, strict=True)))
+        ways = self._count_monotone() if _is_monotone(self._inner_amounts) else self._count_pairs()
+        return list(accumulate(self._outer.ways[s] * n for s, n in zip(self._outer_sums, ways, strict=True)))
 
-    def _counted_as_all_grow(self) -> Iterator[int]:
+    def _count_monotone(self) -> Iterator[int]:
         """For each outer sum, the ways of the inner group that fit, where all quantities grow along its sums."""
-        until = list(accumulate((self._inner.ways[inner] for inner in self._inner_sums), initial=0))
+        cumulative = list(accumulate((self._inner.ways[inner] for inner in self._inner_sums), initial=0))
         outer, inner = self._outer_amounts, self._inner_amounts
         start, end = np.zeros(len(outer), dtype=np.intp), np.full(len(outer), len(inner))
         for q, (low, high) in enumerate(zip(self._low, self._high, strict=True)):
             start = np.maximum(start, np.searchsorted(inner[:, q], low - outer[:, q], "left"))
             end = np.minimum(end, np.searchsorted(inner[:, q], high - outer[:, q], "right"))
-        return (until[max(b, a)] - until[a] for a, b in zip(start.tolist(), end.tolist(), strict=True))
+        return (cumulative[max(b, a)] - cumulative[a] for a, b in zip(start.tolist(), end.tolist(), strict=True))
 
-    def _one_by_one(self) -> Iterator[int]:
+    def _count_pairs(self) -> Iterator[int]:
         """The same for any quantities: every pair of sums is looked at."""
         outer, inner = self._outer_amounts, self._inner_amounts
         if len(outer) * len(inner) > MOST_PAIRS:
@@ -198,12 +198,12 @@ class Knapsack:
             for row in inside.astype(float) @ limbs:
                 yield sum(int(limb) << shift for limb, shift in zip(row, shifts, strict=True))
 
-    def _fitting(self, which: int) -> list[int]:
+    def _inner_fits(self, position: int) -> list[int]:
         """Which of the inner group's sums fit beside one of the outer's."""
-        total = self._outer_amounts[which] + self._inner_amounts
+        total = self._outer_amounts[position] + self._inner_amounts
         inside = ((total >= self._low) & (total <= self._high)).all(axis=1)
-        fitting: list[int] = np.flatnonzero(inside).tolist()
-        return fitting
+        indices: list[int] = np.flatnonzero(inside).tolist()
+        return indices
 
     @cached_property
     def _outer_amounts(self) -> Amounts:
@@ -219,29 +219,29 @@ class Knapsack:
         return np.array([[s // digit % (span + 1) for digit, span in digits] for s in sums], dtype=np.int64)
 
 
-def below(end: int, random: np.random.Generator) -> int:
+def random_below(end: int, random: np.random.Generator) -> int:
     """A whole number from 0 to below any end, each with the same chance."""
     bits = (end - 1).bit_length()
     if bits == 0:
         return 0
     while True:
-        drawn = int.from_bytes(random.bytes((bits + 7) // 8), "little") & (1 << bits) - 1
-        if drawn < end:
-            return drawn
+        number = int.from_bytes(random.bytes((bits + 7) // 8), "little") & (1 << bits) - 1
+        if number < end:
+            return number
 
 
-def _pair(one: Sums, other: Sums) -> Sums:
-    many, few = (one, other) if len(one.ways) >= len(other.ways) else (other, one)
+def _pair(a: Sums, b: Sums) -> Sums:
+    many, few = (a, b) if len(a.ways) >= len(b.ways) else (b, a)
     if len(many.ways) * len(few.ways) > MOST_PAIRS // 10:
         raise _too_many(len(many.ways) * len(few.ways))
     ways: dict[int, int] = {}
-    for total, those in many.ways.items():
-        for share, more in few.ways.items():
-            ways[total + share] = ways.get(total + share, 0) + those * more
+    for total, ways_of_many in many.ways.items():
+        for share, ways_of_few in few.ways.items():
+            ways[total + share] = ways.get(total + share, 0) + ways_of_many * ways_of_few
     return Pair(ways, many, few)
 
 
-def _all_grow(amounts: Amounts) -> bool:
+def _is_monotone(amounts: Amounts) -> bool:
     """Whether no quantity becomes less from one sum to the next."""
     return bool((np.diff(amounts, axis=0) >= 0).all())
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nas.budget.implicit.knapsack import Cost
 
 STATES = 1024
-"""The most different sums that are carried on."""
+"""Most distinct sums that are kept from part to part."""
 
 _FAR = 2**61
 
@@ -33,35 +33,35 @@ def nearest_choice(
     floor, ceiling = (np.array([max(-_FAR, min(_FAR, end)) for end in ends], dtype=np.int64) for ends in (low, high))
     costs = [np.array(cost, dtype=np.int64).reshape(len(cost), len(low)) for _, cost in parts]  # [O, Q] each
     least, most = (np.array([end(cost) for cost in costs]).reshape(-1, len(low)) for end in (_least, _most))
-    sums, far = np.zeros((1, len(low)), dtype=np.int64), np.zeros(1)
+    sums, totals = np.zeros((1, len(low)), dtype=np.int64), np.zeros(1)
     trail: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
     for number, (distances, _) in enumerate(parts):
         options = len(costs[number])
         sums = (sums[:, None] + costs[number]).reshape(-1, len(low))  # [S * O, Q]
-        far = (far[:, None] + np.array(distances)).ravel()
+        totals = (totals[:, None] + np.array(distances)).ravel()
         inside = (sums + least[number + 1 :].sum(0) <= ceiling) & (sums + most[number + 1 :].sum(0) >= floor)
-        kept = np.flatnonzero(inside.all(axis=1))
-        kept = kept[_nearest_of_each(sums[kept], far[kept])]
-        if len(kept) > STATES:
-            kept = kept[_nearest_of_each(_cells(sums[kept]), far[kept])]
-        trail.append((kept // options, kept % options))
-        sums, far = sums[kept], far[kept]
-        if not len(kept):
+        states = np.flatnonzero(inside.all(axis=1))
+        states = states[_nearest_of_each(sums[states], totals[states])]
+        if len(states) > STATES:
+            states = states[_nearest_of_each(_cells(sums[states]), totals[states])]
+        trail.append((states // options, states % options))
+        sums, totals = sums[states], totals[states]
+        if not len(states):
             return None
-    state = int(far.argmin())
-    distance, choice = float(far[state]), list[int]()
+    state = int(totals.argmin())
+    distance, choice = float(totals[state]), list[int]()
     for before, option in reversed(trail):
         choice.append(int(option[state]))
         state = int(before[state])
     return distance, choice[::-1]
 
 
-def _nearest_of_each(keys: NDArray[np.int64], far: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Of the rows that are equal, the nearest."""
-    order = np.lexsort((far, *keys.T))
-    ordered = keys[order]
+def _nearest_of_each(keys: NDArray[np.int64], totals: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The indices of the nearest of each group of equal keys."""
+    order = np.lexsort((totals, *keys.T))
+    rows = keys[order]
     first = np.ones(len(order), dtype=bool)
-    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    first[1:] = (rows[1:] != rows[:-1]).any(axis=1)
     return np.sort(order[first])
 
 

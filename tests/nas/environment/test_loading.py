@@ -6,7 +6,7 @@ import time
 import pytest
 
 import nas
-from nas.environment.loading import take_loading_seconds
+from nas.environment.loading import pop_loading_seconds
 from search_spaces.support.progress import LOADING
 
 
@@ -14,15 +14,15 @@ def test_slow_loading_is_shown_and_timed(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr("search_spaces.support.quiet_timer.SILENCE_S", 0.01)
     monkeypatch.setattr(nas, "_lazily", lambda name: time.sleep(0.2))
     monkeypatch.delitem(sys.modules, "nas.api.search", raising=False)
-    take_loading_seconds()
+    pop_loading_seconds()
     _ = nas.search
     assert LOADING in capsys.readouterr().err
-    assert take_loading_seconds() >= 0.2
-    assert take_loading_seconds() == 0.0
+    assert pop_loading_seconds() >= 0.2
+    assert pop_loading_seconds() == 0.0
 
 
 def test_loaded_function_is_given_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert nas.load is nas.load
-    take_loading_seconds()
+    pop_loading_seconds()
     _ = nas.load
-    assert take_loading_seconds() == 0.0
+    assert pop_loading_seconds() == 0.0

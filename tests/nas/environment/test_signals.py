@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import nas.environment.signals
-from nas.environment.signals import Terminated, raise_if_terminated, termination_signals
+from nas.environment.signals import Termination, raise_pending_termination, termination_signals
 from toy_searches import Search
 
 
@@ -21,12 +21,12 @@ def as_before() -> Iterator[None]:
     yield
     after = {number: signal.signal(number, handler) for number, handler in outside.items()}
     assert after == own
-    raise_if_terminated()  # nobody has any more
+    raise_pending_termination()  # nobody has any more
 
 
 def test_signal_is_raised_in_the_command() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        with pytest.raises(Terminated) as asked, termination_signals():
+        with pytest.raises(Termination) as asked, termination_signals():
             signal.raise_signal(number)
         assert asked.value.number == number
 
@@ -56,8 +56,8 @@ def test_signal_lost_in_a_destructor_is_raised_again(monkeypatch: pytest.MonkeyP
     with termination_signals():
         going = Going(lambda: signal.raise_signal(signal.SIGTERM))
         del going
-        with pytest.raises(Terminated):
-            raise_if_terminated()
+        with pytest.raises(Termination):
+            raise_pending_termination()
         going = Going(lambda: 1 // 0)
         del going
     assert told == [ZeroDivisionError]
@@ -68,8 +68,8 @@ def test_signal_lost_in_a_destructor_is_raised_again(monkeypatch: pytest.MonkeyP
 
 def test_search_raises_a_lost_signal(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(nas.environment.signals, "_ASKED", [(signal.SIGTERM, 0.0)])
-        with pytest.raises(Terminated):
+        patch.setattr(nas.environment.signals, "_SIGNALS", [(signal.SIGTERM, 0.0)])
+        with pytest.raises(Termination):
             search(trials=1, space="depth-heads")
     assert len(search(trials=1, space="depth-heads")) == 1
 
@@ -80,7 +80,7 @@ def test_second_signal_kills_after_a_grace() -> None:
         "here.GRACE_S = {}\n"
         "with here.termination_signals():\n"
         "    try:\n        signal.raise_signal(signal.SIGTERM)\n"
-        "    except here.Terminated:\n        signal.raise_signal(signal.SIGTERM)\n"
+        "    except here.Termination:\n        signal.raise_signal(signal.SIGTERM)\n"
     )
     for grace, status in ((100.0, 0), (0.0, -signal.SIGTERM)):
         done = subprocess.run([sys.executable, "-c", program.format(grace)], check=False)

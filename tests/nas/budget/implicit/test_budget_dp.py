@@ -125,7 +125,7 @@ def test_any_kind_of_space_is_counted_exactly(axes: dict[str, tuple[Scalar, ...]
         inside = set(map(key, expected))
         assert {key(programme.draw(random)) for _ in range(12 * len(expected))} == inside  # all met
         assert [programme.allows(point) for point in points] == [key(point) in inside for point in points]
-        assert programme.everything == len(points)
+        assert programme.space_size == len(points)
 
 
 def test_cost_of_hidden_features_depends_on_the_topology() -> None:
@@ -161,7 +161,7 @@ def check_draws(name: str) -> None:
     random = np.random.default_rng(0)
     for _ in range(2):
         point = programme.draw(random)
-        mutated = programme.mutated(point, random)
+        mutated = programme.mutate(point, random)
         assert mutated is not None
         assert 1 <= sum(mutated[axis] != value for axis, value in point.items()) <= 2
         for each in (point, mutated):
@@ -242,8 +242,8 @@ def test_size_of_a_space_does_not_depend_on_the_budget() -> None:
     for axes in (SMALL, {"depth": (2, 4, 8), "hidden:1": (32, 64)}):  # of 8 blocks all are too large
         space, counts = digits(axes)
         small = BudgetDP(space, counts, parse_budget(["params<=36k"]))
-        assert small.number < small.everything == len(space)
-        assert small.everything == BudgetDP(space, lambda architecture: {}, Budget()).number
+        assert small.number < small.space_size == len(space)
+        assert small.space_size == BudgetDP(space, lambda architecture: {}, Budget()).number
 
 
 def test_too_many_shapes_are_refused() -> None:

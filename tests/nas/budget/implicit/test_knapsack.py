@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 import nas.budget.implicit.knapsack
 from expect import raises
-from nas.budget.implicit.knapsack import Cost, Knapsack, Part, below
+from nas.budget.implicit.knapsack import Cost, Knapsack, Part, random_below
 
 
 @cache
@@ -99,8 +99,8 @@ def test_too_many_sums_are_refused_before_they_are_computed(monkeypatch: pytest.
 
 def test_random_whole_numbers_are_uniform() -> None:
     random = np.random.default_rng(0)
-    drawn = Counter(below(5, random) for _ in range(5000))
+    drawn = Counter(random_below(5, random) for _ in range(5000))
     assert set(drawn) == set(range(5))
     assert chisquare(list(drawn.values())).pvalue > 0.001
-    assert below(1, random) == 0
-    assert below(10**40, random) < 10**40
+    assert random_below(1, random) == 0
+    assert random_below(10**40, random) < 10**40
