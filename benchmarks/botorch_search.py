@@ -37,21 +37,21 @@ SAMPLES, STEPS = 64, 75
 class NoisyHypervolume(Proposer):
     """The candidate with the greatest expected improvement of the noisy hypervolume; nothing is trained twice."""
 
-    def propose(self, situation: SearchState) -> int:
+    def propose(self, state: SearchState) -> int:
         """Choose by the model, or at random while too little is known."""
-        random = np.random.default_rng(situation.seed)
-        trials = situation.tried
-        indices = trials.indices[trials.valued]
+        random = np.random.default_rng(state.seed)
+        trials = state.trials
+        indices = trials.indices[trials.has_values]
         if len(indices) < START:
-            return int(random.choice(situation.drawn))
-        pool = random.permutation(situation.untried)[:POOL].astype(np.intp)
-        torch.manual_seed(situation.seed)
+            return int(random.choice(state.random_members))
+        pool = random.permutation(state.new)[:POOL].astype(np.intp)
+        torch.manual_seed(state.seed)
         candidates = np.concatenate([indices, pool])
-        flops = situation.known(candidates)[:, 1]
-        at = features(situation.coordinates, candidates, flops / flops.max())
-        model = loss_model(at[: len(indices)], trials.values[trials.valued][:, 0])
+        flops = state.cost_matrix(candidates)[:, 1]
+        at = features(state.coordinates, candidates, flops / flops.max())
+        model = loss_model(at[: len(indices)], trials.values[trials.has_values][:, 0])
         values = torch.stack(
-            [-torch.from_numpy(trials.values[trials.valued][:, 0].copy()), -at[: len(indices), -1]], dim=1
+            [-torch.from_numpy(trials.values[trials.has_values][:, 0].copy()), -at[: len(indices), -1]], dim=1
         )
         both = ModelList(model, GenericDeterministicModel(lambda x: -x[..., -1:]))
         improvement = qLogNoisyExpectedHypervolumeImprovement(
@@ -69,7 +69,7 @@ class NoisyHypervolume(Proposer):
 
 def features(coordinates: Coordinates, at: Indices, flops: Array) -> Tensor:
     """Where candidates stand, and their FLOPs behind it: [C, F + 1]."""
-    places = coordinates.as_places.at(at)
+    places = coordinates.features.at(at)
     return torch.from_numpy(np.concatenate([places.sizes, places.words, flops[:, None]], axis=1))
 
 

@@ -141,9 +141,9 @@ def botorch(landscape: Landscape, noise: float, seed: int) -> SearchReport:
 class Once(Surrogate):
     """This project's rule, where nothing may have another seed."""
 
-    def propose(self, situation: SearchState) -> int:
+    def propose(self, state: SearchState) -> int:
         """Choose what is new."""
-        return super().propose(replace(situation, again=situation.untried[:0]))
+        return super().propose(replace(state, repeatable=state.new[:0]))
 
 
 def trainings(

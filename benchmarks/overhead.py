@@ -24,7 +24,7 @@ from torch import nn
 
 import nas
 from benchmarks.form import Figure, main
-from nas.workers.local_processes import OneProcess
+from nas.workers.local_processes import SingleProcessPool
 from search_spaces.architecture.architecture import Architecture
 from tasks.training.allocator import keep_freed_memory
 from tasks.vision.digits import DigitsRecipe, DigitsViT
@@ -109,7 +109,7 @@ def imports_torch(command: list[str]) -> int:
 def worker_ready() -> float:
     """Seconds until a new process of a search has done its first work, which is none."""
     began = time.perf_counter()
-    pool = OneProcess(place=0, memory=None, gpus=None).pool
+    pool = SingleProcessPool(place=0, memory=None, gpus=None).pool
     pool.submit(os.getpid).result()
     seconds = time.perf_counter() - began
     pool.shutdown(wait=True)

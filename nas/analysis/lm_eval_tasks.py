@@ -48,7 +48,7 @@ def row_of(origin: Origin, store: Store) -> tuple[str, Row]:
         seed=int(record.settings.get("seed", 0)),
         data=origin.data,
     )
-    entry = store.known(str(record.settings.get("identity") or identity(job)))
+    entry = store.find_complete(str(record.settings.get("identity") or identity(job)))
     if entry is None:
         message = f"the Row of {origin.folder} is not in {store.url}. Give --storage, where it was trained."
         raise UserError("missing-rows", message, option="--storage", path=str(origin.folder))

@@ -12,8 +12,8 @@ from optuna.trial import TrialState
 from nas.budget.bounds import Feasible
 from nas.budget.objectives import COUNT_COSTS
 from nas.environment.seeds import next_seed
-from nas.samplers.budget_sampler import BudgetSampler, Exhausted
-from nas.store.optuna_study import ERRORS, confirm_from
+from nas.samplers.budget_sampler import BudgetSampler, NoCandidates
+from nas.store.optuna_study import ERRORS, reevaluate_from
 from results.records.row import Direction, Row
 from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.architecture.architecture import Architecture
@@ -51,11 +51,11 @@ def simulate(
     candidates, trial_counts = list[Candidate](), Counter[Candidate]()
     for number in range(trials):
         if reevals and number == trials - reevals:
-            confirm_from(study, number)
+            reevaluate_from(study, number)
         trial = study.ask()
         try:
             candidate = sampler.propose(trial)
-        except Exhausted:
+        except NoCandidates:
             break
         outcome = train(candidate, trial_counts[candidate])
         candidates.append(candidate)
@@ -105,10 +105,10 @@ def replay(
         rows.append(table.evaluate(architecture, row_seed))
         return outcome_of(rows[-1], objectives)
 
-    def at_most(architecture: Architecture) -> int:
+    def max_seeds(architecture: Architecture) -> int:
         return len(table.seeds(architecture))
 
-    budget_sampler = BudgetSampler(members, sampler, seed, counted_costs, at_most=at_most)
+    budget_sampler = BudgetSampler(members, sampler, seed, counted_costs, max_seeds=max_seeds)
     simulate(budget_sampler, list(objectives.values()), look_up, trials)
     return rows
 

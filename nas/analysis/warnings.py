@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nas.analysis.audit import REPORT_FRACTIONS, Audit, audit_for
-from nas.samplers.rungs import NONE_HELD, Rungs
+from nas.samplers.rungs import NO_RUNGS, Rungs
 from nas.store.search_config import SearchConfig
 from nas.store.store import Store
 from search_spaces.support.progress import say
@@ -25,7 +25,7 @@ def rungs_for(config: SearchConfig, store: Store) -> Rungs:
     for line in (unreliable_objective_warning(audit, config.objectives), early):
         if line is not None:
             say(line)
-    return NONE_HELD if early else rungs
+    return NO_RUNGS if early else rungs
 
 
 def unreliable_objective_warning(audit: Audit, objectives: Iterable[str]) -> str | None:

@@ -12,7 +12,7 @@ from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
 from nas.evaluation.job import fresh_task
 from nas.evaluation.resolve import settings_of, space_of
-from nas.request.text_checks import check_call, listed
+from nas.request.text_checks import as_list, check_call
 from nas.store.store import Store
 from nas.workers.resources import resources_of
 
@@ -48,10 +48,10 @@ def audit(
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     check_audit(architectures, seeds)
     task_object = fresh_task(task, data)
-    search_space = space_of(task_object, space, arch, preset, listed(axis))
+    search_space = space_of(task_object, space, arch, preset, as_list(axis))
     changes = settings_of(task_object, preset, settings)
     members = spread_by_cost(
-        task_object, within(search_space, task_object, parse_budget(listed(budget))), architectures
+        task_object, within(search_space, task_object, parse_budget(as_list(budget))), architectures
     )
     jobs = jobs_of(task, data, [(architecture, changes) for architecture in members], range(seeds), preset, threads)
     study = study_of(task_object.name, preset, changes)

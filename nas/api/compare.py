@@ -10,7 +10,7 @@ from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
 from nas.evaluation.job import fresh_task, recipe_of
 from nas.evaluation.resolve import settings_of
-from nas.request.text_checks import LogFormat, check_call, listed
+from nas.request.text_checks import LogFormat, as_list, check_call
 from nas.workers.resources import resources_of
 
 
@@ -47,9 +47,9 @@ def compare(
     task_object = fresh_task(task, data)
     changes = settings_of(task_object, preset, settings)
     recipe = recipe_of(task_object, preset, changes)
-    metric, names = task_object.metrics_for(recipe)[0], names_to_tune(listed(tune), tune_trials, seeds)
+    metric, names = task_object.metrics_for(recipe)[0], names_to_tune(as_list(tune), tune_trials, seeds)
     recipes = recipes_to_try(task_object, preset, changes, names, tune_trials)
-    architectures = candidates(task_object, listed(arch), topology, match, preset)
+    architectures = candidates(task_object, as_list(arch), topology, match, preset)
     costs = costs_of(task_object, architectures, recipe, threads, profile=profile)
     with_all = [(architecture, settings) for architecture in architectures for settings in recipes] if names else []
     tuning = evaluate_all(jobs_of(task, data, with_all, [seeds], preset, threads), storage, study, resources, log)

@@ -9,7 +9,7 @@ from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
 from nas.evaluation.job import EvaluationJob, fresh_task, text_of
 from nas.evaluation.resolve import Settings, architecture_of, check_max_steps, check_measures, make_folder, settings_of
-from nas.evaluation.retrofit import data_of, started_from
+from nas.evaluation.retrofit import data_of, start_architecture
 from nas.request.text_checks import LogFormat, check_call
 from nas.workers.resources import Resources
 from results.records.row import Row
@@ -88,7 +88,7 @@ def _architecture(
     if start is None:
         return architecture_of(task, preset, arch, topology)
     extras = {f"--set {name}": str(value) for name, value in changes if name in task.unused_with_start}
-    return started_from(Path(start), task, save, {"--arch": arch, "--topology": topology, **extras})
+    return start_architecture(Path(start), task, save, {"--arch": arch, "--topology": topology, **extras})
 
 
 def _job_options(

@@ -5,7 +5,7 @@ from pathlib import Path
 from nas.api.load import load
 from nas.environment.paths import DEFAULT_STORE
 from nas.evaluation.job import fresh_task
-from nas.evaluation.retrofit import known_reference
+from nas.evaluation.retrofit import installed_reference
 from nas.evaluation.saved_networks import network_folder
 from nas.exporters.export import ExportReport, export_folder
 from nas.store.store import Store
@@ -34,6 +34,8 @@ def export(
     folder = network_folder(Store(storage), source_study.name, source_study.rows(), key)
     record = read_record(folder)
     data_source = record.settings.get("data") if data is None else data
-    task_object = fresh_task(task or known_reference(record, folder), None if data_source is None else str(data_source))
+    task_object = fresh_task(
+        task or installed_reference(record, folder), None if data_source is None else str(data_source)
+    )
     with status_if_slow(f"exporting {to} ..."):
         return export_folder(folder, Path(to), task_object)

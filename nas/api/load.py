@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.study import Study
+from nas.store.study_names import select_studies
 from results.records import sources
 from search_spaces.support.errors import Notice, UserError
 
@@ -48,7 +49,7 @@ def _study(study: str | None, storage: str, source: str | Path | Sequence[str | 
 
 def _study_of_store(study: str | None, storage: str) -> Study:
     from nas.store.store import Store
-    from nas.store.study_names import named, no_study
+    from nas.store.study_names import no_study
 
     store = Store(storage)
     searches, row_studies = store.searches(), store.studies()
@@ -58,8 +59,8 @@ def _study_of_store(study: str | None, storage: str) -> Study:
     newest = (
         [name for name in searches if name in row_studies] or list(searches) or row_studies
     )  # those with rows first
-    selection = [newest[-1]] if study is None else named(study, names)
+    selection = [newest[-1]] if study is None else select_studies(study, names)
     source = store.read(selection)
     config = searches.get(selection[0]) if len(selection) == 1 else None
-    reeval_identities = frozenset[str]().union(*map(store.confirming, selection))
+    reeval_identities = frozenset[str]().union(*map(store.reevaluations, selection))
     return Study(",".join(selection), storage, source.rows, config, source.bad, reeval_identities)

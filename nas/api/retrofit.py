@@ -8,7 +8,7 @@ from nas.engine.scheduler import evaluate_all, evaluation_store
 from nas.environment.paths import DEFAULT_STORE, folder_of_retrofit
 from nas.evaluation.job import EvaluationJob, text_of
 from nas.evaluation.resolve import settings_of
-from nas.evaluation.retrofit import origin_of, rewired
+from nas.evaluation.retrofit import origin_of, retrofit_job
 from nas.request.text_checks import check_call, pairs_of
 from nas.workers.resources import Resources
 from results.records.row import Row
@@ -50,5 +50,5 @@ def retrofit(
         threads=threads,
     )
     with evaluation_store(storage, study):  # or nothing is written
-        job = rewired(origin, topology, job)
+        job = retrofit_job(origin, topology, job)
     return evaluate_all([job], storage, study, Resources(workers=1, threads=threads))[0]

@@ -8,8 +8,8 @@ from nas.budget.bounds import Feasible, parse_budget
 from nas.budget.feasibility import within
 from nas.budget.objectives import names_in, resolve
 from nas.evaluation.job import fresh_task
-from nas.request.text_checks import check_call, listed
-from nas.samplers.load import proposer
+from nas.request.text_checks import as_list, check_call
+from nas.samplers.load import load_proposer
 from nas.samplers.registry import SAMPLERS
 from results.records.row import Direction
 from results.stats.tabular_benchmark import TabularBenchmark
@@ -43,7 +43,7 @@ def tournament(
         raise UserError("unsupported", message, option="TABLE", value=table)
     metrics = dict(task.table.directions)
     directions = resolve([next(iter(metrics)), "flops"] if objectives is None else names_in(objectives), metrics)
-    members = within(task.fixed_space(), task, parse_budget(listed(budget)))
+    members = within(task.fixed_space(), task, parse_budget(as_list(budget)))
     assert isinstance(members, Feasible)  # a table's space lists its members
     benchmark = task.table.only([candidate.architecture for candidate in members])
     number = trials_for(benchmark, trials)
@@ -67,7 +67,7 @@ def _check(samplers: Sequence[str], seeds: int) -> None:
         message = f"sampler {twice[0]!r} is asked for twice. Leave one out."
         raise UserError("duplicate", message, option="--samplers", value=twice[0])
     for name in samplers:
-        proposer(name)  # which raises where there is no such sampler
+        load_proposer(name)  # which raises where there is no such sampler
 
 
 def _title(name: str, benchmark: TabularBenchmark, directions: Mapping[str, Direction], seeds: int) -> str:

@@ -8,7 +8,7 @@ import optuna
 from optuna.storages import InMemoryStorage
 
 from nas.environment.paths import DEFAULT_STORE
-from nas.store.optuna_study import clear_storage_errors, held_storage
+from nas.store.optuna_study import clear_storage_errors, storage_connection
 from nas.store.store import Store
 from results.records.columns import COUNTS
 from results.records.row import Row
@@ -28,9 +28,9 @@ def copy_searches(storage: str = DEFAULT_STORE) -> InMemoryStorage:
     if not searches:
         message = f"there is no search in {store.place}. Make one with `nas search`, or give --storage."
         raise UserError("missing-rows", message, option="--storage", storage=store.place)
-    with clear_storage_errors(storage), held_storage(storage) as source:
+    with clear_storage_errors(storage), storage_connection(storage) as source:
         for name, config in searches.items():
-            study, rows = optuna.load_study(study_name=name, storage=source), store.numbered(name)
+            study, rows = optuna.load_study(study_name=name, storage=source), store.rows_by_number(name)
             twin = optuna.create_study(study_name=name, storage=copy, directions=study.directions)
             with warnings.catch_warnings(action="ignore", category=optuna.exceptions.ExperimentalWarning):
                 twin.set_metric_names([*config.objectives])

@@ -16,21 +16,21 @@ from nas.environment.seeds import next_seed
 from nas.evaluation.job import EvaluationJob, task_of, with_identity
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.history import params_of
-from nas.samplers.rungs import NONE_HELD, EarlyStopping, Rungs
+from nas.samplers.rungs import NO_RUNGS, EarlyStopping, Rungs
 from nas.store.leases import Leases
 from nas.store.optuna_study import (
     conclude,
-    confirm_from,
-    confirms_from,
     first_of,
-    give_seed,
     is_under_way,
     new_trial,
-    record,
+    proposal_lock,
+    record_params,
+    reevaluate_from,
+    reevaluates_from,
     seed_of,
+    set_trial_seed,
     started_trials,
     trials_of,
-    turn_at,
 )
 from nas.store.store import Store
 from results.records.row import Row
@@ -74,7 +74,7 @@ class SearchPlan(Plan):
         sampler: BudgetSampler,
         trials: int,
         reevals: int = 0,
-        rungs: Rungs = NONE_HELD,
+        rungs: Rungs = NO_RUNGS,
         save_models: SaveModels = "front",
         threads: int = 1,
         traces: Path | None = None,
@@ -93,7 +93,7 @@ class SearchPlan(Plan):
 
     def next(self) -> EvaluationJob | Wait | None:
         """The job of an orphaned trial, or else of a new one; None where the study has all its trials."""
-        with turn_at(self.study):
+        with proposal_lock(self.study):
             orphans = self._orphans()
             orphan = next(filter(self._adopt, orphans), None)
             # Of a trial that died while it was proposed, what it had recorded is kept, and the rest proposed again.
@@ -127,13 +127,14 @@ class SearchPlan(Plan):
         self._front = {name: self._front[name] for name in best}  # what is beaten once stays beaten
         for name in self._networks - best:
             network = self.store.network(name)
-            if network.exists() and self.store.holders(name) <= {self.study.study_name}:  # others may still want it
+            others = self.store.studies_with(name) - {self.study.study_name}
+            if network.exists() and not others:
                 shutil.rmtree(network, ignore_errors=True)
         self._networks &= best
 
     def has_open_trials(self) -> bool:
         """Whether a trial is running, or a paused one is to be promoted."""
-        with turn_at(self.study):
+        with proposal_lock(self.study):
             running = any(trial.state == TrialState.RUNNING for trial in trials_of(self.study))
             return running or self._next_promotion() is not None
 
@@ -149,7 +150,7 @@ class SearchPlan(Plan):
         if promotion is None and not self._has_room():
             return None
         trial = new_trial(self.study, promotion)
-        self.leases.claim(self._lease_name(trial.number))
+        self.leases.acquire(self._lease_name(trial.number))
         return trial
 
     def _next_promotion(self) -> FrozenTrial | None:
@@ -172,7 +173,7 @@ class SearchPlan(Plan):
         starts = started_trials(self.study)
         if len(starts) >= self.trials:
             return False
-        first_reeval, confirmable = confirms_from(self.study), self.sampler.can_confirm(self.study)
+        first_reeval, confirmable = reevaluates_from(self.study), self.sampler.can_reevaluate(self.study)
         previous = first_reeval
         searching = len(starts) < self.trials - self.reevals
         if has_more and (searching or not confirmable):
@@ -180,13 +181,13 @@ class SearchPlan(Plan):
         if first_reeval is None and self.reevals and confirmable and not (searching and has_more):
             first_reeval = len(trials)
         if first_reeval != previous:
-            confirm_from(self.study, first_reeval)
+            reevaluate_from(self.study, first_reeval)
         return (first_reeval is not None and confirmable) or has_more
 
     def _adopt(self, trial: FrozenTrial) -> bool:
         """Acquire the lease of another coordinator's trial: whether it is now this one's."""
         lease = self._lease_name(trial.number)
-        if not self.leases.claim(lease):
+        if not self.leases.acquire(lease):
             return False
         if is_under_way(self.study, trial):
             return True
@@ -197,7 +198,7 @@ class SearchPlan(Plan):
         """Running trials of other coordinators that have no Row; those that have one are concluded here."""
         running = [trial for trial in trials_of(self.study) if trial.state == TrialState.RUNNING]
         running = [trial for trial in running if trial.number not in self._local_trials]
-        rows = self.store.numbered(self.study.study_name, [trial.number for trial in running]) if running else {}
+        rows = self.store.rows_by_number(self.study.study_name, [trial.number for trial in running]) if running else {}
         for number, row in rows.items():
             self.store.clear(row)
             self._conclude(number, row)
@@ -211,7 +212,7 @@ class SearchPlan(Plan):
         numbers = {
             trial.number for trial in trials_of(self.study) if trial.state.is_finished()
         } - self._trials_with_rows
-        for row in self.store.numbered(self.study.study_name, numbers).values() if numbers else ():
+        for row in self.store.rows_by_number(self.study.study_name, numbers).values() if numbers else ():
             self._add_row(row)
         self._trials_with_rows |= numbers
 
@@ -227,7 +228,7 @@ class SearchPlan(Plan):
             self._front[row.identity()] = [(np.array(values, dtype=float) * signs).tolist(), errors]
 
     def _is_reeval(self, trial: FrozenTrial) -> bool:
-        first_reeval = confirms_from(self.study)
+        first_reeval = reevaluates_from(self.study)
         return first_reeval is not None and first_of(trial) >= first_reeval
 
     def _seed(self, trial: FrozenTrial, point: Point) -> int:
@@ -240,7 +241,7 @@ class SearchPlan(Plan):
         }
         seed = next_seed(self.config.seed, seeds, self._seeds(point))
         if seed != self._recorded_seed(trial):  # a process may have died between this and the candidate
-            give_seed(self.study, trial, seed)
+            set_trial_seed(self.study, trial, seed)
         return seed
 
     def _seeds(self, point: Point) -> tuple[int, ...] | None:
@@ -256,7 +257,7 @@ class SearchPlan(Plan):
         axes = self.sampler.infer_relative_search_space(self.study, trial)
         point = self.sampler.sample_relative(self.study, trial, axes)  # what an earlier process recorded is kept
         seed = self._seed(trial, point)
-        record(self.study, trial, point, axes)
+        record_params(self.study, trial, point, axes)
         candidate = self.sampler.candidate(point)
         config, profile_budget = self.config, self.budget.profile_budget
         first_seed = next_seed(config.seed, (), self._seeds(point))

@@ -18,10 +18,10 @@ from nas.costs.count import meta_device
 from nas.environment.paths import safe_name
 from nas.evaluation.job import fresh_task, recipe_of, text_of
 from nas.evaluation.resolve import settings_of, space_of
-from nas.request.text_checks import listed
-from nas.samplers.load import proposer
+from nas.request.text_checks import as_list
+from nas.samplers.load import load_proposer
 from nas.samplers.registry import DEFAULT
-from nas.samplers.rungs import NONE_HELD, Rungs, check_reported, check_reports
+from nas.samplers.rungs import NO_RUNGS, Rungs, check_reports, check_rung_objectives
 from nas.store.search_config import SearchConfig
 from results.records.row import Direction
 from search_spaces.architecture.architecture import Architecture
@@ -85,12 +85,12 @@ def build_request(
     seed: int,
     sampler: str,
     data: str | Path | None,
-    rungs: Rungs = NONE_HELD,
+    rungs: Rungs = NO_RUNGS,
 ) -> SearchRequest:
     """Read and check the arguments of a search. Raises UserError before anything is trained."""
     task_object = fresh_task(task, data)
-    search_space = space_of(task_object, space, arch, preset, listed(axis))
-    bounds, changes = parse_budget(listed(budget)), settings_of(task_object, preset, settings)
+    search_space = space_of(task_object, space, arch, preset, as_list(axis))
+    bounds, changes = parse_budget(as_list(budget)), settings_of(task_object, preset, settings)
     _check_no_axis_is_set(dict(changes), search_space)
     recipe = recipe_of(task_object, preset, changes)
     metrics = task_object.metrics_for(recipe)
@@ -98,10 +98,10 @@ def build_request(
     objective_directions = resolve(
         [metrics[0].name, "flops"] if objectives is None else names_in(objectives), directions
     )
-    check_reported(objective_directions, directions, rungs)
+    check_rung_objectives(objective_directions, directions, rungs)
     check_reports(task_object, recipe, rungs)
     check_measurable(task_object, search_space.base, {*bounds.bounds, *objective_directions})
-    proposer(sampler or DEFAULT)  # which raises where there is no such sampler
+    load_proposer(sampler or DEFAULT)  # which raises where there is no such sampler
     members = within(search_space, task_object, bounds)
     return SearchRequest(
         config=SearchConfig(

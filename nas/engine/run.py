@@ -27,9 +27,9 @@ from nas.store.leases import leases_in
 from nas.store.locks import only_writer
 from nas.store.optuna_study import (
     clear_storage_errors,
-    held_storage,
     open_study,
     started_trials,
+    storage_connection,
 )
 from nas.store.retry import retry_on_disconnect
 from nas.store.search_config import SearchConfig
@@ -119,7 +119,7 @@ def check_resources(request: SearchRequest, resources: Resources, *, trace: bool
 
 
 def _row_identities(store: Store, study: str) -> set[str]:
-    return {row.identity() for row in store.numbered(study).values()}
+    return {row.identity() for row in store.rows_by_number(study).values()}
 
 
 def _build_sampler(request: SearchRequest, counts: TrialCounts) -> BudgetSampler:
@@ -159,7 +159,7 @@ def run_search(
         only_writer(storage, name),
         clear_storage_errors(storage),
         leases_in(store) as leases,
-        held_storage(storage) as searches,
+        storage_connection(storage) as searches,
     ):
         retry_on_disconnect(_check_holds_no_evaluations)(store, name)
         rungs = retry_on_disconnect(rungs_for)(config, store)  # by what the store knows of the task
@@ -180,11 +180,11 @@ def run_search(
         )
         done, logs = retry_on_disconnect(_row_identities)(store, name), _open_logs(store, name, log)
         # Whether a process died of its evaluation is seen from outside, and not by coordinators that die one by one.
-        separate_process = store.shared or plan.resumes or seconds is not None
+        separate_process = store.is_shared or plan.resumes or seconds is not None
         try:
             with (
                 EvaluationProgress(config.task, list(config.objectives), done, trials) as progress,
-                pool_of(resources, trials, apart=separate_process) as pool,
+                pool_of(resources, trials, isolate=separate_process) as pool,
             ):
                 listeners = [progress.add, *logs]
                 Scheduler(

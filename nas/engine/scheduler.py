@@ -14,7 +14,7 @@ from nas.engine.timings import Timings
 from nas.environment.paths import EVALUATIONS
 from nas.environment.signals import raise_pending_termination
 from nas.evaluation.job import EvaluationJob, first_process, lacks_network, recipe_of, task_of, with_identity
-from nas.evaluation.saved_networks import check_place
+from nas.evaluation.saved_networks import check_save_folder
 from nas.request.text_checks import LogFormat
 from nas.store.database import clear_errors
 from nas.store.leases import Leases, leases_in
@@ -162,11 +162,11 @@ class Scheduler:
     def _begin(self, plan: Plan, job: EvaluationJob) -> int:
         """Submit a job, unless the store has its Row: the number of evaluations submitted, 0 or 1."""
         measures = job.profiled or job.trace
-        if job.known is None or measures or lacks_network(job, job.known):
+        if job.earlier_row is None or measures or lacks_network(job, job.earlier_row):
             self.on_begin(job)
             self.workers.submit(job)
             return 1
-        self._end(plan, job, job.known)
+        self._end(plan, job, job.earlier_row)
         return 0
 
     def _remaining_seconds(self) -> float | None:
@@ -181,15 +181,15 @@ class Scheduler:
 
         The store is read after the lease is acquired: from then on nobody else can add a Row of this job.
         """
-        if not self.leases.claim(_lease_name(job.identity)):
+        if not self.leases.acquire(_lease_name(job.identity)):
             return None
-        entry = self.store.known(job.identity)
+        entry = self.store.find_complete(job.identity)
         network = self.store.network(job.identity).absolute()  # as all folders that are told to other processes
         return replace(
             job,
             store=self.store.url,
-            known=None if entry is None else replace(entry[1], space=job.space, preset=job.preset),
-            folder=str(self.store.unfinished(job.identity).absolute()),
+            earlier_row=None if entry is None else replace(entry[1], space=job.space, preset=job.preset),
+            folder=str(self.store.work_folder(job.identity).absolute()),
             network=str(network) if self.keep_networks or network.exists() else None,
         )
 
@@ -202,10 +202,10 @@ class Scheduler:
     @retry_on_disconnect
     def _store_row(self, plan: Plan, job: EvaluationJob, row: Row) -> Row:
         """Store the Row that counts, pass it to the plan and return it."""
-        entry = self.store.known(job.identity) if row.status == "failed" else None
+        entry = self.store.find_complete(job.identity) if row.status == "failed" else None
         if entry is not None:  # somebody else's, whom it waited for too long
             row = replace(entry[1], space=job.space, preset=job.preset)
-        is_new = job.number is not None or self.store.known(job.identity) != (self.study, row)
+        is_new = job.number is not None or self.store.find_complete(job.identity) != (self.study, row)
         if is_new and first_process():
             row = self.store.add(row, self.study, job.number)
         if first_process():
@@ -239,7 +239,7 @@ def evaluate_all(
         prepare(task)
         jobs = [with_identity(job) for job in jobs]
         for job in jobs:
-            check_place(job)
+            check_save_folder(job)
         plan, logs = SequentialPlan(jobs), curve_logs(log, store.folder, name)
         with (
             clear_errors(store.url),

@@ -13,7 +13,7 @@ from search_spaces.support.errors import reason_of
 OUT_OF_MEMORY, TIMED_OUT = "out-of-memory", "timed-out"
 """What the error of a failed Row begins with where it took too much."""
 
-_SAID = (
+_OUT_OF_MEMORY_TEXTS = (
     "can't allocate memory",
     "cannot allocate memory",
     "out of memory",
@@ -21,16 +21,16 @@ _SAID = (
     "alloc_failed",
     "failed to map segment",
 )
-"""What torch, its libraries and the operating system say, in small letters, where memory is short."""
+"""Parts of messages of torch, its libraries and the operating system where memory is short, in small letters."""
 
 _ON_GPUS = ("cuda", "cublas", "cudnn")
-"""Who fails on a GPU, in small letters."""
+"""Names in messages of errors on a GPU, in small letters."""
 
 
 def reason_of_failure(error: BaseException) -> str:
     """An error as `errors.reason_of` has it, behind "out-of-memory:" where that is what it was."""
-    said = reason_of(error)
-    return f"{OUT_OF_MEMORY}: {said}" if _is_out_of_memory(error) else said
+    reason = reason_of(error)
+    return f"{OUT_OF_MEMORY}: {reason}" if _is_out_of_memory(error) else reason
 
 
 def ran_out_of_memory(row: Row) -> bool:
@@ -57,10 +57,10 @@ def _is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     if isinstance(error, ImportError):  # a package may say anything of why it could not be loaded whole
-        return any(words in str(one).lower() for one in _with_causes(error) for words in _SAID)
+        return any(text in str(cause).lower() for cause in _with_causes(error) for text in _OUT_OF_MEMORY_TEXTS)
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
-    return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _SAID)
+    return isinstance(error, RuntimeError) and any(text in str(error).lower() for text in _OUT_OF_MEMORY_TEXTS)
 
 
 def _with_causes(error: BaseException | None) -> Iterator[BaseException]:

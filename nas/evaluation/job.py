@@ -1,4 +1,4 @@
-"""What is to be evaluated, as plain data that travels to other processes, and what tells it from all else."""
+"""An evaluation's job, as plain data that travels to other processes, and its identity."""
 
 import hashlib
 import os
@@ -47,9 +47,9 @@ class EvaluationJob:
         render: File that shows what the trained network does, or None.
         save: Another folder that the trained network is to be in, or None.
         threads: Of the CPU.
-        known: The Row of the same evaluation, where it was done before: then nothing is trained.
+        earlier_row: The Row of an earlier evaluation with the same identity: then nothing is trained.
         identity: What tells the evaluation from all others, see `with_identity`: 16 hex digits, or "" before that.
-        store: Where its Row will be, to ask again after another process was waited for.
+        store: Where its Row will be: to look there after waiting for another process.
     """
 
     task: str
@@ -71,7 +71,7 @@ class EvaluationJob:
     render: str | None = None
     save: str | None = None
     threads: int = 1
-    known: Row | None = None
+    earlier_row: Row | None = None
     identity: str = ""
     store: str | None = None
 
@@ -123,7 +123,7 @@ def recipe_of(task: Task, preset: str, settings: tuple[tuple[str, Scalar], ...] 
 
 @lru_cache(maxsize=64)
 def data_fingerprint(reference: str, data: str | None, preset: str, settings: tuple[tuple[str, Scalar], ...]) -> str:
-    """Of the data that a training sees."""
+    """The fingerprint of the data that a training sees."""
     task = task_of(reference, data)
     return task.fingerprint(recipe_of(task, preset, settings))
 
@@ -168,7 +168,7 @@ def resolve(job: EvaluationJob) -> Evaluation:
 
 
 def failed_row(job: EvaluationJob, reason: str) -> Row:
-    """The Row of a job that failed before anything of it was known."""
+    """The Row of a job that failed before its evaluation wrote one."""
     return replace(resolve(job).row, error=reason)
 
 
@@ -182,9 +182,9 @@ def with_identity(job: EvaluationJob) -> EvaluationJob:
     return replace(job, identity=identity(job))
 
 
-def lacks_network(job: EvaluationJob, known: Row) -> bool:
-    """Whether a Row leaves something of a job open that only the trained network can tell or show."""
-    missing = any(not set(MEASURES[measure]) <= set(known.extra_metrics) for measure in job.measures)
+def lacks_network(job: EvaluationJob, row: Row) -> bool:
+    """Whether the job needs the trained network for measures, a picture or a copy that the Row lacks."""
+    missing = any(not set(MEASURES[measure]) <= set(row.extra_metrics) for measure in job.measures)
     return missing or job.render is not None or job.save is not None
 
 

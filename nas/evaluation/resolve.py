@@ -1,4 +1,4 @@
-"""From what somebody asked for, as text, to the architectures, spaces and recipes that it means."""
+"""From text to the architectures, spaces and recipes that it names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -49,10 +49,10 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
 
 def _others(architecture: Architecture) -> tuple[str, ...]:
     """Which other topologies wire it; none where its own do with other options that spaces search."""
-    can = compatible_topologies(architecture)
-    if {Spec.parse(text).name for text in topologies_of(architecture.topology)} <= can.keys():
+    texts_of = compatible_topologies(architecture)
+    if {Spec.parse(text).name for text in topologies_of(architecture.topology)} <= texts_of.keys():
         return ()
-    return tuple(texts[0] for texts in can.values())
+    return tuple(texts[0] for texts in texts_of.values())
 
 
 def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] = ()) -> SearchSpace:
@@ -63,13 +63,13 @@ def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] 
     Raises:
         UserError: An unknown space, an axis that cannot be, or a recipe that has not the field of one.
     """
-    own = task.fixed_space()
-    if own is not None:
-        asked = [option for option, value in (("--space", name), ("--arch", arch), ("--axis", [*axes])) if value]
-        if asked:
-            message = f"{task.name} has a space of its own, got {asked[0]} as well. Leave that out."
-            raise UserError("conflict", message, option=asked[0], task=task.name)
-        return own
+    fixed_space = task.fixed_space()
+    if fixed_space is not None:
+        options = [option for option, value in (("--space", name), ("--arch", arch), ("--axis", [*axes])) if value]
+        if options:
+            message = f"{task.name} has a space of its own, got {options[0]} as well. Leave that out."
+            raise UserError("conflict", message, option=options[0], task=task.name)
+        return fixed_space
     space = get_space(name or DEFAULT_SPACE, architecture_of(task, preset, arch))
     if arch and space.base.model:
         message = f"space {name!r} has a base of its own, got --arch {arch!r} as well. Leave that out."
@@ -86,14 +86,14 @@ def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] 
 
 def _check_recipes(task: Task, preset: str, axis: str, values: tuple[Any, ...]) -> None:
     """Refuse values that the recipe cannot have, and two that make one recipe: it would be two points of the space."""
-    known: list[Any] = []
+    recipes: list[Any] = []
     for value in values:
         recipe = recipe_of(task, preset, ((axis.removeprefix("recipe."), value),))
-        if recipe in known:
-            same = values[known.index(recipe)]
+        if recipe in recipes:
+            same = values[recipes.index(recipe)]
             message = f"axis {axis} must have each value once, got {same} and {value}. Leave one out."
             raise UserError("duplicate", message, option=axis, value=value, equals=same)
-        known.append(recipe)
+        recipes.append(recipe)
 
 
 def settings_of(task: Task, preset: str, settings: str | Mapping[str, Any]) -> Settings:
@@ -102,9 +102,9 @@ def settings_of(task: Task, preset: str, settings: str | Mapping[str, Any]) -> S
     Raises:
         UserError: No FIELD=VALUE, a field that stands twice or that the recipe has not, a value that it cannot have.
     """
-    asked = pairs_of(settings)
-    values = plain_values(recipe_of(task, preset, tuple(asked.items())))
-    return tuple((name, _hashable(values[name])) for name in sorted(asked))
+    overrides = pairs_of(settings)
+    values = plain_values(recipe_of(task, preset, tuple(overrides.items())))
+    return tuple((name, _hashable(values[name])) for name in sorted(overrides))
 
 
 def check_max_steps(task: Task, max_steps: int | None) -> None:

@@ -10,7 +10,7 @@ from torch import nn
 
 from nas.evaluation.job import EvaluationJob, first_process, fresh_task, with_identity
 from nas.evaluation.resolve import make_folder
-from nas.evaluation.saved_networks import check_place, network_of
+from nas.evaluation.saved_networks import check_save_folder, network_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record, read_record, save_checkpoint, weights_of
 from search_spaces.models.retrofit import retrofit_checkpoint
@@ -49,7 +49,7 @@ def origin_of(
     data: str | None = None,
     load: Callable[[str, str | None], Task] = fresh_task,
 ) -> Origin:
-    """What a checkpoint says of itself, but for what is given. Who asks for several may `load` their task once.
+    """The origin of a checkpoint: its record, overridden by the arguments. `load` may cache the task of several.
 
     Raises:
         UserError: It says nothing, is of another version or task, or its task is in a file that was not named.
@@ -60,21 +60,25 @@ def origin_of(
     if preset is None:
         message = f"{checkpoint} does not say how it was trained. Take one that `nas evaluate --save` wrote."
         raise UserError("bad-file", message, path=str(checkpoint), needs="preset")
-    reference = task or known_reference(record, checkpoint)
+    reference = task or installed_reference(record, checkpoint)
     data = data if data is not None else settings.get("data")
-    of = load(reference, data)
-    check_task(record, {of.name: of.version}, checkpoint)
-    if preset not in of.presets:
-        raise unknown("preset", preset, of.presets, of=f"task {of.name!r}")
-    own = {name: value for name, value in record.settings.items() if preset == record.settings.get("preset")}
-    changed = {name.removeprefix("recipe."): value for name, value in own.items() if name.startswith("recipe.")}
-    return Origin(checkpoint.resolve(), of, reference, preset, data, changed)
+    loaded_task = load(reference, data)
+    check_task(record, {loaded_task.name: loaded_task.version}, checkpoint)
+    if preset not in loaded_task.presets:
+        raise unknown("preset", preset, loaded_task.presets, of=f"task {loaded_task.name!r}")
+    recipe_settings = {
+        name: value for name, value in record.settings.items() if preset == record.settings.get("preset")
+    }
+    changes = {
+        name.removeprefix("recipe."): value for name, value in recipe_settings.items() if name.startswith("recipe.")
+    }
+    return Origin(checkpoint.resolve(), loaded_task, reference, preset, data, changes)
 
 
-def started_from(
+def start_architecture(
     checkpoint: Path, task: Task, save: str | Path | None, changes: Mapping[str, str | None]
 ) -> Architecture:
-    """The architecture of a trained network whose weights a training begins with, of its task or one that follows it.
+    """The architecture of the checkpoint that a training starts from, of its task or of one that follows it.
 
     Raises:
         UserError: It is of another task or another encoding, cannot be wired, `changes` to what it has were asked for,
@@ -97,7 +101,7 @@ def started_from(
 
 
 def data_of(checkpoint: Path, reference: str) -> str | None:
-    """What a network of this task was trained on, as `--data` says it; None where it is another's or was not told."""
+    """The `--data` that a network of this task was trained on; None for another task or without `--data`."""
     settings = read_record(checkpoint).settings
     data = settings.get("data") if settings.get("reference") == reference else None
     return None if data is None else str(data)
@@ -106,9 +110,9 @@ def data_of(checkpoint: Path, reference: str) -> str | None:
 def check_task(record: Record, tasks: Mapping[str, int], checkpoint: Path) -> None:
     """Raise UserError where a checkpoint is of none of these tasks, or of another version than theirs."""
     if tasks.get(record.task) != record.task_version:
-        wanted = " or ".join(f"{name!r} version {version}" for name, version in tasks.items())
+        versions = " or ".join(f"{name!r} version {version}" for name, version in tasks.items())
         message = (
-            f"{checkpoint} is of task {record.task!r} version {record.task_version}, this takes {wanted}. "
+            f"{checkpoint} is of task {record.task!r} version {record.task_version}, this takes {versions}. "
             "Take one of these, or train again."
         )
         raise UserError(
@@ -124,15 +128,15 @@ def check_task(record: Record, tasks: Mapping[str, int], checkpoint: Path) -> No
 def check_encoding(record: Record, task: Task, checkpoint: Path) -> None:
     """Raise UserError where what a network has learnt is of another tokenizer's ids, which have the same shapes."""
     if "encoding" in record.settings and record.settings["encoding"] != task.encoding():
-        of = record.settings.get("data")
+        data = record.settings.get("data")
         message = (
             f"{checkpoint} was trained with another tokenizer than that of this text. Give it the data that it was "
-            f"trained on{'' if of is None else f' ({of})'}, or that tokenizer."
+            f"trained on{'' if data is None else f' ({data})'}, or that tokenizer."
         )
-        raise UserError("mismatch", message, option="tokenizer", path=str(checkpoint), data=of)
+        raise UserError("mismatch", message, option="tokenizer", path=str(checkpoint), data=data)
 
 
-def known_reference(record: Record, checkpoint: Path) -> str:
+def installed_reference(record: Record, checkpoint: Path) -> str:
     """The installed task of a checkpoint. Raises UserError where it is none: a file is data and names no program."""
     if is_installed(record.task):
         return record.task
@@ -145,10 +149,10 @@ def is_installed(task: str) -> bool:
     return task in TASKS.names() or task.startswith("goal:")
 
 
-def rewired(origin: Origin, topology: str, job: EvaluationJob) -> EvaluationJob:
-    """The training that goes on with another topology: `job`, of which the architecture and the start are not known.
+def retrofit_job(origin: Origin, topology: str, job: EvaluationJob) -> EvaluationJob:
+    """The job of a training that goes on with another topology: `job` with the architecture and start set.
 
-    What it starts from is written into the folder where its network is kept.
+    Writes the start into the folder where the network is saved.
 
     Raises:
         UserError: The topology does not start as the residual network does, or the folder cannot be made, or it holds
@@ -165,12 +169,12 @@ def rewired(origin: Origin, topology: str, job: EvaluationJob) -> EvaluationJob:
     def build(architecture: Architecture) -> nn.Module:
         return network_of(origin.task, replace(record, architecture=architecture))
 
-    network, begun = retrofit_checkpoint(origin.folder, topology, build)
+    network, start_record = retrofit_checkpoint(origin.folder, topology, build)
     with TemporaryDirectory() as elsewhere:
-        save_checkpoint(Path(elsewhere), weights_of(network), begun)
-        job = replace(job, architecture=begun.architecture, start=elsewhere)
-        check_place(with_identity(job))
+        save_checkpoint(Path(elsewhere), weights_of(network), start_record)
+        job = replace(job, architecture=start_record.architecture, start=elsewhere)
+        check_save_folder(with_identity(job))
     make_folder(target)
     start = target / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
-    save_checkpoint(start, weights_of(network), begun)
+    save_checkpoint(start, weights_of(network), start_record)
     return replace(job, start=str(start))

@@ -1,4 +1,4 @@
-"""The trained networks that are kept: a folder of weights and a record each, beside the store."""
+"""Saved networks: a folder of weights and a record each, beside the store."""
 
 import warnings
 from collections.abc import Sequence
@@ -30,18 +30,18 @@ def has_network(folder: str | Path | None) -> bool:
     return folder is not None and Path(folder, RECORD).exists()
 
 
-def keep_network(task: Task, job: EvaluationJob, fitted: FitResult) -> None:
-    """Keep a trained network where the job says; one that cannot be kept is said, and takes no training with it."""
+def save_network(task: Task, job: EvaluationJob, fit: FitResult) -> None:
+    """Save a trained network where the job says; warn if that fails, without losing the training."""
     places = [Path(place) for place in (job.network, job.save) if place is not None]
-    if fitted.network is None:
+    if fit.network is None:
         if job.save is not None:
             message = f"task {task.name!r} does not give its trained networks: none is saved."
             warnings.warn(Notice("unsupported", message, option="--save", task=task.name), stacklevel=2)
         return
     if not places:
         return
-    steps = fitted.steps if fitted.network_steps is None else fitted.network_steps
-    weights = weights_of(fitted.network)  # all of the processes that train together gather them
+    steps = fit.steps if fit.network_steps is None else fit.network_steps
+    weights = weights_of(fit.network)  # all of the processes that train together gather them
     for place in places if first_process() else ():
         try:
             save_checkpoint(place, weights, _record(task, job, steps))
@@ -51,24 +51,24 @@ def keep_network(task: Task, job: EvaluationJob, fitted: FitResult) -> None:
 
 
 def copy_network(folder: Path, to: Path) -> None:
-    """Write a kept network to another folder. Raises UserError where it cannot be read."""
+    """Write a saved network to another folder. Raises UserError where it cannot be read."""
     save_checkpoint(to, read_weights(folder), read_record(folder))
 
 
-def check_place(job: EvaluationJob) -> None:
-    """Raise UserError where the folder that the network of a job, with its identity, is to be in holds another one."""
+def check_save_folder(job: EvaluationJob) -> None:
+    """Raise UserError where a job's `save` folder holds a network of another identity."""
     if job.save is None or not has_network(job.save):
         return
     remedy = "Give another folder, or remove that one."
     try:
-        kept = read_record(Path(job.save))
+        record = read_record(Path(job.save))
     except UserError:
         message = f"--save {job.save} holds a network that cannot be read. {remedy}"
         raise UserError("bad-file", message, option="--save", path=job.save) from None
-    if kept.settings.get("identity") != job.identity:
-        what = f"{kept.task}, {kept.architecture}, seed {kept.settings.get('seed')}"
-        message = f"--save {job.save} holds another network ({what}). {remedy}"
-        raise UserError("mismatch", message, option="--save", path=job.save, task=kept.task)
+    if record.settings.get("identity") != job.identity:
+        description = f"{record.task}, {record.architecture}, seed {record.settings.get('seed')}"
+        message = f"--save {job.save} holds another network ({description}). {remedy}"
+        raise UserError("mismatch", message, option="--save", path=job.save, task=record.task)
 
 
 def _record(task: Task, job: EvaluationJob, steps: int) -> Record:
@@ -90,7 +90,7 @@ def _record(task: Task, job: EvaluationJob, steps: int) -> Record:
 
 
 def load_network(folder: str | Path | None, task: Task) -> nn.Module | None:
-    """A kept network with its weights, on the CPU; None where there is none, or it is damaged, which is said."""
+    """A saved network with its weights, on the CPU; None where there is none or, with a warning, a damaged one."""
     if folder is None or not has_network(folder):
         return None
     try:
@@ -129,10 +129,10 @@ def network_folder(store: Store, study: str, rows: Sequence[Row], key: str) -> P
         raise unknown("key", key, keys, of=f"a complete row of study {study!r}")
     with_network = [row for row in complete if has_network(store.network(row.identity()))]
     if not with_network:
-        which = complete[0]
-        again = f'`nas evaluate {which.task} --preset {which.preset} --seed {which.seed} --arch "{which.architecture}"`'
-        message = f"the network of {key} was not kept. Train it again, with the study's --set and --data: {again}"
-        raise UserError("missing-file", message, option="KEY", value=key, architecture=str(which.architecture))
+        row = complete[0]
+        command = f'`nas evaluate {row.task} --preset {row.preset} --seed {row.seed} --arch "{row.architecture}"`'
+        message = f"the network of {key} was not kept. Train it again, with the study's --set and --data: {command}"
+        raise UserError("missing-file", message, option="KEY", value=key, architecture=str(row.architecture))
     if len(with_network) > 1:
         which_ones = ", ".join(f"{row.identity()} ({row.task}, seed {row.seed})" for row in with_network)
         message = f"{key} is {len(with_network)} networks of study {study!r}. Give one of {which_ones}."

@@ -1,4 +1,4 @@
-"""What the text of a call tells by itself: asked first, before PyTorch is loaded."""
+"""Checks of a call's text, before PyTorch is loaded."""
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
@@ -18,8 +18,8 @@ LogFormat = Literal["tensorboard"]
 ALL_TOPOLOGIES = "all"
 """In the place of a comparison's topology: every one that is installed."""
 
-MATCHED = ("params", "flops")
-"""What architectures can be made equal in."""
+MATCH_QUANTITIES = ("params", "flops")
+"""Costs at which `--match` makes architectures equal."""
 
 LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "max_steps": 1, "batch": 1, "examples": 1}
 """Minimum of each parameter."""
@@ -31,7 +31,7 @@ WORDS = {
     "save_models": ("front", "all", "none"),
     "by": ("layer", "operator"),
     "log": get_args(LogFormat),
-    "match": MATCHED,
+    "match": MATCH_QUANTITIES,
 }
 """The words that a parameter may be."""
 
@@ -54,7 +54,7 @@ def _pairs(text: str) -> dict[str, str]:
     return settings
 
 
-def listed(texts: str | Sequence[str] | None) -> list[str]:
+def as_list(texts: str | Sequence[str] | None) -> list[str]:
     """One text or several as a list."""
     return [texts] if isinstance(texts, str) else list(texts or ())
 
@@ -62,25 +62,25 @@ def listed(texts: str | Sequence[str] | None) -> list[str]:
 def parse_topologies(topologies: str | Sequence[str]) -> list[str]:
     """The topologies that a comparison names, `ALL_TOPOLOGIES` among them. Raises UserError where it names none."""
     texts = split_top_level(topologies) if isinstance(topologies, str) else topologies
-    named = [text.strip() for text in texts if text.strip()]
-    if not named:
+    names = [text.strip() for text in texts if text.strip()]
+    if not names:
         message = f"--topology must name at least one topology, got {topologies!r}."
         raise UserError("missing-value", message, option="--topology", value=topologies)
-    return named
+    return names
 
 
-def check_call(**asked: Any) -> None:
-    """Raise UserError for a mistake that the text alone tells; what is None is not asked.
+def check_call(**options: Any) -> None:
+    """Raise UserError for a mistake in the text of options; skip those that are None.
 
     A number that is too small or too large, a word, task, topology or sampler that is unknown, a budget or setting that
     is none, a URL that is none.
     """
-    for name, value in asked.items():
+    for name, value in options.items():
         if value is None:
             continue
         flag = f"--{name.replace('_', '-')}"
-        if name in _READ:
-            _READ[name](value)
+        if name in _CHECKS:
+            _CHECKS[name](value)
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         if name in LEAST and not (whole and value >= LEAST[name]):
             least = LEAST[name]
@@ -118,11 +118,11 @@ def _check_topologies(topologies: str | Sequence[str]) -> None:
             _check_runs(topology)
 
 
-_READ: Mapping[str, Callable[[Any], object]] = {
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
     "task": check_reference,
     "topology": _check_topology,
     "topologies": _check_topologies,
-    "budget": lambda budget: parse_budget(listed(budget)),
+    "budget": lambda budget: parse_budget(as_list(budget)),
     "settings": pairs_of,
     "sampler": check_sampler,
     "storage": _check_url,

@@ -16,12 +16,12 @@ from nas.samplers.candidate_pool import ImplicitCandidates
 from nas.samplers.candidates import Candidates, EnumeratedCandidates
 from nas.samplers.encoding import Coordinates
 from nas.samplers.history import TrialTable, params_of
-from nas.samplers.load import proposer
+from nas.samplers.load import load_proposer
 from nas.samplers.promotion import promote
 from nas.samplers.proposer import Costs, SearchState
-from nas.samplers.reevaluation import contender
+from nas.samplers.reevaluation import next_reevaluation
 from nas.samplers.registry import DEFAULT
-from nas.store.optuna_study import confirms_from, trials_of
+from nas.store.optuna_study import reevaluates_from, trials_of
 from results.stats.gaussian_process import Indices
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate
@@ -29,14 +29,14 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Scalar
 
 
-class Exhausted(RuntimeError):
-    """Every candidate within the budget has been tried."""
+class NoCandidates(RuntimeError):
+    """Every candidate within the budget has a trial."""
 
 
 class BudgetSampler(BaseSampler):
     """Proposes candidates that are inside the budget: new ones, and those tried for another seed where that tells more.
 
-    Trials that confirm what others have found (`nas.store.optuna_study.confirm_from`) train what may be on the front
+    Trials that confirm what others have found (`nas.store.optuna_study.reevaluate_from`) train what may be on the front
     with fresh seeds.
 
     What the space says is first comes first, or the feasible candidate nearest to it. Trials in any state count as
@@ -50,7 +50,7 @@ class BudgetSampler(BaseSampler):
         seed: Any integer that is not negative.
         costs: What counting tells of architectures' objectives, less being better: NaN where only a training does.
         seeds: How many trials each candidate gets at least, where none of them fails.
-        at_most: How many seeds an architecture can have, of a space that is listed; None where any number.
+        max_seeds: Architecture of an enumerated space -> how many seeds it can have; None for any number.
 
     Raises:
         UserError: An unknown name, or an import path that leads to no sampler.
@@ -63,15 +63,15 @@ class BudgetSampler(BaseSampler):
         seed: int = 0,
         costs: Costs | None = None,
         seeds: int = 1,
-        at_most: Callable[[Architecture], int] | None = None,
+        max_seeds: Callable[[Architecture], int] | None = None,
     ) -> None:
         self.feasible = feasible
         self._axes = Coordinates(feasible.space, {})
         self._members: Candidates = (
             ImplicitCandidates(feasible) if isinstance(feasible, BudgetDP) else EnumeratedCandidates(feasible)
         )
-        self._proposer = proposer(inner)
-        self._seed, self._costs, self._seeds, self._at_most = seed, costs, seeds, at_most
+        self._proposer = load_proposer(inner)
+        self._seed, self._costs, self._seeds, self._max_seeds = seed, costs, seeds, max_seeds
 
     def propose(self, trial: optuna.Trial) -> Candidate:
         """The candidate of a trial just asked for, which is recorded in it; of an older one, what it has.
@@ -85,7 +85,7 @@ class BudgetSampler(BaseSampler):
         """The candidate of a trial's recorded parameters. Raises UserError where they are incomplete or outside."""
         candidate = self._members.candidate(params)
         if candidate is None:
-            message = f"parameters {_listed(params) or '(none)'} are no candidate within the budget."
+            message = f"parameters {_params_text(params) or '(none)'} are no candidate within the budget."
             raise UserError("infeasible", message, params=tuple(params.items()))
         return candidate
 
@@ -94,13 +94,13 @@ class BudgetSampler(BaseSampler):
         return self._members.remaining(study)
 
     def has_more(self, study: optuna.Study) -> bool:
-        """Whether there is anything to propose: what no trial has, or what is to have more seeds."""
-        return self.remaining(study) > 0 or bool(self._wanting(self._members.tried(study)))
+        """Whether anything is left to propose: a candidate without a trial, or one with too few seeds."""
+        return self.remaining(study) > 0 or bool(self._short_of_seeds(self._members.trial_table(study)))
 
-    def can_confirm(self, study: optuna.Study) -> bool:
-        """Whether anything has values and can be trained with another seed."""
-        tried = self._members.tried(study)
-        return bool(np.setdiff1d(tried.indices[tried.valued], self._spent(tried)).size)
+    def can_reevaluate(self, study: optuna.Study) -> bool:
+        """Whether a candidate with values can be trained with another seed."""
+        trials = self._members.trial_table(study)
+        return bool(np.setdiff1d(trials.indices[trials.has_values], self._without_new_seeds(trials)).size)
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Every axis, those that apply to some topologies only included."""
@@ -109,23 +109,24 @@ class BudgetSampler(BaseSampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The point of one candidate. What the trial has recorded already, or was enqueued with, is kept."""
-        given, seed = params_of(trial), self._drawn(trial.number)
-        if given and self._members.candidate(given) is not None:
-            return dict(given)
-        situation = self._situation(study, trial, seed)
-        coordinates, untried = situation.coordinates, situation.untried
-        if not given:
-            since = confirms_from(study)
-            if since is not None and trial.number >= since and self.can_confirm(study):
-                return dict(coordinates.point(contender(situation, since, self._spent(situation.tried))))
-            if not (len(untried) or self._wanting(situation.tried)):
-                raise Exhausted("every candidate within the budget has been tried.")
-            return dict(coordinates.point(self._choose(situation)))
-        situation = replace(situation, again=untried[:0])
-        index = self._choose(situation) if len(untried) else -1
-        if index < 0 or not given.items() <= coordinates.point(index).items():
-            index = self._choose(replace(situation, untried=_allowed(coordinates, given, untried)))
+        """The point of one candidate. Keeps the parameters that the trial records already or was enqueued with."""
+        fixed_params, seed = params_of(trial), self._trial_seed(trial.number)
+        if fixed_params and self._members.candidate(fixed_params) is not None:
+            return dict(fixed_params)
+        state = self._state(study, trial, seed)
+        coordinates, new = state.coordinates, state.new
+        if not fixed_params:
+            since = reevaluates_from(study)
+            if since is not None and trial.number >= since and self.can_reevaluate(study):
+                index = next_reevaluation(state, since, self._without_new_seeds(state.trials))
+                return dict(coordinates.point(index))
+            if not (len(new) or self._short_of_seeds(state.trials)):
+                raise NoCandidates("every candidate within the budget has been tried.")
+            return dict(coordinates.point(self._choose(state)))
+        state = replace(state, repeatable=new[:0])
+        index = self._choose(state) if len(new) else -1
+        if index < 0 or not fixed_params.items() <= coordinates.point(index).items():
+            index = self._choose(replace(state, new=_matching_candidates(coordinates, fixed_params, new)))
         return dict(coordinates.point(index))
 
     def sample_independent(
@@ -136,59 +137,60 @@ class BudgetSampler(BaseSampler):
 
     def promote(self, study: optuna.Study, *, searching: bool) -> int | None:
         """The number of the trial that began the training to go on with next; see `nas.samplers.promotion.promote`."""
-        if not self._members.tried(study).held.any():
+        if not self._members.trial_table(study).is_paused.any():
             return None
         number = len(trials_of(study))
-        seed = self._drawn(number)
-        coordinates, tried = self._members.around(study, number, seed)
-        return promote(coordinates, tried, self._costs or _unknown(study), seed, searching)
+        seed = self._trial_seed(number)
+        coordinates, trials = self._members.around(study, number, seed)
+        return promote(coordinates, trials, self._costs or _no_costs(study), seed, searching)
 
-    def _situation(self, study: optuna.Study, trial: FrozenTrial, seed: int) -> SearchState:
-        coordinates, tried = self._members.around(study, trial.number, seed)
-        costs, again = self._costs or _unknown(study), np.setdiff1d(tried.repeatable, self._spent(tried))
-        return SearchState(coordinates, tried, tried.untried(len(coordinates)), again, costs, seed, study, trial)
+    def _state(self, study: optuna.Study, trial: FrozenTrial, seed: int) -> SearchState:
+        coordinates, trials = self._members.around(study, trial.number, seed)
+        costs, new = self._costs or _no_costs(study), trials.new_candidates(len(coordinates))
+        repeatable = np.setdiff1d(trials.repeatable, self._without_new_seeds(trials))
+        return SearchState(coordinates, trials, new, repeatable, costs, seed, study, trial)
 
-    def _drawn(self, number: int) -> int:
-        """The seed of what a trial with that number is given."""
+    def _trial_seed(self, number: int) -> int:
+        """The seed of the proposal for the trial with this number."""
         return int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
 
-    def _choose(self, situation: SearchState) -> int:
-        start = self._members.start(situation.coordinates, self._seed)
-        if start in situation.untried:
+    def _choose(self, state: SearchState) -> int:
+        start = self._members.start(state.coordinates, self._seed)
+        if start in state.new:
             return start
-        wanting = [index for index in self._wanting(situation.tried) if index in situation.again]
-        return wanting[0] if wanting else self._proposer.propose(situation)
+        short_of_seeds = [index for index in self._short_of_seeds(state.trials) if index in state.repeatable]
+        return short_of_seeds[0] if short_of_seeds else self._proposer.propose(state)
 
-    def _wanting(self, tried: TrialTable) -> list[int]:
-        """The candidates with values, none of whose trials is under way, that have had fewer trials than seeds."""
+    def _short_of_seeds(self, trials: TrialTable) -> list[int]:
+        """Candidates with values and no running trial that have fewer trials than `seeds`."""
         if self._seeds == 1:
             return []
-        again = np.setdiff1d(tried.repeatable, self._spent(tried))
-        return [int(index) for index in again if (tried.indices == index).sum() < self._seeds]
+        repeatable = np.setdiff1d(trials.repeatable, self._without_new_seeds(trials))
+        return [int(index) for index in repeatable if (trials.indices == index).sum() < self._seeds]
 
-    def _spent(self, tried: TrialTable) -> Indices:
+    def _without_new_seeds(self, trials: TrialTable) -> Indices:
         """The candidates whose trials have all the seeds that their architecture can have."""
-        if self._at_most is None or isinstance(self.feasible, BudgetDP):
-            return tried.indices[:0]
-        at, trials = np.unique(tried.indices, return_counts=True)
-        most = [self._at_most(self.feasible.candidates[index].architecture) for index in at]
-        return np.asarray(at[trials >= most], dtype=np.intp)
+        if self._max_seeds is None or isinstance(self.feasible, BudgetDP):
+            return trials.indices[:0]
+        members, counts = np.unique(trials.indices, return_counts=True)
+        most = [self._max_seeds(self.feasible.candidates[index].architecture) for index in members]
+        return np.asarray(members[counts >= most], dtype=np.intp)
 
 
-def _unknown(study: optuna.Study) -> Costs:
+def _no_costs(study: optuna.Study) -> Costs:
     nothing = [np.nan] * len(study.directions)
     return lambda architecture: nothing
 
 
-def _allowed(coordinates: Coordinates, given: Mapping[str, Scalar], untried: Indices) -> Indices:
-    """The untried candidates with the values given; where all of those were tried, somebody wants one again."""
-    fitting = coordinates.fitting(given)
-    if not len(fitting):
-        message = f"no candidate within the budget has {_listed(given)}. Enqueue one that is."
-        raise UserError("infeasible", message, params=tuple(given.items()))
-    new = np.isin(fitting, untried) | [coordinates.is_new(int(index)) for index in fitting]
-    return fitting[new] if new.any() else fitting
+def _matching_candidates(coordinates: Coordinates, fixed_params: Mapping[str, Scalar], candidates: Indices) -> Indices:
+    """The new candidates with these parameters; all that match where none is new: somebody enqueued one again."""
+    indices = coordinates.matching(fixed_params)
+    if not len(indices):
+        message = f"no candidate within the budget has {_params_text(fixed_params)}. Enqueue one that is."
+        raise UserError("infeasible", message, params=tuple(fixed_params.items()))
+    unseen = np.isin(indices, candidates) | [coordinates.is_new(int(index)) for index in indices]
+    return indices[unseen] if unseen.any() else indices
 
 
-def _listed(params: Mapping[str, Scalar]) -> str:
+def _params_text(params: Mapping[str, Scalar]) -> str:
     return ", ".join(f"{name}={value}" for name, value in params.items())

@@ -22,8 +22,8 @@ from results.stats.pareto import non_dominated
 from search_spaces.spaces.space import Candidate, Point
 from search_spaces.support.spec import Scalar
 
-DRAWN, MUTATED = 100, 200
-"""Members of a pool that are drawn at random, and that are mutated from the best of those tried; at most so many."""
+RANDOM_MEMBERS, MUTATIONS = 100, 200
+"""Most members of a pool that are drawn at random, and most that are mutations of the best so far."""
 
 NEIGHBOURS = 32
 """Mutations of a member that was tried already, of which the nearest is taken in its stead."""
@@ -45,25 +45,25 @@ class ImplicitCandidates(Candidates):
         return self._space.candidate(params) if self._programme.allows(dict(params)) else None
 
     def remaining(self, study: optuna.Study) -> int:
-        """All but those tried."""
-        return self._programme.number - len(self._tried(study))
+        """The number of members without a trial."""
+        return self._programme.number - len(self._points_by_candidate(study))
 
-    def tried(self, study: optuna.Study) -> TrialTable:
-        """What trials have tried, by the order in which candidates were."""
-        return History(study, Growing(self._programme, self._tried(study), 0)).tried()
+    def trial_table(self, study: optuna.Study) -> TrialTable:
+        """The study's trials; indices follow the order of candidates in the trials."""
+        return History(study, MemberPool(self._programme, self._points_by_candidate(study), 0)).trial_table()
 
     def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
-        """Those tried, what is tried first, and a pool."""
-        tried = self._tried(study, without=number)
-        history = History(study, Growing(self._programme, tried, 0)).tried(number)
+        """The candidates with trials, the first of the space, and a pool."""
+        trial_points = self._points_by_candidate(study, without=number)
+        trials = History(study, MemberPool(self._programme, trial_points, 0)).trial_table(number)
         random = np.random.default_rng([seed, 1])
-        points = {**tried, **self._named([self._start()])}
-        points |= self._named(islice(self._drawn(random), DRAWN))
-        while len(points) == len(tried) < self._programme.number:  # few are left, which none of these is
-            points |= self._named([self._programme.draw(random)])
-        drawn = len(points) - len(tried)
-        points |= self._named(islice(self._mutated(list(tried.values()), history, random), MUTATED))
-        return Growing(self._programme, points, len(tried) + drawn), history
+        points = {**trial_points, **self._by_candidate([self._start()])}
+        points |= self._by_candidate(islice(self._draw_members(random), RANDOM_MEMBERS))
+        while len(points) == len(trial_points) < self._programme.number:  # few are left, which none of these is
+            points |= self._by_candidate([self._programme.draw(random)])
+        random_count = len(points) - len(trial_points)
+        points |= self._by_candidate(islice(self._mutations(list(trial_points.values()), trials, random), MUTATIONS))
+        return MemberPool(self._programme, points, len(trial_points) + random_count), trials
 
     def start(self, coordinates: Coordinates, seed: int) -> int:
         """The first of the space, or a feasible candidate near it."""
@@ -75,61 +75,61 @@ class ImplicitCandidates(Candidates):
         if self._first is None:
             first = self._space.point(self._space.first)
             assert first is not None  # a space has its base
-            near = Growing(self._programme, {}, 0).near(Coordinates(self._space, {}).place(first))
+            near = MemberPool(self._programme, {}, 0).near(Coordinates(self._space, {}).place(first))
             self._first = near or self._programme.draw(np.random.default_rng(0))
         return self._first
 
-    def _tried(self, study: optuna.Study, without: int | None = None) -> dict[Candidate, Point]:
+    def _points_by_candidate(self, study: optuna.Study, without: int | None = None) -> dict[Candidate, Point]:
         trials = trials_of(study)
         points = (params_of(trial) for trial in trials if trial.number != without)
-        return self._named(point for point in points if self._programme.allows(point))
+        return self._by_candidate(point for point in points if self._programme.allows(point))
 
-    def _named(self, points: Iterator[Point] | list[Point]) -> dict[Candidate, Point]:
+    def _by_candidate(self, points: Iterator[Point] | list[Point]) -> dict[Candidate, Point]:
         return {self._space.candidate(point): point for point in points}
 
-    def _drawn(self, random: np.random.Generator) -> Iterator[Point]:
+    def _draw_members(self, random: np.random.Generator) -> Iterator[Point]:
         while True:
             yield self._programme.draw(random)
 
-    def _mutated(self, points: list[Point], tried: TrialTable, random: np.random.Generator) -> Iterator[Point]:
-        """Mutations of what nothing tried is better than in all values; none where nothing has values."""
-        valued = np.flatnonzero(np.isfinite(tried.values).all(axis=1))
-        best = tried.indices[valued[non_dominated(tried.values[valued])]] if len(valued) else valued
-        for _ in range(MUTATED if len(best) else 0):
-            mutated = self._programme.mutate(points[int(random.choice(best))], random)
-            if mutated is not None:
-                yield mutated
+    def _mutations(self, points: list[Point], trials: TrialTable, random: np.random.Generator) -> Iterator[Point]:
+        """Mutations of the front's members; none where nothing has values."""
+        complete = np.flatnonzero(np.isfinite(trials.values).all(axis=1))
+        best = trials.indices[complete[non_dominated(trials.values[complete])]] if len(complete) else complete
+        for _ in range(MUTATIONS if len(best) else 0):
+            mutant = self._programme.mutate(points[int(random.choice(best))], random)
+            if mutant is not None:
+                yield mutant
 
 
-class Growing(Coordinates):
-    """Some members of a programme, to which those are added that are asked for by their place.
+class MemberPool(Coordinates):
+    """Some members of a programme; `nearest` and `matching` add others.
 
     Args:
         programme: All members.
         members: Those that are here from the start.
-        drawn: How many of these, at the front, were not mutated from others.
+        random_count: How many of these, at the front, were not mutated from others.
     """
 
-    def __init__(self, programme: BudgetDP, members: Mapping[Candidate, Point], drawn: int) -> None:
+    def __init__(self, programme: BudgetDP, members: Mapping[Candidate, Point], random_count: int) -> None:
         super().__init__(programme.space, members)
-        self._programme, self._drawn, self._listed = programme, drawn, len(members)
+        self._programme, self._random_count, self._initial = programme, random_count, len(members)
 
-    def drawn(self, indices: Indices) -> Indices:
-        """Those that were drawn at random."""
-        return indices[indices < self._drawn]
+    def random_members(self, indices: Indices) -> Indices:
+        """The members that were drawn at random, and not mutated."""
+        return indices[indices < self._random_count]
 
     def is_new(self, index: int) -> bool:
         """Whether it was added."""
-        return index >= self._listed
+        return index >= self._initial
 
     def near(self, place: Array) -> Point | None:
         """The member nearest to a place, or one near it; None where none is found."""
-        starts = np.cumsum([0, *(len(self.along(name, None)) for name in self.axes)])
+        starts = np.cumsum([0, *(len(self.axis_place(name, None)) for name in self.axes)])
         spans = dict(zip(self.axes, pairwise(starts), strict=True))
 
         def distance(axis: str, value: Scalar) -> float:
             start, end = spans[axis]
-            return float(((self.along(axis, value) - place[start:end]) ** 2).sum())
+            return float(((self.axis_place(axis, value) - place[start:end]) ** 2).sum())
 
         return self._programme.nearest(distance)
 
@@ -140,21 +140,21 @@ class Growing(Coordinates):
         if point is not None and (index is None or index in among):
             return self._add(point) if index is None else index
         mutations = [] if point is None else [self._programme.mutate(point, random) for _ in range(NEIGHBOURS)]
-        fresh = [one for one in mutations if one is not None and self.index(one) is None]
-        listed = super().nearest(place, among, random) if len(among) else None
-        offers = [*fresh, *([] if listed is None else [self.point(listed)])]
-        best = min(offers, key=lambda one: float(((self.place(one) - place) ** 2).sum()))
+        fresh = [offer for offer in mutations if offer is not None and self.index(offer) is None]
+        nearby = super().nearest(place, among, random) if len(among) else None
+        offers = [*fresh, *([] if nearby is None else [self.point(nearby)])]
+        best = min(offers, key=lambda offer: float(((self.place(offer) - place) ** 2).sum()))
         index = self.index(best)
         return self._add(best) if index is None else index
 
-    def fitting(self, given: Mapping[str, Scalar]) -> Indices:
-        """The points here that have the values given; where none has, a member that does is added."""
-        fits = super().fitting(given)
+    def matching(self, params: Mapping[str, Scalar]) -> Indices:
+        """The indices of points with these parameters; adds a member that has them where there is none."""
+        fits = super().matching(params)
         if len(fits):
             return fits
-        point = self._programme.nearest(lambda axis, value: _ELSEWHERE * (axis in given and given[axis] != value))
+        point = self._programme.nearest(lambda axis, value: _ELSEWHERE * (axis in params and params[axis] != value))
         return np.array(
-            [self._add(point)] if point is not None and given.items() <= point.items() else [], dtype=np.intp
+            [self._add(point)] if point is not None and params.items() <= point.items() else [], dtype=np.intp
         )
 
     def _add(self, point: Point) -> int:

@@ -1,4 +1,4 @@
-"""What a sampler proposes from: the feasible candidates, and what a study has tried of them."""
+"""What a sampler proposes from: the feasible candidates, and a study's trials of them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ class Candidates(ABC):
         """How many no trial has."""
 
     @abstractmethod
-    def tried(self, study: optuna.Study) -> TrialTable:
-        """What trials have tried; its indices tell candidates apart, and need not be those of `around`."""
+    def trial_table(self, study: optuna.Study) -> TrialTable:
+        """The study's trials; indices tell candidates apart, and need not be those of `around`."""
 
     @abstractmethod
     def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
@@ -40,7 +40,7 @@ class Candidates(ABC):
 
 @final
 class EnumeratedCandidates(Candidates):
-    """All candidates of a space that is listed. What a study has tried is read once, and kept."""
+    """All candidates of an enumerated space. Reads a study's trials once."""
 
     def __init__(self, feasible: Feasible) -> None:
         self._feasible = feasible
@@ -54,12 +54,12 @@ class EnumeratedCandidates(Candidates):
         return None if index is None else self._feasible.candidates[index]
 
     def remaining(self, study: optuna.Study) -> int:
-        """All but those tried."""
-        return len(self.tried(study).untried(len(self._coordinates)))
+        """The number of candidates without a trial."""
+        return len(self.trial_table(study).new_candidates(len(self._coordinates)))
 
     def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
         """All of them."""
-        return self._coordinates, self.tried(study, without=number)
+        return self._coordinates, self.trial_table(study, without=number)
 
     def start(self, coordinates: Coordinates, seed: int) -> int:
         """The first of the space, or the feasible candidate nearest to it."""
@@ -69,8 +69,8 @@ class EnumeratedCandidates(Candidates):
             self._start = coordinates.nearest(first, np.arange(len(coordinates)), np.random.default_rng(seed))
         return self._start
 
-    def tried(self, study: optuna.Study, without: int | None = None) -> TrialTable:
-        """What trials have tried, but for one trial's number."""
+    def trial_table(self, study: optuna.Study, without: int | None = None) -> TrialTable:
+        """The study's trials, but for the one with the number `without`."""
         if self._history is None or not self._history.belongs_to(study):
             self._history = History(study, self._coordinates)
-        return self._history.tried(without)
+        return self._history.trial_table(without)

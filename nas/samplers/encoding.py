@@ -129,8 +129,8 @@ class Coordinates:
         """Those of all feasible candidates of a space that is listed."""
         return cls(feasible.space, {candidate: feasible.space.members[candidate] for candidate in feasible})
 
-    def drawn(self, indices: Indices) -> Indices:
-        """Those that came here with the same chance as any other feasible candidate: all, where all are here."""
+    def random_members(self, indices: Indices) -> Indices:
+        """The candidates that are a uniform sample of all feasible ones: here, all of them."""
         return indices
 
     def is_new(self, index: int) -> bool:
@@ -138,7 +138,7 @@ class Coordinates:
         return False
 
     @property
-    def everywhere(self) -> Mapping[str, Axis]:
+    def common_axes(self) -> Mapping[str, Axis]:
         """The axes that apply whatever the topology is: fields and the recipe's, not options."""
         return {name: axis for name, axis in self.axes.items() if option_of(name) is None}
 
@@ -150,21 +150,21 @@ class Coordinates:
         """The index of a point, None where it is not feasible or not complete."""
         return self._index.get(self._names(point))
 
-    def fitting(self, given: Mapping[str, Scalar]) -> Indices:
-        """The indices of the points that have the values given."""
-        fits = [given.items() <= point.items() for point in self._points]
+    def matching(self, params: Mapping[str, Scalar]) -> Indices:
+        """The indices of the points with these parameters."""
+        fits = [params.items() <= point.items() for point in self._points]
         return np.flatnonzero(fits)
 
     def walk(self, value_of: Callable[[Axis], Scalar]) -> Point:
         """Make a point axis by axis; which options apply follows from the topology."""
-        point: Point = {name: value_of(axis) for name, axis in self.everywhere.items()}
+        point: Point = {name: value_of(axis) for name, axis in self.common_axes.items()}
         return {**point, **{name: value_of(self.axes[name]) for name in self.space.options(point)}}
 
     def place(self, point: Mapping[str, Scalar]) -> Array:
         """Coordinates of any point, a member or not: [F]."""
-        return np.concatenate([self.along(name, point.get(name)) for name in self.axes] or [np.zeros(1)])
+        return np.concatenate([self.axis_place(name, point.get(name)) for name in self.axes] or [np.zeros(1)])
 
-    def along(self, name: str, value: Scalar | None) -> Array:
+    def axis_place(self, name: str, value: Scalar | None) -> Array:
         """Coordinates of a value on one axis."""
         return np.asarray(self.axes[name].place(value) * self._weights.get(name, 1.0))
 
@@ -179,15 +179,15 @@ class Coordinates:
         """Coordinates of every feasible candidate: [M, F]."""
         columns = []
         for name in self.axes:
-            known = {value: self.along(name, value) for value in (*self.space.axes[name], None)}
-            columns.append(np.array([known[point.get(name)] for point in self._points]))
+            place_of = {value: self.axis_place(name, value) for value in (*self.space.axes[name], None)}
+            columns.append(np.array([place_of[point.get(name)] for point in self._points]))
         return np.concatenate(columns or [np.zeros((len(self), 1))], axis=1)
 
     @cached_property
-    def as_places(self) -> Features:
-        """Where every feasible candidate stands for a model: its axes, words apart from sizes, and its own size."""
+    def features(self) -> Features:
+        """A model's features of every feasible candidate: numbers and the size, and words apart from them."""
         words = np.concatenate(
-            [np.full(len(self.along(name, None)), isinstance(axis, Words)) for name, axis in self.axes.items()]
+            [np.full(len(self.axis_place(name, None)), isinstance(axis, Words)) for name, axis in self.axes.items()]
             or [np.zeros(1, dtype=bool)]
         )
         return Features(np.concatenate([self.places[:, ~words], self.sizes], axis=1), self.places[:, words])

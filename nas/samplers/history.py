@@ -1,4 +1,4 @@
-"""What a study has tried so far, as arrays.
+"""A study's trials so far, as arrays.
 
 Shapes: T = trials that stand at a feasible candidate, N = candidates with values, K = objectives.
 """
@@ -48,19 +48,19 @@ class TrialTable:
         return TrialTable(*map(np.concatenate, pairs))
 
     @cached_property
-    def valued(self) -> NDArray[np.bool_]:
+    def has_values(self) -> NDArray[np.bool_]:
         """Whether a trial has its values: [T]."""
         return np.asarray(np.isfinite(self.values).all(axis=1))
 
     @cached_property
-    def held(self) -> NDArray[np.bool_]:
-        """Whether a trial's training was held at a rung: [T]."""
-        return np.asarray(np.isfinite(self.reports[:, 0, 0]) & ~self.valued & ~self.running)
+    def is_paused(self) -> NDArray[np.bool_]:
+        """Whether a trial's training is paused at a rung: [T]."""
+        return np.asarray(np.isfinite(self.reports[:, 0, 0]) & ~self.has_values & ~self.running)
 
     @cached_property
-    def failed(self) -> NDArray[np.bool_]:
+    def has_failed(self) -> NDArray[np.bool_]:
         """Whether a trial has ended and is to have no values: [T]."""
-        return np.asarray(~self.valued & ~self.running & ~self.held)
+        return np.asarray(~self.has_values & ~self.running & ~self.is_paused)
 
     def latest(self) -> "TrialTable":
         """Each training as the last of its trials found it."""
@@ -73,10 +73,10 @@ class TrialTable:
     @property
     def repeatable(self) -> Indices:
         """The candidates with values of which no trial is under way."""
-        return np.setdiff1d(self.indices[self.valued], self.indices[self.running])
+        return np.setdiff1d(self.indices[self.has_values], self.indices[self.running])
 
-    def untried(self, members: int) -> Indices:
-        """The indices of all other candidates."""
+    def new_candidates(self, members: int) -> Indices:
+        """The indices of the candidates without a trial, of so many members."""
         mask = np.ones(members, dtype=bool)
         mask[self.indices] = False
         return np.flatnonzero(mask)
@@ -105,11 +105,11 @@ class CandidateMeans:
         return CandidateMeans(*(getattr(self, field.name)[rows] for field in fields(CandidateMeans)))
 
     def at_most(self, number: int, random: np.random.Generator) -> "CandidateMeans":
-        """So many of them at most: see `some_of`."""
-        return self.at(some_of(self.values, number, random))
+        """So many of them at most: see `subsample`."""
+        return self.at(subsample(self.values, number, random))
 
 
-def some_of(values: Array, number: int, random: np.random.Generator) -> Indices:
+def subsample(values: Array, number: int, random: np.random.Generator) -> Indices:
     """So many at most: some that nothing was measured to beat, and others, drawn at random: [N, K] -> [number]."""
     if len(values) <= number:
         return np.arange(len(values))
@@ -118,26 +118,26 @@ def some_of(values: Array, number: int, random: np.random.Generator) -> Indices:
     return np.asarray(np.concatenate([first, others])[:number], dtype=np.intp)
 
 
-def measured(tried: TrialTable) -> CandidateMeans:
-    """What trials have measured of each candidate.
+def candidate_means(trials: TrialTable) -> CandidateMeans:
+    """Each candidate's means over its trials.
 
     An objective that is positive and spans a factor of more than WIDE is taken by its logarithm: what training and
     profiles tell of it multiplies.
     """
-    values, errors = tried.values[tried.valued], tried.errors[tried.valued]
+    values, errors = trials.values[trials.has_values], trials.errors[trials.has_values]
     if len(values):
         wide = (values.min(axis=0) > 0) & (values.max(axis=0) > WIDE * values.min(axis=0))
         errors = np.where(wide, errors / np.where(wide, values, 1.0), errors)
         values = np.where(wide, np.log(np.where(wide, values, 1.0)), values)
-    indices, of, seeds = np.unique(tried.indices[tried.valued], return_inverse=True, return_counts=True)
+    indices, candidate_of, seeds = np.unique(trials.indices[trials.has_values], return_inverse=True, return_counts=True)
 
-    def mean(each: Array) -> Array:
-        sums = np.zeros((len(indices), each.shape[1]))
-        np.add.at(sums, of, each)
+    def mean(columns: Array) -> Array:
+        sums = np.zeros((len(indices), columns.shape[1]))
+        np.add.at(sums, candidate_of, columns)
         return np.asarray(sums / seeds[:, None])
 
     means = mean(values)
-    within = mean((values - means[of]) ** 2) * seeds[:, None]
+    within = mean((values - means[candidate_of]) ** 2) * seeds[:, None]
     return CandidateMeans(indices.astype(np.intp), means, seeds.astype(float), np.sqrt(mean(errors**2)), within)
 
 
@@ -150,45 +150,46 @@ class History:
         self._signs = np.array(
             [-1.0 if direction == StudyDirection.MAXIMIZE else 1.0 for direction in study.directions]
         )
-        self._read_once, self._finished = self._read([]), 0
+        self._finished_trials, self._finished_count = self._read([]), 0
 
     def belongs_to(self, study: optuna.Study) -> bool:
         """Whether this is the history of that study."""
         return same_study(study, self._study)
 
-    def tried(self, without: int | None = None) -> TrialTable:
-        """Everything tried by now, but for one trial's number.
+    def trial_table(self, without: int | None = None) -> TrialTable:
+        """All trials so far, but for the one with the number `without`.
 
         A trial stands for the parameters it has recorded or, while it waits, was enqueued with.
         """
         trials = trials_of(self._study)
-        end = self._finished
+        end = self._finished_count
         while end < len(trials) and trials[end].state.is_finished():
             end += 1
-        self._read_once += self._read(trials[self._finished : end])
-        self._finished = end
-        return (self._read_once + self._read([trial for trial in trials[end:] if trial.number != without])).latest()
+        self._finished_trials += self._read(trials[self._finished_count : end])
+        self._finished_count = end
+        others = [trial for trial in trials[end:] if trial.number != without]
+        return (self._finished_trials + self._read(others)).latest()
 
     def _read(self, trials: Sequence[FrozenTrial]) -> TrialTable:
-        placed = [(self._coordinates.index(params_of(trial)), trial) for trial in trials]
-        known = [(index, trial) for index, trial in placed if index is not None]
+        pairs = [(self._coordinates.index(params_of(trial)), trial) for trial in trials]
+        members = [(index, trial) for index, trial in pairs if index is not None]
         width = len(self._signs)
         missing = [np.nan] * width
-        values = [trial.values if trial.state == TrialState.COMPLETE else missing for _, trial in known]
+        values = [trial.values if trial.state == TrialState.COMPLETE else missing for _, trial in members]
         return TrialTable(
-            np.array([index for index, _ in known], dtype=np.intp),
+            np.array([index for index, _ in members], dtype=np.intp),
             np.array(values, dtype=float).reshape(-1, width) * self._signs,
-            np.array([trial.user_attrs.get(ERRORS, missing) for _, trial in known], dtype=float).reshape(-1, width),
-            np.array([not trial.state.is_finished() for _, trial in known], dtype=bool),
-            np.array([first_of(trial) for _, trial in known], dtype=np.intp),
-            self._reports([trial for _, trial in known]),
+            np.array([trial.user_attrs.get(ERRORS, missing) for _, trial in members], dtype=float).reshape(-1, width),
+            np.array([not trial.state.is_finished() for _, trial in members], dtype=bool),
+            np.array([first_of(trial) for _, trial in members], dtype=np.intp),
+            self._reports([trial for _, trial in members]),
         )
 
     def _reports(self, trials: Sequence[FrozenTrial]) -> Array:
         reports = np.full((len(trials), MOST_RUNGS, len(self._signs)), np.nan)
-        for own, trial in zip(reports, trials, strict=True):
+        for trial_reports, trial in zip(reports, trials, strict=True):
             for rung, report in enumerate(reports_of(trial)):
-                own[rung] = report
+                trial_reports[rung] = report
         return np.asarray(reports * self._signs)
 
 

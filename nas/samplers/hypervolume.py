@@ -1,6 +1,6 @@
 """What points add to the hypervolume of others.
 
-Shapes: N = points found, C = others, K = objectives, R = directions, Z = outcomes.
+Shapes: N = points so far, C = others, K = objectives, R = directions, Z = outcomes.
 """
 
 import numpy as np
@@ -19,40 +19,40 @@ class Hypervolume:
     the worst of all points; the reference lies a little beyond the worst.
 
     Attributes:
-        reached: The hypervolume of the points found.
+        total: The hypervolume of the points.
 
     Args:
-        found: The points found: [N, K].
+        points: The points so far: [N, K].
         others: Points that may be, which the ranges take in: [C, K].
         random: Draws the directions.
     """
 
-    def __init__(self, found: Array, others: Array, random: np.random.Generator) -> None:
-        every = np.concatenate([found, others])
-        best, worst = every.min(axis=0), every.max(axis=0)
+    def __init__(self, points: Array, others: Array, random: np.random.Generator) -> None:
+        all_points = np.concatenate([points, others])
+        best, worst = all_points.min(axis=0), all_points.max(axis=0)
         flat = worst <= best  # in which points do not differ: it must not be what limits them
         self._range = np.where(flat, 1.0, worst - best)
         self._reference = worst + np.where(flat, 1.0, 0.02 * self._range)
-        directions = np.abs(random.standard_normal((DIRECTIONS, found.shape[1])))
+        directions = np.abs(random.standard_normal((DIRECTIONS, points.shape[1])))
         self._directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)  # [R, K]
-        lengths = self._lengths(found)
+        lengths = self._lengths(points)
         self._best = lengths.max(axis=0)  # [R]
         first = lengths.argmax(axis=0)
         lengths[first, np.arange(len(first))] = 0.0
         without_first = lengths.max(axis=0)
-        self._without = np.where(np.arange(len(found))[:, None] == first, without_first, self._best)  # [N, R]
-        self.reached = float(self._best.mean())
+        self._without = np.where(np.arange(len(points))[:, None] == first, without_first, self._best)  # [N, R]
+        self.total = float(self._best.mean())
 
     def gain(self, outcomes: Array) -> Array:
         """What each of some points adds, the mean over its outcomes: [Z, C, K] -> [C]."""
-        return self._mean_of_greater(outcomes, self._best) - self.reached
+        return self._mean_of_greater(outcomes, self._best) - self.total
 
     def gain_again(self, outcomes: Array) -> Array:
-        """What the first N points found add where they turn out otherwise, the mean over outcomes: [Z, N, K] -> [N]."""
-        return self._mean_of_greater(outcomes, self._without[: outcomes.shape[1]]) - self.reached
+        """What the first N points add where they turn out otherwise, the mean over outcomes: [Z, N, K] -> [N]."""
+        return self._mean_of_greater(outcomes, self._without[: outcomes.shape[1]]) - self.total
 
-    def _mean_of_greater(self, outcomes: Array, reached: Array) -> Array:
-        sums = sum(np.maximum(self._lengths(points), reached).mean(axis=1) for points in outcomes)
+    def _mean_of_greater(self, outcomes: Array, lengths: Array) -> Array:
+        sums = sum(np.maximum(self._lengths(points), lengths).mean(axis=1) for points in outcomes)
         return np.asarray(sums / len(outcomes))
 
     def _lengths(self, values: Array) -> Array:

@@ -1,4 +1,4 @@
-"""From what somebody typed to a way of searching: an installed name, or the import path of an Optuna sampler."""
+"""From text to a proposer: an installed name, or the import path of a proposer or an Optuna sampler."""
 
 import importlib
 import inspect
@@ -15,8 +15,8 @@ from nas.samplers.registry import SAMPLERS
 from search_spaces.support.errors import UserError, fields_of, reason_of, unknown, value_of
 
 
-def proposer(text: str) -> Proposer:
-    """A way of searching by its installed name, or by "package.module:Class".
+def load_proposer(text: str) -> Proposer:
+    """The proposer of an installed name, or of "package.module:Class".
 
     An Optuna sampler is constructed with `seed` where it takes one, anew for each proposal, and what it proposes is
     moved to the nearest untried candidate: it is as true to a budget as any other.
@@ -25,34 +25,34 @@ def proposer(text: str) -> Proposer:
         UserError: An unknown name, a path that cannot be imported, or what is no sampler or cannot be constructed.
     """
     if ":" in text:
-        return Foreign(text, _made(text, _imported(text)))
-    made = _made(text, SAMPLERS.load(text))
-    return made if SAMPLERS.is_ours(text) else Foreign(text, made)
+        return CheckedProposer(text, _make_proposer(text, _import(text)))
+    proposer = _make_proposer(text, SAMPLERS.load(text))
+    return proposer if SAMPLERS.is_ours(text) else CheckedProposer(text, proposer)
 
 
 @final
-class Foreign(Proposer):
-    """Somebody's way of searching: what it raises is told in a line, and it is held to what it may choose."""
+class CheckedProposer(Proposer):
+    """A plug-in's proposer: turns its exceptions into UserError, and checks what it proposes."""
 
     def __init__(self, text: str, inner: Proposer) -> None:
         self._text = text
         self._inner = inner
 
-    def propose(self, situation: SearchState) -> int:
+    def propose(self, state: SearchState) -> int:
         """Choose as the inner one does.
 
         Raises:
             UserError: It failed (CMA-ES, for one, takes a single objective), or chose what it may not.
         """
         try:
-            index = self._inner.propose(situation)
+            index = self._inner.propose(state)
         except UserError:
             raise
         except Exception as error:  # somebody's code may fail in any way
             message = f"sampler {self._text!r} failed: {reason_of(error).rstrip('.')}. Choose another one."
             raise UserError("bad-plugin", message, **_origin(self._text, error)) from error
-        may = index in situation.untried or index in situation.again
-        if not may and not situation.coordinates.is_new(index):
+        may = index in state.new or index in state.repeatable
+        if not may and not state.coordinates.is_new(index):
             raise UserError(
                 "bad-plugin",
                 f"sampler {self._text!r} must propose one of the candidates that are untried or may have another seed, "
@@ -63,19 +63,19 @@ class Foreign(Proposer):
         return index
 
 
-def _made(text: str, entry: Any) -> Proposer:
+def _make_proposer(text: str, entry: Any) -> Proposer:
     if inspect.isclass(entry) and issubclass(entry, BaseSampler):
-        _try(text, lambda: _seeded(entry, 0))
-        return OptunaSampler(lambda seed: _seeded(entry, seed), infers=True)
+        _try(text, lambda: _with_seed(entry, 0))
+        return OptunaSampler(lambda seed: _with_seed(entry, seed), infers=True)
     if not callable(entry):
         raise _no_sampler(text, entry)
-    found = _try(text, entry)
-    if not isinstance(found, Proposer):
+    proposer = _try(text, entry)
+    if not isinstance(proposer, Proposer):
         raise _no_sampler(text, entry)
-    return found
+    return proposer
 
 
-def _imported(text: str) -> Any:
+def _import(text: str) -> Any:
     path, _, name = text.partition(":")
     try:
         module = importlib.import_module(path)
@@ -87,22 +87,24 @@ def _imported(text: str) -> Any:
         message = f"sampler {text!r} could not be imported: {reason_of(error)}. {remedy}"
         raise UserError("bad-plugin", message, **_origin(text, error)) from error
     if not hasattr(module, name):
-        known = [each for each, of in [*vars(module).items()] if each[0] != "_" and _may_be_sampler(of, path)]
-        if not known:
+        choices = [
+            member for member, value in [*vars(module).items()] if member[0] != "_" and _may_be_sampler(value, path)
+        ]
+        if not choices:
             message = f"unknown sampler {name!r} of {path}: it has none. Optuna's are optuna.samplers:NAME."
             raise UserError("unknown-name", message, option="sampler", value=name, choices=(), module=path)
-        raise unknown("sampler", name, known, of=path)
+        raise unknown("sampler", name, choices, of=path)
     return getattr(module, name)
 
 
-def _may_be_sampler(of: Any, path: str) -> bool:
+def _may_be_sampler(value: Any, path: str) -> bool:
     """Whether a module's value is a sampler's class, or a class or function of its own that may give one."""
-    if inspect.isclass(of) and issubclass(of, BaseSampler):
-        return not inspect.isabstract(of)
-    return callable(of) and (hasattr(of, "propose") or getattr(of, "__module__", None) == path)
+    if inspect.isclass(value) and issubclass(value, BaseSampler):
+        return not inspect.isabstract(value)
+    return callable(value) and (hasattr(value, "propose") or getattr(value, "__module__", None) == path)
 
 
-def _seeded(sampler: type[BaseSampler], seed: int) -> BaseSampler:
+def _with_seed(sampler: type[BaseSampler], seed: int) -> BaseSampler:
     takes = inspect.signature(sampler).parameters
     with warnings.catch_warnings(action="ignore", category=ExperimentalWarning):  # whoever names one has chosen it
         return sampler(seed=seed) if "seed" in takes else sampler()  # type: ignore[call-arg]  # the base class takes none
@@ -123,6 +125,6 @@ def _origin(text: str, error: BaseException) -> dict[str, Any]:
     return {**fields_of(error), "sampler": text}
 
 
-def _no_sampler(text: str, got: Any) -> UserError:
+def _no_sampler(text: str, entry: Any) -> UserError:
     rule = "must be an Optuna sampler's class, a nas.samplers.proposer.Proposer's, or a function that gives a Proposer"
-    return UserError("bad-plugin", f"sampler {text!r} {rule}, got {got!r}.", sampler=text, **value_of(got))
+    return UserError("bad-plugin", f"sampler {text!r} {rule}, got {entry!r}.", sampler=text, **value_of(entry))

@@ -24,38 +24,38 @@ class OptunaSampler(Proposer):
         self._make = make
         self._infers = infers
 
-    def propose(self, situation: SearchState) -> int:
+    def propose(self, state: SearchState) -> int:
         """Move the sampler's point, which need not be a candidate, to the nearest one."""
-        study, trial, coordinates = situation.study, situation.trial, situation.coordinates
-        sampler = self._make(situation.seed)
-        together = sampler.sample_relative(study, trial, self._together(sampler, situation))
+        study, trial, coordinates = state.study, state.trial, state.coordinates
+        sampler = self._make(state.seed)
+        params = sampler.sample_relative(study, trial, self._joint_axes(sampler, state))
 
         def value_of(axis: Axis) -> Scalar:
             if axis.distribution.single():
                 return coordinates.space.axes[axis.name][0]
-            if axis.name not in together:
-                together[axis.name] = sampler.sample_independent(study, trial, axis.name, axis.distribution)
-            value: Scalar = together[axis.name]
+            if axis.name not in params:
+                params[axis.name] = sampler.sample_independent(study, trial, axis.name, axis.distribution)
+            value: Scalar = params[axis.name]
             return value
 
         place = coordinates.place(coordinates.walk(value_of))
-        return coordinates.nearest(place, situation.untried, np.random.default_rng(situation.seed))
+        return coordinates.nearest(place, state.new, np.random.default_rng(state.seed))
 
-    def _together(self, sampler: BaseSampler, situation: SearchState) -> dict[str, BaseDistribution]:
+    def _joint_axes(self, sampler: BaseSampler, state: SearchState) -> dict[str, BaseDistribution]:
         """The axes that the sampler draws in one go, among those that apply everywhere."""
-        everywhere: Mapping[str, Axis] = situation.coordinates.everywhere
+        everywhere: Mapping[str, Axis] = state.coordinates.common_axes
         if not self._infers:
             return {name: axis.distribution for name, axis in everywhere.items() if not axis.distribution.single()}
-        inferred = sampler.infer_relative_search_space(situation.study, situation.trial)
-        return {name: distribution for name, distribution in inferred.items() if name in everywhere}
+        axes = sampler.infer_relative_search_space(state.study, state.trial)
+        return {name: distribution for name, distribution in axes.items() if name in everywhere}
 
 
 class Random(Proposer):
     """Any untried candidate, all with the same chance."""
 
-    def propose(self, situation: SearchState) -> int:
+    def propose(self, state: SearchState) -> int:
         """Draw one."""
-        return int(np.random.default_rng(situation.seed).choice(situation.drawn))
+        return int(np.random.default_rng(state.seed).choice(state.random_members))
 
 
 def tpe() -> Proposer:

@@ -1,4 +1,4 @@
-"""What is believed of candidates' objectives: a Gaussian process where a training tells, a number where counting does.
+"""The posterior of candidates' objectives: a Gaussian process of those that training tells, counts of the others.
 
 Shapes: N = candidates with values, C = any candidates, K = objectives, Z = outcomes, D = draws.
 """
@@ -19,69 +19,67 @@ _OUTCOMES = ndtri((np.arange(8) + 0.5) / 8)  # deviations by which something may
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What is expected of candidates.
+class Predictions:
+    """Predicted objectives of candidates.
 
     Attributes:
         values: Their objectives: [C, K].
-        moves: The deviations of what will be expected of each once it has been trained with one more seed: [C, K].
+        moves: Standard deviations of the change of each prediction by one more training: [C, K].
     """
 
     values: Array
     moves: Array
 
     def outcomes(self, weight: float, random: np.random.Generator) -> Array:
-        """What may be expected of each then, as if expectations were so much less certain: [Z, C, K]."""
+        """Possible predictions after one more training, as if they were less certain by this weight: [Z, C, K]."""
         by_objective = [random.permutation(_OUTCOMES) for _ in range(self.values.shape[1])]
         return np.asarray(self.values + weight * self.moves * np.stack(by_objective, axis=1)[:, None, :])
 
 
 class Posterior:
-    """What trials and counting say of every candidate's objectives. Each is measured in deviations of the N values.
+    """The posterior of every candidate's objectives. Each is measured in standard deviations of the N values.
 
-    Candidates under way are taken to come out as expected.
+    Running candidates are taken to come out as predicted.
 
     Attributes:
-        running: Candidates under way, at most RUNNING.
+        running: Candidates with a running trial, at most RUNNING.
     """
 
-    def __init__(self, situation: SearchState, measured: CandidateMeans) -> None:
-        self._places, self._known = situation.coordinates.as_places, situation.known
-        self.running = situation.tried.indices[situation.tried.running][:RUNNING]
-        known = self._known(measured.indices)
-        self._modelled: list[int] = np.flatnonzero(np.isnan(known).any(axis=0)).tolist()
-        counted = [k for k in range(known.shape[1]) if k not in self._modelled]
-        self._mean, self._unit = np.zeros(known.shape[1]), np.ones(known.shape[1])
-        self._mean[counted] = known[:, counted].mean(axis=0)
-        self._unit[counted] = np.maximum(known[:, counted].std(axis=0), 1e-12)
-        self._processes = [self._process(measured, k) for k in self._modelled]
+    def __init__(self, state: SearchState, means: CandidateMeans) -> None:
+        self._places, self._cost_matrix = state.coordinates.features, state.cost_matrix
+        self.running = state.trials.indices[state.trials.running][:RUNNING]
+        counts = self._cost_matrix(means.indices)
+        self._model_columns: list[int] = np.flatnonzero(np.isnan(counts).any(axis=0)).tolist()
+        count_columns = [k for k in range(counts.shape[1]) if k not in self._model_columns]
+        self._mean, self._unit = np.zeros(counts.shape[1]), np.ones(counts.shape[1])
+        self._mean[count_columns] = counts[:, count_columns].mean(axis=0)
+        self._unit[count_columns] = np.maximum(counts[:, count_columns].std(axis=0), 1e-12)
+        self._processes = [self._process(means, k) for k in self._model_columns]
 
-    def expected(self, at: Indices) -> Expected:
-        """What is expected of some candidates."""
-        values, moves = self._counted(at), np.zeros((len(at), len(self._mean)))
-        for k, process in zip(self._modelled, self._processes, strict=True):
+    def predict(self, at: Indices) -> Predictions:
+        """The predicted objectives of some candidates."""
+        values, moves = self._count_values(at), np.zeros((len(at), len(self._mean)))
+        for k, process in zip(self._model_columns, self._processes, strict=True):
             values[:, k], variance = process.predict(self._places.at(at))
             moves[:, k] = variance / np.sqrt(variance + process.noise)
-        return Expected(values, moves)
+        return Predictions(values, moves)
 
     def draws(self, at: Indices, number: int, random: np.random.Generator) -> Array:
-        """Objectives as they may truly be, together: [D, C, K]."""
-        drawn = np.repeat(self._counted(at)[None], number, axis=0)
-        for k, process in zip(self._modelled, self._processes, strict=True):
-            drawn[:, :, k] = process.draws(self._places.at(at), number, random)
-        return drawn
+        """Joint samples of the candidates' objectives: [D, C, K]."""
+        outcomes = np.repeat(self._count_values(at)[None], number, axis=0)
+        for k, process in zip(self._model_columns, self._processes, strict=True):
+            outcomes[:, :, k] = process.draws(self._places.at(at), number, random)
+        return outcomes
 
-    def _process(self, measured: CandidateMeans, k: int) -> GaussianProcess:
-        readings, _, _ = Observations.of(
-            measured.values[:, k], measured.seeds, measured.errors[:, k], measured.within[:, k]
-        )
-        process = GaussianProcess(self._places.at(measured.indices), readings)
+    def _process(self, means: CandidateMeans, k: int) -> GaussianProcess:
+        observations, _, _ = Observations.of(means.values[:, k], means.seeds, means.errors[:, k], means.within[:, k])
+        process = GaussianProcess(self._places.at(means.indices), observations)
         if not len(self.running):
             return process
-        ahead, _ = process.predict(self._places.at(self.running))
-        later = self._places.at(np.concatenate([measured.indices, self.running]))
-        # What comes out as expected says nothing of how large variances are.
-        return GaussianProcess(later, readings.extend(ahead), process.scales, process.unit)
+        predictions, _ = process.predict(self._places.at(self.running))
+        features = self._places.at(np.concatenate([means.indices, self.running]))
+        # Values that are predictions say nothing of how large variances are.
+        return GaussianProcess(features, observations.extend(predictions), process.scales, process.unit)
 
-    def _counted(self, at: Indices) -> Array:
-        return np.asarray((self._known(at) - self._mean) / self._unit)
+    def _count_values(self, at: Indices) -> Array:
+        return np.asarray((self._cost_matrix(at) - self._mean) / self._unit)

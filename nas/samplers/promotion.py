@@ -1,4 +1,4 @@
-"""Trainings that were held at a rung: how they would have ended, and which of them go on.
+"""Promotion of trainings that are paused at a rung: how they would end, and which of them go on.
 
 Rungs are those of asynchronous successive halving (L. Li et al., "A System for Massively Parallel Hyperparameter
 Tuning", MLSys 2020; with several objectives R. Schmucker et al., arXiv 2106.12639). There, a training goes on where it
@@ -6,7 +6,7 @@ is among the best by what was reported at the rung, so that whatever learns slow
 it goes on where its end is expected to add to the front: by a Gaussian process of the ends over architectures and
 reports, which knows what costs are and how uncertain it is.
 
-Shapes: T = trials, P = trainings that have ended, H = those that are held, K = objectives.
+Shapes: T = trials, P = complete trainings, H = paused ones, K = objectives.
 """
 
 from dataclasses import replace
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas.samplers.encoding import Coordinates
-from nas.samplers.history import TrialTable, some_of
+from nas.samplers.history import TrialTable, subsample
 from nas.samplers.hypervolume import Hypervolume
-from nas.samplers.posterior import Expected
-from nas.samplers.proposer import Costs, known
+from nas.samplers.posterior import Predictions
+from nas.samplers.proposer import Costs, cost_matrix
 from nas.samplers.rungs import MOST_RUNGS
 from results.stats.gaussian_process import Array, Features, GaussianProcess, Observations
 
@@ -28,79 +28,80 @@ PAIRS = 8
 LEAST_GAIN = 2e-3
 """What a training must be expected to add to go on, as a share of the front's hypervolume."""
 
-ENDED = 128
-"""Trainings that it is told by, at most."""
+MOST_COMPLETE = 128
+"""Most complete trainings that the model of ends is fitted to."""
 
 
-def promote(coordinates: Coordinates, tried: TrialTable, costs: Costs, seed: int, searching: bool) -> int | None:
-    """The number of the trial that began the training to go on with next: from the highest rung, what adds most.
+def promote(coordinates: Coordinates, trials: TrialTable, costs: Costs, seed: int, searching: bool) -> int | None:
+    """The number of the trial whose training is promoted next: from the highest rung, the one that adds most.
 
-    None where nothing does. While a search goes on, new architectures come first until more are held than have ended.
+    None where none adds anything. While a search goes on, new architectures come first until more trainings are paused
+    than complete.
     """
     random = np.random.default_rng(seed)
-    reached = reported(tried).sum(axis=1)
-    if searching and PAIRS <= tried.valued.sum() >= tried.held.sum():
+    rungs = has_reports(trials).sum(axis=1)
+    if searching and PAIRS <= trials.has_values.sum() >= trials.is_paused.sum():
         return None
     for rung in reversed(range(MOST_RUNGS)):
-        held = np.flatnonzero(tried.held & (reached == rung + 1))
-        ended = np.flatnonzero(tried.valued & (reached > rung))
-        ended = ended[some_of(tried.values[ended], ENDED, random)]
-        if len(held) and len(ended) < PAIRS:
-            return int(tried.numbers[held[0]])
-        if len(held):
-            every = np.concatenate([ended, held])
-            at, reports = tried.indices[every], tried.reports[every, rung]
-            places, counted = coordinates.as_places.at(at), known(coordinates, costs, at)
-            gains = gains_of(places, counted, reports, tried.values[ended], tried.errors[ended], random)
+        paused = np.flatnonzero(trials.is_paused & (rungs == rung + 1))
+        complete = np.flatnonzero(trials.has_values & (rungs > rung))
+        complete = complete[subsample(trials.values[complete], MOST_COMPLETE, random)]
+        if len(paused) and len(complete) < PAIRS:
+            return int(trials.numbers[paused[0]])
+        if len(paused):
+            every = np.concatenate([complete, paused])
+            at, reports = trials.indices[every], trials.reports[every, rung]
+            places, counts = coordinates.features.at(at), cost_matrix(coordinates, costs, at)
+            gains = promotion_gains(places, counts, reports, trials.values[complete], trials.errors[complete], random)
             if gains.max() > LEAST_GAIN:
-                return int(tried.numbers[held[gains.argmax()]])
+                return int(trials.numbers[paused[gains.argmax()]])
     return None
 
 
-def gains_of(
-    places: Features, counted: Array, reports: Array, values: Array, errors: Array, random: np.random.Generator
+def promotion_gains(
+    places: Features, counts: Array, reports: Array, values: Array, errors: Array, random: np.random.Generator
 ) -> Array:
-    """What trainings held at a rung are expected to add to the front's hypervolume, as shares of it: [H].
+    """The hypervolume that trainings paused at a rung are expected to add, as shares of the front's: [H].
 
-    Of an objective that is counted, the end is known; of the others, a process tells it by the architectures and by
+    Objectives that are counted are known. The others are predicted by a Gaussian process of the architectures and of
     what each training reported at that rung.
 
     Args:
-        places: Of P architectures whose trainings have ended, and then of H that are held.
-        counted: What counting tells of their objectives; NaN where it does not: [P + H, K].
+        places: Of P architectures whose trainings are complete, and then of H that are paused.
+        counts: Their objectives as counting tells them; NaN where it does not: [P + H, K].
         reports: What they reported at the rung: [P + H, K].
         values: What the first P ended with: [P, K].
         errors: The standard errors of that: [P, K].
         random: Draws outcomes.
     """
     number = len(values)
-    expected, moves = counted.copy(), np.zeros(counted.shape)
-    for k in np.flatnonzero(np.isnan(counted).any(axis=0)):
-        told = Features(np.concatenate([places.sizes, in_its_range(reports[:, k])[:, None]], axis=1), places.words)
-        readings, mean, unit = Observations.of(values[:, k], np.ones(number), errors[:, k], np.zeros(number))
-        process = GaussianProcess(told.at(np.arange(number)), readings)
-        means, variances = process.predict(told)
-        expected[:, k], moves[:, k] = mean + unit * means, unit * variances / np.sqrt(variances + process.noise)
-    hypervolume = Hypervolume(expected[:number], expected[number:], random)
-    outcomes = Expected(expected[number:], moves[number:]).outcomes(1.0, random)
-    return hypervolume.gain(outcomes) / hypervolume.reached
+    predictions, moves = counts.copy(), np.zeros(counts.shape)
+    for k in np.flatnonzero(np.isnan(counts).any(axis=0)):
+        features = Features(np.concatenate([places.sizes, in_its_range(reports[:, k])[:, None]], axis=1), places.words)
+        observations, mean, unit = Observations.of(values[:, k], np.ones(number), errors[:, k], np.zeros(number))
+        process = GaussianProcess(features.at(np.arange(number)), observations)
+        means, variances = process.predict(features)
+        predictions[:, k], moves[:, k] = mean + unit * means, unit * variances / np.sqrt(variances + process.noise)
+    hypervolume = Hypervolume(predictions[:number], predictions[number:], random)
+    outcomes = Predictions(predictions[number:], moves[number:]).outcomes(1.0, random)
+    return hypervolume.gain(outcomes) / hypervolume.total
 
 
-def as_if_ended(tried: TrialTable) -> TrialTable:
-    """What was tried, where trainings that are held have the values that they are expected to end with.
+def with_predicted_ends(trials: TrialTable) -> TrialTable:
+    """The trials, where paused trainings have the values that they are predicted to end with.
 
-    Nothing is told of a rung from which fewer than PAIRS have gone on to their end.
+    A rung from which fewer than PAIRS trainings are complete predicts nothing.
     """
-    values, errors, told = tried.values.copy(), tried.errors.copy(), reported(tried)
+    values, errors, reports = trials.values.copy(), trials.errors.copy(), has_reports(trials)
     for rung in range(MOST_RUNGS):
-        held = tried.held & told[:, rung]  # what is told from a higher rung is told last, and stays
-        ended = tried.valued & told[:, rung]
-        if held.any() and ended.sum() >= PAIRS:
-            at = tried.reports[:, rung]
-            values[held], errors[held] = predict_end(at[ended], tried.values[ended], at[held])
-            least = tried.values[ended].min(axis=0)  # what is positive stays so, however far the line is drawn
-            values[held] = np.where(least > 0, np.maximum(values[held], least / 2), values[held])
-    return replace(tried, values=values, errors=errors)
+        paused = trials.is_paused & reports[:, rung]  # a higher rung's prediction comes last, and stays
+        complete = trials.has_values & reports[:, rung]
+        if paused.any() and complete.sum() >= PAIRS:
+            at = trials.reports[:, rung]
+            values[paused], errors[paused] = predict_end(at[complete], trials.values[complete], at[paused])
+            least = trials.values[complete].min(axis=0)  # what is positive stays so, however far the line is drawn
+            values[paused] = np.where(least > 0, np.maximum(values[paused], least / 2), values[paused])
+    return replace(trials, values=values, errors=errors)
 
 
 def predict_end(reports: Array, values: Array, at: Array) -> tuple[Array, Array]:
@@ -119,11 +120,11 @@ def predict_end(reports: Array, values: Array, at: Array) -> tuple[Array, Array]
     return mean + slope * (at - middle), np.sqrt(residual * (1 + leverage))
 
 
-def reported(tried: TrialTable) -> NDArray[np.bool_]:
+def has_reports(trials: TrialTable) -> NDArray[np.bool_]:
     """Whether a trial has reported at each rung: [T, MOST_RUNGS]."""
-    return np.asarray(np.isfinite(tried.reports).all(axis=2), dtype=bool)
+    return np.asarray(np.isfinite(trials.reports).all(axis=2), dtype=bool)
 
 
 def in_its_range(values: Array) -> Array:
-    """From 0 for the least to 1 for the greatest."""
+    """Values scaled to 0 for the least and 1 for the greatest."""
     return np.asarray((values - values.min()) / max(float(np.ptp(values)), 1e-12))

@@ -23,9 +23,9 @@ class SearchState:
 
     Attributes:
         coordinates: The feasible candidates; of a space that cannot be listed, those tried and some that may be next.
-        tried: What was tried.
-        untried: The candidates that are new.
-        again: Those that may be chosen for another seed.
+        trials: The trials so far, as arrays.
+        new: The candidates that no trial has.
+        repeatable: The candidates that may get another seed.
         costs: What counting tells of architectures' objectives: see `BudgetSampler`.
         seed: Drawn from the search's seed and the trial's number.
         study: The study that asks.
@@ -33,27 +33,27 @@ class SearchState:
     """
 
     coordinates: Coordinates
-    tried: TrialTable
-    untried: Indices
-    again: Indices
+    trials: TrialTable
+    new: Indices
+    repeatable: Indices
     costs: Costs
     seed: int
     study: optuna.Study
     trial: FrozenTrial
 
     @property
-    def drawn(self) -> Indices:
-        """The untried candidates that are here with the same chance as any other: all of them in a listed space."""
-        drawn = self.coordinates.drawn(self.untried)
-        return drawn if len(drawn) else self.untried
+    def random_members(self) -> Indices:
+        """The new candidates that are a uniform sample of all: all of them in an enumerated space."""
+        members = self.coordinates.random_members(self.new)
+        return members if len(members) else self.new
 
-    def known(self, indices: Indices) -> Array:
-        """What is known of candidates' objectives without training: NaN where it is not, [C, K]."""
-        return known(self.coordinates, self.costs, indices).reshape(len(indices), self.tried.values.shape[1])
+    def cost_matrix(self, indices: Indices) -> Array:
+        """Candidates' objectives as counting tells them, NaN where only training does: [C, K]."""
+        return cost_matrix(self.coordinates, self.costs, indices).reshape(len(indices), self.trials.values.shape[1])
 
 
-def known(coordinates: Coordinates, costs: Costs, indices: Indices) -> Array:
-    """What counting tells of candidates' objectives: [C, K]."""
+def cost_matrix(coordinates: Coordinates, costs: Costs, indices: Indices) -> Array:
+    """Candidates' objectives as counting tells them: [C, K]."""
     return np.array([costs(coordinates.candidates[index].architecture) for index in indices], dtype=float)
 
 
@@ -61,5 +61,5 @@ class Proposer(ABC):
     """A way of searching. It keeps nothing between proposals."""
 
     @abstractmethod
-    def propose(self, situation: SearchState) -> int:
+    def propose(self, state: SearchState) -> int:
         """Choose one of the untried candidates, or one for another seed, by its index."""

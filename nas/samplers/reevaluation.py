@@ -1,4 +1,4 @@
-"""Which architecture is to be trained with a fresh seed, when a search confirms what it has found.
+"""Which architecture a search re-evaluates next with a held-out seed.
 
 Trainings go to candidates in proportion to how likely they stand on the front: the next is that with the greatest
 chance for each training it would then have had (the method of V. D'Hondt, 1878, for seats by votes). So the surest have
@@ -7,31 +7,31 @@ a fresh seed first, the next ones follow, and what turns out not to stand there 
 
 import numpy as np
 
-from nas.samplers.history import measured
+from nas.samplers.history import candidate_means
 from nas.samplers.posterior import Posterior
 from nas.samplers.proposer import SearchState
 from results.stats.gaussian_process import Indices
 from results.stats.pareto import front_probabilities
 
 DRAWS = 256
-"""Of what may be true."""
+"""Samples of the posterior."""
 
 CONTENDERS = 256
-"""Candidates that are looked at, at most."""
+"""Most candidates that are compared."""
 
 
-def contender(situation: SearchState, since: int, spent: Indices) -> int:
-    """The candidate whose next training confirms most; trials numbered from `since` on are those that confirm.
+def next_reevaluation(state: SearchState, since: int, exclude: Indices) -> int:
+    """The candidate to re-evaluate next; trials with numbers from `since` on are re-evaluations.
 
-    `spent` are those that cannot be trained with another seed; there must be others with values.
+    Candidates in `exclude` cannot be trained with another seed; there must be others with values.
     """
-    random = np.random.default_rng(situation.seed)
-    every = measured(situation.tried)
-    known = every.at_most(CONTENDERS, random)
-    if np.isin(known.indices, spent).all():
-        known = every
-    drawn = Posterior(situation, known).draws(known.indices, DRAWS, random)
-    confirming = situation.tried.indices[situation.tried.numbers >= since]
-    trained = np.array([(confirming == index).sum() for index in known.indices])
-    gains = np.where(np.isin(known.indices, spent), -1.0, front_probabilities(drawn) / (1 + trained))
-    return int(known.indices[gains.argmax()])
+    random = np.random.default_rng(state.seed)
+    all_means = candidate_means(state.trials)
+    means = all_means.at_most(CONTENDERS, random)
+    if np.isin(means.indices, exclude).all():
+        means = all_means
+    draws = Posterior(state, means).draws(means.indices, DRAWS, random)
+    reevaluations = state.trials.indices[state.trials.numbers >= since]
+    counts = np.array([(reevaluations == index).sum() for index in means.indices])
+    gains = np.where(np.isin(means.indices, exclude), -1.0, front_probabilities(draws) / (1 + counts))
+    return int(means.indices[gains.argmax()])

@@ -1,7 +1,7 @@
-"""Early stopping with several objectives: at which steps trainings are held, and what they have reported there.
+"""Early stopping with several objectives: the steps at which trainings are paused, and their reports there.
 
-A training that is held has ended for now, with a Row and a checkpoint. Where it may matter after all
-(`nas.samplers.promotion`), it goes on as another trial, which continues the first.
+A paused training has a Row and a checkpoint. If it may be on the front (`nas.samplers.promotion`), it is promoted: it
+goes on as another trial, which continues the first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ import optuna
 from optuna.trial import FrozenTrial
 
 from nas.budget.objectives import COSTS
-from nas.store.optuna_study import first_of, length_of, note_length, reports_of, trials_of
+from nas.store.optuna_study import first_of, length_of, reports_of, set_training_length, trials_of
 from results.records.row import CurvePoint, Direction, Row
 from search_spaces.support.errors import UserError, kind_of_number
 from tasks.recipes.recipe import Recipe
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tasks.base import Task
 
 MOST_RUNGS = 5
-"""A search holds trainings at no more rungs."""
+"""Most rungs of a search."""
 
 Reports = list[list[float]]
 """Of each rung that a training has reached: its objectives there."""
@@ -30,10 +30,10 @@ Reports = list[list[float]]
 
 @dataclass(frozen=True)
 class Rungs:
-    """Where trainings are held.
+    """The steps at which trainings are paused.
 
     Attributes:
-        number: How many rungs there are; with none, nothing is held.
+        number: How many rungs there are; with none, nothing is paused.
         min_fraction: The share of a training before the first.
         reduction_factor: How much further each lies than the one before it.
 
@@ -67,23 +67,23 @@ class Rungs:
             raise UserError("infeasible", message, option="--rungs", value=self.number, share=self._shares()[-1])
 
     def record(self) -> dict[str, float]:
-        """As JSON has it: nothing where nothing is held."""
+        """As JSON has it: empty without rungs."""
         return asdict(self) if self.number else {}
 
     def steps(self, length: int) -> list[int]:
-        """The steps of a training of that length at which it is held."""
+        """The steps at which a training of that length is paused."""
         return [ceil(length * share - 1e-9) for share in self._shares()]  # 100 * 0.1 * 3 is 30
 
     def _shares(self) -> list[float]:
         return [self.min_fraction * self.reduction_factor**rung for rung in range(self.number)]
 
 
-NONE_HELD = Rungs()
-"""Every training goes to its end."""
+NO_RUNGS = Rungs()
+"""No early stopping: every training goes to its end."""
 
 
 def check_reports(task: "Task", recipe: Any, rungs: Rungs) -> None:
-    """Raise UserError where trainings cannot be held at the same steps: without reports, or without known lengths."""
+    """Raise UserError where trainings cannot be paused at the same steps: without reports, or with lengths in hours."""
     if rungs.number and not task.reports_intermediate:
         message = f"--rungs hold trainings at their reports, and {task.name} has none on the way. Leave it out."
         raise UserError("unsupported", message, option="--rungs", task=task.name)
@@ -97,7 +97,7 @@ def check_reports(task: "Task", recipe: Any, rungs: Rungs) -> None:
         )
 
 
-def check_reported(objectives: Mapping[str, Direction], metrics: Mapping[str, Direction], rungs: Rungs) -> None:
+def check_rung_objectives(objectives: Mapping[str, Direction], metrics: Mapping[str, Direction], rungs: Rungs) -> None:
     """Raise UserError where an objective is not known at a rung."""
     late = [name for name in objectives if name not in metrics and name not in COSTS]
     if late and rungs.number:
@@ -110,7 +110,7 @@ class EarlyStopping:
 
     Args:
         study: Optuna's; what was reported is kept with its trials.
-        rungs: Where its trainings are held.
+        rungs: Where its trainings are paused.
         objectives: What is searched for.
     """
 
@@ -118,31 +118,31 @@ class EarlyStopping:
         self._study, self._rungs, self._objectives = study, rungs, objectives
 
     def max_steps(self, trial: FrozenTrial) -> int | None:
-        """The step at which a trial's training is held next; None where it goes to its end."""
+        """The step at which a trial's training is paused next; None where it goes to its end."""
         if not (steps := self._steps()):
             return None
-        reached = len(self._reached().get(first_of(trial), ()))
-        return steps[reached] if reached < len(steps) else None
+        rung = len(self._reports_by_training().get(first_of(trial), ()))
+        return steps[rung] if rung < len(steps) else None
 
     def reports(self, row: Row) -> Reports:
-        """What an evaluation has reported at the rungs. The first one that came to its end says where they lie."""
+        """An evaluation's objectives at the rungs. The first complete one says where the rungs lie."""
         if not self._rungs.number or row.status not in ("complete", "pruned"):
             return []
         if row.status == "complete" and length_of(self._study) is None:
-            note_length(self._study, row.steps)
+            set_training_length(self._study, row.steps)
         costs = {name: value for name, value in row.columns().items() if name in COSTS and value is not None}
         points: list[CurvePoint] = [*row.curve, {"step": row.steps, "metrics": row.metrics}]
-        found: Reports = []
+        reports: Reports = []
         for step in self._steps():
-            there = {**costs, **next((point["metrics"] for point in points if point["step"] >= step), {})}
-            if not all(name in there for name in self._objectives):
+            values = {**costs, **next((point["metrics"] for point in points if point["step"] >= step), {})}
+            if not all(name in values for name in self._objectives):
                 break
-            found.append([float(there[name]) for name in self._objectives])
-        return found
+            reports.append([float(values[name]) for name in self._objectives])
+        return reports
 
-    def _reached(self) -> dict[int, Sequence[Sequence[float]]]:
-        """What trials have reported, by the number of the one that each continues."""
-        return {first_of(trial): found for trial in trials_of(self._study) if (found := reports_of(trial))}
+    def _reports_by_training(self) -> dict[int, Sequence[Sequence[float]]]:
+        """Number of the trial that began a training -> the training's reports."""
+        return {first_of(trial): reports for trial in trials_of(self._study) if (reports := reports_of(trial))}
 
     def _steps(self) -> list[int]:
         length = length_of(self._study)

@@ -1,4 +1,4 @@
-"""The database behind a store: how it is opened, what its errors are told as, and what it is called."""
+"""The database behind a store: URLs, connections, and its errors as UserError."""
 
 import os
 import shutil
@@ -27,22 +27,22 @@ PATIENCE_S = 60  # how long a write waits for somebody else's lock
 
 # libpq's names: seconds to connect, seconds of silence before it is asked whether the other end is there, milliseconds
 # that it has to answer.
-_NOTICED = {"connect_timeout": "10", "keepalives_idle": "30", "tcp_user_timeout": "30000"}
+_TIMEOUTS = {"connect_timeout": "10", "keepalives_idle": "30", "tcp_user_timeout": "30000"}
 
 
 def parse_url(url: str) -> URL:
     """A database's URL in parts. Raises UserError for a text that is none."""
     try:
-        parsed = make_url(url)
+        db_url = make_url(url)
     except (ArgumentError, ValueError):  # the latter of a port that is no number, and with it perhaps a password
-        got = shape_of(url)
-        message = f"--storage must be a database URL such as {DEFAULT_STORE}, got {got!r}."
-        raise UserError("bad-syntax", message, option="--storage", value=got) from None
-    if "@" in (parsed.host or ""):
-        got = without_passwords(url)
-        message = f"an @ in a user's name or password is written %40 in a URL, got {got!r}."
-        raise UserError("bad-syntax", message, option="--storage", value=got, part="@")
-    return parsed
+        text = shape_of(url)
+        message = f"--storage must be a database URL such as {DEFAULT_STORE}, got {text!r}."
+        raise UserError("bad-syntax", message, option="--storage", value=text) from None
+    if "@" in (db_url.host or ""):
+        text = without_passwords(url)
+        message = f"an @ in a user's name or password is written %40 in a URL, got {text!r}."
+        raise UserError("bad-syntax", message, option="--storage", value=text, part="@")
+    return db_url
 
 
 def check_url(url: str) -> None:
@@ -50,52 +50,52 @@ def check_url(url: str) -> None:
     is_server(parse_url(url))
 
 
-def check_file(parsed: URL, url: str, make: bool) -> None:
+def check_file(db_url: URL, url: str, make: bool) -> None:
     """See to a SQLite file and its folder.
 
     Raises:
         UserError: The file is not there and is not to be made, it is empty (what it held is gone, and that is not for
             us to hide), it is no file, or its folder cannot be made.
     """
-    if parsed.database in (None, "", ":memory:"):
-        got = without_passwords(url)
-        message = f"a study must outlive its command, got the storage {got!r} in memory. Give sqlite:///FILE."
-        raise UserError("unsupported", message, option="--storage", value=got)
-    file = Path(str(parsed.database))
+    if db_url.database in (None, "", ":memory:"):
+        text = without_passwords(url)
+        message = f"a study must outlive its command, got the storage {text!r} in memory. Give sqlite:///FILE."
+        raise UserError("unsupported", message, option="--storage", value=text)
+    file = Path(str(db_url.database))
     try:
         if make:
             file.parent.mkdir(parents=True, exist_ok=True)
-        found = file.stat()
+        file_stat = file.stat()
     except FileNotFoundError:
         if make:
             return
         raise no_study(file) from None
     except (OSError, ValueError) as error:
         raise unusable(url, error) from error
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(file_stat.st_mode):
         message = f"a store must be a file, got {file}, which is none. Give another --storage."
         raise UserError("bad-file", message, option="--storage", storage=printable_url(url), problem="type")
-    if not found.st_size:
+    if not file_stat.st_size:
         message = (
             f"store {file} is empty: what it held is gone. Put a copy of it there, or remove the file to begin anew."
         )
         raise UserError("bad-file", message, option="--storage", storage=printable_url(url), problem="empty")
 
 
-def is_server(parsed: URL) -> bool:
+def is_server(db_url: URL) -> bool:
     """Whether a database is a PostgreSQL server, which several coordinators may use at once, and no SQLite file.
 
     Raises:
         UserError: It is neither.
     """
-    name = parsed.get_backend_name()
+    name = db_url.get_backend_name()
     if name not in ("sqlite", "postgresql", "postgres"):
         message = f"--storage must be sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME, got {name}://."
         raise UserError("unsupported", message, option="--storage", value=name, choices=("sqlite", "postgresql"))
     return name != "sqlite"
 
 
-def address(parsed: URL) -> URL:
+def address(db_url: URL) -> URL:
     """The URL of a server with our driver, and with how soon a server that does not answer is noticed.
 
     Raises:
@@ -103,52 +103,52 @@ def address(parsed: URL) -> URL:
     """
     if find_spec("psycopg") is None:
         message = (
-            f"store {without_passwords(parsed.render_as_string())} needs a driver that is not installed."
+            f"store {without_passwords(db_url.render_as_string())} needs a driver that is not installed."
             ' Install it: pip install ".[postgres]".'
         )
         raise UserError("needs-extra", message, option="--storage", extra="postgres")
-    return parsed.set(drivername="postgresql+psycopg", query={**_NOTICED, **parsed.query})
+    return db_url.set(drivername="postgresql+psycopg", query={**_TIMEOUTS, **db_url.query})
 
 
-def open_engine(parsed: URL, *, reading: bool = False) -> Engine:
-    """What talks to a database; of a SQLite file that is only to be read, without writing anything.
+def open_engine(db_url: URL, *, reading: bool = False) -> Engine:
+    """An engine for a database. With `reading` of a SQLite file, one that writes nothing.
 
     Raises:
         UserError: It can be no store, or its driver is not installed.
     """
-    if is_server(parsed):
-        return sql.create_engine(address(parsed), pool_pre_ping=True)
+    if is_server(db_url):
+        return sql.create_engine(address(db_url), pool_pre_ping=True)
     if reading:
-        return sql.create_engine("sqlite://", creator=_reader(Path(str(parsed.database))), poolclass=sql.NullPool)
-    engine = sql.create_engine(parsed, connect_args={"timeout": PATIENCE_S})
-    sql.event.listen(engine, "connect", write_ahead)
+        return sql.create_engine("sqlite://", creator=_connector(Path(str(db_url.database))), poolclass=sql.NullPool)
+    engine = sql.create_engine(db_url, connect_args={"timeout": PATIENCE_S})
+    sql.event.listen(engine, "connect", enable_write_ahead_log)
     return engine
 
 
-def _reader(file: Path) -> partial[sqlite3.Connection]:
-    """What opens a SQLite file to read it.
+def _connector(file: Path) -> partial[sqlite3.Connection]:
+    """A function that connects to a SQLite file to read it.
 
     A write-ahead log is read with the help of a file beside it. Where that is not there and may not be made (a
     read-only folder, in which then nobody writes), a copy is read.
     """
-    opened = partial(_opened_to_read, file.resolve())
+    connect = partial(_connect_read_only, file.resolve())
     try:
-        connection = opened()
+        connection = connect()
         try:
             connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
         finally:
             connection.close()
     except sqlite3.OperationalError:
         if os.access(file.resolve().parent, os.W_OK):
-            return opened  # whose error is told where it is used
-        return partial(_opened_copy, _copied(file.resolve()))
+            return connect  # whose error is told where it is used
+        return partial(_connect_copy, _copy(file.resolve()))
     except sqlite3.DatabaseError:  # it is no database, or a damaged one
-        return opened
-    return opened
+        return connect
+    return connect
 
 
-def _opened_to_read(file: Path) -> sqlite3.Connection:
-    """What makes no file where there is none, and changes nothing in one.
+def _connect_read_only(file: Path) -> sqlite3.Connection:
+    """A connection that creates no file and changes nothing in one.
 
     Where it may, SQLite keeps house as it closes: with mode=ro it would leave the log and its helper behind.
     """
@@ -159,13 +159,13 @@ def _opened_to_read(file: Path) -> sqlite3.Connection:
     return connection
 
 
-def _opened_copy(folder: TemporaryDirectory[str]) -> sqlite3.Connection:
-    """The copy in a folder, which is there as long as this function's argument is held."""
+def _connect_copy(folder: TemporaryDirectory[str]) -> sqlite3.Connection:
+    """A connection to the copy in a folder, which exists as long as this function's argument."""
     return sqlite3.connect(Path(folder.name, "store.db"), check_same_thread=False)
 
 
-def _copied(file: Path) -> TemporaryDirectory[str]:
-    """A SQLite file and its log in a folder of their own."""
+def _copy(file: Path) -> TemporaryDirectory[str]:
+    """Copy a SQLite file and its log into a temporary folder."""
     folder = TemporaryDirectory(prefix="nas-store-")
     for ending in ("-wal", ""):
         source = Path(f"{file}{ending}")
@@ -185,20 +185,20 @@ def begin_file(url: str) -> None:
     file = file_of(url)
     if file is None or file.exists():
         return
-    fresh = file.with_name(f"{file.name}.new")
+    new_file = file.with_name(f"{file.name}.new")
     try:
-        fresh.unlink(missing_ok=True)
-        connection = sqlite3.connect(fresh)
+        new_file.unlink(missing_ok=True)
+        connection = sqlite3.connect(new_file)
         try:
             connection.execute("PRAGMA journal_mode=WAL")  # which writes its first page
         finally:
             connection.close()
-        fresh.replace(file)
+        new_file.replace(file)
     except (OSError, sqlite3.Error) as error:
         raise unusable(url, error) from error
 
 
-def write_ahead(connection: Any, _: Any) -> None:
+def enable_write_ahead_log(connection: Any, _: Any) -> None:
     """Let readers read while somebody writes, and lose nothing when the machine stops."""
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
@@ -249,17 +249,17 @@ def unusable(url: str, error: BaseException) -> UserError:
 
 def file_of(url: str) -> Path | None:
     """The file of a SQLite store; None of any other."""
-    parsed = make_url(url)
-    return Path(str(parsed.database)) if parsed.get_backend_name() == "sqlite" else None
+    db_url = make_url(url)
+    return Path(str(db_url.database)) if db_url.get_backend_name() == "sqlite" else None
 
 
 def mark_of(file: Path | None) -> tuple[int, int] | None:
     """What tells a file from another that came into its place; None where there is none, or an emptied one."""
     try:
-        found = None if file is None else file.stat()
+        file_stat = None if file is None else file.stat()
     except OSError:
         return None
-    return (found.st_dev, found.st_ino) if found is not None and found.st_size else None
+    return (file_stat.st_dev, file_stat.st_ino) if file_stat is not None and file_stat.st_size else None
 
 
 def printable_url(url: str) -> str:

@@ -1,4 +1,4 @@
-"""Who is at what, where several coordinators use one database: leases, which end by themselves with their holder.
+"""Leases of trials and evaluations among coordinators of one database; they expire with their holder.
 
 A trial of a study is held by the coordinator that evaluates it, an evaluation by its identity: in the whole store an
 architecture is trained once. Rows are stored once in any case (see `nas.store.store`): a coordinator that was halted
@@ -20,7 +20,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from nas.store.database import clear_errors
-from nas.store.locks import making_schema
+from nas.store.locks import schema_lock
 from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store
 
@@ -32,32 +32,32 @@ BEAT_S = 10.0
 
 
 class Leases(ABC):
-    """What a coordinator has taken upon itself."""
+    """The trials and evaluations that a coordinator works at."""
 
     @abstractmethod
-    def claim(self, name: str) -> bool:
-        """Take something, or find that it is taken already: whether it is this coordinator's and nobody else's."""
+    def acquire(self, name: str) -> bool:
+        """Acquire a lease; whether this coordinator has it now."""
 
     @abstractmethod
     def release(self, name: str) -> None:
-        """Give it back, if it is still this coordinator's."""
+        """Give a lease back, if it is still this coordinator's."""
 
 
 @final
 class NoLeases(Leases):
-    """Of a coordinator beside which there is no other."""
+    """Leases of a single coordinator: it has all of them."""
 
-    def claim(self, name: str) -> bool:
-        """Nobody else wants it."""
+    def acquire(self, name: str) -> bool:
+        """Succeed always."""
         return True
 
     def release(self, name: str) -> None:
-        """Nobody waits for it."""
+        """Do nothing."""
 
 
 @final
 class DatabaseLeases(Leases):
-    """Of one coordinator among several, in a table of a PostgreSQL database. Its clock is the server's.
+    """Leases of one coordinator among several, in a table of a PostgreSQL database. The clock is the server's.
 
     Attributes:
         holder: The coordinator: host, process, and what tells it from an earlier one of the same number.
@@ -67,27 +67,27 @@ class DatabaseLeases(Leases):
         self._engine = engine
         self.holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
 
-    def claim(self, name: str) -> bool:
-        """Take a lease that nobody has or whose time is over. Whoever was cut off by the server has all its time anew.
+    def acquire(self, name: str) -> bool:
+        """Acquire a lease that is free or has expired. After an outage of the server, leases have their whole time.
 
         Raises:
             sqlalchemy.exc.SQLAlchemyError: The database cannot be used.
         """
         with self._engine.begin() as connection:
-            return connection.execute(_CLAIM, {"name": name, **self._lease()}).first() is not None
+            return connection.execute(_ACQUIRE, {"name": name, **self._lease()}).first() is not None
 
     def release(self, name: str) -> None:
-        """Give it back, if it was not taken over. Raises as `claim` does."""
+        """Give it back, if it was not taken over. Raises as `acquire` does."""
         with self._engine.begin() as connection:
             connection.execute(_RELEASE, {"name": name, "holder": self.holder})
 
     def prolong(self) -> None:
-        """Have all leases from now on for their whole time. Raises as `claim` does."""
+        """Prolong all leases to their whole time from now. Raises as `acquire` does."""
         with self._engine.begin() as connection:
             connection.execute(_PROLONG, self._lease())
 
     def release_all(self) -> None:
-        """Give back all of them. Raises as `claim` does."""
+        """Give back all of them. Raises as `acquire` does."""
         with self._engine.begin() as connection:
             connection.execute(_RELEASE_ALL, {"holder": self.holder})
 
@@ -97,14 +97,14 @@ class DatabaseLeases(Leases):
 
 @contextmanager
 def leases_in(store: Store) -> Iterator[Leases]:
-    """What is claimed in a store; given back at the end, so that others can go on at once. A file has no leases.
+    """The leases of a store, released at the end so that others can go on at once. A file has no leases.
 
     Of processes that train together (torchrun) none has leases: they would have to agree who waits.
 
     Raises:
         UserError: The database cannot be used.
     """
-    if not store.shared or "TORCHELASTIC_RUN_ID" in os.environ:
+    if not store.is_shared or "TORCHELASTIC_RUN_ID" in os.environ:
         yield NoLeases()
         return
     retry_on_disconnect(_make_table)(store)
@@ -121,7 +121,7 @@ def leases_in(store: Store) -> Iterator[Leases]:
 
 
 def _make_table(store: Store) -> None:
-    with clear_errors(store.url), making_schema(store.url):
+    with clear_errors(store.url), schema_lock(store.url):
         _TABLES.create_all(store.engine)
 
 
@@ -141,7 +141,7 @@ sql.Table(
 )
 
 # While a server was away nobody could prolong a lease: none is over before it has been there for a lease's time.
-_CLAIM = sql.text(
+_ACQUIRE = sql.text(
     "INSERT INTO nas_leases (name, holder, until) VALUES (:name, :holder, clock_timestamp() + :length) "
     "ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until "
     "WHERE nas_leases.holder = excluded.holder "

@@ -23,7 +23,7 @@ from search_spaces.support.progress import status_if_slow
 
 @contextmanager
 def only_writer(url: str, name: str) -> Iterator[None]:
-    """Hold a study in a SQLite file against a second coordinator. On a server there may be several: see `turn`.
+    """Lock a study in a SQLite file against a second coordinator. A server may have several: see `study_lock`.
 
     Raises:
         UserError: Another process holds it, or the lock's file cannot be made.
@@ -34,8 +34,8 @@ def only_writer(url: str, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def making_schema(url: str) -> Iterator[None]:
-    """Hold a database while its tables are made: two first commands may come at once. Raises as `only_writer`."""
+def schema_lock(url: str) -> Iterator[None]:
+    """Lock a database while its tables are made: two first commands may come at once. Raises as `only_writer`."""
     if is_server(make_url(url)):
         engine = open_engine(make_url(url))
         try:
@@ -51,23 +51,23 @@ def making_schema(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def turn(engine: Engine, study: str) -> Iterator[None]:
-    """Be the only coordinator that reads a study and writes what follows from it; the others wait for their turn.
+def study_lock(engine: Engine, study: str) -> Iterator[None]:
+    """Lock a study: only this coordinator reads it and writes what follows; the others wait.
 
-    On a server the turn belongs to a connection. Whoever loses that, or says nothing for TURN_S, loses the turn and can
+    On a server the lock belongs to a connection. Whoever loses that, or is silent for LOCK_S, loses the lock and can
     write nothing until the next one: the engine keeps one connection, and none is made meanwhile. A SQLite file has
-    one coordinator, whose turn it always is.
+    one coordinator and needs no lock.
 
     Raises:
-        sqlalchemy.exc.SQLAlchemyError: The turn was lost.
+        sqlalchemy.exc.SQLAlchemyError: The lock was lost.
     """
     if engine.dialect.name != "postgresql":
         yield
         return
     name = f"nas study {study}"
     with status_if_slow(f"waiting for another coordinator of study {study} ..."), engine.begin() as connection:
-        connection.execute(_LOCK, {"name": name, "most": f"{TURN_S * 1000:.0f}ms"})
-    sql.event.listen(engine, "do_connect", _lost)
+        connection.execute(_LOCK, {"name": name, "most": f"{LOCK_S * 1000:.0f}ms"})
+    sql.event.listen(engine, "do_connect", _refuse_reconnection)
     try:
         yield
     except BaseException:
@@ -77,7 +77,7 @@ def turn(engine: Engine, study: str) -> Iterator[None]:
     else:
         _unlock(engine, name)
     finally:
-        sql.event.remove(engine, "do_connect", _lost)
+        sql.event.remove(engine, "do_connect", _refuse_reconnection)
 
 
 def _unlock(engine: Engine, name: str) -> None:
@@ -85,8 +85,8 @@ def _unlock(engine: Engine, name: str) -> None:
         connection.execute(_UNLOCK, {"name": name})
 
 
-TURN_S = 120.0
-"""Seconds that a coordinator may think in its turn; one that was halted must not halt the others."""
+LOCK_S = 120.0
+"""Seconds of silence after which a coordinator loses the lock; one that was halted must not halt the others."""
 
 _LOCK = sql.text(
     "SELECT set_config('idle_session_timeout', :most, false), pg_advisory_lock(hashtextextended(:name, 0))"
@@ -97,18 +97,18 @@ _UNLOCK = sql.text(
 _LOCK_TABLES = sql.text("SELECT pg_advisory_xact_lock(hashtextextended('nas tables', 0))")
 
 
-def _lost(*_: Any) -> Never:
+def _refuse_reconnection(*_: Any) -> Never:
     raise DisconnectionError("the connection was lost that held the study")
 
 
 @contextmanager
 def _file_lock(url: str, ending: str, patience: float, busy: str, **fields: Any) -> Iterator[None]:
     """A lock beside a SQLite file, links resolved; nothing for other databases."""
-    parsed = make_url(url)
-    if parsed.get_backend_name() != "sqlite":
+    db_url = make_url(url)
+    if db_url.get_backend_name() != "sqlite":
         yield
         return
-    lock = FileLock(f"{Path(str(parsed.database)).resolve()}{ending}")
+    lock = FileLock(f"{Path(str(db_url.database)).resolve()}{ending}")
     try:
         Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
         Path(lock.lock_file).touch()  # where that cannot be, FileLock would wait for it
@@ -125,16 +125,16 @@ def _file_lock(url: str, ending: str, patience: float, busy: str, **fields: Any)
 
 
 @contextmanager
-def held(folder: str | None, *, waits: bool = True) -> Iterator[bool]:
-    """Hold an evaluation's folder against another process, which is waited for; whether that was so.
+def folder_lock(folder: str | None, *, waits: bool = True) -> Iterator[bool]:
+    """Lock an evaluation's folder; gives whether it had to wait for another process.
 
     Raises:
-        UserError: Another process holds it, and it is not to be waited for.
+        UserError: Another process has it, and `waits` is False.
     """
     if folder is None:
         yield False
         return
-    lock, waited = FileLock(f"{folder}.lock"), False
+    lock, had_to_wait = FileLock(f"{folder}.lock"), False
     try:
         Path(folder).parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
@@ -145,14 +145,14 @@ def held(folder: str | None, *, waits: bool = True) -> Iterator[bool]:
         message = f"another process does this very evaluation in {folder}: it is waited for."
         warnings.warn(Notice("in-use", message, path=folder), stacklevel=2)
         lock.acquire()
-        waited = True
+        had_to_wait = True
     except OSError as error:
         notice = Notice("unwritable", f"{folder} cannot be held: {error.strerror}.", path=folder)
         warnings.warn(notice, stacklevel=2)
         yield False
         return
     try:
-        yield waited
+        yield had_to_wait
     finally:
         Path(lock.lock_file).unlink(missing_ok=True)  # who waits for it takes a new one: filelock sees to it
         lock.release()

@@ -1,4 +1,4 @@
-"""Optuna's studies: how one is made, found and told. What Optuna keeps private is used here and nowhere else."""
+"""Optuna's studies and trials. Optuna's private names are used here and nowhere else."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,11 +15,11 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import event
 from sqlalchemy.engine import make_url
 
-from nas.store.database import PATIENCE_S, address, clear_errors, is_server, unusable, write_ahead
-from nas.store.locks import making_schema, turn
+from nas.store.database import PATIENCE_S, address, clear_errors, enable_write_ahead_log, is_server, unusable
+from nas.store.locks import schema_lock, study_lock
 from nas.store.retry import retry_on_disconnect
 from nas.store.search_config import SearchConfig
-from nas.store.store import CONFIG, CONFIRMS_FROM
+from nas.store.store import CONFIG, REEVALUATES_FROM
 from results.records.row import Direction, Row
 from search_spaces.support.errors import UserError
 
@@ -35,22 +35,22 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 def open_study(
     storage: optuna.storages.RDBStorage, name: str, config: SearchConfig, sampler: optuna.samplers.BaseSampler
 ) -> optuna.Study:
-    """Make a study, or continue one that was made with the same.
+    """Create a study, or load one with the same configuration.
 
     Raises:
-        UserError: The study was made with others, and the message names the first that differs; or by somebody else's
-            program, and is left alone.
+        UserError: The study has another configuration (the message names the first difference), or is another
+            program's.
     """
-    with turn(storage.engine, name):
-        return _opened(storage, name, config, sampler)
+    with study_lock(storage.engine, name):
+        return _create_or_load(storage, name, config, sampler)
 
 
-def _opened(
+def _create_or_load(
     storage: optuna.storages.RDBStorage, name: str, config: SearchConfig, sampler: optuna.samplers.BaseSampler
 ) -> optuna.Study:
-    ways = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
-    directions = [ways[direction] for direction in config.objectives.values()]
-    _refuse_of_others(storage, name, directions)
+    directions_of = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
+    directions = [directions_of[direction] for direction in config.objectives.values()]
+    _refuse_foreign_study(storage, name, directions)
     study = optuna.create_study(
         storage=storage,
         study_name=name,
@@ -58,51 +58,51 @@ def _opened(
         directions=directions,
         load_if_exists=True,
     )
-    stored = study.user_attrs.get(CONFIG)
-    if stored is None:
+    stored_record = study.user_attrs.get(CONFIG)
+    if stored_record is None:
         study.set_user_attr(CONFIG, config.record())
         return study
-    asked, had = config.record(), SearchConfig.from_record(stored).record()
-    for key in asked:
+    new_record, old_record = config.record(), SearchConfig.from_record(stored_record).record()
+    for key, new in new_record.items():
+        old = old_record[key]
         # Baselines are measured, not asked for: the stored ones stand.
-        if key != "baselines" and asked[key] != had[key]:
-            was, now = had[key], asked[key]
-            gone, new = (_beyond(had[key], asked[key]), _beyond(asked[key], had[key])) if key == "axes" else ({}, {})
-            if gone or new:  # of hundreds of values one may be another
-                was, now = gone, new
-            message = f"study {name!r} was made with {key} {_plain(was)}, got {_plain(now)}. Give another --study."
-            raise UserError("mismatch", message, option=key, value=now, expected=was, study=name)
+        if key != "baselines" and new != old:
+            missing, extra = (_values_beyond(old, new), _values_beyond(new, old)) if key == "axes" else ({}, {})
+            if missing or extra:  # of hundreds of values one may be another
+                old, new = missing, extra
+            message = f"study {name!r} was made with {key} {_text(old)}, got {_text(new)}. Give another --study."
+            raise UserError("mismatch", message, option=key, value=new, expected=old, study=name)
     return study
 
 
-def _refuse_of_others(storage: optuna.storages.RDBStorage, name: str, directions: list[StudyDirection]) -> None:
+def _refuse_foreign_study(storage: optuna.storages.RDBStorage, name: str, directions: list[StudyDirection]) -> None:
     """Raise UserError where a study of that name is there that no search of ours made.
 
     One without trials and attributes is what a search leaves that was killed just as it began.
     """
     if name not in optuna.get_all_study_names(storage):
         return
-    there = optuna.load_study(study_name=name, storage=storage)
-    other = there.directions != directions
-    if CONFIG not in there.user_attrs and (other or there.user_attrs or there.get_trials(deepcopy=False)):
+    study = optuna.load_study(study_name=name, storage=storage)
+    other = study.directions != directions
+    if CONFIG not in study.user_attrs and (other or study.user_attrs or study.get_trials(deepcopy=False)):
         message = f"study {name!r} is another program's: no `nas search` made it. Give another --study."
         raise UserError("mismatch", message, option="--study", value=name)
 
 
-def _beyond(axes: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _values_beyond(axes: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The values on axes that others have not."""
-    found = {name: [value for value in values if value not in others.get(name, ())] for name, values in axes.items()}
-    return {name: values for name, values in found.items() if values}
+    beyond = {name: [value for value in values if value not in others.get(name, ())] for name, values in axes.items()}
+    return {name: values for name, values in beyond.items() if values}
 
 
-def _plain(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ",".join(f"{name}={each}" for name, each in value.items()) or "none"
     return repr(value)
 
 
 def trials_of(study: optuna.Study) -> list[FrozenTrial]:
-    """The study's trials, in the order of their numbers, as they were when the turn began: read once in a turn."""
+    """The study's trials by number, read once under a lock of the study."""
     return study._get_trials(deepcopy=False, use_cache=True)
 
 
@@ -111,53 +111,59 @@ def is_under_way(study: optuna.Study, trial: FrozenTrial) -> bool:
     return study._storage.get_trial(trial._trial_id).state == TrialState.RUNNING
 
 
-def new_trial(study: optuna.Study, held: FrozenTrial | None = None) -> FrozenTrial:
-    """A trial that has begun and has no parameters yet, or goes on with the training of one that was held."""
+def new_trial(study: optuna.Study, paused_trial: FrozenTrial | None = None) -> FrozenTrial:
+    """A running trial without parameters, or one that goes on with the training of a paused trial."""
     cache: Any = study._storage
-    number = cache.get_trial_number_from_id(cache.create_new_trial(study._study_id, _continuing(held)))
-    made: FrozenTrial = cache._studies[study._study_id].trials[number]
-    return made
+    number = cache.get_trial_number_from_id(cache.create_new_trial(study._study_id, _continuation(paused_trial)))
+    trial: FrozenTrial = cache._studies[study._study_id].trials[number]
+    return trial
 
 
-def _continuing(held: FrozenTrial | None) -> FrozenTrial | None:
-    if held is None:
+def _continuation(paused_trial: FrozenTrial | None) -> FrozenTrial | None:
+    if paused_trial is None:
         return None
-    seed = seed_of(held)
-    kept = {_CONTINUES: first_of(held)} if seed is None else {_CONTINUES: first_of(held), _SEED: seed}
+    seed = seed_of(paused_trial)
+    attributes = {_CONTINUES: first_of(paused_trial), **({} if seed is None else {_SEED: seed})}
     return optuna.trial.create_trial(
-        state=TrialState.RUNNING, params=held.params, distributions=held.distributions, user_attrs=kept
+        state=TrialState.RUNNING,
+        params=paused_trial.params,
+        distributions=paused_trial.distributions,
+        user_attrs=attributes,
     )
 
 
-def record(study: optuna.Study, trial: FrozenTrial, params: Mapping[str, Any], axes: Mapping[str, Axis]) -> None:
+def record_params(study: optuna.Study, trial: FrozenTrial, params: Mapping[str, Any], axes: Mapping[str, Axis]) -> None:
     """Write the parameters that a trial has not recorded yet, all at once: by `suggest`, each is a transaction.
 
     Raises:
         UserError: The study has other choices: somebody has installed or removed a topology since.
     """
     cache: Any = study._storage
-    known = cache._studies[study._study_id].param_distribution
+    distributions = cache._studies[study._study_id].param_distribution
     with _create_scoped_session(cache._backend.scoped_session) as session:
         for name in params.keys() - trial.params.keys():
             axis, value = axes[name], axes[name].to_internal_repr(params[name])
             try:
-                if name in known:
-                    check_distribution_compatibility(known[name], axis)
-                    written = distribution_to_json(axis)
+                if name in distributions:
+                    check_distribution_compatibility(distributions[name], axis)
+                    distribution_json = distribution_to_json(axis)
                     session.add(
                         TrialParamModel(
-                            trial_id=trial._trial_id, param_name=name, param_value=value, distribution_json=written
+                            trial_id=trial._trial_id,
+                            param_name=name,
+                            param_value=value,
+                            distribution_json=distribution_json,
                         )
                     )
                 else:  # this process has yet to see what the study's first trials had
                     cache._backend._set_trial_param_without_commit(session, trial._trial_id, name, value, axis)
             except ValueError as error:
                 raise other_choices(name, axis) from error
-    known.update({name: axes[name] for name in params})
+    distributions.update({name: axes[name] for name in params})
 
 
 def other_choices(name: str, now: Axis) -> UserError:
-    """What is said where Optuna refuses an axis: it takes no other choices than a study's first trial."""
+    """The error for an axis that Optuna refuses: it takes no other choices than a study's first trial."""
     value = tuple(now.choices) if isinstance(now, CategoricalDistribution) else now
     choices = ", ".join(map(str, value)) if isinstance(value, tuple) else value
     message = f"the study was begun with other values of axis {name!r} than {choices}. Give another --study."
@@ -165,32 +171,32 @@ def other_choices(name: str, now: Axis) -> UserError:
 
 
 @contextmanager
-def turn_at(study: optuna.Study) -> Iterator[None]:
-    """Be the only coordinator that proposes in a study. See `nas.store.locks.turn`."""
-    with turn(study._storage._backend.engine, study.study_name):  # type: ignore[attr-defined]  # Optuna's cache
+def proposal_lock(study: optuna.Study) -> Iterator[None]:
+    """Be the only coordinator that proposes in a study. See `nas.store.locks.study_lock`."""
+    with study_lock(study._storage._backend.engine, study.study_name):  # type: ignore[attr-defined]  # Optuna's cache
         study._thread_local.cached_all_trials = None  # as Optuna does before it makes a trial
         yield
 
 
-def confirms_from(study: optuna.Study) -> int | None:
-    """The number of the first trial that confirms what the others have found; None while there is none."""
-    number: int | None = study._storage.get_study_user_attrs(study._study_id).get(CONFIRMS_FROM)
+def reevaluates_from(study: optuna.Study) -> int | None:
+    """The number of the first trial that re-evaluates; None while there is none."""
+    number: int | None = study._storage.get_study_user_attrs(study._study_id).get(REEVALUATES_FROM)
     return number
 
 
-def confirm_from(study: optuna.Study, number: int | None) -> None:
-    """Let trials confirm from that number on, or none."""
-    study._storage.set_study_user_attr(study._study_id, CONFIRMS_FROM, number)
+def reevaluate_from(study: optuna.Study, number: int | None) -> None:
+    """Let trials from that number on re-evaluate candidates; None for no trial."""
+    study._storage.set_study_user_attr(study._study_id, REEVALUATES_FROM, number)
 
 
 def seed_of(trial: FrozenTrial) -> int | None:
-    """The seed that a trial was given because its candidate was tried before; None where it has the study's."""
+    """The seed of a trial whose candidate had earlier trials; None where it has the study's seed."""
     seed: int | None = trial.user_attrs.get(_SEED)
     return seed
 
 
-def give_seed(study: optuna.Study, trial: FrozenTrial, seed: int) -> None:
-    """Record the seed of a trial whose candidate was tried before."""
+def set_trial_seed(study: optuna.Study, trial: FrozenTrial, seed: int) -> None:
+    """Record the seed of a trial whose candidate had earlier trials."""
     study._storage.set_trial_user_attr(trial._trial_id, _SEED, seed)
 
 
@@ -217,7 +223,7 @@ def length_of(study: optuna.Study) -> int | None:
     return length
 
 
-def note_length(study: optuna.Study, steps: int) -> None:
+def set_training_length(study: optuna.Study, steps: int) -> None:
     """Record the steps of a whole training."""
     study._storage.set_study_user_attr(study._study_id, _LENGTH, steps)
 
@@ -257,27 +263,27 @@ def conclude(
 
 def open_storage(url: str) -> optuna.storages.RDBStorage:
     """Optuna's view of a store. Raises UserError where its schema is of another version."""
-    parsed, target = make_url(url), url
+    db_url, target = make_url(url), url
     options: dict[str, Any] = {"connect_args": {"timeout": PATIENCE_S}}
-    if is_server(parsed):
-        target = address(parsed).render_as_string(hide_password=False)
-        # One connection is kept, see `nas.store.locks.turn`; Optuna makes its tables with two.
+    if is_server(db_url):
+        target = address(db_url).render_as_string(hide_password=False)
+        # One connection is kept, see `nas.store.locks.study_lock`; Optuna makes its tables with two.
         options = {"pool_pre_ping": True, "pool_size": 1, "max_overflow": 1}
     with clear_storage_errors(url):
         try:
-            with making_schema(url):
+            with schema_lock(url):
                 storage = optuna.storages.RDBStorage(target, engine_kwargs=options)
         except RuntimeError as error:
             raise unusable(url, error) from error
-        if not is_server(parsed):
-            event.listen(storage.engine, "connect", write_ahead)
+        if not is_server(db_url):
+            event.listen(storage.engine, "connect", enable_write_ahead_log)
             storage.engine.dispose()  # connections made before the listener have no write-ahead log
     return storage
 
 
 @contextmanager
-def held_storage(url: str) -> Iterator[optuna.storages.RDBStorage]:
-    """Optuna's view of a store while a search needs it; then its connections are let go. Raises as `open_storage`."""
+def storage_connection(url: str) -> Iterator[optuna.storages.RDBStorage]:
+    """Optuna's storage of a store, with its connections closed at the end. Raises as `open_storage`."""
     storage = retry_on_disconnect(open_storage)(url)
     try:
         yield storage

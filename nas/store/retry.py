@@ -1,4 +1,4 @@
-"""What is done while a database's server is away: it is asked again, and that is said. A file is never away."""
+"""Retry while a database's server is away, with a message. A file is never away."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -14,7 +14,7 @@ OUTAGE_S = 300.0
 
 # PostgreSQL's documentation, appendix A: connections that fail, a server that stops or starts, too many connections,
 # and what a server undid for somebody else's sake.
-_PASSING = ("08", "57P0", "53300", "40001", "40P01")
+_TRANSIENT = ("08", "57P0", "53300", "40001", "40P01")
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -27,7 +27,7 @@ def is_outage(error: BaseException | None) -> bool:
             return True
         if isinstance(error, OperationalError | InterfaceError):
             code = getattr(error.orig, "sqlstate", "")  # None where the driver found it out; a file has none
-            if code is None or code.startswith(_PASSING):
+            if code is None or code.startswith(_TRANSIENT):
                 return True
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return False
@@ -48,7 +48,7 @@ def retry_on_disconnect(function: Callable[_P, _T]) -> Callable[_P, _T]:
         attempts = Retrying(
             retry=retry_if_exception(is_outage),
             wait=wait_exponential(multiplier=0.5, max=10) + wait_random(0, 0.5),  # not all at once
-            stop=_given_up(),
+            stop=_stop_after_outage(),
             before_sleep=_say_once,
             reraise=True,
         )
@@ -60,14 +60,14 @@ def retry_on_disconnect(function: Callable[_P, _T]) -> Callable[_P, _T]:
     return call
 
 
-def _given_up() -> Callable[[RetryCallState], bool]:
-    """Whether a server has been away for too long since it was first found so: the call may have waited before."""
-    since: list[float] = []
+def _stop_after_outage() -> Callable[[RetryCallState], bool]:
+    """A stop condition: OUTAGE_S after the first failure, since the call may have waited before."""
+    failure_times: list[float] = []
 
     def stop(state: RetryCallState) -> bool:
-        failed = state.outcome_timestamp or 0.0
-        since.append(failed)
-        return failed - since[0] >= OUTAGE_S
+        now = state.outcome_timestamp or 0.0
+        failure_times.append(now)
+        return now - failure_times[0] >= OUTAGE_S
 
     return stop
 

@@ -29,7 +29,7 @@ class SearchConfig:
         data: What `--data` said, or None.
         data_fingerprint: Of what was there; a study of other data is another.
         metrics: Every metric of the task -> "max" or "min".
-        rungs: Where its trainings are held: see `nas.samplers.rungs.Rungs`; empty where none is.
+        rungs: Where its trainings are paused: see `nas.samplers.rungs.Rungs`; empty where none is.
         baselines: Simple methods -> their columns, to hold results against.
     """
 
@@ -58,8 +58,8 @@ class SearchConfig:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "SearchConfig":
         """What `record` gave. Raises UserError where it has other fields."""
-        known = [field.name for field in fields(cls)]
-        if sorted(record) != sorted(known):
-            message = f"the record of a search must have the fields {', '.join(known)}. Give another --study."
-            raise UserError("mismatch", message, option="--study", expected=tuple(known))
+        names = [field.name for field in fields(cls)]
+        if sorted(record) != sorted(names):
+            message = f"the record of a search must have the fields {', '.join(names)}. Give another --study."
+            raise UserError("mismatch", message, option="--study", expected=tuple(names))
         return cls(**record)

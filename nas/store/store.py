@@ -27,7 +27,7 @@ from nas.store.database import (
     parse_url,
     printable_url,
 )
-from nas.store.locks import making_schema
+from nas.store.locks import schema_lock
 from nas.store.retry import retry_on_disconnect
 from nas.store.search_config import SearchConfig
 from results.records.duplicates import deduplicate
@@ -35,7 +35,7 @@ from results.records.row import BadRow, Row
 from search_spaces.support.errors import UserError
 
 CONFIG = "settings"  # the attribute of Optuna's study that has a SearchConfig
-CONFIRMS_FROM = "confirms_from"  # and that which has the number of the first trial that confirms
+REEVALUATES_FROM = "confirms_from"  # and that which has the number of the first trial that re-evaluates
 
 _TABLES = sql.MetaData()
 _ROWS = sql.Table(
@@ -52,8 +52,8 @@ _ROWS = sql.Table(
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """Rows as they were read.
+class StoredRows:
+    """The Rows of studies.
 
     Attributes:
         rows: Each evaluation once, its last complete Row or else its last; a search's in the order of its trials.
@@ -69,7 +69,7 @@ class Store:
 
     Attributes:
         url: The database.
-        shared: Whether several coordinators may write to it at once.
+        is_shared: Whether several coordinators may write to it at once.
         engine: What talks to it.
 
     Raises:
@@ -78,13 +78,13 @@ class Store:
 
     def __init__(self, url: str, *, make: bool = False) -> None:
         self.url = url
-        parsed = parse_url(url)
-        self.shared = is_server(parsed)
-        if not self.shared:
-            check_file(parsed, url, make)
+        db_url = parse_url(url)
+        self.is_shared = is_server(db_url)
+        if not self.is_shared:
+            check_file(db_url, url, make)
         with clear_errors(url):
-            self.engine = open_engine(parsed, reading=not make)
-            if make and self.shared:
+            self.engine = open_engine(db_url, reading=not make)
+            if make and self.is_shared:
                 self.engine.connect().close()  # of a wrong address or password it is told at once
         if make:
             retry_on_disconnect(self._make)()
@@ -104,14 +104,14 @@ class Store:
         """The folder of a trained network; it need not be there."""
         return self.folder / "networks" / identity
 
-    def unfinished(self, identity: str) -> Path:
+    def work_folder(self, identity: str) -> Path:
         """The folder of an evaluation under way."""
         return self.folder / "unfinished" / identity
 
     def clear(self, row: Row) -> None:
         """Remove the folder of an evaluation whose Row is stored; of a failed one another may go on from it."""
         if row.status in ("complete", "over-budget"):
-            shutil.rmtree(self.unfinished(row.identity()), ignore_errors=True)
+            shutil.rmtree(self.work_folder(row.identity()), ignore_errors=True)
 
     def add(self, row: Row, study: str, number: int | None = None) -> Row:
         """Write a Row, and return the one that counts: of a trial the first, which may be another coordinator's.
@@ -126,12 +126,12 @@ class Store:
         with clear_errors(self.url):
             try:
                 with self.engine.begin() as connection:
-                    connection.execute(_ROWS.insert().values(**_line(row, study, number)))
+                    connection.execute(_ROWS.insert().values(**_values(row, study, number)))
             except IntegrityError:  # the trial has one
                 assert number is not None
-                if row.status == "complete" and self.known(row.identity()) is None:
+                if row.status == "complete" and self.find_complete(row.identity()) is None:
                     return self.add(row, study)
-                return self.numbered(study, [number]).get(number, row)
+                return self.rows_by_number(study, [number]).get(number, row)
         return row
 
     def add_all(self, rows: Iterable[Row], study: str) -> None:
@@ -139,57 +139,55 @@ class Store:
         self._check_file()
         with clear_errors(self.url), self.engine.begin() as connection:
             for row in rows:
-                connection.execute(_ROWS.insert().values(**_line(row, study, None)))
+                connection.execute(_ROWS.insert().values(**_values(row, study, None)))
 
-    def known(self, identity: str) -> tuple[str, Row] | None:
+    def find_complete(self, identity: str) -> tuple[str, Row] | None:
         """The newest Row of a complete evaluation of that identity and the study that it is in, or None."""
-        wanted = sql.select(_ROWS.c.study, _ROWS.c.row).where(
-            _ROWS.c.identity == identity, _ROWS.c.status == "complete"
-        )
+        query = sql.select(_ROWS.c.study, _ROWS.c.row).where(_ROWS.c.identity == identity, _ROWS.c.status == "complete")
         with clear_errors(self.url), self.engine.connect() as connection:
-            for study, text in connection.execute(wanted.order_by(_ROWS.c.id.desc())):
+            for study, text in connection.execute(query.order_by(_ROWS.c.id.desc())):
                 try:
                     return study, Row.from_json(text)
                 except BadRow:
                     continue
         return None
 
-    def numbered(self, study: str, numbers: Collection[int] | None = None) -> dict[int, Row]:
+    def rows_by_number(self, study: str, numbers: Collection[int] | None = None) -> dict[int, Row]:
         """The Rows of a search by the numbers of their trials: of these numbers, or of all."""
-        wanted = sql.select(_ROWS.c.number, _ROWS.c.row).where(_ROWS.c.study == study, _ROWS.c.number.is_not(None))
+        query = sql.select(_ROWS.c.number, _ROWS.c.row).where(_ROWS.c.study == study, _ROWS.c.number.is_not(None))
         if numbers is not None:
-            wanted = wanted.where(_ROWS.c.number.in_(numbers))
+            query = query.where(_ROWS.c.number.in_(numbers))
         rows = {}
         with clear_errors(self.url), self.engine.connect() as connection:
-            for number, text in connection.execute(wanted.order_by(_ROWS.c.id)):
+            for number, text in connection.execute(query.order_by(_ROWS.c.id)):
                 try:
                     rows[number] = Row.from_json(text)
                 except BadRow:
                     continue
         return rows
 
-    def holders(self, identity: str) -> set[str]:
+    def studies_with(self, identity: str) -> set[str]:
         """The studies that hold a Row of an evaluation."""
-        wanted = sql.select(_ROWS.c.study).where(_ROWS.c.identity == identity).distinct()
+        query = sql.select(_ROWS.c.study).where(_ROWS.c.identity == identity).distinct()
         with clear_errors(self.url), self.engine.connect() as connection:
-            return {study for (study,) in connection.execute(wanted)}
+            return {study for (study,) in connection.execute(query)}
 
-    def read(self, studies: Iterable[str]) -> Stored:
+    def read(self, studies: Iterable[str]) -> StoredRows:
         """The Rows of some studies; a record that is none is named, and the others are read."""
         rows, bad = [], []
-        with _nothing_collected():
+        with _no_garbage_collection():
             for place, text, identity in chain.from_iterable(map(self._texts, studies)):
                 try:
                     rows.append(Row.from_json(text, identity))
                 except BadRow as error:
                     bad.append(f"{place}: {error}")
-            return Stored(tuple(deduplicate(rows)), tuple(bad))
+            return StoredRows(tuple(deduplicate(rows)), tuple(bad))
 
     def studies(self) -> list[str]:
         """The names of all studies that hold Rows, in the order of their newest ones."""
         with clear_errors(self.url), self.engine.connect() as connection:
-            wanted = sql.select(_ROWS.c.study).group_by(_ROWS.c.study).order_by(sql.func.max(_ROWS.c.id))
-            return [name for (name,) in connection.execute(wanted)] if self._has("nas_rows") else []
+            query = sql.select(_ROWS.c.study).group_by(_ROWS.c.study).order_by(sql.func.max(_ROWS.c.id))
+            return [name for (name,) in connection.execute(query)] if self._has("nas_rows") else []
 
     def searches(self) -> dict[str, SearchConfig]:
         """What every search is about, by the name of its study, the newest last."""
@@ -201,12 +199,12 @@ class Store:
                         configs[name] = SearchConfig.from_record(json.loads(text))
         return configs
 
-    def confirming(self, study: str) -> frozenset[str]:
-        """The identities of the Rows of a search whose seeds had no part in choosing what they were trained for."""
+    def reevaluations(self, study: str) -> frozenset[str]:
+        """The identities of a search's re-evaluations: Rows whose seeds had no part in choosing their architecture."""
         with clear_errors(self.url), self.engine.connect() as connection:
             if not self._has("study_user_attributes"):
                 return frozenset()
-            values = {"key": CONFIRMS_FROM, "study": study}
+            values = {"key": REEVALUATES_FROM, "study": study}
             number = next((json.loads(text) for (text,) in connection.execute(_ATTRIBUTE, values)), None)
             if number is None:
                 return frozenset()
@@ -214,7 +212,7 @@ class Store:
             sides: tuple[set[str], set[str]] = (set(), set())
             for place, identity in connection.execute(rows.where(_ROWS.c.number.is_not(None))):
                 sides[place >= number].add(identity)
-            # A training that was held and goes on beside those that confirm is none of them.
+            # A paused training that goes on among re-evaluations is none of them.
             return frozenset(sides[True] - sides[False])
 
     @property
@@ -226,13 +224,13 @@ class Store:
         """What rows were written as, each with where it is and its identity."""
         with clear_errors(self.url), self.engine.connect() as connection:
             if self._has("nas_rows"):
-                wanted = sql.select(_ROWS.c.id, _ROWS.c.row, _ROWS.c.identity).where(_ROWS.c.study == study)
-                wanted = wanted.order_by(_ROWS.c.number, _ROWS.c.id)  # of a search in the order of its trials
-                for number, text, identity in connection.execute(wanted):
+                query = sql.select(_ROWS.c.id, _ROWS.c.row, _ROWS.c.identity).where(_ROWS.c.study == study)
+                query = query.order_by(_ROWS.c.number, _ROWS.c.id)  # of a search in the order of its trials
+                for number, text, identity in connection.execute(query):
                     yield f"study {study!r}, row {number}", text, identity
 
     def _make(self) -> None:
-        with clear_errors(self.url), making_schema(self.url):
+        with clear_errors(self.url), schema_lock(self.url):
             _TABLES.create_all(self.engine)
 
     def _has(self, table: str) -> bool:
@@ -247,20 +245,20 @@ class Store:
             raise UserError("mismatch", message, storage=self.place)
 
 
-def _line(row: Row, study: str, number: int | None) -> dict[str, str | int | None]:
+def _values(row: Row, study: str, number: int | None) -> dict[str, str | int | None]:
     """A Row as a line of the table."""
     return {"study": study, "number": number, "identity": row.identity(), "status": row.status, "row": row.to_json()}
 
 
 @contextmanager
-def _nothing_collected() -> Iterator[None]:
+def _no_garbage_collection() -> Iterator[None]:
     """Without Python's collector of cycles, which walks all rows read so far again and again, and finds none."""
-    was = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was:
+        if was_enabled:
             gc.enable()
 
 

@@ -1,4 +1,4 @@
-"""Names of studies: which they can have, and which of them somebody means."""
+"""Names of studies: which are valid, and which ones a text selects."""
 
 from search_spaces.support.errors import UserError, unknown
 
@@ -29,13 +29,13 @@ def no_study(place: object) -> UserError:
     return UserError("missing-rows", message, option="--storage", storage=str(place))
 
 
-def named(wanted: str, known: list[str]) -> list[str]:
+def select_studies(text: str, studies: list[str]) -> list[str]:
     """The studies that "all" or "A,B" means. Raises UserError for one that is not there."""
-    names = known if wanted == "all" else [name.strip() for name in wanted.split(",") if name.strip()]
-    if "all" in names and wanted != "all":
-        message = f"'all' stands alone, got --study {wanted}. Leave the others out."
-        raise UserError("conflict", message, option="--study", value=wanted)
-    for name in names or [wanted]:
-        if name not in known:
-            raise unknown("study", name, known)
+    names = studies if text == "all" else [name.strip() for name in text.split(",") if name.strip()]
+    if "all" in names and text != "all":
+        message = f"'all' stands alone, got --study {text}. Leave the others out."
+        raise UserError("conflict", message, option="--study", value=text)
+    for name in names or [text]:
+        if name not in studies:
+            raise unknown("study", name, studies)
     return names

@@ -1,4 +1,4 @@
-"""What becomes of an evaluation whose process dies or takes too long, wherever that process is."""
+"""Attempts of an evaluation whose process or node dies, and the Row of one that takes too long."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from results.records.row import Row
 from search_spaces.support.progress import say
 
 PROCESS_DIED, NODE_DIED = "its process died", "its node died"
-"""What the error of an evaluation begins with that was tried too often."""
+"""First words of the error of an evaluation that died too often."""
 
 MOST_DEATHS = 3
 """So often an evaluation's own process may die, with no new checkpoint in between, before that fails it."""
@@ -53,8 +53,8 @@ def no_deaths(job: EvaluationJob, most: int = MOST_DEATHS) -> Deaths:
     return Deaths(job, _checkpoints(job), most)
 
 
-def timed_out(job: EvaluationJob, seconds: float) -> Row:
-    """The failed Row of an evaluation that was ended because its time was up."""
+def timeout_row(job: EvaluationJob, seconds: float) -> Row:
+    """The failed Row of an evaluation that exceeded its time."""
     return failed_row(job, f"{TIMED_OUT}: it was not done after {seconds:g} s (--trial-timeout)")
 
 

@@ -10,14 +10,14 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from nas.evaluation.evaluate import evaluate, held_for
+from nas.evaluation.evaluate import evaluate, job_lock
 from nas.evaluation.job import EvaluationJob
 from nas.workers.processes import hide_working_directory, prepare_process
 from results.records.row import Row
 from search_spaces.support.errors import UserError, show_notices
 
 
-def evaluate_together(job: EvaluationJob, processes: int) -> Row:
+def evaluate_distributed(job: EvaluationJob, processes: int) -> Row:
     """Evaluate in so many processes, each with a GPU of its own where there are any; in this one where it is one.
 
     They live and die together: where one dies, so does this process, which whoever began it takes for what it is.
@@ -25,11 +25,11 @@ def evaluate_together(job: EvaluationJob, processes: int) -> Row:
     Raises:
         UserError: As `nas.evaluation.evaluate.evaluate`.
     """
-    with held_for(job) as job:
-        return evaluate(job) if processes == 1 else _launched(job, processes)
+    with job_lock(job) as job:
+        return evaluate(job) if processes == 1 else _launch(job, processes)
 
 
-def _launched(job: EvaluationJob, processes: int) -> Row:
+def _launch(job: EvaluationJob, processes: int) -> Row:
     try:
         with TemporaryDirectory() as notes, hide_working_directory():
             config = LaunchConfig(
@@ -44,17 +44,17 @@ def _launched(job: EvaluationJob, processes: int) -> Row:
                 start_method="spawn",
                 logs_specs=DefaultLogsSpecs(log_dir=notes),
             )
-            found: dict[int, Any] = elastic_launch(config, _evaluate_as_one)(job, os.getpid())
+            results: dict[int, Any] = elastic_launch(config, _evaluate_rank)(job, os.getpid())
     except ChildFailedError:
         os._exit(1)
-    if isinstance(found[0], UserError):
-        raise found[0]
-    row: Row = found[0]
+    if isinstance(results[0], UserError):
+        raise results[0]
+    row: Row = results[0]
     return row
 
 
-def _evaluate_as_one(job: EvaluationJob, parent: int) -> Row | UserError:
-    """What one of them finds; the first one speaks for all."""
+def _evaluate_rank(job: EvaluationJob, parent: int) -> Row | UserError:
+    """Evaluate in one process of several; only the first one prints."""
     prepare_process(parent)
     show_notices()
     if os.environ["RANK"] != "0":

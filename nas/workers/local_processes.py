@@ -16,8 +16,8 @@ from joblib.externals.loky.backend.context import get_context
 
 from nas.evaluation.failures import OUT_OF_MEMORY, is_gpu_error, ran_out_of_memory, reason_of_failure
 from nas.evaluation.job import EvaluationJob, failed_row, task_of
-from nas.workers.attempts import PROCESS_DIED, Deaths, no_deaths, timed_out
-from nas.workers.distributed import evaluate_together
+from nas.workers.attempts import PROCESS_DIED, Deaths, no_deaths, timeout_row
+from nas.workers.distributed import evaluate_distributed
 from nas.workers.memory import keep_memory_within, kills_for_memory
 from nas.workers.processes import hide_working_directory, prepare_process
 from nas.workers.resources import processes_for
@@ -42,7 +42,7 @@ class LocalProcesses:
         self, processes: int, seconds: float | None = None, memory: int | None = None, gpus: float | None = None
     ) -> None:
         self._seconds, self._memory, self._gpus = seconds, memory, gpus
-        self._processes = [OneProcess(place, memory, gpus) for place in range(processes)]
+        self._processes = [SingleProcessPool(place, memory, gpus) for place in range(processes)]
         self._idle = list(self._processes)
         self._busy: dict[Future[Row], _Attempt] = {}
 
@@ -64,12 +64,12 @@ class LocalProcesses:
         while True:
             now = time.monotonic()
             ends = [attempt.until for attempt in self._busy.values() if attempt.until is not None]
-            soonest = min([*ends, *([] if until is None else [until])], default=None)
-            left = None if soonest is None else max(0.0, soonest - now)
-            wait(self._busy, timeout=left, return_when=FIRST_COMPLETED)
-            ended = self._ended()
-            if ended or (until is not None and time.monotonic() >= until):
-                return ended
+            deadline = min([*ends, *([] if until is None else [until])], default=None)
+            timeout = None if deadline is None else max(0.0, deadline - now)
+            wait(self._busy, timeout=timeout, return_when=FIRST_COMPLETED)
+            rows = self._next_rows()
+            if rows or (until is not None and time.monotonic() >= until):
+                return rows
 
     def __enter__(self) -> Self:
         return self
@@ -87,11 +87,11 @@ class LocalProcesses:
             if process.place == place:
                 process.replace()
 
-    def _idle_at(self, place: int) -> "OneProcess":
+    def _idle_at(self, place: int) -> "SingleProcessPool":
         for process in reversed(self._idle):
             if process.place == place:
                 return process
-        process = OneProcess(place, self._memory, self._gpus)
+        process = SingleProcessPool(place, self._memory, self._gpus)
         self._processes.append(process)
         self._idle.append(process)
         return process
@@ -105,13 +105,13 @@ class LocalProcesses:
             future = attempt.process.submit(attempt.job)
         self._busy[future] = attempt
 
-    def _ended(self) -> list[tuple[EvaluationJob, Row]]:
-        """The first that has ended, alone: what another one raises, or its new beginning, takes no Row along."""
+    def _next_rows(self) -> list[tuple[EvaluationJob, Row]]:
+        """The first evaluation that has ended, and no other: an exception of another must not lose its Row."""
         for future, attempt in list(self._busy.items()):
             if future.done():
                 row, attempt = _outcome(future, attempt)
             elif attempt.until is not None and time.monotonic() >= attempt.until:
-                row = timed_out(attempt.job, self._seconds or 0)
+                row = timeout_row(attempt.job, self._seconds or 0)
                 attempt.process.replace()
             else:
                 continue
@@ -136,13 +136,13 @@ class _Attempt:
     """
 
     job: EvaluationJob
-    process: "OneProcess"
+    process: "SingleProcessPool"
     deaths: Deaths
     until: float | None
     kills: int | None = None
 
 
-class OneProcess:
+class SingleProcessPool:
     """A pool of one process, at one place: places take the GPUs by turns, and several processes may be at one."""
 
     def __init__(self, place: int, memory: int | None, gpus: float | None) -> None:
@@ -156,7 +156,7 @@ class OneProcess:
             return future
 
     def replace(self) -> None:
-        """Have another one, this one having died or being ended now."""
+        """End this process and start another in its place."""
         self.pool.shutdown(wait=True, kill_workers=True)
         self.pool = self._new()
 
@@ -164,8 +164,8 @@ class OneProcess:
         # Neither forked, which torch and CUDA do not survive, nor spawned by the standard library, which would
         # run the script that called us once more: a notebook, or a file without `if __name__ == "__main__"`.
         with hide_working_directory():
-            prepared = (_gpus(self.place, self._gpus), os.getpid())
-            return ProcessPoolExecutor(1, context=get_context("loky"), initializer=_prepare, initargs=prepared)
+            initargs = (_visible_gpus(self.place, self._gpus), os.getpid())
+            return ProcessPoolExecutor(1, context=get_context("loky"), initializer=_prepare, initargs=initargs)
 
 
 def _outcome(future: Future[Row], attempt: _Attempt) -> tuple[Row | None, _Attempt]:
@@ -184,25 +184,25 @@ def _outcome(future: Future[Row], attempt: _Attempt) -> tuple[Row | None, _Attem
 
 
 def _cause(error: BrokenProcessPool, kills_before: int | None) -> str:
-    """What is known of a process's death, and no more: how it ended, and whether the kernel says it was for memory."""
-    ended = re.search(r"exit codes of the workers are \{(.+?)\}", str(error))  # loky says it in its message alone
-    reason = f"{PROCESS_DIED} ({ended[1]})" if ended else PROCESS_DIED
+    """The cause of a process's death: its exit code, and whether the kernel ended it for lack of memory."""
+    match = re.search(r"exit codes of the workers are \{(.+?)\}", str(error))  # loky says it in its message alone
+    reason = f"{PROCESS_DIED} ({match[1]})" if match else PROCESS_DIED
     kills = kills_for_memory()
     if kills is None or kills_before is None or kills == kills_before or "SIGKILL" not in reason:
         return reason
     return f"{OUT_OF_MEMORY}: {reason}, and the kernel ended {kills - kills_before} for lack of memory meanwhile"
 
 
-def _gpus(place: int, gpus: float | None) -> str | None:
-    """What CUDA_VISIBLE_DEVICES is to be at a place, None where there is nothing to choose from."""
+def _visible_gpus(place: int, gpus: float | None) -> str | None:
+    """CUDA_VISIBLE_DEVICES at a place; None with fewer than two GPUs."""
     if gpus == 0:
         return ""
-    there = torch.cuda.device_count()
-    if there < 2:
+    gpu_count = torch.cuda.device_count()
+    if gpu_count < 2:
         return None
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(there)))).split(",")
-    each = processes_for(gpus)
-    return ",".join(visible[(place * each + number) % there] for number in range(each))
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(gpu_count)))).split(",")
+    per_evaluation = processes_for(gpus)
+    return ",".join(visible[(place * per_evaluation + number) % gpu_count] for number in range(per_evaluation))
 
 
 def _prepare(gpus: str | None, parent: int) -> None:
@@ -218,10 +218,10 @@ def _prepare(gpus: str | None, parent: int) -> None:
 def evaluate_within(job: EvaluationJob, processes: int, memory: int | None) -> Row:
     """The Row of an evaluation that may allocate so much. What the task's own code takes is what it begins with."""
     if memory is None:
-        return evaluate_together(job, processes)
+        return evaluate_distributed(job, processes)
     task_of(job.task, job.data)
     keep_memory_within(memory)
-    row = evaluate_together(job, processes)
+    row = evaluate_distributed(job, processes)
     if ran_out_of_memory(row) and not is_gpu_error(row):
         return replace(row, error=f"{row.error} (--trial-memory)")
     return row

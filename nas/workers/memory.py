@@ -11,8 +11,8 @@ def keep_memory_within(memory: int) -> None:
     """Have this process's allocations fail once it has so many bytes more than now, in whatever library."""
     import resource
 
-    held = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData:"))
-    most = int(held.split()[1]) * 1024 + memory
+    data_line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData:"))
+    most = int(data_line.split()[1]) * 1024 + memory
     resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 

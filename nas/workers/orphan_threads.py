@@ -1,6 +1,6 @@
-"""Threads that wait for a cluster's head for ever. By itself, for whoever ends this process has no need of Ray."""
+"""Threads that wait for a cluster's head for ever. A module of its own, so that the end of a process loads no Ray."""
 
 from threading import Thread
 
-LEFT_BEHIND: list[Thread] = []
-"""Where there are any, this process is to end without Ray's own end, which waits for the head too, or crashes."""
+ORPHANS: list[Thread] = []
+"""If there are any, the process must end without Ray's own shutdown, which waits for the head too, or crashes."""

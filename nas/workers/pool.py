@@ -6,10 +6,10 @@ from typing import Protocol, Self
 import joblib
 import torch
 
-from nas.evaluation.evaluate import evaluate, held_for
+from nas.evaluation.evaluate import evaluate, job_lock
 from nas.evaluation.job import EvaluationJob
 from nas.workers.local_processes import LocalProcesses
-from nas.workers.resources import AUTO, Resources, fitting
+from nas.workers.resources import AUTO, Resources, fits_on
 from nas.workers.shared_gpus import SharedGpus
 from results.records.row import Row
 from search_spaces.support.errors import UserError
@@ -51,8 +51,8 @@ class ThisProcess:
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
         """Evaluate what was submitted, however long it takes."""
         job = self._waiting.pop()
-        with held_for(job) as with_known:
-            return [(job, evaluate(with_known))]
+        with job_lock(job) as job_with_row:
+            return [(job, evaluate(job_with_row))]
 
     def __enter__(self) -> Self:
         return self
@@ -63,17 +63,16 @@ class ThisProcess:
         self._waiting = []
 
 
-def usual(gpus: float | None = None) -> int:
-    """How many evaluations at once use the machine well: by `gpus` of each, or one a GPU, or a core without GPUs."""
+def default_workers(gpus: float | None = None) -> int:
+    """The default number of workers: by `gpus` of each evaluation, or one a GPU, or one a core without GPUs."""
     if gpus:
-        return fitting(torch.cuda.device_count(), gpus)
-    there = torch.cuda.device_count() if gpus is None else 0
-    return there or joblib.cpu_count(only_physical_cores=True)
+        return fits_on(torch.cuda.device_count(), gpus)
+    gpu_count = torch.cuda.device_count() if gpus is None else 0
+    return gpu_count or joblib.cpu_count(only_physical_cores=True)
 
 
-def pool_of(resources: Resources, most: int, *, apart: bool = False) -> Workers:
-    """A Ray cluster; GPUs that are shared; local processes for several workers, for limits, or to keep evaluations
-    `apart`; or this process.
+def pool_of(resources: Resources, most: int, *, isolate: bool = False) -> Workers:
+    """A Ray cluster; GPUs that are shared; local processes for several workers, limits or `isolate`; or this process.
 
     `most` is how many evaluations there are at most.
 
@@ -87,7 +86,7 @@ def pool_of(resources: Resources, most: int, *, apart: bool = False) -> Workers:
     gpus = resources.gpus
     if gpus == AUTO:
         return _on_shared_gpus(resources.workers, resources, most)
-    room = usual(gpus)
+    room = default_workers(gpus)
     number = resources.workers or max(1, min(room, most))
     if gpus and number > room:
         there = f"{torch.cuda.device_count()} GPUs, room for {room} such evaluations at once"
@@ -99,14 +98,14 @@ def pool_of(resources: Resources, most: int, *, apart: bool = False) -> Workers:
             workers=number,
             most=room,
         )
-    apart = apart or resources.seconds is not None or resources.memory is not None or gpus is not None
-    if number > 1 or apart:
+    isolate = isolate or resources.seconds is not None or resources.memory is not None or gpus is not None
+    if number > 1 or isolate:
         return LocalProcesses(number, resources.seconds, resources.memory, gpus)
     return ThisProcess()
 
 
 def check_gpus(resources: Resources) -> None:
-    """Raise UserError where GPUs are asked for and there are none, or a cluster's are to be shared by their load."""
+    """Raise UserError for GPUs on a machine without any, or for a cluster's GPUs shared by their load."""
     on_cluster = isinstance(resources.workers, str)
     if on_cluster and resources.gpus == AUTO:
         message = "--trial-gpus auto is for this machine's GPUs. Tell a Ray cluster a share of one: 0.5."
@@ -117,9 +116,9 @@ def check_gpus(resources: Resources) -> None:
 
 
 def _on_shared_gpus(workers: int | None, resources: Resources, most: int) -> Workers:
-    there, cores = torch.cuda.device_count(), joblib.cpu_count(only_physical_cores=True)
-    bound = workers or max(there, cores // resources.threads)
-    return SharedGpus(there, min(bound, most), resources.seconds, resources.memory)
+    gpu_count, cores = torch.cuda.device_count(), joblib.cpu_count(only_physical_cores=True)
+    most_at_once = workers or max(gpu_count, cores // resources.threads)
+    return SharedGpus(gpu_count, min(most_at_once, most), resources.seconds, resources.memory)
 
 
 def _on_ray(address: str, resources: Resources) -> Workers:

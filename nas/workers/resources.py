@@ -51,7 +51,7 @@ def resources_of(
     trial_memory: str | float | None = None,
     trial_gpus: float | str | None = None,
 ) -> Resources:
-    """What was asked for: times are "90", "30m", "2h", memory "4G" or "4GiB". Raises UserError for what is neither."""
+    """Resources from text: times are "90", "30m", "2h", memory "4G" or "4GiB". Raises UserError for other text."""
     memory = (
         None
         if trial_memory is None
@@ -64,34 +64,34 @@ def resources_of(
     return Resources(workers_of(workers), threads, seconds, memory, gpus_of(trial_gpus))
 
 
-def workers_of(asked: int | str | None) -> int | str | None:
+def workers_of(value: int | str | None) -> int | str | None:
     """A number of workers, or the Ray cluster that they are on. Raises UserError for what is neither."""
-    text = str(asked).strip()
-    if asked is None:
+    text = str(value).strip()
+    if value is None:
         return None
     if text == "ray" or _CLUSTER.fullmatch(text):
         return text
-    if isinstance(asked, bool) or not text.isdecimal() or text.strip("0") == "":
-        message = f"--workers must be a whole number of at least 1, ray, or ray://HOST:PORT, got {asked!r:.40}."
+    if isinstance(value, bool) or not text.isdecimal() or text.strip("0") == "":
+        message = f"--workers must be a whole number of at least 1, ray, or ray://HOST:PORT, got {value!r:.40}."
         of_text: Kind = "out-of-range" if text.removeprefix("-").isdecimal() else "bad-syntax"
-        kind = of_text if isinstance(asked, str) else kind_of_number(asked, whole=True)
-        raise UserError(kind, message, option="--workers", value=asked, least=1)
+        kind = of_text if isinstance(value, str) else kind_of_number(value, whole=True)
+        raise UserError(kind, message, option="--workers", value=value, least=1)
     if len(text) > 9 or int(text) > MOST_WORKERS:
         message = f"--workers must be at most {MOST_WORKERS}, got {text:.40}. More are a cluster's: ray."
-        raise UserError("out-of-range", message, option="--workers", value=asked, most=MOST_WORKERS)
+        raise UserError("out-of-range", message, option="--workers", value=value, most=MOST_WORKERS)
     return int(text)
 
 
-def gpus_of(asked: float | str | None) -> float | Literal["auto"] | None:
+def gpus_of(value: float | str | None) -> float | Literal["auto"] | None:
     """GPUs of an evaluation. Raises UserError where they are neither a whole number, nor a share of one, nor AUTO."""
-    if asked is None:
+    if value is None:
         return None
-    if str(asked).strip() == AUTO:
+    if str(value).strip() == AUTO:
         return AUTO
-    if not _GPUS.fullmatch(str(asked).strip()):
-        message = f"--trial-gpus must be a whole number, a share of a GPU such as 0.5, or auto, got {asked!r:.40}."
-        raise UserError("bad-syntax", message, option="--trial-gpus", value=asked)
-    return float(asked)
+    if not _GPUS.fullmatch(str(value).strip()):
+        message = f"--trial-gpus must be a whole number, a share of a GPU such as 0.5, or auto, got {value!r:.40}."
+        raise UserError("bad-syntax", message, option="--trial-gpus", value=value)
+    return float(value)
 
 
 def processes_for(gpus: float | None) -> int:
@@ -99,26 +99,26 @@ def processes_for(gpus: float | None) -> int:
     return max(1, int(gpus or 1))
 
 
-def fitting(there: float, each: float) -> int:
-    """How many evaluations find room on so many GPUs, of which each takes a whole number, or a share of one."""
-    return int(there // each) if each >= 1 else int(there) * int(1 / each + 1e-9)
+def fits_on(available: float, request: float) -> int:
+    """How many evaluations fit on so many GPUs, if each requests a whole number or a share of one."""
+    return int(available // request) if request >= 1 else int(available) * int(1 / request + 1e-9)
 
 
-def seconds_of(name: str, asked: str | float | None) -> float | None:
+def seconds_of(name: str, value: str | float | None) -> float | None:
     """A time in seconds: 90, "90", "30m", "2h", "1d". Raises UserError, naming the option, where it is none."""
-    return None if asked is None else _quantity(name, asked, _SECONDS, "90s, 30m, 2h or 1d", 1e-3, 1e9)
+    return None if value is None else _quantity(name, value, _SECONDS, "90s, 30m, 2h or 1d", 1e-3, 1e9)
 
 
-def _quantity(name: str, asked: str | float, units: dict[str, int], example: str, least: float, most: float) -> float:
-    match = _QUANTITY.fullmatch(str(asked).strip())
+def _quantity(name: str, value: str | float, units: dict[str, int], example: str, least: float, most: float) -> float:
+    match = _QUANTITY.fullmatch(str(value).strip())
     amount = None if match is None or match[2] not in units else float(match[1]) * units[match[2]]
     if amount is None or not least <= amount <= most:
         option = f"--{name.replace('_', '-')}"
         raise UserError(
             "bad-syntax" if amount is None else "out-of-range",
-            f"{option} must be a positive number such as {example}, from {least:g} to {most:.0e}, got {asked!r:.60}.",
+            f"{option} must be a positive number such as {example}, from {least:g} to {most:.0e}, got {value!r:.60}.",
             option=option,
-            value=asked,
+            value=value,
             least=least,
             most=most,
         )

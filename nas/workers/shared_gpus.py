@@ -51,8 +51,8 @@ class _Gpu:
         at_once: How many evaluations it is to have.
         is_final: Whether that stays so: one more did not find room, or it no longer says how busy it is.
         running: What runs there.
-        postponed: What is to have it to itself, having failed on it beside others; the first of them may run.
-        crowd: How many the first of those was one of.
+        retries: Jobs that failed beside others, to be run alone; the first of them may be running.
+        crowd: How many evaluations ran there when the first of those failed.
         loads: The last ones, measured while `at_once` trained.
     """
 
@@ -60,52 +60,52 @@ class _Gpu:
     at_once: int = 1
     is_final: bool = False
     running: list[_Running] = field(default_factory=list)
-    postponed: list[EvaluationJob] = field(default_factory=list)
+    retries: list[EvaluationJob] = field(default_factory=list)
     crowd: int = 1
     loads: deque[GpuLoad] = field(default_factory=lambda: deque(maxlen=ENOUGH_LOADS))
 
     @property
-    def given(self) -> int:
-        """How many evaluations it has been given that have not ended for good."""
-        return len(self.running) + sum(not self.runs(job) for job in self.postponed)
+    def assignments(self) -> int:
+        """How many evaluations are assigned to it: running ones, and retries that wait."""
+        return len(self.running) + sum(not self.runs(job) for job in self.retries)
 
     @property
     def room(self) -> int:
-        """How many more it may be given now: none while something waits for it to be empty, or has it to itself."""
-        return 0 if self.postponed else max(0, self.at_once - self.given)
+        """How many more it has room for now: none while there is a retry."""
+        return 0 if self.retries else max(0, self.at_once - self.assignments)
 
     def runs(self, job: EvaluationJob) -> bool:
         """Whether it runs there."""
-        return any(one.job == job for one in self.running)
+        return any(evaluation.job == job for evaluation in self.running)
 
     def begin(self, job: EvaluationJob) -> None:
-        """Take note of one that begins."""
+        """Record an evaluation that begins."""
         beside = len(self.running)
-        for one in self.running:
-            one.beside = max(one.beside, beside)
+        for evaluation in self.running:
+            evaluation.beside = max(evaluation.beside, beside)
         self.running.append(_Running(job, time.monotonic(), beside))
 
     def end(self, job: EvaluationJob, row: Row) -> bool:
-        """Take note of one that has ended; whether its Row counts, or it is to go again with the GPU to itself."""
-        ended = next(one for one in self.running if one.job == job)
-        self.running.remove(ended)
-        if job in self.postponed:
-            self.postponed.remove(job)
+        """Record an evaluation that has ended; whether its Row counts, or it is retried alone."""
+        evaluation = next(one for one in self.running if one.job == job)
+        self.running.remove(evaluation)
+        if job in self.retries:
+            self.retries.remove(job)
             if row.status != "failed":  # so it was the others that left it no room
                 self._have_fewer()
             return True
-        if not ended.beside or not is_gpu_error(row):
+        if not evaluation.beside or not is_gpu_error(row):
             return True
-        if not self.postponed:
-            self.crowd = ended.beside + 1
-        self.postponed.append(job)
-        again = f"failed beside others on GPU {self.number}, and goes again there by itself"
-        say(f"{job.architecture}: {again} ({row.error})")
+        if not self.retries:
+            self.crowd = evaluation.beside + 1
+        self.retries.append(job)
+        text = f"failed beside others on GPU {self.number}, and goes again there by itself"
+        say(f"{job.architecture}: {text} ({row.error})")
         return False
 
     def measure(self, read: Callable[[int], GpuLoad]) -> None:
         """Look at the GPU while as many train there as it is to have, and let it have one more where there is room."""
-        if self.is_final or sum(one.trains() for one in self.running) != self.at_once:
+        if self.is_final or sum(evaluation.trains() for evaluation in self.running) != self.at_once:
             return
         try:
             self.loads.append(read(self.number))
@@ -154,29 +154,30 @@ class SharedGpus:
         self._read, self._bound = read, bound
         self._gpus = [_Gpu(gpu) for gpu in range(gpus)]
         self._processes = LocalProcesses(0, seconds, memory)
-        self._measured = time.monotonic()
-        self._told = 0
+        self._last_measurement = time.monotonic()
+        self._last_capacity = 0
 
     @property
     def capacity(self) -> int:
         """How many evaluations find room now."""
-        self._told = self._room_in_all()
-        return self._told
+        self._last_capacity = self._current_capacity()
+        return self._last_capacity
 
     def submit(self, job: EvaluationJob) -> None:
         """Hand the job to a process on the GPU that has the least to do."""
-        self._begin(min((gpu for gpu in self._gpus if gpu.room), key=lambda gpu: gpu.given), job)
+        self._begin(min((gpu for gpu in self._gpus if gpu.room), key=lambda gpu: gpu.assignments), job)
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
         """Wait for evaluations to end; none, too, once there is more room than there was."""
         until = None if patience is None else time.monotonic() + patience
         while True:
-            left = TICK_S if until is None else max(0.0, min(TICK_S, until - time.monotonic()))
-            ended = self._processes.collect(left)
+            timeout = TICK_S if until is None else max(0.0, min(TICK_S, until - time.monotonic()))
+            rows = self._processes.collect(timeout)
             self._measure()  # what is said is of the moments until now, in which these ran
-            ended = [(job, row) for job, row in ended if self._counts(job, row)]
-            if ended or (until is not None and time.monotonic() >= until) or self._room_in_all() > self._told:
-                return ended
+            rows = [(job, row) for job, row in rows if self._counts(job, row)]
+            has_grown = self._current_capacity() > self._last_capacity
+            if rows or (until is not None and time.monotonic() >= until) or has_grown:
+                return rows
 
     def __enter__(self) -> Self:
         return self
@@ -186,28 +187,28 @@ class SharedGpus:
     ) -> None:
         self._processes.__exit__(kind, error, trace)
 
-    def _given_in_all(self) -> int:
-        return sum(gpu.given for gpu in self._gpus)
+    def _total_assignments(self) -> int:
+        return sum(gpu.assignments for gpu in self._gpus)
 
-    def _room_in_all(self) -> int:
-        given = self._given_in_all()
-        return given + max(0, min(sum(gpu.room for gpu in self._gpus), self._bound - given))
+    def _current_capacity(self) -> int:
+        assignments = self._total_assignments()
+        return assignments + max(0, min(sum(gpu.room for gpu in self._gpus), self._bound - assignments))
 
     def _begin(self, gpu: _Gpu, job: EvaluationJob) -> None:
         self._processes.submit(job, gpu.number)
         gpu.begin(job)
 
     def _counts(self, job: EvaluationJob, row: Row) -> bool:
-        """Whether a Row is what was found; where nothing runs on its GPU any more, what waits for that begins."""
-        gpu = next(one for one in self._gpus if one.runs(job))
+        """Whether a Row counts. Begins the first retry of its GPU once nothing runs there."""
+        gpu = next(each_gpu for each_gpu in self._gpus if each_gpu.runs(job))
         counts = gpu.end(job, row)
-        if gpu.postponed and not gpu.running:
+        if gpu.retries and not gpu.running:
             self._processes.end_idle(gpu.number)  # what they hold of its memory is free then
-            self._begin(gpu, gpu.postponed[0])
+            self._begin(gpu, gpu.retries[0])
         return counts
 
     def _measure(self) -> None:
-        if time.monotonic() - self._measured >= TICK_S and self._given_in_all() < self._bound:
-            self._measured = time.monotonic()
+        if time.monotonic() - self._last_measurement >= TICK_S and self._total_assignments() < self._bound:
+            self._last_measurement = time.monotonic()
             for gpu in self._gpus:
                 gpu.measure(self._read)

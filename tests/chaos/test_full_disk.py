@@ -100,7 +100,7 @@ def test_evaluation_is_complete_if_its_network_cannot_be_copied(disk: Path, fill
     known = evaluate(job)
     fill()
     with warns("failed", option="--save"):
-        row = evaluate(replace(job, known=known, save=str(disk / "saved")))
+        row = evaluate(replace(job, earlier_row=known, save=str(disk / "saved")))
     assert row.status == "complete"
 
 

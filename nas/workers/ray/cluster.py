@@ -20,8 +20,8 @@ import ray
 from tenacity import Retrying, retry_if_exception_message, stop_after_attempt
 
 from nas.environment.debugging import DEBUG
-from nas.workers.orphan_threads import LEFT_BEHIND
-from nas.workers.resources import fitting
+from nas.workers.orphan_threads import ORPHANS
+from nas.workers.resources import fits_on
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import status_if_slow
 
@@ -35,13 +35,13 @@ T = TypeVar("T")
 
 _AGAIN_S = 0.5
 # A head forks a server for each client, which may die of it while gRPC is busy there: then it can be asked once more.
-_asked_again = Retrying(
+_retry_server_start = Retrying(
     retry=retry_if_exception_message(match=r"(?s).*Starting Ray client server failed"),
     stop=stop_after_attempt(5),
     reraise=True,
 )
 _PLACE = re.compile(r"(ray://)?([^\s/:]+):(\d{1,5})")
-_ASKING = "nas_asks_ray"  # our thread that waits for Ray, which prints there what it has kept to itself so far
+_CALLER = "nas_asks_ray"  # our thread that waits for Ray, which prints there what it has kept to itself so far
 _LISTENER = "ray_listen_error_messages"  # Ray's thread that prints what goes wrong in nodes, on standard output
 
 
@@ -62,10 +62,10 @@ class RayCluster:
     def __init__(self, address: str) -> None:
         self._where = (os.environ.get("RAY_ADDRESS") or "of this machine") if address == "ray" else address
         self._quiet = redirect_stdout(_WithoutRay())
-        self._joined = not ray.is_initialized()  # else it is the caller's, and stays
+        self._owns_cluster = not ray.is_initialized()  # else it is the caller's, and stays
         self._quiet.__enter__()
         try:
-            if self._joined:
+            if self._owns_cluster:
                 _join(None if address == "ray" else address, self._where)
             self.has_gpus = any(node["Resources"].get("GPU", 0) > 0 for node in self._nodes())
         except BaseException:
@@ -77,28 +77,28 @@ class RayCluster:
         return sum(_room_on(node["Resources"], request) for node in self._nodes())
 
     def answer(self, ask: Callable[[], T]) -> T:
-        """What Ray answers to what may need its head, which may have gone, or be stopped, in this very moment.
+        """Call Ray where it may need its head, which may be gone or stopping.
 
         Raises:
             UserError: There was none for HEAD_PATIENCE_S.
         """
         until = time.monotonic() + HEAD_PATIENCE_S
         with status_if_slow("waiting for the head of the Ray cluster ..."):
-            while (left := until - time.monotonic()) > 0:
+            while (timeout := until - time.monotonic()) > 0:
                 try:
-                    return _within(left, ask)
+                    return _call_with_timeout(timeout, ask)
                 except TimeoutError:
                     break
                 except ConnectionError as error:  # a client's last word
-                    raise self.head_lost(f"is gone: {error}") from error
+                    raise self.head_error(f"is gone: {error}") from error
                 except (grpc.RpcError, ValueError) as error:
                     if not _is_broken(error):
                         raise
                     time.sleep(_AGAIN_S)
-        raise self.head_lost(f"has not answered for {HEAD_PATIENCE_S:g} s", HEAD_PATIENCE_S)
+        raise self.head_error(f"has not answered for {HEAD_PATIENCE_S:g} s", HEAD_PATIENCE_S)
 
-    def head_lost(self, how: str, seconds: float | None = None) -> UserError:
-        """What is to be raised when the head is gone, or has not answered for so many seconds."""
+    def head_error(self, how: str, seconds: float | None = None) -> UserError:
+        """The error for a head that is gone, or has not answered for so many seconds."""
         return UserError(
             "unavailable",
             f"the head of the Ray cluster {self._where} {how}. What has ended is stored; with a cluster again, the "
@@ -111,7 +111,7 @@ class RayCluster:
         """End tasks under way, and leave the cluster, or end it where it was begun here, if its head lets us."""
 
         def leave() -> None:
-            if self._joined:
+            if self._owns_cluster:
                 ray.shutdown()  # which ends all that this process has begun
             else:
                 for task in tasks:
@@ -119,7 +119,7 @@ class RayCluster:
 
         try:
             with status_if_slow("leaving the Ray cluster ..."), suppress(Exception):  # what ended the search is told
-                _within(LEAVE_PATIENCE_S, leave)
+                _call_with_timeout(LEAVE_PATIENCE_S, leave)
         finally:
             self._quiet.__exit__(None, None, None)
 
@@ -131,7 +131,7 @@ class _WithoutRay(io.TextIOBase):
     """Standard error, but for Ray's remarks: standard output is for results, and what they say is said in a line."""
 
     def write(self, text: str) -> int:
-        if threading.current_thread().name not in (_ASKING, _LISTENER) or DEBUG in os.environ:
+        if threading.current_thread().name not in (_CALLER, _LISTENER) or DEBUG in os.environ:
             sys.stderr.write(text)
         return len(text)
 
@@ -144,8 +144,8 @@ def _is_broken(error: Exception) -> bool:
     return isinstance(error, grpc.RpcError) or "closed channel" in str(error)
 
 
-def _within(seconds: float, ask: Callable[[], T]) -> T:
-    """What is asked in a thread, which is left behind where Ray does not come back. Raises TimeoutError then."""
+def _call_with_timeout(seconds: float, ask: Callable[[], T]) -> T:
+    """Call in a thread, which becomes an orphan if Ray does not answer in time. Raises TimeoutError then."""
     answer: Future[T] = Future()
 
     def fetch() -> None:
@@ -154,12 +154,12 @@ def _within(seconds: float, ask: Callable[[], T]) -> T:
         except BaseException as error:
             answer.set_exception(error)
 
-    thread = threading.Thread(target=fetch, name=_ASKING, daemon=True)
+    thread = threading.Thread(target=fetch, name=_CALLER, daemon=True)
     thread.start()
     try:
         return answer.result(seconds)
     except TimeoutError:
-        LEFT_BEHIND.append(thread)
+        ORPHANS.append(thread)
         atexit.unregister(ray.shutdown)
         raise
 
@@ -169,18 +169,20 @@ def _join(address: str | None, where: str) -> None:
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # an error is raised here, in a line
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # we hide GPUs ourselves, and need no remark
     on_term = signal.getsignal(signal.SIGTERM)
-    own: dict[str, Any] = {} if address else {"include_dashboard": False}
+    options: dict[str, Any] = {} if address else {"include_dashboard": False}
     try:
         if place := _PLACE.fullmatch(where):  # Ray takes a minute or two to find out
             socket.create_connection((place[2], int(place[3])), timeout=5).close()
         with status_if_slow("joining, or beginning, a Ray cluster ..."):
-            _asked_again(ray.init, address, log_to_driver=DEBUG in os.environ, logging_level=logging.ERROR, **own)
+            _retry_server_start(
+                ray.init, address, log_to_driver=DEBUG in os.environ, logging_level=logging.ERROR, **options
+            )
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        said = " ".join(dict.fromkeys((lines[0], lines[-1])))  # the last one is the cause, of a server's traceback
+        reason = " ".join(dict.fromkeys((lines[0], lines[-1])))  # the last one is the cause, of a server's traceback
         raise UserError(
             "unavailable",
-            f"the Ray cluster {where} could not be joined: {said}. See `ray status` there; one with tokens needs "
+            f"the Ray cluster {where} could not be joined: {reason}. See `ray status` there; one with tokens needs "
             "RAY_AUTH_MODE=token here.",
             option="--workers",
             cluster=where,
@@ -190,10 +192,10 @@ def _join(address: str | None, where: str) -> None:
             signal.signal(signal.SIGTERM, on_term)  # which Ray takes
 
 
-def _room_on(there: Mapping[str, float], request: Mapping[str, float]) -> int:
-    """How many times a node has what is requested."""
+def _room_on(resources: Mapping[str, float], request: Mapping[str, float]) -> int:
+    """How many such requests fit on a node with these resources."""
     fits = {
-        name: fitting(there.get(name, 0.0), each) if name == "GPU" else int(there.get(name, 0.0) // each)
-        for name, each in request.items()
+        name: fits_on(resources.get(name, 0.0), amount) if name == "GPU" else int(resources.get(name, 0.0) // amount)
+        for name, amount in request.items()
     }
     return min(fits.values(), default=0)

@@ -68,7 +68,7 @@ def _own_process() -> ProcessPoolExecutor:
 
 def _evaluate_and_note(assignment: Assignment) -> tuple[Row, list[Notice]]:
     job = assignment.job
-    with _named(), _notices() as notices:
+    with _name_node(), _notices() as notices:
         _begin(job, assignment.attempt)
         if identity(job) != job.identity:
             message = f"task {job.task!r} or its data are others than the coordinator's. Give both the same files."
@@ -81,15 +81,15 @@ def stamp_of(job: EvaluationJob, attempt: str) -> Path:
     return Path(f"{job.folder}.{attempt}")
 
 
-def begun(job: EvaluationJob, attempt: str) -> bool:
+def has_begun(job: EvaluationJob, attempt: str) -> bool:
     """Whether a worker has begun an attempt."""
     try:
-        return stamp_of(job, attempt).read_bytes() == _BEGUN
+        return stamp_of(job, attempt).read_bytes() == _BEGIN_MARK
     except OSError:
         return False
 
 
-_BEGUN = b"begun\n"
+_BEGIN_MARK = b"begun\n"
 
 
 def _begin(job: EvaluationJob, attempt: str) -> None:
@@ -97,7 +97,7 @@ def _begin(job: EvaluationJob, attempt: str) -> None:
     stamp = stamp_of(job, attempt)
     try:
         with stamp.open("r+b") as file:  # it is there
-            file.write(_BEGUN)
+            file.write(_BEGIN_MARK)
     except OSError as error:
         raise UserError(
             "missing-file",
@@ -119,8 +119,8 @@ def _prepare(has_gpus: bool, debug: bool) -> None:
 
 
 @contextmanager
-def _named() -> Iterator[None]:
-    """A user's error says on which node."""
+def _name_node() -> Iterator[None]:
+    """Add the node's name to UserErrors."""
     try:
         yield
     except UserError as error:
@@ -130,7 +130,7 @@ def _named() -> Iterator[None]:
 
 @contextmanager
 def _notices() -> Iterator[list[Notice]]:
-    """What is noticed goes to the coordinator, which says it."""
+    """Collect notices for the coordinator, which shows them."""
     notices: list[Notice] = []
     with warnings.catch_warnings():
         show = warnings.showwarning

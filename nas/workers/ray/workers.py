@@ -28,9 +28,9 @@ from ray.exceptions import (
 from nas.environment.debugging import DEBUG
 from nas.evaluation.failures import OUT_OF_MEMORY, reason_of_failure
 from nas.evaluation.job import EvaluationJob, failed_row
-from nas.workers.attempts import MOST_NODES, NODE_DIED, PROCESS_DIED, Deaths, no_deaths, timed_out
+from nas.workers.attempts import MOST_NODES, NODE_DIED, PROCESS_DIED, Deaths, no_deaths, timeout_row
 from nas.workers.ray.cluster import RayCluster
-from nas.workers.ray.task import Assignment, begun, evaluate_assignment, stamp_of
+from nas.workers.ray.task import Assignment, evaluate_assignment, has_begun, stamp_of
 from nas.workers.resources import AUTO, Resources, processes_for
 from results.records.row import Row
 from search_spaces.support.errors import UserError, fields_of, reason_of
@@ -78,11 +78,11 @@ class RayWorkers:
         """Wait for evaluations to end; none, too, once there is more room than there was."""
         until = None if patience is None else time.monotonic() + patience
         while True:
-            left = _TICK_S if until is None else max(0.0, min(_TICK_S, until - time.monotonic()))
-            wait(self._running, timeout=left, return_when=FIRST_COMPLETED)  # ray.wait takes signals for Ctrl-C
-            ended = self._ended()
-            if ended or (until is not None and time.monotonic() >= until) or self._has_grown():
-                return ended
+            timeout = _TICK_S if until is None else max(0.0, min(_TICK_S, until - time.monotonic()))
+            wait(self._running, timeout=timeout, return_when=FIRST_COMPLETED)  # ray.wait takes signals for Ctrl-C
+            rows = self._next_rows()
+            if rows or (until is not None and time.monotonic() >= until) or self._has_grown():
+                return rows
 
     def __enter__(self) -> Self:
         return self
@@ -91,12 +91,12 @@ class RayWorkers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for attempt in self._running.values():
-            attempt.forgotten()
+            attempt.remove_stamp()
         self._cluster.close([attempt.task for attempt in self._running.values()])
 
     @property
     def _request(self) -> dict[str, float]:
-        """What an evaluation asks of a node."""
+        """The resources that an evaluation requests of a node."""
         cpus = self._resources.threads * processes_for(self._gpus)
         request = {"CPU": cpus, "GPU": self._gpus, "memory": self._resources.memory or 0}
         return {name: amount for name, amount in request.items() if amount}
@@ -106,7 +106,7 @@ class RayWorkers:
 
     def _begin(self, attempt: "_Attempt") -> None:
         attempt = replace(attempt, name=uuid4().hex, until=None)
-        job = _anywhere(attempt.job)
+        job = _with_absolute_paths(attempt.job)
         stamp = stamp_of(job, attempt.name)
         try:
             stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -118,16 +118,16 @@ class RayWorkers:
             raise UserError("unwritable", message, path=str(stamp.parent)) from error
         assignment = Assignment(job, attempt.name, self._resources.memory, self._gpus, DEBUG in os.environ)
         try:
-            task, future = self._cluster.answer(partial(self._submitted, assignment))
+            task, future = self._cluster.answer(partial(self._submit_task, assignment))
         except BaseException:
-            attempt.forgotten()  # a task that Ray takes later finds nothing to begin
+            attempt.remove_stamp()  # a task that Ray takes later finds nothing to begin
             raise
         self._running[future] = replace(attempt, task=task)
 
-    def _submitted(self, assignment: Assignment) -> tuple[Any, Future[Any]]:
+    def _submit_task(self, assignment: Assignment) -> tuple[Any, Future[Any]]:
         """A task of Ray's, and what it will return."""
         request = self._request
-        function = ray.remote(_travelling(self._folder)).options(
+        function = ray.remote(_portable_call(self._folder)).options(
             name=f"nas {assignment.job.identity}",
             max_retries=0,  # what has died, and how often, is counted here
             num_cpus=request["CPU"],
@@ -137,18 +137,18 @@ class RayWorkers:
         task = function.remote(pickle.dumps((evaluate_assignment, assignment)))
         return task, task.future()
 
-    def _ended(self) -> list[tuple[EvaluationJob, Row]]:
-        """The first that has ended, alone: what another one raises, or its new beginning, takes no Row along."""
+    def _next_rows(self) -> list[tuple[EvaluationJob, Row]]:
+        """The first evaluation that has ended, and no other: an exception of another must not lose its Row."""
         for future, attempt in list(self._running.items()):
             if future.done():
                 row, attempt = self._outcome(future, attempt)
             elif self._is_overdue(future, attempt):
                 self._cluster.answer(partial(ray.cancel, attempt.task, force=True))
-                row = timed_out(attempt.job, self._resources.seconds or 0)
+                row = timeout_row(attempt.job, self._resources.seconds or 0)
             else:
                 continue
             del self._running[future]
-            attempt.forgotten()
+            attempt.remove_stamp()
             if row is not None:
                 return [(attempt.job, row)]
             self._begin(attempt)
@@ -160,7 +160,7 @@ class RayWorkers:
             row, notices = future.result()
         except RayTaskError as error:
             if isinstance(error.cause, UserError | ImportError):
-                raise _told(error.cause) from None
+                raise _user_error(error.cause) from None
             return failed_row(attempt.job, reason_of_failure(error.cause)), attempt  # before it came to train
         except (NodeDiedError, LocalRayletDiedError, ObjectLostError):
             attempt = replace(attempt, nodes=attempt.nodes.another())
@@ -170,7 +170,7 @@ class RayWorkers:
         except WorkerCrashedError:
             cause = PROCESS_DIED
         except ConnectionError as error:  # a client's
-            raise self._cluster.head_lost(f"is gone: {error}") from error
+            raise self._cluster.head_error(f"is gone: {error}") from error
         except RayError as error:
             message = f"Ray could not carry out an evaluation: {reason_of(error)}. See its logs."
             raise UserError("failed", message, **fields_of(error)) from error
@@ -185,7 +185,7 @@ class RayWorkers:
         """Whether an evaluation's time is up: it counts from when a worker has begun it."""
         if self._resources.seconds is None:
             return False
-        if attempt.until is None and begun(attempt.job, attempt.name):
+        if attempt.until is None and has_begun(attempt.job, attempt.name):
             attempt = replace(attempt, until=time.monotonic() + self._resources.seconds)
             self._running[future] = attempt
         return attempt.until is not None and time.monotonic() >= attempt.until
@@ -211,8 +211,8 @@ class _Attempt:
     task: Any = None
     until: float | None = None
 
-    def forgotten(self) -> None:
-        """Remove what said that it was under way."""
+    def remove_stamp(self) -> None:
+        """Remove the file of this attempt."""
         with suppress(OSError):
             stamp_of(self.job, self.name).unlink(missing_ok=True)
 
@@ -221,32 +221,32 @@ def _first_attempt(job: EvaluationJob) -> _Attempt:
     return _Attempt(job, no_deaths(job), no_deaths(job, MOST_NODES))
 
 
-def _told(error: BaseException) -> BaseException:
-    """What a worker raised, as its user is told: a node that lacks a package is the user's to mend."""
+def _user_error(error: BaseException) -> BaseException:
+    """A worker's exception as the user sees it: a missing package of a node is a UserError."""
     if isinstance(error, ImportError):
         message = f"a node could not begin: {reason_of(error)}. Install the same packages on all of them."
         return UserError("needs-extra", message, module=error.name, **fields_of(error))
     return error
 
 
-def _travelling(folder: str) -> Callable[[bytes], Any]:
+def _portable_call(folder: str) -> Callable[[bytes], Any]:
     """A function that travels as its code: Ray has workers look in this process's folder first for what is imported.
 
     A copy.py there would stand in the place of Python's own, so it forgets that folder before it imports anything.
     """
 
-    def call(pickled: bytes) -> Any:
+    def call(payload: bytes) -> Any:
         import pickle
         import sys
 
         sys.path[:] = [place for place in sys.path if place != folder]
-        function, argument = pickle.loads(pickled)  # noqa: S301  # what our coordinator wrote
+        function, argument = pickle.loads(payload)  # noqa: S301  # what our coordinator wrote
         return function(argument)
 
     return call
 
 
-def _anywhere(job: EvaluationJob) -> EvaluationJob:
+def _with_absolute_paths(job: EvaluationJob) -> EvaluationJob:
     """The job with paths that mean the same in every working directory, and without the store, which workers leave."""
     task, colon, kind = job.task.rpartition(":")
     if task.endswith(".py"):

@@ -20,7 +20,7 @@ from nas.analysis.compare import candidates, comparison_records, match_cost, pap
 from nas.costs.count import cheap_counts
 from nas.engine.progress import EvaluationProgress
 from nas.evaluation.job import fresh_task
-from nas.request.text_checks import MATCHED, parse_topologies
+from nas.request.text_checks import MATCH_QUANTITIES, parse_topologies
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import normalize_topologies
@@ -235,7 +235,7 @@ def test_a_target_out_of_reach_gives_the_smallest_or_largest_network() -> None:
 def test_networks_of_a_task_are_matched_within_half_a_percent(topology: str) -> None:
     task = load_task("digits-vit", None)
     of_base = cheap_counts(task, task.base)
-    for quantity in MATCHED:
+    for quantity in MATCH_QUANTITIES:
         target, wired = of_base[quantity], replace(task.base, topology=topology)
         found = match_cost(wired, target, lambda one, quantity=quantity: cheap_counts(task, one)[quantity])
         assert cheap_counts(task, found)[quantity] == pytest.approx(target, rel=0.005), quantity

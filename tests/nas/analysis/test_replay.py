@@ -190,4 +190,4 @@ def test_other_table_content_is_another_evaluation(tmp_path: Path) -> None:
     first = nas.evaluate(write_table(tmp_path), **asked)
     second = nas.evaluate(write_table(tmp_path, table_rows(noise=0.5)), **asked)
     assert first.metrics != second.metrics
-    assert Store(asked["storage"]).known(first.identity()) is not None
+    assert Store(asked["storage"]).find_complete(first.identity()) is not None

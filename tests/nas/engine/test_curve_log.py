@@ -101,7 +101,7 @@ def test_a_search_logs_each_training_once_with_earlier_ones(tmp_path: Path, work
     assert not folder.exists()
     study = nas.search(**{**arguments, "trials": 12, "workers": workers}, log="tensorboard")
     with closing(Store(arguments["storage"])) as store:
-        assert len(study) < len(store.numbered("s"))  # some were held, and went on
+        assert len(study) < len(store.rows_by_number("s"))  # some were held, and went on
     assert len(began) < len(study)
     assert {row.seed for row in study.rows()} > {0}
     assert {path.name for path in folder.glob("s/*")} == {run_name(row) for row in study.rows()}

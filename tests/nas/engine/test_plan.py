@@ -14,7 +14,7 @@ from nas.evaluation.job import EvaluationJob, resolve
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.rungs import Rungs
 from nas.store.leases import Leases, NoLeases
-from nas.store.optuna_study import confirms_from, open_storage, open_study
+from nas.store.optuna_study import open_storage, open_study, reevaluates_from
 from nas.store.store import Store
 from results.records.row import Row
 from toy_searches import TOYS
@@ -53,7 +53,7 @@ class Quick(Leases):
         self.study = study
         self.released: list[str] = []
 
-    def claim(self, name: str) -> bool:
+    def acquire(self, name: str) -> bool:
         if name == "trial 0 of s" and not self.study.trials[0].state.is_finished():
             self.study.tell(0, [0.5, 1.0])
         return True
@@ -87,18 +87,18 @@ def test_remains_of_a_stored_row_are_removed_after_a_crash(asked: SearchRequest,
     job = plan.next()
     assert isinstance(job, EvaluationJob)
     row = replace(resolve(job).row, status="complete", error=None, metrics={"accuracy": 0.5, "loss": 1.0})
-    plan.store.unfinished(row.identity()).mkdir(parents=True)
+    plan.store.work_folder(row.identity()).mkdir(parents=True)
     plan.store.add(row, "s", job.number)
     again = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
     assert again.next() is None
-    assert not plan.store.unfinished(row.identity()).exists()
+    assert not plan.store.work_folder(row.identity()).exists()
     assert again.study.trials[0].state.is_finished()
 
 
 class Elsewhere(Leases):
     """What is claimed where another coordinator has the first trial."""
 
-    def claim(self, name: str) -> bool:
+    def acquire(self, name: str) -> bool:
         return name != "trial 0 of s"
 
     def release(self, name: str) -> None:
@@ -156,25 +156,25 @@ def test_extended_study_searches_before_it_confirms(asked: SearchRequest, tmp_pa
     plan = plan_of(asked, url_in(tmp_path), NoLeases(), 4, reevals=1)
     while isinstance(job := plan.next(), EvaluationJob):
         end(plan, job)
-    assert confirms_from(plan.study) == 3
+    assert reevaluates_from(plan.study) == 3
     extended = plan_of(asked, url_in(tmp_path), NoLeases(), 9, reevals=2)
     numbers = []
     while isinstance(job := extended.next(), EvaluationJob):
         numbers.append((job.number, job.seed))
         end(extended, job)
     assert [number for number, seed in numbers if seed != 0] == [7, 8]
-    assert confirms_from(extended.study) == 7
+    assert reevaluates_from(extended.study) == 7
 
 
 def test_search_goes_on_where_nothing_can_be_confirmed(asked: SearchRequest, tmp_path: Path) -> None:
     plan = plan_of(asked, url_in(tmp_path), NoLeases(), 6, reevals=3)
     for _ in range(4):
         end(plan, plan.next())
-    assert confirms_from(plan.study) == 3
-    plan.sampler.can_confirm = lambda study: False  # type: ignore[method-assign]
+    assert reevaluates_from(plan.study) == 3
+    plan.sampler.can_reevaluate = lambda study: False  # type: ignore[method-assign]
     job = plan.next()
     assert isinstance(job, EvaluationJob)
-    assert confirms_from(plan.study) is None
+    assert reevaluates_from(plan.study) is None
 
 
 def test_paused_trainings_resume_before_confirming_trials(asked: SearchRequest, tmp_path: Path) -> None:
@@ -201,4 +201,4 @@ def test_three_trials_at_once_confirm_running_ones_with_other_seeds(tmp_path: Pa
     assert plan.next() is None
     assert len({(job.architecture, job.seed) for job in ended}) == 8
     assert len({job.architecture for job in ended}) == 2
-    assert confirms_from(plan.study) is not None
+    assert reevaluates_from(plan.study) is not None

@@ -43,8 +43,8 @@ def test_resumed_study_equals_uninterrupted_study(
     apart: list[bool] = []
 
     def seen(*words: Any, **more: Any) -> Workers:
-        apart.append(more["apart"])
-        return pool_of(*words, **{**more, "apart": in_own_process and more["apart"]})  # it takes seconds to start
+        apart.append(more["isolate"])
+        return pool_of(*words, **{**more, "isolate": in_own_process and more["isolate"]})  # it takes seconds to start
 
     monkeypatch.setattr(nas.engine.run, "pool_of", seen)
     with pytest.raises(KeyboardInterrupt):
@@ -110,10 +110,10 @@ def test_search_killed_while_proposing_resumes_unchanged(
 ) -> None:
     whole = search()
     other = {"storage": elsewhere("killed")}
-    dies = "    calls.append(a)\n    if len(calls) == 4: os._exit(9)\n    record(*a)\n"
+    dies = "    calls.append(a)\n    if len(calls) == 4: os._exit(9)\n    record_params(*a)\n"
     program = (
-        f"import nas.engine.plan\nrecord, calls = nas.engine.plan.record, []\ndef once(*a):\n{dies}"
-        "nas.engine.plan.record = once"
+        f"import nas.engine.plan\nrecord_params, calls = nas.engine.plan.record_params, []\ndef once(*a):\n{dies}"
+        "nas.engine.plan.record_params = once"
     )
     killed({**asked, **other}, tmp_path, program)
     assert len(rows(asked, **other)) == 3

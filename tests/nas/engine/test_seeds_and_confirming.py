@@ -20,11 +20,11 @@ from nas.engine.run import TrialCounts
 from nas.report.study import Study
 from nas.samplers import reevaluation
 from nas.samplers.budget_sampler import BudgetSampler
-from nas.samplers.history import TrialTable, measured
+from nas.samplers.history import TrialTable, candidate_means
 from nas.samplers.posterior import Posterior
 from nas.samplers.proposer import Proposer, SearchState
 from nas.samplers.rungs import MOST_RUNGS
-from nas.store.optuna_study import confirm_from
+from nas.store.optuna_study import reevaluate_from
 from nas.store.store import Store
 from nas.workers.pool import pool_of
 from results.records.row import Row
@@ -53,7 +53,7 @@ def asked(asked: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that goes on evaluates in a process of its own, which takes seconds to start."""
-    monkeypatch.setattr(nas.engine.run, "pool_of", lambda *words, **more: pool_of(*words, **{**more, "apart": False}))
+    monkeypatch.setattr(nas.engine.run, "pool_of", lambda *words, **more: pool_of(*words, **{**more, "isolate": False}))
 
 
 def seeds_of(rows: list[Row]) -> Counter[Architecture]:
@@ -155,15 +155,15 @@ def test_number_of_confirming_trials_is_the_share_rounded_down() -> None:
 @pytest.mark.usefixtures("in_this_process")
 def test_seed_recorded_without_its_candidate_is_given_again(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     """A coordinator dies when it has written a seed, before the candidate that it is for."""
-    record, calls = nas.engine.plan.record, list[int]()
+    record_params, calls = nas.engine.plan.record_params, list[int]()
 
     def dies(*others: Any) -> None:
         calls.append(1)
         if len(calls) == 8:
             raise KeyboardInterrupt
-        record(*others)
+        record_params(*others)
 
-    monkeypatch.setattr(nas.engine.plan, "record", dies)
+    monkeypatch.setattr(nas.engine.plan, "record_params", dies)
     with pytest.raises(KeyboardInterrupt):
         search(trials=8, reeval_fraction=0.25)
     study = search(trials=8, reeval_fraction=0)
@@ -195,17 +195,17 @@ def test_store_without_searches_confirms_nothing(tmp_path: Path) -> None:
 
 
 class Taught(Proposer):
-    """Asks for what it was told."""
+    """Records the state that it gets."""
 
     said: dict[str, SearchState] = {}  # noqa: RUF012  # of the last proposal
 
-    def propose(self, situation: SearchState) -> int:
-        self.said["last"] = situation
-        return int(situation.untried[0])
+    def propose(self, state: SearchState) -> int:
+        self.said["last"] = state
+        return int(state.new[0])
 
 
-def situation(values: list[tuple[float, float]], **sampler: Any) -> SearchState:
-    """What a proposer is told after trials with these values, one candidate each."""
+def search_state(values: list[tuple[float, float]], **sampler: Any) -> SearchState:
+    """The state of a proposer after trials with these values, one candidate each."""
     made = BudgetSampler(ALL, f"{__name__}:Taught", **sampler)
     study = study_with(made)
     for one in values:
@@ -220,21 +220,21 @@ def test_counted_costs_are_believed_over_measured_ones() -> None:
     def costs(architecture: Architecture) -> tuple[float, float]:
         return math.nan, float(architecture.depth)
 
-    told = situation([(n % 3, 1.0) for n in range(10)], costs=costs)
-    known = measured(told.tried)
-    every = np.arange(0, len(told.coordinates), 17)
-    expected = Posterior(told, known).expected(every)
-    depths = np.array([told.coordinates.candidates[i].architecture.depth for i in every], dtype=float)
+    state = search_state([(n % 3, 1.0) for n in range(10)], costs=costs)
+    means = candidate_means(state.trials)
+    every = np.arange(0, len(state.coordinates), 17)
+    expected = Posterior(state, means).predict(every)
+    depths = np.array([state.coordinates.candidates[i].architecture.depth for i in every], dtype=float)
     assert np.corrcoef(expected.values[:, 1], depths)[0, 1] == pytest.approx(1)
     assert (expected.moves[:, 1] == 0).all()
     assert (expected.moves[:, 0] > 0).all()
-    drawn = Posterior(told, known).draws(every, 3, np.random.default_rng(0))
+    drawn = Posterior(state, means).draws(every, 3, np.random.default_rng(0))
     assert drawn[:, :, 1] == pytest.approx(np.repeat(expected.values[None, :, 1], 3, axis=0))
 
 
 def test_outcomes_spread_about_the_expected_value() -> None:
-    told = situation([(math.sin(n), float(n)) for n in range(12)])
-    expected = Posterior(told, measured(told.tried)).expected(np.arange(30))
+    state = search_state([(math.sin(n), float(n)) for n in range(12)])
+    expected = Posterior(state, candidate_means(state.trials)).predict(np.arange(30))
     outcomes = expected.outcomes(2.0, np.random.default_rng(0))
     assert outcomes.mean(axis=0) == pytest.approx(expected.values)
     assert outcomes.std(axis=0) == pytest.approx(
@@ -244,46 +244,48 @@ def test_outcomes_spread_about_the_expected_value() -> None:
 
 
 def test_move_is_the_change_of_the_expected_value_by_one_more_training() -> None:
-    told = situation([(math.sin(n), float(n)) for n in range(12)])
-    known = measured(told.tried)
-    beliefs = Posterior(told, known)
+    state = search_state([(math.sin(n), float(n)) for n in range(12)])
+    means = candidate_means(state.trials)
+    posterior = Posterior(state, means)
     at = np.array([3], dtype=np.intp)
-    (process, _), places = beliefs._processes, told.coordinates.as_places
-    (before,), (variance,) = process.predict(places.at(at))
+    (process, _), features = posterior._processes, state.coordinates.features
+    (before,), (variance,) = process.predict(features.at(at))
     after = []
     for deviations in (0.0, 1.0):  # one more reading there, and one by as much higher as readings vary
         read = before + deviations * math.sqrt(variance + process.noise)
-        readings, _, _ = Observations.of(known.values[:, 0], known.seeds, known.errors[:, 0], known.within[:, 0])
-        later = places.at(np.concatenate([known.indices, at]))
+        readings, _, _ = Observations.of(means.values[:, 0], means.seeds, means.errors[:, 0], means.within[:, 0])
+        later = features.at(np.concatenate([means.indices, at]))
         more = readings.extend(np.array([read]))
-        after.append(GaussianProcess(later, more, process.scales, process.unit).predict(places.at(at))[0][0])
-    assert beliefs.expected(at).moves[0, 0] == pytest.approx(after[1] - after[0])
+        after.append(GaussianProcess(later, more, process.scales, process.unit).predict(features.at(at))[0][0])
+    assert posterior.predict(at).moves[0, 0] == pytest.approx(after[1] - after[0])
 
 
 def test_candidate_without_spare_seeds_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = situation([(1.0, 1.0), (0.5, 2.0), (0.9, 3.0)])
-    candidates = measured(told.tried).indices
+    state = search_state([(1.0, 1.0), (0.5, 2.0), (0.9, 3.0)])
+    candidates = candidate_means(state.trials).indices
     monkeypatch.setattr(reevaluation, "chances", lambda draws: np.array([0.9, 0.5, 0.2]))
-    assert reevaluation.contender(told, since=3, spent=candidates[:0]) == candidates[0]
-    assert reevaluation.contender(told, since=3, spent=candidates[:1]) == candidates[1]
+    assert reevaluation.next_reevaluation(state, since=3, exclude=candidates[:0]) == candidates[0]
+    assert reevaluation.next_reevaluation(state, since=3, exclude=candidates[:1]) == candidates[1]
 
 
 def test_confirming_trainings_are_shared_out_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = situation([(1.0, 1.0), (0.5, 2.0), (0.9, 3.0)])
-    candidates = measured(told.tried).indices
+    state = search_state([(1.0, 1.0), (0.5, 2.0), (0.9, 3.0)])
+    candidates = candidate_means(state.trials).indices
     monkeypatch.setattr(reevaluation, "chances", lambda draws: np.array([0.9, 0.5, 0.2]))
-    given: list[int] = []
+    proposals: list[int] = []
     for number in range(16):
-        values = np.concatenate([told.tried.values, np.zeros((number, 2))])
-        indices = np.array([*told.tried.indices, *given], dtype=np.intp)
+        values = np.concatenate([state.trials.values, np.zeros((number, 2))])
+        indices = np.array([*state.trials.indices, *proposals], dtype=np.intp)
         every = np.arange(len(indices))
         unknown = np.full_like(values, np.nan)
         nothing = np.full((len(indices), MOST_RUNGS, 2), np.nan)
-        tried = TrialTable(indices, values, unknown, np.zeros(len(indices), dtype=bool), every, nothing)
-        given.append(
-            reevaluation.contender(replace(told, tried=tried, again=tried.repeatable), since=3, spent=tried.indices[:0])
+        trials = TrialTable(indices, values, unknown, np.zeros(len(indices), dtype=bool), every, nothing)
+        proposals.append(
+            reevaluation.next_reevaluation(
+                replace(state, trials=trials, repeatable=trials.repeatable), since=3, exclude=trials.indices[:0]
+            )
         )
-    assert [given.count(int(index)) for index in candidates] == [9, 5, 2]
+    assert [proposals.count(int(index)) for index in candidates] == [9, 5, 2]
 
 
 def test_parallel_confirming_trials_are_shared_out() -> None:
@@ -294,20 +296,21 @@ def test_parallel_confirming_trials_are_shared_out() -> None:
         trial = study.ask()
         sampler.propose(trial)
         study.tell(trial, (worst[0] * value, -worst[1] * value))  # none beats another
-    confirm_from(study, 4)
+    reevaluate_from(study, 4)
     proposed = [sampler.propose(study.ask()) for _ in range(6)]
     assert len(set(proposed)) > 1
     assert set(proposed) <= {sampler.candidate(trial.params) for trial in study.trials[:4]}
 
 
 def test_running_trial_reduces_uncertainty_only_nearby() -> None:
-    told = situation([(math.sin(n), float(n)) for n in range(12)])
-    known, own = measured(told.tried), told.tried.indices[0]
+    state = search_state([(math.sin(n), float(n)) for n in range(12)])
+    means, own = candidate_means(state.trials), state.trials.indices[0]
     under_way = replace(
-        told.tried, indices=np.full_like(told.tried.indices, own), running=np.ones_like(told.tried.running)
+        state.trials, indices=np.full_like(state.trials.indices, own), running=np.ones_like(state.trials.running)
     )
-    beside = Posterior(replace(told, tried=told.tried + under_way), known).expected(np.arange(len(told.coordinates)))
-    alone = Posterior(told, known).expected(np.arange(len(told.coordinates)))
+    every = np.arange(len(state.coordinates))
+    beside = Posterior(replace(state, trials=state.trials + under_way), means).predict(every)
+    alone = Posterior(state, means).predict(every)
     moves = beside.moves / alone.moves
     assert moves[own].max() < 0.6
     assert np.median(moves) > 0.95

@@ -14,7 +14,7 @@ from torch import nn
 
 import nas
 from expect import raises, warns
-from nas.evaluation.evaluate import evaluate, held_for
+from nas.evaluation.evaluate import evaluate, job_lock
 from nas.evaluation.job import EvaluationJob, code_of, fresh_task, identity
 from nas.store.store import Store
 from results.records.row import Row
@@ -51,7 +51,7 @@ def test_a_row_has_results_and_provenance() -> None:
 def test_the_network_is_freed_before_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     networks, held = list[weakref.ref[nn.Module]](), list[nn.Module | None]()
     monkeypatch.setattr(
-        "nas.evaluation.evaluate.keep_network", lambda task, job, fitted: networks.append(weakref.ref(fitted.network))
+        "nas.evaluation.evaluate.save_network", lambda task, job, fitted: networks.append(weakref.ref(fitted.network))
     )
     monkeypatch.setattr("nas.evaluation.evaluate.clean_up", lambda row: held.append(networks[0]()))
     assert evaluate(replace(JOB, task=f"{TOYS}:Showing")).status == "complete"
@@ -184,7 +184,7 @@ def test_an_evaluation_of_another_process_is_waited_for(tmp_path: Path, monkeypa
 
     monkeypatch.setattr("nas.evaluation.evaluate.Heartbeat", lambda *arguments: pytest.fail("it was trained"))
     Timer(0.5, ends).start()
-    with warns("in-use", path=job.folder), held_for(job) as with_known:
+    with warns("in-use", path=job.folder), job_lock(job) as with_known:
         assert evaluate(with_known) == first
     assert not Path(f"{job.folder}.lock").exists()
 
@@ -192,7 +192,7 @@ def test_an_evaluation_of_another_process_is_waited_for(tmp_path: Path, monkeypa
 def test_a_folder_that_cannot_be_locked_does_not_stop_the_training(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     folder = str(tmp_path / "file" / "held")
-    with warns("unwritable", path=folder), held_for(replace(JOB, folder=folder)) as job:
+    with warns("unwritable", path=folder), job_lock(replace(JOB, folder=folder)) as job:
         assert evaluate(job).status == "complete"
 
 
@@ -232,7 +232,7 @@ def test_processes_that_train_together_do_not_wait(tmp_path: Path, monkeypatch: 
     job = replace(JOB, folder=str(tmp_path / "held"))
     with Path(f"{job.folder}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with raises("in-use", path=job.folder), held_for(job):
+        with raises("in-use", path=job.folder), job_lock(job):
             pytest.fail("it was held by two")
 
 

@@ -14,7 +14,7 @@ from command_line import Command
 from expect import raises
 from grouped import grouped
 from nas.evaluation.job import EvaluationJob
-from nas.evaluation.retrofit import origin_of, rewired
+from nas.evaluation.retrofit import origin_of, retrofit_job
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import RECORD, WEIGHTS, read_record, read_weights, save_checkpoint
@@ -138,7 +138,7 @@ def test_retrofit_begins_with_the_training_form_of_the_task(
     job = EvaluationJob(
         task="digits-vit", architecture=DigitsViT.base, preset=origin.preset, save=str(tmp_path / "dca")
     )
-    rewired(origin, "dca(k=2)", job)
+    retrofit_job(origin, "dca(k=2)", job)
     assert built == ["dca(k=2)"]
 
 

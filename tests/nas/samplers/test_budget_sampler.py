@@ -10,7 +10,7 @@ from optuna.trial import TrialState
 
 from expect import raises
 from nas.budget.bounds import Feasible
-from nas.samplers.budget_sampler import BudgetSampler, Exhausted
+from nas.samplers.budget_sampler import BudgetSampler, NoCandidates
 from search_spaces.spaces.space import Candidate
 from toy_space import ALL, BAND, BASE, ONCE, QUICK, SPACE, search, study_with, within
 
@@ -25,7 +25,7 @@ def test_every_trial_is_new_and_within_the_budget_until_none_is_left(inner: str)
     found = search(study, sampler, len(BAND))
     assert set(found) == set(BAND)
     assert sampler.remaining(study) == 0
-    with pytest.raises(Exhausted):
+    with pytest.raises(NoCandidates):
         sampler.propose(study.ask())
 
 

@@ -14,8 +14,8 @@ from scipy.stats import chisquare
 from expect import raises
 from nas.budget.bounds import parse_budget
 from nas.budget.implicit.budget_dp import BudgetDP
-from nas.samplers.budget_sampler import BudgetSampler, Exhausted
-from nas.samplers.candidate_pool import Growing
+from nas.samplers.budget_sampler import BudgetSampler, NoCandidates
+from nas.samplers.candidate_pool import MemberPool
 from nas.samplers.encoding import Coordinates
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.catalog import per_block
@@ -50,8 +50,8 @@ FEW = within(
 @pytest.fixture
 def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing a pool takes most of the time of these tests."""
-    monkeypatch.setattr("nas.samplers.candidate_pool.DRAWN", 15)
-    monkeypatch.setattr("nas.samplers.candidate_pool.MUTATED", 25)
+    monkeypatch.setattr("nas.samplers.candidate_pool.RANDOM_MEMBERS", 15)
+    monkeypatch.setattr("nas.samplers.candidate_pool.MUTATIONS", 25)
 
 
 def measure(candidate: Candidate) -> tuple[float, float]:
@@ -76,7 +76,7 @@ def test_search_ends_when_every_member_is_tried(inner: str) -> None:
     assert 8 < FEW.number < 16
     assert len(set(search(study, sampler, FEW.number))) == FEW.number
     assert sampler.remaining(study) == 0
-    with pytest.raises(Exhausted):
+    with pytest.raises(NoCandidates):
         sampler.propose(study.ask())
 
 
@@ -197,8 +197,8 @@ def place_of(point: Point) -> np.ndarray:
 
 def test_nearest_member_to_a_place_is_new() -> None:
     members = [BAND.draw(np.random.default_rng(seed)) for seed in range(3)]
-    here = Growing(BAND, {SPACE.candidate(point): point for point in members[:2]}, 1)
-    assert here.drawn(np.arange(2)).tolist() == [0]  # the other one is a mutation of something
+    here = MemberPool(BAND, {SPACE.candidate(point): point for point in members[:2]}, 1)
+    assert here.random_members(np.arange(2)).tolist() == [0]  # the other one is a mutation of something
     random, none = np.random.default_rng(0), np.zeros(0, dtype=np.intp)
     added = here.nearest(place_of(members[2]), none, random)
     assert here.point(added) == members[2]

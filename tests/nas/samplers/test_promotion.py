@@ -14,8 +14,8 @@ from nas.budget.implicit.budget_dp import BudgetDP
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.encoding import Coordinates
 from nas.samplers.history import History, TrialTable
-from nas.samplers.promotion import PAIRS, as_if_ended, gains_of, predict_end
-from nas.store.optuna_study import new_trial, note_length, record
+from nas.samplers.promotion import PAIRS, predict_end, promotion_gains, with_predicted_ends
+from nas.store.optuna_study import new_trial, record_params, set_training_length
 from results.stats.gaussian_process import Features, GaussianProcess, Observations
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.catalog import per_block
@@ -41,7 +41,7 @@ LARGE = BudgetDP(
 def a_study(*, steps: int | None = 100) -> optuna.Study:
     study = optuna.create_study(directions=["maximize", "minimize"], storage="sqlite://")
     if steps is not None:
-        note_length(study, steps)
+        set_training_length(study, steps)
     return study
 
 
@@ -65,14 +65,14 @@ BY_COST = sorted(range(len(COORDINATES)), key=lambda member: params(COORDINATES.
 
 def tried_of(study: optuna.Study) -> TrialTable:
     study._thread_local.cached_all_trials = None  # as a turn begins
-    return History(study, COORDINATES).tried()
+    return History(study, COORDINATES).trial_table()
 
 
 def at(study: optuna.Study, member: int, state: TrialState, *reports: float, end: float = 0.0) -> int:
     """A trial of a member, whose accuracy was so at each rung it has reached, with an error of 0.01; its number."""
     cost, trial = float(params(COORDINATES.candidates[member].architecture)), new_trial(study)
     axes = SAMPLER.infer_relative_search_space(study, trial)
-    record(study, trial, COORDINATES.point(member), axes)
+    record_params(study, trial, COORDINATES.point(member), axes)
     if reports:
         said = [[accuracy, cost] for accuracy in reports]
         study._storage.set_trial_user_attr(trial._trial_id, "reports", said)
@@ -138,7 +138,7 @@ def test_trials_of_a_higher_rung_resume_first() -> None:
 
 def test_gains_are_expected_gains_of_hypervolume() -> None:
     random = np.random.default_rng(0)
-    number, places = 20, COORDINATES.as_places.at(np.arange(0, 60, 2))
+    number, places = 20, COORDINATES.features.at(np.arange(0, 60, 2))
     cost = np.array([float(params(COORDINATES.candidates[one].architecture)) for one in range(0, 60, 2)])
     early = -random.random(30) - 0.5 * (np.arange(30) >= number)  # what is held is better
     ends = 0.8 * early - 0.1 + 0.02 * random.standard_normal(30)
@@ -146,7 +146,7 @@ def test_gains_are_expected_gains_of_hypervolume() -> None:
     reports = np.stack([early, cost], axis=1)
     errors = np.full((number, 2), np.nan)
     values = np.stack([ends, cost], axis=1)[:number]
-    gains = gains_of(places, counted, reports, values, errors, np.random.default_rng(0))
+    gains = promotion_gains(places, counted, reports, values, errors, np.random.default_rng(0))
 
     mean, unit = ends[:number].mean(), ends[:number].std()
     told = Features(np.column_stack([places.sizes, (early - early.min()) / np.ptp(early)]), places.words)
@@ -180,8 +180,8 @@ def test_a_stopped_trial_has_no_values_and_has_not_failed() -> None:
     at(study, 2, TrialState.PRUNED)  # beyond the budget
     at(study, 3, TrialState.FAIL)
     tried = tried_of(study)
-    assert tried.held.tolist() == [False, True, False, False]
-    assert tried.failed.tolist() == [False, False, True, True]
+    assert tried.is_paused.tolist() == [False, True, False, False]
+    assert tried.has_failed.tolist() == [False, False, True, True]
     assert tried.reports[0, :3, 0].tolist() == pytest.approx([-0.5, -0.6, np.nan], nan_ok=True)
     held = study._storage.get_trial(study.trials[1]._trial_id)
     new_trial(study, held)
@@ -189,7 +189,7 @@ def test_a_stopped_trial_has_no_values_and_has_not_failed() -> None:
     assert tried.indices.tolist() == [0, 2, 3, 1]
     assert tried.numbers.tolist() == [0, 2, 3, 1]  # that of the trial which began the training
     assert tried.running.tolist() == [False, False, False, True]
-    assert not tried.held.any()
+    assert not tried.is_paused.any()
 
 
 def test_ends_are_predicted_by_regression_on_resumed_trials() -> None:
@@ -201,7 +201,7 @@ def test_ends_are_predicted_by_regression_on_resumed_trials() -> None:
             at(study, member, TrialState.COMPLETE, float(report), float(report), end=float(end))
         at(study, 20, TrialState.PRUNED, 0.4)
         tried = tried_of(study)
-        told = as_if_ended(tried)
+        told = with_predicted_ends(tried)
         if pairs < PAIRS:
             assert np.isnan(told.values[-1]).all()
             continue
@@ -211,7 +211,7 @@ def test_ends_are_predicted_by_regression_on_resumed_trials() -> None:
         further = 1 + 1 / pairs + (0.4 - early.mean()) ** 2 / (early.var() * pairs)
         assert told.errors[-1] == pytest.approx([np.sqrt(residual * further), 0.0])
         assert np.array_equal(told.values[:-1], tried.values[:-1])
-        assert np.array_equal(told.held, np.zeros(pairs + 1, dtype=bool))
+        assert np.array_equal(told.is_paused, np.zeros(pairs + 1, dtype=bool))
 
 
 def test_the_latest_report_is_used() -> None:
@@ -219,7 +219,7 @@ def test_the_latest_report_is_used() -> None:
     for member in range(PAIRS):
         at(study, member, TrialState.COMPLETE, 0.5 + 0.1 * (-1) ** member, member / 10, end=member / 10)
     at(study, 20, TrialState.PRUNED, 0.5, 0.25)
-    assert as_if_ended(tried_of(study)).values[-1, 0] == pytest.approx(-0.25)
+    assert with_predicted_ends(tried_of(study)).values[-1, 0] == pytest.approx(-0.25)
 
 
 def test_a_positive_metric_is_not_predicted_below_zero() -> None:
@@ -227,7 +227,7 @@ def test_a_positive_metric_is_not_predicted_below_zero() -> None:
     for member in range(PAIRS):
         at(study, member, TrialState.COMPLETE, -0.2 - 0.1 * member, end=-0.2 - 0.1 * member)  # 0.2 and more: a loss
     at(study, 20, TrialState.PRUNED, 0.5)  # where the line is at -0.5
-    assert as_if_ended(tried_of(study)).values[-1, 0] == pytest.approx(0.1)
+    assert with_predicted_ends(tried_of(study)).values[-1, 0] == pytest.approx(0.1)
 
 
 def test_equal_reports_predict_the_mean() -> None:

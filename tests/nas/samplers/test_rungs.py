@@ -13,8 +13,8 @@ from expect import raises
 from grouped import grouped
 from nas.evaluation.resolve import check_max_steps
 from nas.report.study import Study
-from nas.samplers.rungs import EarlyStopping, Rungs, check_reported, check_reports
-from nas.store.optuna_study import first_of, note_length
+from nas.samplers.rungs import EarlyStopping, Rungs, check_reports, check_rung_objectives
+from nas.store.optuna_study import first_of, set_training_length
 from results.records.row import Costs
 from results.stats.pareto import front
 from search_spaces.support.errors import Kind
@@ -97,7 +97,7 @@ def test_a_task_without_reports_is_not_stopped_early() -> None:
 
 
 def test_reported_metrics_and_costs_may_be_objectives() -> None:
-    check_reported({"accuracy": "max", "params": "min", "step_ms": "min"}, {"accuracy": "max"}, Rungs(1))
+    check_rung_objectives({"accuracy": "max", "params": "min", "step_ms": "min"}, {"accuracy": "max"}, Rungs(1))
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_several_workers_stop_trials_early(search: Search) -> None:
 def a_study(*, steps: int | None = 100) -> optuna.Study:
     study = optuna.create_study(directions=["maximize", "minimize"], storage="sqlite://")
     if steps is not None:
-        note_length(study, steps)
+        set_training_length(study, steps)
     return study
 
 

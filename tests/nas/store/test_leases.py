@@ -11,7 +11,7 @@ import nas.store.leases
 import nas.store.locks
 from nas.store.database import open_engine
 from nas.store.leases import DatabaseLeases, NoLeases, leases_in
-from nas.store.locks import turn
+from nas.store.locks import study_lock
 from nas.store.optuna_study import open_storage
 from nas.store.retry import is_outage
 from nas.store.store import Store
@@ -36,31 +36,31 @@ def two(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[DatabaseLeases, 
 
 def test_lease_has_one_holder_until_released(two: tuple[DatabaseLeases, DatabaseLeases]) -> None:
     one, other = two
-    assert one.claim("a")
-    assert not other.claim("a")
-    assert one.claim("a"), "who holds it may ask again: an answer may have been lost"
+    assert one.acquire("a")
+    assert not other.acquire("a")
+    assert one.acquire("a"), "who holds it may ask again: an answer may have been lost"
     other.release("a")
-    assert not other.claim("a"), "nobody gives back what another one has"
+    assert not other.acquire("a"), "nobody gives back what another one has"
     one.release("a")
-    assert other.claim("a")
-    assert other.claim("b")
+    assert other.acquire("a")
+    assert other.acquire("b")
     other.release_all()
-    assert one.claim("a")
-    assert one.claim("b")
+    assert one.acquire("a")
+    assert one.acquire("b")
 
 
 def test_expired_lease_is_taken_over(two: tuple[DatabaseLeases, DatabaseLeases]) -> None:
     one, other = two
-    assert one.claim("a")
-    until(lambda: other.claim("a"), "the lease ended")
+    assert one.acquire("a")
+    until(lambda: other.acquire("a"), "the lease ended")
     one.prolong()
-    assert not one.claim("a")
+    assert not one.acquire("a")
 
 
 def test_one_of_many_claims_at_once_is_granted(store: Store) -> None:
     with leases_in(store):
         granted: list[bool] = []
-        threads = [Thread(target=lambda: granted.append(DatabaseLeases(store.engine).claim("a"))) for _ in range(12)]
+        threads = [Thread(target=lambda: granted.append(DatabaseLeases(store.engine).acquire("a"))) for _ in range(12)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -73,25 +73,25 @@ def test_heartbeat_prolongs_leases_and_the_end_releases_them(store: Store, monke
     monkeypatch.setattr(nas.store.leases, "BEAT_S", 0.05)
     other = DatabaseLeases(store.engine)
     with leases_in(store) as leases:
-        assert leases.claim("a")
+        assert leases.acquire("a")
         for _ in range(3):
             time.sleep(0.4)  # longer than its time in all
-            assert not other.claim("a")
-    assert other.claim("a")
+            assert not other.acquire("a")
+    assert other.acquire("a")
 
 
 def test_leases_outlive_a_restart_of_the_server(
     postgres: Server, two: tuple[DatabaseLeases, DatabaseLeases], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
-    assert one.claim("a")
+    assert one.acquire("a")
     postgres.stop()
     time.sleep(0.3)  # as long as the lease
     postgres.start()
     monkeypatch.setattr(nas.store.leases, "LEASE_S", 30.0)
-    assert not other.claim("a")
+    assert not other.acquire("a")
     monkeypatch.setattr(nas.store.leases, "LEASE_S", 0.1)
-    until(lambda: other.claim("a"), "the lease ended")
+    until(lambda: other.acquire("a"), "the lease ended")
 
 
 def test_files_and_distributed_processes_have_no_leases(
@@ -99,7 +99,7 @@ def test_files_and_distributed_processes_have_no_leases(
 ) -> None:
     with leases_in(Store(f"sqlite:///{tmp_path}/studies.db", make=True)) as leases:
         assert isinstance(leases, NoLeases)
-        assert leases.claim("a")
+        assert leases.acquire("a")
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "r")
     with leases_in(store) as leases:
         assert isinstance(leases, NoLeases)
@@ -111,7 +111,7 @@ def test_turns_are_taken_one_at_a_time(store: Store) -> None:
 
     def take(number: int) -> None:
         engine = open_engine(sql.make_url(store.url))
-        with turn(engine, "s"):
+        with study_lock(engine, "s"):
             inside.append(number)
             time.sleep(0.05)
             at_once.append(len(inside))
@@ -134,7 +134,7 @@ def test_lost_connection_loses_the_turn_and_cannot_write(postgres: Server, store
             return connection.execute(sql.text("SELECT 1")).scalar()
 
     def lose() -> None:
-        with turn(engine, "s"):
+        with study_lock(engine, "s"):
             assert ask() == 1
             postgres.restart()
             for _ in range(3):  # however often it is tried: no other connection is made
@@ -145,17 +145,17 @@ def test_lost_connection_loses_the_turn_and_cannot_write(postgres: Server, store
         with pytest.raises(sql.exc.SQLAlchemyError) as lost:
             lose()
         assert is_outage(lost.value)
-    with turn(engine, "s"):
+    with study_lock(engine, "s"):
         assert ask() == 1
     engine.dispose()
 
 
 def test_silent_coordinator_loses_its_turn(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nas.store.locks, "TURN_S", 0.3)
+    monkeypatch.setattr(nas.store.locks, "LOCK_S", 0.3)
     patience = sql.make_url(store.url).update_query_dict({"options": "-c lock_timeout=20s"})
     halted, other = open_storage(store.url).engine, open_engine(patience)
     taken = []
-    with pytest.raises(sql.exc.SQLAlchemyError) as lost, turn(halted, "s"), turn(other, "s"):
+    with pytest.raises(sql.exc.SQLAlchemyError) as lost, study_lock(halted, "s"), study_lock(other, "s"):
         taken.append(True)
     assert taken
     assert is_outage(lost.value)

@@ -30,7 +30,7 @@ def test_first_row_of_a_trial_counts(store: Store, row: Row) -> None:
     later = replace(row, metrics={**row.metrics, "accuracy": 0.25})
     assert store.add(row, "s", 0) == row
     assert store.add(later, "s", 0) == row
-    assert store.numbered("s") == {0: row}
+    assert store.rows_by_number("s") == {0: row}
     assert store.read(["s"]).rows == (row,)
     assert store.add(later, "other", 0) == later, "of another study"
 
@@ -39,7 +39,7 @@ def test_complete_row_is_never_lost(store: Store, row: Row) -> None:
     failed = replace(row, status="failed", error="its process died", metrics={}, test={})
     assert store.add(failed, "s", 0) == failed
     assert store.add(row, "s", 0) == row
-    assert store.numbered("s") == {0: failed}
+    assert store.rows_by_number("s") == {0: failed}
     assert store.read(["s"]).rows == (row,), "of one evaluation the complete one counts"
     assert store.add(row, "s", 0) == failed, "it is there already"
     assert store.add(failed, "s", 0) == failed
@@ -55,9 +55,9 @@ def test_rows_without_a_trial_may_repeat(store: Store, row: Row) -> None:
 def test_rows_are_found_by_trial_numbers(store: Store, row: Row) -> None:
     for number in range(3):
         store.add(row, "s", number)
-    assert set(store.numbered("s")) == {0, 1, 2}
-    assert set(store.numbered("s", [0, 2, 7])) == {0, 2}
-    assert store.numbered("s", []) == {}
+    assert set(store.rows_by_number("s")) == {0, 1, 2}
+    assert set(store.rows_by_number("s", [0, 2, 7])) == {0, 2}
+    assert store.rows_by_number("s", []) == {}
 
 
 def test_unfinished_folder_stays_where_a_trial_can_be_resumed(store: Store, row: Row) -> None:
@@ -69,7 +69,7 @@ def test_unfinished_folder_stays_where_a_trial_can_be_resumed(store: Store, row:
     )
     for status, stays in outcomes:
         ended = replace(row, status=status)
-        folder = store.unfinished(ended.identity())
+        folder = store.work_folder(ended.identity())
         folder.mkdir(parents=True, exist_ok=True)
         store.clear(ended)
         assert folder.exists() == stays, status

@@ -66,7 +66,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
             begun.append(Scripted(place, error))
             return begun[-1]
 
-        monkeypatch.setattr(local_processes, "OneProcess", begin)
+        monkeypatch.setattr(local_processes, "SingleProcessPool", begin)
         return begun
 
     return replaced
@@ -150,7 +150,7 @@ def test_failure_for_bounded_memory_names_the_option(monkeypatch: pytest.MonkeyP
     rows: list[Row] = []
     monkeypatch.setattr(local_processes, "task_of", lambda task, data: None)
     monkeypatch.setattr(local_processes, "keep_memory_within", lambda memory: None)
-    monkeypatch.setattr(local_processes, "evaluate_together", lambda job, processes: rows[-1])
+    monkeypatch.setattr(local_processes, "evaluate_distributed", lambda job, processes: rows[-1])
     out = f"{OUT_OF_MEMORY}: MemoryError"
     cases: list[tuple[str | None, int | None, str | None]] = [
         (out, 10**9, f"{out} (--trial-memory)"),

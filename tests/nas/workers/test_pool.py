@@ -10,7 +10,7 @@ import torch
 from expect import raises
 from nas.workers import local_processes, pool
 from nas.workers.gpu_load import GpuLoad
-from nas.workers.local_processes import OneProcess
+from nas.workers.local_processes import SingleProcessPool
 from nas.workers.pool import ThisProcess, pool_of
 from nas.workers.resources import AUTO, Resources
 from nas.workers.shared_gpus import SharedGpus
@@ -29,7 +29,7 @@ def test_each_process_sees_its_own_gpus(gpus: list[int], monkeypatch: pytest.Mon
     monkeypatch.setattr(local_processes, "ProcessPoolExecutor", lambda *of, **how: begun.append(how["initargs"]))
 
     def visible(place: int, each: float | None) -> str | None:
-        OneProcess(place, None, each)
+        SingleProcessPool(place, None, each)
         there: str | None = begun.pop()[0]
         return there
 
@@ -45,11 +45,11 @@ def test_each_process_sees_its_own_gpus(gpus: list[int], monkeypatch: pytest.Mon
 
 
 def test_default_is_one_worker_a_gpu_or_a_core(gpus: list[int]) -> None:
-    assert pool.usual() == 3
-    assert [pool.usual(each) for each in (0.5, 1.0, 2.0)] == [6, 3, 1]
-    assert 1 <= pool.usual(0.0) <= (os.cpu_count() or 1)
+    assert pool.default_workers() == 3
+    assert [pool.default_workers(each) for each in (0.5, 1.0, 2.0)] == [6, 3, 1]
+    assert 1 <= pool.default_workers(0.0) <= (os.cpu_count() or 1)
     gpus[0] = 0
-    assert 1 <= pool.usual() <= (os.cpu_count() or 1)
+    assert 1 <= pool.default_workers() <= (os.cpu_count() or 1)
 
 
 def test_more_gpus_than_the_machine_has_are_refused(gpus: list[int]) -> None:

@@ -13,9 +13,9 @@ import pytest
 from expect import raises
 from nas.evaluation.evaluate import evaluate, find_row
 from nas.evaluation.job import EvaluationJob, fresh_task
-from nas.store.locks import held
+from nas.store.locks import folder_lock
 from nas.workers import distributed
-from nas.workers.distributed import evaluate_together
+from nas.workers.distributed import evaluate_distributed
 from nas.workers.processes import end_with_parent, prepare_process
 from results.records.row import Row
 from toy_searches import TOYS
@@ -27,26 +27,26 @@ def smoke(folder: Path, task: str = f"{TOYS}:Toy") -> EvaluationJob:
 
 
 def test_one_process_evaluates_in_this_one(tmp_path: Path) -> None:
-    assert evaluate_together(smoke(tmp_path / "a"), 1).metrics == evaluate(smoke(tmp_path / "b")).metrics
+    assert evaluate_distributed(smoke(tmp_path / "a"), 1).metrics == evaluate(smoke(tmp_path / "b")).metrics
 
 
 def test_folder_is_locked_while_several_processes_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def launched(config: Any, function: Any) -> Any:
         def call(job: EvaluationJob, parent: int) -> dict[int, Row]:
-            with raises("in-use", path=job.folder), held(job.folder, waits=False):
+            with raises("in-use", path=job.folder), folder_lock(job.folder, waits=False):
                 raise AssertionError("somebody else could have trained it at the same time")
             return {0: evaluate(job)}
 
         return call
 
     monkeypatch.setattr(distributed, "elastic_launch", launched)
-    assert evaluate_together(smoke(tmp_path / "a"), 2).status == "complete"
+    assert evaluate_distributed(smoke(tmp_path / "a"), 2).status == "complete"
 
 
 @pytest.mark.slow
 def test_two_processes_give_one_row_and_one_error(tmp_path: Path) -> None:
     job = smoke(tmp_path / "a", "digits-vit")
-    row = evaluate_together(job, 2)
+    row = evaluate_distributed(job, 2)
     assert row.status == "complete"
     assert row.metrics["accuracy"] > 0.5
     assert [file.name for file in (tmp_path / "a").iterdir()] == ["row.json"]
@@ -54,20 +54,20 @@ def test_two_processes_give_one_row_and_one_error(tmp_path: Path) -> None:
     task = fresh_task("imagenet-vit", str(tmp_path))
     lacking = EvaluationJob(task="imagenet-vit", architecture=task.base, preset="smoke", data=str(tmp_path))
     with raises("missing-data", path=str(tmp_path)):
-        evaluate_together(lacking, 2)
+        evaluate_distributed(lacking, 2)
 
 
 @pytest.mark.slow
 def test_death_of_one_of_two_ends_both_and_their_parent(tmp_path: Path) -> None:
     program = (
         "from nas.evaluation.job import EvaluationJob, fresh_task\n"
-        "from nas.workers.distributed import evaluate_together\n"
+        "from nas.workers.distributed import evaluate_distributed\n"
         f"task = fresh_task('{TOYS}:Deadly', None)\n"
         "from search_spaces.spaces.parsing import parse_architecture\n"
         "if __name__ == '__main__':\n"
         "    architecture = parse_architecture('depth=1,heads=1', task.base)\n"
         f"    job = EvaluationJob(task='{TOYS}:Deadly', architecture=architecture, preset='smoke')\n"
-        "    evaluate_together(job, 2)\n    print('it lives')\n"
+        "    evaluate_distributed(job, 2)\n    print('it lives')\n"
     )
     script = tmp_path / "script.py"
     script.write_text(program)

@@ -10,7 +10,7 @@ import pytest
 from expect import raises
 from grouped import grouped
 from nas.workers.memory import keep_memory_within, kills_for_memory
-from nas.workers.resources import MOST_WORKERS, fitting, resources_of, seconds_of
+from nas.workers.resources import MOST_WORKERS, fits_on, resources_of, seconds_of
 
 
 def refused(read: Callable[[Any], object], texts: list[Any], kind: Any, option: str) -> None:
@@ -81,7 +81,7 @@ def test_invalid_gpus_are_refused() -> None:
 
 def test_share_of_a_gpu_is_of_one_gpu() -> None:
     fits = [(4, 1, 4), (4, 3, 1), (4, 0.5, 8), (3, 0.4, 6), (2, 1 / 3, 6), (1, 2, 0), (2, 0.1, 20)]
-    assert [(there, each, fitting(there, each)) for there, each, _ in fits] == fits
+    assert [(there, each, fits_on(there, each)) for there, each, _ in fits] == fits
 
 
 def enough_and_again() -> None:

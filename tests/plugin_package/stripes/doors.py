@@ -107,9 +107,9 @@ class Waves(Untaught):
 class First(Proposer):
     """The first untried candidate in the space's order."""
 
-    def propose(self, situation: SearchState) -> int:
+    def propose(self, state: SearchState) -> int:
         """Take it."""
-        return int(situation.untried[0])
+        return int(state.new[0])
 
 
 class Reversed(optuna.samplers.RandomSampler):
@@ -128,15 +128,15 @@ class Reversed(optuna.samplers.RandomSampler):
 class Stubborn(Proposer):
     """Proposes the same for ever, whether or not it may."""
 
-    def propose(self, situation: SearchState) -> int:
+    def propose(self, state: SearchState) -> int:
         """Take one beyond all."""
-        return len(situation.coordinates)
+        return len(state.coordinates)
 
 
 class Failing(Proposer):
     """Breaks off."""
 
-    def propose(self, situation: SearchState) -> int:
+    def propose(self, state: SearchState) -> int:
         """Look for what is not there."""
         return {}["nothing"]
 
@@ -147,6 +147,6 @@ class Demanding(Proposer):
     def __init__(self, temper: float) -> None:
         self.temper = temper
 
-    def propose(self, situation: SearchState) -> int:
+    def propose(self, state: SearchState) -> int:
         """Never get here."""
         raise NotImplementedError

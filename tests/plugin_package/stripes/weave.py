@@ -85,6 +85,6 @@ def depths(base: Architecture) -> SearchSpace:
 class Last(Proposer):
     """Always the last of the candidates."""
 
-    def propose(self, situation: SearchState) -> int:
+    def propose(self, state: SearchState) -> int:
         """The largest index."""
-        return int(situation.untried.max())
+        return int(state.new.max())

@@ -25,7 +25,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
     monkeypatch.setattr(ray, "nodes", lambda: [NODE])
     monkeypatch.setattr(ray_cluster, "_AGAIN_S", 0.01)
-    monkeypatch.setattr(ray_cluster, "LEFT_BEHIND", [])
+    monkeypatch.setattr(ray_cluster, "ORPHANS", [])
     monkeypatch.setattr(sys, "stdout", sys.stdout)  # given back in any case
     return ray_cluster.RayCluster(CLIENT)
 
@@ -91,11 +91,11 @@ def test_hanging_cluster_does_not_delay_the_end(cluster: Any, monkeypatch: pytes
     monkeypatch.setattr(ray, "cancel", cancel)
     monkeypatch.setattr(atexit, "unregister", skipped.append)
     cluster.close(["a task"])
-    assert (skipped, ray_cluster.LEFT_BEHIND) == ([], [])
+    assert (skipped, ray_cluster.ORPHANS) == ([], [])
     monkeypatch.setattr(ray_cluster, "LEAVE_PATIENCE_S", 0.1)
     cluster = ray_cluster.RayCluster(CLIENT)
     cluster.close(["a task"])
-    assert (skipped, len(ray_cluster.LEFT_BEHIND)) == ([ray.shutdown], 1)
+    assert (skipped, len(ray_cluster.ORPHANS)) == ([ray.shutdown], 1)
 
 
 def test_evaluations_are_cancelled_as_a_cluster_is_left(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

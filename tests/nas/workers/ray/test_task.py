@@ -20,7 +20,7 @@ from nas.evaluation.job import EvaluationJob, fresh_task, identity
 from nas.workers.attempts import MOST_NODES, NODE_DIED
 from nas.workers.pool import pool_of
 from nas.workers.ray import task
-from nas.workers.ray.task import Assignment, begun, evaluate_assignment, stamp_of
+from nas.workers.ray.task import Assignment, evaluate_assignment, has_begun, stamp_of
 from nas.workers.resources import Resources
 from results.records.row import Row
 from search_spaces.support.errors import Notice, UserError
@@ -46,12 +46,12 @@ def assigned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
 
 def test_worker_marks_its_beginning_and_gives_the_same_row(assigned: Callable[..., Assignment]) -> None:
     one = assigned("Toy")
-    assert not begun(one.job, "first")
+    assert not has_begun(one.job, "first")
     row, notices = evaluate_assignment(one)
     assert row.metrics == evaluate(replace(one.job, folder=None)).metrics
     assert notices == []
-    assert begun(one.job, "first")
-    assert not begun(one.job, "second")
+    assert has_begun(one.job, "first")
+    assert not has_begun(one.job, "second")
 
 
 def test_error_of_a_node_without_the_shared_folder_names_node_and_folder(
@@ -68,9 +68,9 @@ def test_each_attempt_has_its_own_stamp(assigned: Callable[..., Assignment]) -> 
     stamp_of(one.job, "second").touch()
     evaluate_assignment(one)
     shutil.rmtree(str(one.job.folder), ignore_errors=True)  # as where the first one's Row is stored
-    assert not begun(one.job, "second")
+    assert not has_begun(one.job, "second")
     evaluate_assignment(replace(one, attempt="second"))
-    assert begun(one.job, "second")
+    assert has_begun(one.job, "second")
 
 
 def test_error_of_a_node_with_another_file_of_the_task_names_both(
@@ -155,7 +155,7 @@ class Cluster:
             future.set_result(outcome)
         return object(), future
 
-    def head_lost(self, how: str) -> UserError:
+    def head_error(self, how: str) -> UserError:
         return UserError("unavailable", f"the head {how}.", cluster="ray://there")
 
 
