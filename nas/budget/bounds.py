@@ -18,7 +18,7 @@ from search_spaces.spaces.space import Candidate, SearchSpace
 from search_spaces.support.errors import UserError, unknown
 
 QUANTITIES = (*COUNT_COSTS, *PROFILE_COSTS)
-"""What a budget can bound."""
+"""Quantities that a budget can bound."""
 
 Counts = Mapping[str, float]
 """Quantity -> how much of it one architecture has."""
@@ -31,7 +31,7 @@ _MIRROR = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What a bounded quantity may be, both ends included: integers where it is counted."""
+    """The range of a bounded quantity, both ends included: integers where it is counted."""
 
     low: float = 0
     high: float = inf
@@ -43,7 +43,7 @@ class Range:
         return self.low <= count <= self.high
 
     def excess(self, count: float) -> float:
-        """How far outside a count is, as a share of the end that it is beyond; 0 inside."""
+        """The distance of a count from the range, as a share of the end that it is beyond; 0 inside."""
         return max(0.0, count / max(self.high, 1) - 1, 1 - count / max(self.low, 1))
 
 
@@ -95,7 +95,7 @@ class Feasible:
 
     @property
     def number(self) -> int:
-        """How many there are."""
+        """Number of candidates."""
         return len(self.candidates)
 
     def __len__(self) -> int:
@@ -147,16 +147,16 @@ def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budge
         return sum(bound.excess(counts_of[architecture][quantity]) for quantity, bound in budget.bounds.items())
 
     nearest = min(counts_of, key=excess)
-    has = ", ".join(f"{quantity}={counts_of[nearest][quantity]}" for quantity in budget.bounds)
+    costs = ", ".join(f"{quantity}={counts_of[nearest][quantity]}" for quantity in budget.bounds)
     only_cap = len(budget.bounds) == 1 and all(bound.low == 0 for bound in budget.bounds.values())
     raise UserError(
         "infeasible",
         f"no architecture of space {space.name!r} is within {budget}: the {'smallest' if only_cap else 'nearest'} "
-        f"has {has} ({nearest}). Change the bound, or the base architecture with --arch.",
+        f"has {costs} ({nearest}). Change the bound, or the base architecture with --arch.",
         space=space.name,
         budget=str(budget),
         architecture=str(nearest),
-        costs=has,
+        costs=costs,
     )
 
 

@@ -1,4 +1,4 @@
-"""Which members of a space keep a budget on a task: costs are counted, and shown where that takes its time."""
+"""The members of a space within a budget on a task; shows the progress of slow counts."""
 
 from functools import partial
 

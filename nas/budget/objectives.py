@@ -1,4 +1,4 @@
-"""What can be searched for: a task's metrics, what an architecture costs, and what is measured once it is trained."""
+"""Objectives: a task's metrics, an architecture's costs, and measures of the trained network."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,7 +19,7 @@ COSTS = (
 """All costs that can be objectives; each is minimised."""
 
 MEASURES: Mapping[str, Mapping[str, Direction]] = {"conditioning": {"condition_number": "min"}}
-"""What can be measured of a trained network -> those of its columns that can be searched for."""
+"""Measure of a trained network -> its columns that can be objectives."""
 
 
 def names_in(text: str | Sequence[str]) -> list[str]:

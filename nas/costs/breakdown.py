@@ -1,4 +1,4 @@
-"""Where an architecture's costs are: its counts by layer and by operator, each column summing to the network's own."""
+"""An architecture's costs in parts: counts by layer and by operator, each column summing to the network's own."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from search_spaces.layers.stack import Stack
 from tasks.base import Task
 from tasks.data.batches import positional
 
-WITHOUT = "none"
+NO_OPERATOR = "none"
 """The name of the operator for parameters without matrix work."""
 
 
@@ -62,7 +62,7 @@ def by_operator(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
     params: Counter[str] = Counter()
     for name, size in _sizes(model).items():
         own_work = _own_work(work, name.rpartition(".")[0], model)
-        params[max(own_work, key=lambda operator: own_work[operator], default=WITHOUT)] += size
+        params[max(own_work, key=lambda operator: own_work[operator], default=NO_OPERATOR)] += size
     macs = work.macs[""]
     names = sorted({*macs, *params}, key=lambda operator: (-macs.get(operator, 0), operator))
     return [_record(params[operator], macs.get(operator, 0), operator=operator) for operator in names]

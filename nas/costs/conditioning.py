@@ -37,7 +37,7 @@ from tasks.data.splits import even_indices
 
 TOKENS, EXAMPLES = 16, 4
 EXACT = 1024
-"""Up to so many outputs N*D all singular values are computed; above, the first and the last, by iteration."""
+"""Most outputs N*D for which all singular values are computed; above, the first and the last, by iteration."""
 
 TOLERANCE = 1e-10
 """Singular values below this share of the first are zero."""
@@ -53,7 +53,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Conditioning:
-    """Of one layer and one example.
+    """Conditioning of one layer at one example.
 
     Attributes:
         number: sigma_1 / sigma_rank of J.
@@ -96,7 +96,7 @@ class AttentionLayer:
         self.zero_shifts = {name: w.new_zeros(len(w), len(self.spans[name])) for name, w in self.weights.items()}
 
     def outputs(self, shifts: Weights) -> Tensor:
-        """Its outputs with shifted weights, [N*D]."""
+        """The layer's outputs with shifted weights, [N*D]."""
         weights = {name: weight + shifts[name] @ self.spans[name] for name, weight in self.weights.items()}
         y: Tensor = functional_call(self.module, weights, self.inputs)
         return y.flatten()

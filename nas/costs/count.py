@@ -198,7 +198,7 @@ def _embedding_params(sizes: Mapping[str, int]) -> int:
 
 
 def cheap_counts(task: Task, architecture: Architecture) -> dict[str, int]:
-    """What a budget can bound, by closed form where the task has one and by counting where not."""
+    """The counts that a budget can bound: by closed form if the task has one, else by counting."""
     form = _closed_form(task, architecture)
     if form is not None:
         return {"params": form.params, "macs": form.macs, "flops": 2 * form.macs}

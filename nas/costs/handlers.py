@@ -61,24 +61,24 @@ def _einsum(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
     return Counter(einsum=einsum_macs(inputs[0].toIValue(), _shapes(inputs[1:2]), path))
 
 
-def _nothing(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
+def _zero(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
     """As shipped, a norm counts five operations an element, none of them a MAC."""
     return Counter()
 
 
 FvcoreHandle = Callable[[list[Any], list[Any]], Counter[str]]
-"""What fvcore calls with the traced inputs and outputs of an operator."""
+"""A function that fvcore calls with the traced inputs and outputs of an operator."""
 
 HANDLERS: Mapping[str, FvcoreHandle] = {
     "aten::scaled_dot_product_attention": _attention,
     "aten::matmul": _matmul,
     "aten::einsum": _einsum,
-    "aten::layer_norm": _nothing,
-    "aten::rms_norm": _nothing,
-    "aten::batch_norm": _nothing,
-    "aten::group_norm": _nothing,
-    "aten::instance_norm": _nothing,
-    "aten::adaptive_avg_pool2d": _nothing,
+    "aten::layer_norm": _zero,
+    "aten::rms_norm": _zero,
+    "aten::batch_norm": _zero,
+    "aten::group_norm": _zero,
+    "aten::instance_norm": _zero,
+    "aten::adaptive_avg_pool2d": _zero,
 }
 
 FVCORE_OPS = frozenset(f"aten::{name}" for name in ("_convolution", "addmm", "bmm", "linear", "mm"))

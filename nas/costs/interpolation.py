@@ -16,7 +16,7 @@ from math import prod
 from search_spaces.architecture.architecture import Architecture
 
 NUMBERS = ("depth", "width", "heads", "head_dim", "hidden")
-"""What architectures that are fitted together may differ in."""
+"""Fields in which architectures of one fit may differ."""
 
 Form = Mapping[str, Sequence[int]]
 """A number of an architecture, or "inner" for all its heads' features -> its powers in a count."""
@@ -29,7 +29,7 @@ FORMS: tuple[Form, ...] = (
     {**_BLOCKS, "heads": (0, 1), "head_dim": (0, 1)},
     {**_BLOCKS, "heads": (0, 1), "head_dim": (-1, 0, 1)},
 )
-"""What is tried, one after the other: most count heads' features together; the width may be cut into heads."""
+"""Forms in the order of attempts: most count heads' features together; the width may be cut into heads."""
 
 Counts = Mapping[str, int]
 """Quantity -> how much of it an architecture has."""
@@ -63,7 +63,7 @@ def _interpolate_group(group: Sequence[Architecture], count: Count) -> Iterator[
 
 
 def _by_depth(group: Sequence[Architecture]) -> tuple[Sequence[Architecture], Sequence[Architecture]]:
-    """Those of the least depth, and the others."""
+    """The architectures of the least depth, and the others."""
     least = sum(architecture.depth == group[0].depth for architecture in group)
     return group[:least], group[least:]
 
@@ -86,7 +86,7 @@ def _fit(group: Sequence[Architecture], count: Count, form: Form) -> dict[Archit
         for name, powers in form.items()
         if len({_number(architecture, name) for architecture in group}) > 1
     }
-    system, dependent = _System(), list[Architecture]()
+    system, dependent = _LinearSystem(), list[Architecture]()
     for architecture in group:
         monomials = _monomials(architecture, variables)
         if system.determines(monomials):
@@ -97,8 +97,8 @@ def _fit(group: Sequence[Architecture], count: Count, form: Form) -> dict[Archit
         if system.predict(_monomials(architecture, variables)) != count(architecture):
             return None
     counts = {architecture: system.predict(_monomials(architecture, variables)) for architecture in group}
-    whole = {architecture: amounts for architecture, amounts in counts.items() if amounts is not None}
-    return whole if len(whole) == len(counts) else None  # no network has a part of a parameter
+    integral = {architecture: amounts for architecture, amounts in counts.items() if amounts is not None}
+    return integral if len(integral) == len(counts) else None  # no network has a part of a parameter
 
 
 def _number(architecture: Architecture, name: str) -> int:
@@ -130,7 +130,7 @@ def _monomials(architecture: Architecture, variables: Form) -> list[Fraction]:
     return [prod(factors, start=Fraction(1)) for factors in product(*powers_of_numbers)]
 
 
-class _System:
+class _LinearSystem:
     """Counts as linear equations of the coefficients, each solved for one of them; grows with `add`."""
 
     def __init__(self) -> None:

@@ -75,14 +75,14 @@ def _memory_order(shape: Sequence[int], layouts: Sequence[Sequence[int]]) -> lis
 
     dims = [*reversed(range(len(shape)))]
     for last in range(1, len(dims)):
-        here = last
+        position = last
         for before in reversed(range(last)):
-            sign = order(dims[before], dims[here])
+            sign = order(dims[before], dims[position])
             if sign < 0:
                 break
             if sign > 0:
-                dims[before], dims[here] = dims[here], dims[before]
-                here = before
+                dims[before], dims[position] = dims[position], dims[before]
+                position = before
     return dims
 
 

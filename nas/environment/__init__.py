@@ -1,1 +1,1 @@
-"""What surrounds a run: device, paths, seeds, provenance, signals."""
+"""The environment of a run: device, paths, seeds, provenance, signals."""

@@ -15,7 +15,7 @@ def available_device() -> torch.device:
 
 @cache
 def device_name(device: torch.device) -> str:
-    """What people call a device."""
+    """The name of a device's model."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     with suppress(OSError, StopIteration):

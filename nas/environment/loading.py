@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from search_spaces.support.progress import LOADING, status_if_slow
 
 _SECONDS: list[float] = []
-"""Of each loading that no search has reported."""
+"""Seconds of each loading since the last report."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What NVIDIA's management library (NVML) knows a GPU by. It is an extra, `gpu`."""
+"""GPU handles of NVIDIA's management library (NVML), an extra: `gpu`."""
 
 from typing import Any
 

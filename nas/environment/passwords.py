@@ -30,7 +30,7 @@ def _hide(match: re.Match[str]) -> str:
     return f"{before}{name}{equals}{_STARS}" if value and _SECRET.fullmatch(unquote(name)) else match.group()
 
 
-def shape_of(text: str) -> str:
-    """What of a text that is no URL can be shown: what stands before its first colon, as nobody knows what follows."""
+def visible_part(text: str) -> str:
+    """The part of a text that can be shown although it is no URL: up to its first colon."""
     before, colon, _ = without_passwords(text).partition(":")
     return f"{before}:{_STARS}" if colon else before

@@ -1,4 +1,4 @@
-"""Where things are kept unless somebody says otherwise."""
+"""Default paths, and names of files."""
 
 import hashlib
 from pathlib import Path
@@ -24,7 +24,7 @@ def safe_name(text: str) -> str:
 
 
 def folder_of_retrofit(checkpoint: str | Path, topology: str, save: str | Path | None) -> Path:
-    """Where a retrofitted network is kept: `save`, or beside its checkpoint, by that folder's name and the topology."""
+    """The folder of a retrofitted network: `save`, or beside its checkpoint, by that folder's name and the topology."""
     if save is not None:
         return Path(save)
     folder = Path(checkpoint).resolve()

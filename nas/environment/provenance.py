@@ -1,4 +1,4 @@
-"""Where a Row is from: packages, commit, command, device, and when."""
+"""The provenance of a Row: packages, commit, command, device and time."""
 
 import platform
 import shlex

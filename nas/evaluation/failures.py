@@ -11,7 +11,7 @@ from results.records.row import Row
 from search_spaces.support.errors import reason_of
 
 OUT_OF_MEMORY, TIMED_OUT = "out-of-memory", "timed-out"
-"""What the error of a failed Row begins with where it took too much."""
+"""First words of the error of a Row that failed for lack of memory or time."""
 
 _OUT_OF_MEMORY_TEXTS = (
     "can't allocate memory",

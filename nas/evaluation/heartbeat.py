@@ -1,4 +1,4 @@
-"""How far trainings under way are: each says so in a file of its folder, which whoever waits for it reads.
+"""Heartbeats of trainings: each writes its step to a file of its folder, which whoever waits for it reads.
 
 Its process may be any one of this machine or of a cluster; the folder is seen by both.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import final
 
 FILE = "steps"
-"""Its name in the folder of a training."""
+"""The file's name in the folder of a training."""
 
 EVERY_S = 1.0
 """Seconds between two times that a training says it; one that takes less never does."""
@@ -17,7 +17,7 @@ EVERY_S = 1.0
 
 @final
 class Heartbeat:
-    """What a training calls with its step and how many there are.
+    """A callback of a training: writes its step and the number of steps to a file.
 
     Args:
         folder: Its own, or None where nobody is told.

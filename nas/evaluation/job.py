@@ -25,7 +25,7 @@ from tasks.registry import TASKS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationJob:
-    """What to evaluate, and what to find out about it.
+    """What to evaluate and what to measure.
 
     Attributes:
         task: Name, or FILE.py:CLASS.
@@ -173,7 +173,7 @@ def failed_row(job: EvaluationJob, reason: str) -> Row:
 
 
 def identity(job: EvaluationJob) -> str:
-    """What the evaluation's Row will have as its identity: all that its numbers follow from, as 16 hex digits."""
+    """The identity of the evaluation's Row: a hash of all that its numbers follow from, 16 hex digits."""
     return resolve(job).row.identity()
 
 

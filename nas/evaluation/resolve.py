@@ -22,7 +22,7 @@ from tasks.recipes.settings import plain_values
 DEFAULT_SPACE = "joint"
 
 Settings = tuple[tuple[str, Scalar], ...]
-"""What is changed of a preset, in the order of names."""
+"""Overrides of a preset, in the order of names."""
 
 
 def architecture_of(task: Task, preset: str, arch: str, topology: str | None = None) -> Architecture:
@@ -48,7 +48,7 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
 
 
 def _others(architecture: Architecture) -> tuple[str, ...]:
-    """Which other topologies wire it; none where its own do with other options that spaces search."""
+    """Other topologies that fit; none where its own fit with other options that spaces search."""
     texts_of = compatible_topologies(architecture)
     if {Spec.parse(text).name for text in topologies_of(architecture.topology)} <= texts_of.keys():
         return ()
@@ -97,7 +97,7 @@ def _check_recipes(task: Task, preset: str, axis: str, values: tuple[Any, ...]) 
 
 
 def settings_of(task: Task, preset: str, settings: str | Mapping[str, Any]) -> Settings:
-    """What `--set` changes of a preset, each value with the type of its field.
+    """The overrides of `--set`, each value with the type of its field.
 
     Raises:
         UserError: No FIELD=VALUE, a field that stands twice or that the recipe has not, a value that it cannot have.
@@ -119,7 +119,7 @@ def _hashable(value: Any) -> Any:
 
 
 def check_measures(measures: str | Sequence[str], task: Task, architecture: Architecture) -> tuple[str, ...]:
-    """What is to be measured of a trained network. Raises UserError where that cannot be: before its training."""
+    """The names of measures. Raises UserError, before the training, where one cannot be measured."""
     names = names_in(measures)
     for name in names:
         if name not in MEASURES:

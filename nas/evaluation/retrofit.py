@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself, and the same network with another topology to begin with."""
+"""The origin of a checkpoint, and retrofits: its network with another topology to start from."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from tasks.registry import TASKS
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a trained network is from.
+    """The origin of a trained network.
 
     Attributes:
         folder: Its checkpoint.

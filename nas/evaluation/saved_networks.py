@@ -142,7 +142,7 @@ def network_folder(store: Store, study: str, rows: Sequence[Row], key: str) -> P
 
 
 def before_training(row: Row) -> str | None:
-    """What a network that began with given weights could do before it was trained further, in a line."""
+    """A line with the metrics of a start's weights before further training."""
     if row.start is None or not row.curve:
         return None
     metrics = row.curve[0]["metrics"]

@@ -1,1 +1,1 @@
-"""What a call asks for, checked before PyTorch is loaded."""
+"""Checks of a call, before PyTorch is loaded."""

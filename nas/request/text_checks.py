@@ -13,7 +13,7 @@ from search_spaces.support.spec import MAX_INTEGER, Spec, split_top_level
 from tasks.registry import check_reference
 
 LogFormat = Literal["tensorboard"]
-"""What reads the curves of trainings."""
+"""Loggers of curves of trainings."""
 
 ALL_TOPOLOGIES = "all"
 """In the place of a comparison's topology: every one that is installed."""
@@ -37,7 +37,7 @@ WORDS = {
 
 
 def pairs_of(settings: str | Mapping[str, Any]) -> dict[str, Any]:
-    """What `--set` says, field by field. Raises UserError where it is no FIELD=VALUE, or a field stands twice."""
+    """Field -> value of `--set`. Raises UserError where it is no FIELD=VALUE, or a field stands twice."""
     return _pairs(settings) if isinstance(settings, str) else dict(settings)
 
 
@@ -127,4 +127,4 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "sampler": check_sampler,
     "storage": _check_url,
 }
-"""What checks the text of a parameter; raises UserError."""
+"""Parameter -> the check of its text, which raises UserError."""

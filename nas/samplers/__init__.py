@@ -1,1 +1,1 @@
-"""What proposes candidates: an Optuna sampler that is true to a budget, and the ways of searching inside it."""
+"""Proposers of candidates, and the Optuna sampler that keeps them inside a budget."""

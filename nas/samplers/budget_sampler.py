@@ -90,7 +90,7 @@ class BudgetSampler(BaseSampler):
         return candidate
 
     def remaining(self, study: optuna.Study) -> int:
-        """How many feasible candidates no trial has."""
+        """Number of feasible candidates without a trial."""
         return self._members.remaining(study)
 
     def has_more(self, study: optuna.Study) -> bool:

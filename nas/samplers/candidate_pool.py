@@ -33,37 +33,37 @@ _ELSEWHERE = 1e9
 
 @final
 class ImplicitCandidates(Candidates):
-    """The members of a programme."""
+    """The members within a budget."""
 
-    def __init__(self, programme: BudgetDP) -> None:
-        self._programme = programme
-        self._space = programme.space
+    def __init__(self, dp: BudgetDP) -> None:
+        self._dp = dp
+        self._space = dp.space
         self._first: Point | None = None
 
     def candidate(self, params: Mapping[str, Scalar]) -> Candidate | None:
-        """What stands at a complete point that is inside."""
-        return self._space.candidate(params) if self._programme.allows(dict(params)) else None
+        """The candidate of a complete point inside the budget."""
+        return self._space.candidate(params) if self._dp.allows(dict(params)) else None
 
     def remaining(self, study: optuna.Study) -> int:
         """The number of members without a trial."""
-        return self._programme.number - len(self._points_by_candidate(study))
+        return self._dp.number - len(self._points_by_candidate(study))
 
     def trial_table(self, study: optuna.Study) -> TrialTable:
         """The study's trials; indices follow the order of candidates in the trials."""
-        return History(study, MemberPool(self._programme, self._points_by_candidate(study), 0)).trial_table()
+        return History(study, MemberPool(self._dp, self._points_by_candidate(study), 0)).trial_table()
 
     def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
         """The candidates with trials, the first of the space, and a pool."""
         trial_points = self._points_by_candidate(study, without=number)
-        trials = History(study, MemberPool(self._programme, trial_points, 0)).trial_table(number)
+        trials = History(study, MemberPool(self._dp, trial_points, 0)).trial_table(number)
         random = np.random.default_rng([seed, 1])
         points = {**trial_points, **self._by_candidate([self._start()])}
         points |= self._by_candidate(islice(self._draw_members(random), RANDOM_MEMBERS))
-        while len(points) == len(trial_points) < self._programme.number:  # few are left, which none of these is
-            points |= self._by_candidate([self._programme.draw(random)])
+        while len(points) == len(trial_points) < self._dp.number:  # few are left, which none of these is
+            points |= self._by_candidate([self._dp.draw(random)])
         random_count = len(points) - len(trial_points)
         points |= self._by_candidate(islice(self._mutations(list(trial_points.values()), trials, random), MUTATIONS))
-        return MemberPool(self._programme, points, len(trial_points) + random_count), trials
+        return MemberPool(self._dp, points, len(trial_points) + random_count), trials
 
     def start(self, coordinates: Coordinates, seed: int) -> int:
         """The first of the space, or a feasible candidate near it."""
@@ -75,44 +75,44 @@ class ImplicitCandidates(Candidates):
         if self._first is None:
             first = self._space.point(self._space.first)
             assert first is not None  # a space has its base
-            near = MemberPool(self._programme, {}, 0).near(Coordinates(self._space, {}).place(first))
-            self._first = near or self._programme.draw(np.random.default_rng(0))
+            near = MemberPool(self._dp, {}, 0).near(Coordinates(self._space, {}).place(first))
+            self._first = near or self._dp.draw(np.random.default_rng(0))
         return self._first
 
     def _points_by_candidate(self, study: optuna.Study, without: int | None = None) -> dict[Candidate, Point]:
         trials = trials_of(study)
         points = (params_of(trial) for trial in trials if trial.number != without)
-        return self._by_candidate(point for point in points if self._programme.allows(point))
+        return self._by_candidate(point for point in points if self._dp.allows(point))
 
     def _by_candidate(self, points: Iterator[Point] | list[Point]) -> dict[Candidate, Point]:
         return {self._space.candidate(point): point for point in points}
 
     def _draw_members(self, random: np.random.Generator) -> Iterator[Point]:
         while True:
-            yield self._programme.draw(random)
+            yield self._dp.draw(random)
 
     def _mutations(self, points: list[Point], trials: TrialTable, random: np.random.Generator) -> Iterator[Point]:
         """Mutations of the front's members; none where nothing has values."""
         complete = np.flatnonzero(np.isfinite(trials.values).all(axis=1))
         best = trials.indices[complete[non_dominated(trials.values[complete])]] if len(complete) else complete
         for _ in range(MUTATIONS if len(best) else 0):
-            mutant = self._programme.mutate(points[int(random.choice(best))], random)
+            mutant = self._dp.mutate(points[int(random.choice(best))], random)
             if mutant is not None:
                 yield mutant
 
 
 class MemberPool(Coordinates):
-    """Some members of a programme; `nearest` and `matching` add others.
+    """Some members within a budget; `nearest` and `matching` add others.
 
     Args:
-        programme: All members.
+        dp: All members.
         members: Those that are here from the start.
         random_count: How many of these, at the front, were not mutated from others.
     """
 
-    def __init__(self, programme: BudgetDP, members: Mapping[Candidate, Point], random_count: int) -> None:
-        super().__init__(programme.space, members)
-        self._programme, self._random_count, self._initial = programme, random_count, len(members)
+    def __init__(self, dp: BudgetDP, members: Mapping[Candidate, Point], random_count: int) -> None:
+        super().__init__(dp.space, members)
+        self._dp, self._random_count, self._initial = dp, random_count, len(members)
 
     def random_members(self, indices: Indices) -> Indices:
         """The members that were drawn at random, and not mutated."""
@@ -131,7 +131,7 @@ class MemberPool(Coordinates):
             start, end = spans[axis]
             return float(((self.axis_place(axis, value) - place[start:end]) ** 2).sum())
 
-        return self._programme.nearest(distance)
+        return self._dp.nearest(distance)
 
     def nearest(self, place: Array, among: Indices, random: np.random.Generator) -> int:
         """The nearest member, or where that was tried, the nearest of its mutations and of those to choose from."""
@@ -139,10 +139,10 @@ class MemberPool(Coordinates):
         index = None if point is None else self.index(point)
         if point is not None and (index is None or index in among):
             return self._add(point) if index is None else index
-        mutations = [] if point is None else [self._programme.mutate(point, random) for _ in range(NEIGHBOURS)]
-        fresh = [offer for offer in mutations if offer is not None and self.index(offer) is None]
+        mutations = [] if point is None else [self._dp.mutate(point, random) for _ in range(NEIGHBOURS)]
+        new_points = [offer for offer in mutations if offer is not None and self.index(offer) is None]
         nearby = super().nearest(place, among, random) if len(among) else None
-        offers = [*fresh, *([] if nearby is None else [self.point(nearby)])]
+        offers = [*new_points, *([] if nearby is None else [self.point(nearby)])]
         best = min(offers, key=lambda offer: float(((self.place(offer) - place) ** 2).sum()))
         index = self.index(best)
         return self._add(best) if index is None else index
@@ -152,7 +152,7 @@ class MemberPool(Coordinates):
         fits = super().matching(params)
         if len(fits):
             return fits
-        point = self._programme.nearest(lambda axis, value: _ELSEWHERE * (axis in params and params[axis] != value))
+        point = self._dp.nearest(lambda axis, value: _ELSEWHERE * (axis in params and params[axis] != value))
         return np.array(
             [self._add(point)] if point is not None and params.items() <= point.items() else [], dtype=np.intp
         )

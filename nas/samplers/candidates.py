@@ -1,4 +1,4 @@
-"""What a sampler proposes from: the feasible candidates, and a study's trials of them."""
+"""The feasible candidates that a sampler proposes from, and a study's trials of them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class Candidates(ABC):
 
     @abstractmethod
     def remaining(self, study: optuna.Study) -> int:
-        """How many no trial has."""
+        """Number of candidates without a trial."""
 
     @abstractmethod
     def trial_table(self, study: optuna.Study) -> TrialTable:
@@ -49,7 +49,7 @@ class EnumeratedCandidates(Candidates):
         self._start: int | None = None
 
     def candidate(self, params: Mapping[str, Scalar]) -> Candidate | None:
-        """One of the list."""
+        """The candidate at this point; None where it is not in the list."""
         index = self._coordinates.index(params)
         return None if index is None else self._feasible.candidates[index]
 

@@ -64,9 +64,9 @@ class Numbers(Axis):
         """One coordinate; the middle where the axis does not apply."""
         if value is None or self._low == self._high:
             return np.array([0.5])
-        line = np.array([value, self._low, self._high], dtype=float)
-        here, low, high = np.log(line) if self._log else line
-        return np.array([(here - low) / (high - low)], dtype=float)
+        values = np.array([value, self._low, self._high], dtype=float)
+        position, low, high = np.log(values) if self._log else values
+        return np.array([(position - low) / (high - low)], dtype=float)
 
 
 class Words(Axis):
@@ -98,7 +98,7 @@ class Words(Axis):
 
 
 class Coordinates:
-    """Where the feasible candidates of a space stand.
+    """Coordinates of the feasible candidates of a space.
 
     An axis of one of n runs of blocks is worth 1 / sqrt(n) of an axis of all blocks: blocks that all move by as much
     have moved as far.
@@ -126,7 +126,7 @@ class Coordinates:
 
     @classmethod
     def of(cls, feasible: Feasible) -> "Coordinates":
-        """Those of all feasible candidates of a space that is listed."""
+        """The coordinates of all feasible candidates of an enumerated space."""
         return cls(feasible.space, {candidate: feasible.space.members[candidate] for candidate in feasible})
 
     def random_members(self, indices: Indices) -> Indices:

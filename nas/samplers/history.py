@@ -101,21 +101,21 @@ class CandidateMeans:
     within: Array
 
     def at(self, rows: Indices) -> "CandidateMeans":
-        """Some of the candidates."""
+        """The rows of some candidates."""
         return CandidateMeans(*(getattr(self, field.name)[rows] for field in fields(CandidateMeans)))
 
     def at_most(self, number: int, random: np.random.Generator) -> "CandidateMeans":
-        """So many of them at most: see `subsample`."""
+        """At most so many candidates: see `subsample`."""
         return self.at(subsample(self.values, number, random))
 
 
 def subsample(values: Array, number: int, random: np.random.Generator) -> Indices:
-    """So many at most: some that nothing was measured to beat, and others, drawn at random: [N, K] -> [number]."""
+    """Indices of at most so many: some of the front, and others at random: [N, K] -> [number]."""
     if len(values) <= number:
         return np.arange(len(values))
-    first = random.permutation(np.flatnonzero(non_dominated(values)))[: number // 2]
-    others = random.permutation(np.setdiff1d(np.arange(len(values)), first))
-    return np.asarray(np.concatenate([first, others])[:number], dtype=np.intp)
+    front = random.permutation(np.flatnonzero(non_dominated(values)))[: number // 2]
+    rest = random.permutation(np.setdiff1d(np.arange(len(values)), front))
+    return np.asarray(np.concatenate([front, rest])[:number], dtype=np.intp)
 
 
 def candidate_means(trials: TrialTable) -> CandidateMeans:
@@ -194,5 +194,5 @@ class History:
 
 
 def params_of(trial: FrozenTrial) -> dict[str, int | float | str | bool]:
-    """What a trial has recorded or, where it has not, was enqueued with."""
+    """The parameters that a trial records or else was enqueued with."""
     return {**trial.system_attrs.get("fixed_params", {}), **trial.params}

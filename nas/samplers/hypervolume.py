@@ -1,4 +1,4 @@
-"""What points add to the hypervolume of others.
+"""Hypervolume that points add to others.
 
 Shapes: N = points so far, C = others, K = objectives, R = directions, Z = outcomes.
 """
@@ -11,7 +11,7 @@ DIRECTIONS = 64
 
 
 class Hypervolume:
-    """What points add to the hypervolume of others, by random directions: cheap for any number of objectives.
+    """Hypervolume of points and gains of others, by random directions: cheap for any number of objectives.
 
     The hypervolume is, up to a constant, the mean over directions r on the positive unit sphere of the greatest
     min_k(max(0, (reference - point)_k / r_k))^K (Zhang and Golovin, "Random Hypervolume Scalarizations for
@@ -44,11 +44,11 @@ class Hypervolume:
         self.total = float(self._best.mean())
 
     def gain(self, outcomes: Array) -> Array:
-        """What each of some points adds, the mean over its outcomes: [Z, C, K] -> [C]."""
+        """The mean gain of each point over its outcomes: [Z, C, K] -> [C]."""
         return self._mean_of_greater(outcomes, self._best) - self.total
 
     def gain_again(self, outcomes: Array) -> Array:
-        """What the first N points add where they turn out otherwise, the mean over outcomes: [Z, N, K] -> [N]."""
+        """The mean gain of the first N points if their values change to these outcomes: [Z, N, K] -> [N]."""
         return self._mean_of_greater(outcomes, self._without[: outcomes.shape[1]]) - self.total
 
     def _mean_of_greater(self, outcomes: Array, lengths: Array) -> Array:

@@ -51,8 +51,8 @@ class CheckedProposer(Proposer):
         except Exception as error:  # somebody's code may fail in any way
             message = f"sampler {self._text!r} failed: {reason_of(error).rstrip('.')}. Choose another one."
             raise UserError("bad-plugin", message, **_origin(self._text, error)) from error
-        may = index in state.new or index in state.repeatable
-        if not may and not state.coordinates.is_new(index):
+        is_candidate = index in state.new or index in state.repeatable
+        if not is_candidate and not state.coordinates.is_new(index):
             raise UserError(
                 "bad-plugin",
                 f"sampler {self._text!r} must propose one of the candidates that are untried or may have another seed, "

@@ -13,7 +13,7 @@ from nas.samplers.proposer import SearchState
 from results.stats.gaussian_process import Array, GaussianProcess, Indices, Observations
 
 RUNNING = 32
-"""Of the candidates under way, at most so many are taken to come out as expected."""
+"""Most running candidates whose values are taken to be as predicted."""
 
 _OUTCOMES = ndtri((np.arange(8) + 0.5) / 8)  # deviations by which something may come out, each as likely
 

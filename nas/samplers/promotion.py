@@ -23,10 +23,10 @@ from nas.samplers.rungs import MOST_RUNGS
 from results.stats.gaussian_process import Array, Features, GaussianProcess, Observations
 
 PAIRS = 8
-"""So many trainings must have gone on from a rung to their end before any other is left there."""
+"""Complete trainings that a rung needs before others stay paused there."""
 
 LEAST_GAIN = 2e-3
-"""What a training must be expected to add to go on, as a share of the front's hypervolume."""
+"""The least expected gain of a promotion, as a share of the front's hypervolume."""
 
 MOST_COMPLETE = 128
 """Most complete trainings that the model of ends is fitted to."""
@@ -49,8 +49,8 @@ def promote(coordinates: Coordinates, trials: TrialTable, costs: Costs, seed: in
         if len(paused) and len(complete) < PAIRS:
             return int(trials.numbers[paused[0]])
         if len(paused):
-            every = np.concatenate([complete, paused])
-            at, reports = trials.indices[every], trials.reports[every, rung]
+            rows = np.concatenate([complete, paused])
+            at, reports = trials.indices[rows], trials.reports[rows, rung]
             places, counts = coordinates.features.at(at), cost_matrix(coordinates, costs, at)
             gains = promotion_gains(places, counts, reports, trials.values[complete], trials.errors[complete], random)
             if gains.max() > LEAST_GAIN:
@@ -105,7 +105,7 @@ def with_predicted_ends(trials: TrialTable) -> TrialTable:
 
 
 def predict_end(reports: Array, values: Array, at: Array) -> tuple[Array, Array]:
-    """What trainings will end with, and the standard errors of that: [P, K], [P, K], [H, K] -> [H, K] and [H, K].
+    """Predicted ends of trainings, and their standard errors: [P, K], [P, K], [H, K] -> [H, K] and [H, K].
 
     By least squares, objective by objective, from the reports of P trainings at a rung to the values they ended with.
     Which trainings went on was chosen by these reports, which leaves the line as it is. Where all reported the same, it

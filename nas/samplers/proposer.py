@@ -1,4 +1,4 @@
-"""What chooses the next candidate: the contract between the sampler and its ways of searching."""
+"""The contract of proposers, which choose the next candidate."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ Costs = Callable[[Architecture], Sequence[float]]
 
 @dataclass(frozen=True)
 class SearchState:
-    """All that a proposal may depend on.
+    """The state of a search: all that a proposal may depend on.
 
     Attributes:
         coordinates: The feasible candidates; of a space that cannot be listed, those tried and some that may be next.

@@ -25,7 +25,7 @@ MOST_RUNGS = 5
 """Most rungs of a search."""
 
 Reports = list[list[float]]
-"""Of each rung that a training has reached: its objectives there."""
+"""A training's objectives at each rung so far."""
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,12 @@ POOL, OBSERVATIONS, FAILURES = 500, 128, 32
 """Most new candidates, observations and failures of a proposal, so that it costs the same in a long search."""
 
 EXPLORATION = (1, 2, 4, 8)
-"""How much less certain than they are expectations are taken to be: the least with which anything promises a gain."""
+"""Factors on the predictions' uncertainty; the least one with which anything promises a gain is used."""
 
 _FAILURE_SCALES = Scales(noise=0.02, nugget=1e-6, remainder=1.0, sizes=1.0, words=1.0)
 
 LEAST_GAIN = 1e-4
-"""What is a gain, as a share of the hypervolume."""
+"""The least share of the hypervolume that counts as a gain."""
 
 
 class Surrogate(Proposer):
@@ -60,7 +60,7 @@ class Surrogate(Proposer):
 
 
 def _chance_of_values(state: SearchState, means: CandidateMeans, at: Indices, random: np.random.Generator) -> Array:
-    """How likely an evaluation ends with values, by where others failed: [C]."""
+    """The probability that an evaluation succeeds, by where others failed: [C]."""
     trials = state.trials
     failures = random.permutation(trials.indices[trials.has_failed])[:FAILURES]
     if not len(failures):

@@ -18,7 +18,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from nas.environment.passwords import shape_of, without_passwords
+from nas.environment.passwords import visible_part, without_passwords
 from nas.environment.paths import DEFAULT_STORE
 from nas.store.study_names import no_study
 from search_spaces.support.errors import UserError
@@ -35,7 +35,7 @@ def parse_url(url: str) -> URL:
     try:
         db_url = make_url(url)
     except (ArgumentError, ValueError):  # the latter of a port that is no number, and with it perhaps a password
-        text = shape_of(url)
+        text = visible_part(url)
         message = f"--storage must be a database URL such as {DEFAULT_STORE}, got {text!r}."
         raise UserError("bad-syntax", message, option="--storage", value=text) from None
     if "@" in (db_url.host or ""):
@@ -152,8 +152,8 @@ def _connect_read_only(file: Path) -> sqlite3.Connection:
 
     Where it may, SQLite keeps house as it closes: with mode=ro it would leave the log and its helper behind.
     """
-    may = os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)
-    uri = f"file:{quote(str(file))}?mode={'rw' if may else 'ro'}"
+    is_writable = os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)
+    uri = f"file:{quote(str(file))}?mode={'rw' if is_writable else 'ro'}"
     connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE_S, check_same_thread=False)
     connection.execute("PRAGMA query_only=ON")
     return connection
@@ -225,7 +225,7 @@ def _is_of_sqlite(error: UnicodeDecodeError) -> bool:
 
 
 def unusable(url: str, error: BaseException) -> UserError:
-    """That a store cannot be used, why, and what to do."""
+    """The error for a store that cannot be used, with the cause and the remedy."""
     server = is_server(make_url(url))
     remedy = "see to the server" if server else "free the file or its disk"
     reason = without_passwords(_first_line(error.__cause__ or error))
@@ -253,8 +253,8 @@ def file_of(url: str) -> Path | None:
     return Path(str(db_url.database)) if db_url.get_backend_name() == "sqlite" else None
 
 
-def mark_of(file: Path | None) -> tuple[int, int] | None:
-    """What tells a file from another that came into its place; None where there is none, or an emptied one."""
+def file_identity(file: Path | None) -> tuple[int, int] | None:
+    """Device and inode of a file, to notice its replacement; None without a file or for an empty one."""
     try:
         file_stat = None if file is None else file.stat()
     except OSError:
@@ -263,7 +263,7 @@ def mark_of(file: Path | None) -> tuple[int, int] | None:
 
 
 def printable_url(url: str) -> str:
-    """What people call a database: a SQLite file, or the URL without its password."""
+    """The printable name of a database: a SQLite file, or the URL without its password."""
     return str(file_of(url) or without_passwords(url))
 
 

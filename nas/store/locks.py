@@ -1,4 +1,4 @@
-"""What keeps processes out of each other's way: in a study, while tables are made, in an evaluation's folder.
+"""Locks of a study, of a database while its tables are made, and of an evaluation's folder.
 
 A SQLite file has a lock beside it; a server has its own ("advisory") locks, which end with the connection that holds
 them.

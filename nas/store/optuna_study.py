@@ -83,8 +83,8 @@ def _refuse_foreign_study(storage: optuna.storages.RDBStorage, name: str, direct
     if name not in optuna.get_all_study_names(storage):
         return
     study = optuna.load_study(study_name=name, storage=storage)
-    other = study.directions != directions
-    if CONFIG not in study.user_attrs and (other or study.user_attrs or study.get_trials(deepcopy=False)):
+    differs = study.directions != directions
+    if CONFIG not in study.user_attrs and (differs or study.user_attrs or study.get_trials(deepcopy=False)):
         message = f"study {name!r} is another program's: no `nas search` made it. Give another --study."
         raise UserError("mismatch", message, option="--study", value=name)
 
@@ -97,7 +97,7 @@ def _values_beyond(axes: Mapping[str, Any], others: Mapping[str, Any]) -> dict[s
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
-        return ",".join(f"{name}={each}" for name, each in value.items()) or "none"
+        return ",".join(f"{name}={item}" for name, item in value.items()) or "none"
     return repr(value)
 
 
@@ -212,7 +212,7 @@ def started_trials(study: optuna.Study) -> list[int]:
 
 
 def reports_of(trial: FrozenTrial) -> list[list[float]]:
-    """What a trial reported at the rungs it has reached: its objectives."""
+    """A trial's objectives at each rung so far."""
     reports: list[list[float]] = trial.user_attrs.get(_REPORTS, [])
     return reports
 
@@ -228,9 +228,9 @@ def set_training_length(study: optuna.Study, steps: int) -> None:
     study._storage.set_study_user_attr(study._study_id, _LENGTH, steps)
 
 
-def same_study(one: optuna.Study, other: optuna.Study) -> bool:
+def same_study(study: optuna.Study, other: optuna.Study) -> bool:
     """Whether two objects are of one study in one storage."""
-    return one._storage is other._storage and one._study_id == other._study_id
+    return study._storage is other._storage and study._study_id == other._study_id
 
 
 def conclude(

@@ -34,7 +34,7 @@ def is_outage(error: BaseException | None) -> bool:
 
 
 BACK = "the store is back"
-"""What is said at the end of an outage."""
+"""The message at the end of an outage."""
 
 
 def retry_on_disconnect(function: Callable[_P, _T]) -> Callable[_P, _T]:

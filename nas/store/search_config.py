@@ -1,4 +1,4 @@
-"""What a search was asked for: kept with its study, compared when it is continued, read by reports. Plain data."""
+"""The configuration of a search: stored with its study, compared on resume, read by reports. Plain data."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from search_spaces.support.spec import Scalar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchConfig:
-    """What a search is about. A study is continued only with what it was made with.
+    """The configuration of a search. A study resumes only with an equal one.
 
     Attributes:
         task: Name, or FILE.py:CLASS.
@@ -51,13 +51,13 @@ class SearchConfig:
     baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The configuration as JSON data."""
         record: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return record
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "SearchConfig":
-        """What `record` gave. Raises UserError where it has other fields."""
+        """The configuration of a record. Raises UserError where it has other fields."""
         names = [field.name for field in fields(cls)]
         if sorted(record) != sorted(names):
             message = f"the record of a search must have the fields {', '.join(names)}. Give another --study."

@@ -20,9 +20,9 @@ from nas.environment.paths import RUNS
 from nas.store.database import (
     check_file,
     clear_errors,
+    file_identity,
     file_of,
     is_server,
-    mark_of,
     open_engine,
     parse_url,
     printable_url,
@@ -88,7 +88,7 @@ class Store:
                 self.engine.connect().close()  # of a wrong address or password it is told at once
         if make:
             retry_on_disconnect(self._make)()
-        self._mark = mark_of(file_of(url))
+        self._file_identity = file_identity(file_of(url))
 
     def close(self) -> None:
         """Let go of the database's connections: a SQLite file then holds everything itself, without a log beside it."""
@@ -96,7 +96,7 @@ class Store:
 
     @property
     def folder(self) -> Path:
-        """Where trained networks and unfinished evaluations are kept: beside a SQLite file, or in `nas-runs`."""
+        """The folder of saved networks and unfinished evaluations: beside a SQLite file, or `nas-runs`."""
         file = file_of(self.url)
         return RUNS if file is None else file.parent
 
@@ -190,7 +190,7 @@ class Store:
             return [name for (name,) in connection.execute(query)] if self._has("nas_rows") else []
 
     def searches(self) -> dict[str, SearchConfig]:
-        """What every search is about, by the name of its study, the newest last."""
+        """Name of a study -> the configuration of its search, the newest last."""
         configs = {}
         with clear_errors(self.url), self.engine.connect() as connection:
             if self._has("study_user_attributes"):
@@ -217,11 +217,11 @@ class Store:
 
     @property
     def place(self) -> str:
-        """What people call it: the file, or the URL without its password."""
+        """The store's printable name: the file, or the URL without its password."""
         return printable_url(self.url)
 
     def _texts(self, study: str) -> Iterator[tuple[str, str, str]]:
-        """What rows were written as, each with where it is and its identity."""
+        """The text of each row, with its place and its identity."""
         with clear_errors(self.url), self.engine.connect() as connection:
             if self._has("nas_rows"):
                 query = sql.select(_ROWS.c.id, _ROWS.c.row, _ROWS.c.identity).where(_ROWS.c.study == study)
@@ -237,7 +237,7 @@ class Store:
         return sql.inspect(self.engine).has_table(table)
 
     def _check_file(self) -> None:
-        if mark_of(file_of(self.url)) != self._mark:
+        if file_identity(file_of(self.url)) != self._file_identity:
             message = (
                 f"store {self.place} was deleted, emptied or replaced by another file while it was in use. Put it back,"
                 f" or remove what is there; the same command then takes what is finished from {self.folder}/unfinished."

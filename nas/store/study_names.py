@@ -21,7 +21,7 @@ def check_name(study: str) -> str:
 
 
 def no_study(place: object) -> UserError:
-    """That nothing is stored there, and where else there are rows."""
+    """The error for a place without any study; names other sources of rows."""
     message = (
         f"there is no study in {place}. Make one with `nas search`, or give --storage; `nas results --from tables` "
         f"asks what ships."

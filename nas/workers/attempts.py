@@ -12,15 +12,15 @@ PROCESS_DIED, NODE_DIED = "its process died", "its node died"
 """First words of the error of an evaluation that died too often."""
 
 MOST_DEATHS = 3
-"""So often an evaluation's own process may die, with no new checkpoint in between, before that fails it."""
+"""Deaths of an evaluation's own process, without a new checkpoint in between, that fail it."""
 
 MOST_NODES = 10
-"""The same of nodes that it runs on, which die of other things, too."""
+"""Deaths of its node that fail it: nodes die of other things, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deaths:
-    """How often what an evaluation runs on, its own process or its node, has died since its last new checkpoint.
+    """Deaths of an evaluation's process or node since its last new checkpoint.
 
     Attributes:
         job: What is evaluated.
@@ -35,7 +35,7 @@ class Deaths:
     number: int = 0
 
     def another(self) -> "Deaths":
-        """With one more, counted from a new checkpoint on where there is one."""
+        """One death more; the count restarts at a new checkpoint."""
         checkpoints = _checkpoints(self.job)
         number = 1 if checkpoints - self.checkpoints else self.number + 1
         return replace(self, checkpoints=checkpoints, number=number)
@@ -49,7 +49,7 @@ class Deaths:
 
 
 def no_deaths(job: EvaluationJob, most: int = MOST_DEATHS) -> Deaths:
-    """Of an evaluation that begins."""
+    """The count of an evaluation that begins: none."""
     return Deaths(job, _checkpoints(job), most)
 
 

@@ -1,4 +1,4 @@
-"""How much of a GPU is in use, and whether one more evaluation finds room on it."""
+"""The load of a GPU, and whether it has room for one more evaluation."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ MOST_USED = 0.9
 """The share of a GPU's time, and of its memory, that evaluations are to take at most."""
 
 ENOUGH_LOADS = 30
-"""So many measurements, a second or more apart, have to be there before anything follows from them."""
+"""Measurements, a second or more apart, that a decision needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuLoad:
-    """What was in use of a GPU at a moment, whoever used it.
+    """The load of a GPU at a moment, by all its processes.
 
     Attributes:
         busy: The share of the last moments in which it computed anything.

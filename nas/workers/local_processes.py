@@ -48,27 +48,27 @@ class LocalProcesses:
 
     @property
     def capacity(self) -> int:
-        """How many processes there are."""
+        """Number of processes."""
         return len(self._processes)
 
     def submit(self, job: EvaluationJob, place: int | None = None) -> None:
         """Hand the job to an idle process; to one at that place where a place is given."""
-        until = None if self._seconds is None else time.monotonic() + self._seconds
+        deadline = None if self._seconds is None else time.monotonic() + self._seconds
         process = self._idle[-1] if place is None else self._idle_at(place)
-        self._begin(_Attempt(job, process, no_deaths(job), until))
+        self._begin(_Attempt(job, process, no_deaths(job), deadline))
         self._idle.remove(process)
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
         """Wait for evaluations to end: by themselves, with their process too often, or because their time is up."""
-        until = None if patience is None else time.monotonic() + patience
+        deadline = None if patience is None else time.monotonic() + patience
         while True:
             now = time.monotonic()
-            ends = [attempt.until for attempt in self._busy.values() if attempt.until is not None]
-            deadline = min([*ends, *([] if until is None else [until])], default=None)
-            timeout = None if deadline is None else max(0.0, deadline - now)
+            ends = [attempt.deadline for attempt in self._busy.values() if attempt.deadline is not None]
+            soonest = min([*ends, *([] if deadline is None else [deadline])], default=None)
+            timeout = None if soonest is None else max(0.0, soonest - now)
             wait(self._busy, timeout=timeout, return_when=FIRST_COMPLETED)
             rows = self._next_rows()
-            if rows or (until is not None and time.monotonic() >= until):
+            if rows or (deadline is not None and time.monotonic() >= deadline):
                 return rows
 
     def __enter__(self) -> Self:
@@ -110,7 +110,7 @@ class LocalProcesses:
         for future, attempt in list(self._busy.items()):
             if future.done():
                 row, attempt = _outcome(future, attempt)
-            elif attempt.until is not None and time.monotonic() >= attempt.until:
+            elif attempt.deadline is not None and time.monotonic() >= attempt.deadline:
                 row = timeout_row(attempt.job, self._seconds or 0)
                 attempt.process.replace()
             else:
@@ -131,14 +131,14 @@ class _Attempt:
         job: What is evaluated.
         process: Where.
         deaths: How often its process has died.
-        until: When its time is up, on the clock of time.monotonic.
+        deadline: When its time is up, on the clock of time.monotonic.
         kills: How many processes the kernel had ended for lack of memory before.
     """
 
     job: EvaluationJob
     process: "SingleProcessPool"
     deaths: Deaths
-    until: float | None
+    deadline: float | None
     kills: int | None = None
 
 

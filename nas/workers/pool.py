@@ -20,7 +20,7 @@ class Workers(Protocol):
 
     @property
     def capacity(self) -> int:
-        """How many evaluations run at once."""
+        """Most evaluations at once."""
 
     def submit(self, job: EvaluationJob) -> None:
         """Begin an evaluation; at most `capacity` at a time."""
@@ -37,7 +37,7 @@ class Workers(Protocol):
 
 
 class ThisProcess:
-    """One evaluation at a time, here."""
+    """One evaluation at a time, in this process."""
 
     capacity = 1
 
@@ -89,10 +89,10 @@ def pool_of(resources: Resources, most: int, *, isolate: bool = False) -> Worker
     room = default_workers(gpus)
     number = resources.workers or max(1, min(room, most))
     if gpus and number > room:
-        there = f"{torch.cuda.device_count()} GPUs, room for {room} such evaluations at once"
+        gpus_text = f"{torch.cuda.device_count()} GPUs, room for {room} such evaluations at once"
         raise UserError(
             "out-of-range",
-            f"--trial-gpus {gpus:g} is more than this machine has for {number}: {there}. Ask for less.",
+            f"--trial-gpus {gpus:g} is more than this machine has for {number}: {gpus_text}. Ask for less.",
             option="--trial-gpus",
             value=gpus,
             workers=number,

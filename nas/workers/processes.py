@@ -1,4 +1,4 @@
-"""What the processes that we begin have in common: they end with whoever began them, and import what is installed."""
+"""Set-up of our child processes: they end with their parent, and import installed modules only."""
 
 import ctypes
 import multiprocessing
@@ -29,7 +29,7 @@ def hide_working_directory() -> Iterator[None]:
 
 
 def prepare_process(parent: int) -> None:
-    """What a process does first that `parent` has begun."""
+    """Prepare a process that `parent` has started."""
     os.environ.pop(_SAFE_PATH, None)  # what a task begins is its own affair
     os.environ[QUIET] = "1"  # the parent shows how far this is
     multiprocessing.set_start_method(None, force=True)  # loky's own is the default here, and begins no DataLoader's

@@ -1,4 +1,4 @@
-"""What evaluations may use: processes, threads, time, memory, GPUs; and what people type for that. No torch."""
+"""Resources of evaluations: processes, threads, time, memory, GPUs; and their text forms. Loads no torch."""
 
 import re
 import sys
@@ -16,15 +16,15 @@ _GPUS = re.compile(r"\d{1,6}(?:\.0*)?|0?\.\d+")
 _QUANTITY = re.compile(r"(\d{1,15}(?:\.\d{0,9})?)\s*([a-zA-Z]{0,3})")
 
 MOST_WORKERS = 10**3
-"""Of one machine."""
+"""Most workers of one machine."""
 
 AUTO: Final = "auto"
-"""As many evaluations on each GPU as find room there, by what is measured of it."""
+"""As many evaluations on each GPU as its measured load leaves room for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the evaluations of a command may use.
+    """Resources of the evaluations of a command.
 
     Attributes:
         workers: Evaluations at once, None for what uses the machine well, or the Ray cluster that they run on:
@@ -95,7 +95,7 @@ def gpus_of(value: float | str | None) -> float | Literal["auto"] | None:
 
 
 def processes_for(gpus: float | None) -> int:
-    """How many processes an evaluation is: one a GPU."""
+    """Number of processes of an evaluation: one a GPU."""
     return max(1, int(gpus or 1))
 
 

@@ -20,7 +20,7 @@ TICK_S = 1.0
 """Seconds between two measurements; NVML's own are of the last sixth of a second to second."""
 
 STARTING_S = 60.0
-"""After so many an evaluation is taken to train, though it tells no steps."""
+"""Seconds after which an evaluation is taken to train even without a heartbeat."""
 
 
 @dataclass(eq=False)
@@ -30,12 +30,12 @@ class _Running:
     Attributes:
         job: What is evaluated.
         since: When it began, on the clock of time.monotonic.
-        beside: How many others there were at most meanwhile.
+        concurrent: Most other evaluations there meanwhile.
     """
 
     job: EvaluationJob
     since: float
-    beside: int
+    concurrent: int
 
     def trains(self) -> bool:
         """Whether it is past its beginning, in which it loads its data and uses no GPU."""
@@ -48,16 +48,16 @@ class _Gpu:
 
     Attributes:
         number: Which one, of those that this process sees.
-        at_once: How many evaluations it is to have.
+        target: How many evaluations it is to run at once.
         is_final: Whether that stays so: one more did not find room, or it no longer says how busy it is.
         running: What runs there.
         retries: Jobs that failed beside others, to be run alone; the first of them may be running.
         crowd: How many evaluations ran there when the first of those failed.
-        loads: The last ones, measured while `at_once` trained.
+        loads: The last ones, measured while `target` trained.
     """
 
     number: int
-    at_once: int = 1
+    target: int = 1
     is_final: bool = False
     running: list[_Running] = field(default_factory=list)
     retries: list[EvaluationJob] = field(default_factory=list)
@@ -72,7 +72,7 @@ class _Gpu:
     @property
     def room(self) -> int:
         """How many more it has room for now: none while there is a retry."""
-        return 0 if self.retries else max(0, self.at_once - self.assignments)
+        return 0 if self.retries else max(0, self.target - self.assignments)
 
     def runs(self, job: EvaluationJob) -> bool:
         """Whether it runs there."""
@@ -80,24 +80,24 @@ class _Gpu:
 
     def begin(self, job: EvaluationJob) -> None:
         """Record an evaluation that begins."""
-        beside = len(self.running)
+        concurrent = len(self.running)
         for evaluation in self.running:
-            evaluation.beside = max(evaluation.beside, beside)
-        self.running.append(_Running(job, time.monotonic(), beside))
+            evaluation.concurrent = max(evaluation.concurrent, concurrent)
+        self.running.append(_Running(job, time.monotonic(), concurrent))
 
     def end(self, job: EvaluationJob, row: Row) -> bool:
         """Record an evaluation that has ended; whether its Row counts, or it is retried alone."""
-        evaluation = next(one for one in self.running if one.job == job)
+        evaluation = next(candidate for candidate in self.running if candidate.job == job)
         self.running.remove(evaluation)
         if job in self.retries:
             self.retries.remove(job)
             if row.status != "failed":  # so it was the others that left it no room
                 self._have_fewer()
             return True
-        if not evaluation.beside or not is_gpu_error(row):
+        if not evaluation.concurrent or not is_gpu_error(row):
             return True
         if not self.retries:
-            self.crowd = evaluation.beside + 1
+            self.crowd = evaluation.concurrent + 1
         self.retries.append(job)
         text = f"failed beside others on GPU {self.number}, and goes again there by itself"
         say(f"{job.architecture}: {text} ({row.error})")
@@ -105,22 +105,22 @@ class _Gpu:
 
     def measure(self, read: Callable[[int], GpuLoad]) -> None:
         """Look at the GPU while as many train there as it is to have, and let it have one more where there is room."""
-        if self.is_final or sum(evaluation.trains() for evaluation in self.running) != self.at_once:
+        if self.is_final or sum(evaluation.trains() for evaluation in self.running) != self.target:
             return
         try:
             self.loads.append(read(self.number))
         except UserError as error:  # it did when the search began
             self.is_final = True
-            say(f"{error} Until the end it has {self.at_once} at once, as now.")
+            say(f"{error} Until the end it has {self.target} at once, as now.")
             return
-        if has_room_for_one_more(self.loads, self.at_once):
-            self.at_once += 1
+        if has_room_for_one_more(self.loads, self.target):
+            self.target += 1
             self.loads.clear()
-            say(f"GPU {self.number} has room: {self.at_once} evaluations at once from now on")
+            say(f"GPU {self.number} has room: {self.target} evaluations at once from now on")
 
     def _have_fewer(self) -> None:
-        self.at_once, self.is_final = min(self.at_once, self.crowd - 1), True
-        say(f"GPU {self.number} has {self.at_once} at once from now on, which leaves room for what did not find any")
+        self.target, self.is_final = min(self.target, self.crowd - 1), True
+        say(f"GPU {self.number} has {self.target} at once from now on, which leaves room for what did not find any")
 
 
 class SharedGpus:
@@ -159,7 +159,7 @@ class SharedGpus:
 
     @property
     def capacity(self) -> int:
-        """How many evaluations find room now."""
+        """Number of evaluations that have room now."""
         self._last_capacity = self._current_capacity()
         return self._last_capacity
 
@@ -169,14 +169,14 @@ class SharedGpus:
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
         """Wait for evaluations to end; none, too, once there is more room than there was."""
-        until = None if patience is None else time.monotonic() + patience
+        deadline = None if patience is None else time.monotonic() + patience
         while True:
-            timeout = TICK_S if until is None else max(0.0, min(TICK_S, until - time.monotonic()))
+            timeout = TICK_S if deadline is None else max(0.0, min(TICK_S, deadline - time.monotonic()))
             rows = self._processes.collect(timeout)
             self._measure()  # what is said is of the moments until now, in which these ran
             rows = [(job, row) for job, row in rows if self._counts(job, row)]
             has_grown = self._current_capacity() > self._last_capacity
-            if rows or (until is not None and time.monotonic() >= until) or has_grown:
+            if rows or (deadline is not None and time.monotonic() >= deadline) or has_grown:
                 return rows
 
     def __enter__(self) -> Self:

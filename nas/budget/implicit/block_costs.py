@@ -1,4 +1,4 @@
-"""What a change of one block or one run costs: counted on one network, the same in all others."""
+"""Costs of changing one block or one run: counted on one network, the same in all others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Point, SearchSpace
 
 Costs = Callable[[Architecture], Cost]
-"""How much of each bounded quantity a network has."""
+"""Architecture -> the amount of each bounded quantity."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What one block of a network costs by its values, up to a constant.
+    """Costs of one block of a network by its values, up to a constant.
 
     Attributes:
         network: The network.
@@ -28,7 +28,7 @@ class Table:
 
 @dataclass(frozen=True)
 class ChangeCosts:
-    """What changes of a network cost.
+    """Costs of changes of a network.
 
     Attributes:
         costs: Of any network.

@@ -1,8 +1,7 @@
-"""The members of a space within a budget where they cannot be listed: counted, drawn and found by what parts cost.
+"""The members within a budget of a space too large to list: counted, drawn and searched by dynamic programming.
 
-How many there are is exact, and members are drawn with the same chance each, by the programme of
-`nas.budget.implicit.knapsack` over the parts of `nas.budget.implicit.decomposition`. That costs add up over these is
-measured on members drawn at random, when it is made.
+Numbers are exact and draws uniform, by `nas.budget.implicit.knapsack` over the parts of
+`nas.budget.implicit.decomposition`. BudgetDP checks on random members that costs add up over these parts.
 """
 
 from bisect import bisect_right
@@ -24,7 +23,7 @@ from search_spaces.support.spec import Scalar
 from search_spaces.topologies.registry import refusal
 
 Distance = Callable[[str, Scalar], float]
-"""How far a value of an axis is from what is wanted there."""
+"""Axis, value -> distance from the target value."""
 
 CHECKS = 24
 """Number of random members whose counted costs are compared with the sums."""
@@ -100,12 +99,12 @@ class BudgetDP:
         axes = list(point)
         for _ in range(_TRIES):
             first, second = (axes[int(i)] for i in random.integers(len(axes), size=2))
-            others = [value for value in self.space.axes[first] if value != point[first]]
-            if not others:
+            alternatives = [value for value in self.space.axes[first] if value != point[first]]
+            if not alternatives:
                 continue
-            mutant = point | {first: others[int(random.integers(len(others)))]}
+            mutant = point | {first: alternatives[int(random.integers(len(alternatives)))]}
             values = self.space.axes[second] if second != first else (mutant[first],)
-            inside = [other for value in values if self.allows(other := mutant | {second: value})]
+            inside = [neighbour for value in values if self.allows(neighbour := mutant | {second: value})]
             if inside:
                 return inside[int(random.integers(len(inside)))]
         return None
@@ -117,21 +116,21 @@ class BudgetDP:
         as `nas.budget.implicit.nearest_sum` says, and the member is near, and inside the budget.
         """
         best: tuple[float, Point] | None = None
-        by_shape = sorted(self._slices, key=lambda one: _distance_of(one[0].shape, distance))
+        by_shape = sorted(self._slices, key=lambda pair: _distance_of(pair[0].shape, distance))
         for slice_, _ in by_shape:
-            off = _distance_of(slice_.shape, distance)
-            if best is not None and off >= best[0]:
+            offset = _distance_of(slice_.shape, distance)
+            if best is not None and offset >= best[0]:
                 break
             low, high = (_minus(ends, slice_.cost) for ends in (self._low, self._high))
             parts = [([_distance_of(point, distance) for point in part.points], part.costs) for part in slice_.parts]
             choice = nearest_choice(parts, low, high)
-            if choice is not None and (best is None or off + choice[0] < best[0]):
-                best = off + choice[0], self._point(slice_, choice[1])
+            if choice is not None and (best is None or offset + choice[0] < best[0]):
+                best = offset + choice[0], self._point(slice_, choice[1])
         recipe = {axis: min(values, key=lambda value: distance(axis, value)) for axis, values in self._recipe.items()}
         return None if best is None else best[1] | recipe
 
     def _shape_of(self, point: Point) -> tuple[Scalar | None, ...]:
-        """Its values on the axes that are no part's; what does not apply to it has none."""
+        """The point's values on the axes of no part; None on those that do not apply."""
         return tuple(map(point.get, self._shape))
 
     def _cost(self, architecture: Architecture) -> Cost:
@@ -151,7 +150,7 @@ class BudgetDP:
         return point
 
     def _check(self, slices: list[Slice]) -> None:
-        """Raise UserError where members, drawn at random, do not cost what the programme takes them to."""
+        """Raise UserError where members, drawn at random, do not cost the sum of their parts."""
         random = np.random.default_rng(0)
         with_parts = [slice_ for slice_ in slices if slice_.parts]
         for number in range(CHECKS if with_parts else 0):

@@ -32,7 +32,7 @@ MOST_OPTIONS = 10_000
 
 @dataclass(frozen=True)
 class Part:
-    """What is chosen by itself.
+    """One part of a network, which is chosen by itself.
 
     Attributes:
         axes: The axes that it takes values on.
@@ -49,7 +49,7 @@ class Part:
 
     @cached_property
     def costs(self) -> list[Cost]:
-        """What each option costs."""
+        """The cost of each option."""
         return list(self.options.values())
 
 
@@ -73,7 +73,7 @@ class Slice:
         return [part for kind in self.kinds for part in kind]
 
     def cost_of(self, point: Point) -> Cost | None:
-        """What a member costs; None of a point that is not in this slice."""
+        """The cost of a member; None of a point outside this slice."""
         if any(point.get(axis) != value for axis, value in self.shape.items()):
             return None
         costs = [part.options.get(tuple([point.get(axis) for axis in part.axes])) for part in self.parts]
@@ -151,7 +151,7 @@ class _Layout:
                 yield slice_
 
     def _values(self, field: str, block: int) -> Sequence[int]:
-        """What a field may be in a block."""
+        """The values of a field in a block."""
         axis = self._axis(field, block)
         return self.space.axes[axis] if axis else (self.base.by_block(field)[block],)  # type: ignore[return-value]
 
@@ -245,7 +245,7 @@ class _Layout:
     def _in_block(
         self, fields: tuple[str, ...], axes: tuple[str, ...], values: Sequence[object], b: int
     ) -> tuple[int, ...]:
-        """What the fields are in a block where the axes have these values."""
+        """The fields of a block where the axes have these values."""
         value_of = dict(zip(axes, values, strict=True))
         return tuple(
             value_of[axis] if (axis := self._axis(field, b)) else self.base.by_block(field)[b]  # type: ignore[misc]
@@ -266,10 +266,10 @@ class _Layout:
         self, changes: "ChangeCosts", axes: tuple[str, ...], blocks: range, values: tuple[int, ...],
         group_of: Mapping[int, TopologyGroup],
     ) -> Cost:  # fmt: skip
-        """What the blocks of a part cost more than in the first network."""
+        """The cost of a part's blocks less that in the first network."""
         fields = ("hidden",) if axes[0].startswith("hidden") else ("heads", "head_dim")
         total = (0,) * len(changes.cost)
         for block in blocks:
-            there = self._in_block(fields, axes, values, block)
-            total = plus(total, changes.block(block, group_of[block], fields, there))
+            block_values = self._in_block(fields, axes, values, block)
+            total = plus(total, changes.block(block, group_of[block], fields, block_values))
         return total

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from search_spaces.support.errors import UserError
 
 Cost = tuple[int, ...]
-"""How much of each bounded quantity."""
+"""The amount of each bounded quantity."""
 
 Part = Sequence[Cost]
-"""What each option costs."""
+"""The cost of each option."""
 
 Choice = dict[int, int]
 """Number of a part -> number of its option."""
@@ -126,7 +126,7 @@ class Knapsack:
 
     @property
     def number(self) -> int:
-        """How many choices fit."""
+        """Number of choices that fit."""
         return self._cumulative[-1] if self._cumulative else 0
 
     def draw(self, random: np.random.Generator) -> list[int]:
@@ -135,11 +135,11 @@ class Knapsack:
         position = bisect_right(self._cumulative, place)
         outer = self._outer_sums[position]
         place -= self._cumulative[position - 1] if position else 0
-        place, beside = divmod(place, self._outer.ways[outer])
+        place, outer_place = divmod(place, self._outer.ways[outer])
         for index in self._inner_fits(position):
             inner = self._inner_sums[index]
             if place < self._inner.ways[inner]:
-                choice = self._outer.choice(outer, beside) | self._inner.choice(inner, place)
+                choice = self._outer.choice(outer, outer_place) | self._inner.choice(inner, place)
                 return [choice[part] for part in range(len(choice))]
             place -= self._inner.ways[inner]
         raise AssertionError("what fits is what was counted")
@@ -167,7 +167,7 @@ class Knapsack:
 
     @cached_property
     def _cumulative(self) -> list[int]:
-        """How many choices there are up to each of the outer group's sums, it included."""
+        """Cumulative number of choices over the outer group's sums."""
         if not self._outer_sums:
             return []
         ways = self._count_monotone() if _is_monotone(self._inner_amounts) else self._count_pairs()
@@ -184,7 +184,7 @@ class Knapsack:
         return (cumulative[max(b, a)] - cumulative[a] for a, b in zip(start.tolist(), end.tolist(), strict=True))
 
     def _count_pairs(self) -> Iterator[int]:
-        """The same for any quantities: every pair of sums is looked at."""
+        """For each outer sum, the ways of the inner group that fit, by looking at every pair of sums."""
         outer, inner = self._outer_amounts, self._inner_amounts
         if len(outer) * len(inner) > MOST_PAIRS:
             raise _too_many(len(outer) * len(inner))
@@ -199,7 +199,7 @@ class Knapsack:
                 yield sum(int(limb) << shift for limb, shift in zip(row, shifts, strict=True))
 
     def _inner_fits(self, position: int) -> list[int]:
-        """Which of the inner group's sums fit beside one of the outer's."""
+        """Indices of the inner group's sums that fit with one of the outer's."""
         total = self._outer_amounts[position] + self._inner_amounts
         inside = ((total >= self._low) & (total <= self._high)).all(axis=1)
         indices: list[int] = np.flatnonzero(inside).tolist()

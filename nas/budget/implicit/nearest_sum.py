@@ -1,4 +1,4 @@
-"""One option of each part, as near as can be to what is wanted, so that sums of costs are within their ranges.
+"""The nearest choice of one option of each part whose sums of costs are within their ranges.
 
 Parts are taken one after another. Of the choices so far that have the same sums, the nearest is kept, and none that the
 parts to come cannot bring inside. Beyond STATES different sums, those that fall into one cell of a grid are taken for
@@ -23,7 +23,7 @@ _FAR = 2**61
 def nearest_choice(
     parts: Sequence[tuple[Sequence[float], Sequence[Cost]]], low: Cost, high: Cost
 ) -> tuple[float, list[int]] | None:
-    """How far the nearest choice is, and the option of each part; None where none was found.
+    """The distance of the nearest choice, and the option of each part; None where there is none.
 
     Args:
         parts: How far each option is from what is wanted, and what it costs.

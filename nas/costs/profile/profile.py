@@ -1,4 +1,4 @@
-"""All that is measured of one architecture on the device at hand, as a flat record."""
+"""The profile of one architecture on this machine's device, as a flat record."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -33,7 +33,7 @@ from tasks.run import Run
 from tasks.training.allocator import keep_freed_memory
 
 Profile = Mapping[str, float | int | str]
-"""What was measured, by column; what was not is left out, and `profile_note` says why.
+"""Column -> measurement; missing ones are left out, and `profile_note` says why.
 
     device              its name
     threads             of an operator on the CPU
@@ -198,5 +198,5 @@ def _quartiles(name: str, times: Times) -> dict[str, float]:
 
 
 def trace_of(task: str, architecture: Architecture) -> Path:
-    """Where the trace of an architecture is kept that was profiled by itself, without its ending."""
+    """The path, without its ending, of the trace of an architecture that is profiled by itself."""
     return Path(RUNS, "traces", f"{task}-{architecture.key}")

@@ -24,7 +24,7 @@ from tasks.training.compilation import compile_network
 from tasks.training.optimizers import optimizers_for
 
 DEFAULT_BATCH = 32
-"""Where a recipe has no batch."""
+"""The batch of a recipe that has none."""
 
 Call = Callable[[], None]
 
@@ -35,7 +35,7 @@ def has_training_step(task: Task) -> bool:
 
 
 def inference(task: Task, architecture: Architecture, recipe: Any, device: torch.device) -> Call:
-    """What passes one example forward through a network in evaluation, in the recipe's precision."""
+    """A function that passes one example through a network in evaluation mode, in the recipe's precision."""
     network, example = _build(task, architecture, recipe, device)
     network.eval()
 
@@ -48,7 +48,7 @@ def inference(task: Task, architecture: Architecture, recipe: Any, device: torch
 
 
 def generic_step(task: Task, architecture: Architecture, recipe: Any, batch: int, device: torch.device) -> Call:
-    """What trains a network on a batch of equal examples, in the recipe's passes, by a loss that means nothing."""
+    """A function that trains on a batch of equal examples, in the recipe's passes, by a meaningless loss."""
     network, example = _build(task, architecture, recipe, device)
     network.train()
     passes = getattr(recipe, "accumulate", 1)

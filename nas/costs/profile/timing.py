@@ -1,4 +1,4 @@
-"""How long a call takes: warmed up, synchronised, and without a profiler in the way."""
+"""Timing of a call: warmed up, synchronised, and without a profiler in the way."""
 
 import statistics
 import time

@@ -18,7 +18,7 @@ from nas.costs.profile.kernels import on_tensor_cores
 from search_spaces.support.errors import UserError
 
 STEPS = 3
-"""How many steps a trace holds, after one to warm up the profiler."""
+"""Number of steps in a trace, after one to warm up the profiler."""
 
 SHARES = {
     "kernel": "Kernel",

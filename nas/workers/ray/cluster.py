@@ -26,10 +26,10 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.progress import status_if_slow
 
 HEAD_PATIENCE_S = 20.0
-"""So long the head may be away. Ray ends a process that cannot reach it for 60 s, without a word to its Python."""
+"""Seconds that the head may be away. Ray ends a process that cannot reach it for 60 s, without a word to its Python."""
 
 LEAVE_PATIENCE_S = 10.0
-"""So long leaving a cluster may take: of one that hangs, for ever."""
+"""Seconds that leaving a cluster may take, since one that hangs takes for ever."""
 
 T = TypeVar("T")
 
@@ -82,9 +82,9 @@ class RayCluster:
         Raises:
             UserError: There was none for HEAD_PATIENCE_S.
         """
-        until = time.monotonic() + HEAD_PATIENCE_S
+        deadline = time.monotonic() + HEAD_PATIENCE_S
         with status_if_slow("waiting for the head of the Ray cluster ..."):
-            while (timeout := until - time.monotonic()) > 0:
+            while (timeout := deadline - time.monotonic()) > 0:
                 try:
                     return _call_with_timeout(timeout, ask)
                 except TimeoutError:

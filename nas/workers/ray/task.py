@@ -1,4 +1,4 @@
-"""What a Ray worker does: one evaluation, on a node that must see the same files as its coordinator."""
+"""The task of a Ray worker: one evaluation, on a node that must see the coordinator's files."""
 
 import os
 import platform

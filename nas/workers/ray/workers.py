@@ -76,12 +76,12 @@ class RayWorkers:
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
         """Wait for evaluations to end; none, too, once there is more room than there was."""
-        until = None if patience is None else time.monotonic() + patience
+        deadline = None if patience is None else time.monotonic() + patience
         while True:
-            timeout = _TICK_S if until is None else max(0.0, min(_TICK_S, until - time.monotonic()))
+            timeout = _TICK_S if deadline is None else max(0.0, min(_TICK_S, deadline - time.monotonic()))
             wait(self._running, timeout=timeout, return_when=FIRST_COMPLETED)  # ray.wait takes signals for Ctrl-C
             rows = self._next_rows()
-            if rows or (until is not None and time.monotonic() >= until) or self._has_grown():
+            if rows or (deadline is not None and time.monotonic() >= deadline) or self._has_grown():
                 return rows
 
     def __enter__(self) -> Self:
@@ -105,7 +105,7 @@ class RayWorkers:
         return self._cluster.room(self._request) > (self._room or 0)
 
     def _begin(self, attempt: "_Attempt") -> None:
-        attempt = replace(attempt, name=uuid4().hex, until=None)
+        attempt = replace(attempt, name=uuid4().hex, deadline=None)
         job = _with_absolute_paths(attempt.job)
         stamp = stamp_of(job, attempt.name)
         try:
@@ -185,10 +185,10 @@ class RayWorkers:
         """Whether an evaluation's time is up: it counts from when a worker has begun it."""
         if self._resources.seconds is None:
             return False
-        if attempt.until is None and has_begun(attempt.job, attempt.name):
-            attempt = replace(attempt, until=time.monotonic() + self._resources.seconds)
+        if attempt.deadline is None and has_begun(attempt.job, attempt.name):
+            attempt = replace(attempt, deadline=time.monotonic() + self._resources.seconds)
             self._running[future] = attempt
-        return attempt.until is not None and time.monotonic() >= attempt.until
+        return attempt.deadline is not None and time.monotonic() >= attempt.deadline
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class _Attempt:
         nodes: How often its node has.
         name: Of this attempt.
         task: Ray's.
-        until: When its time is up, on the clock of time.monotonic; None before it has begun.
+        deadline: When its time is up, on the clock of time.monotonic; None before it has begun.
     """
 
     job: EvaluationJob
@@ -209,7 +209,7 @@ class _Attempt:
     nodes: Deaths
     name: str = ""
     task: Any = None
-    until: float | None = None
+    deadline: float | None = None
 
     def remove_stamp(self) -> None:
         """Remove the file of this attempt."""

@@ -7,7 +7,7 @@ import pytest
 
 from command_line import Command
 from grouped import grouped
-from nas.environment.passwords import shape_of, without_passwords
+from nas.environment.passwords import visible_part, without_passwords
 from nas.environment.provenance import command as command_line
 from nas.report.study import Study
 from nas.store.database import printable_url, unusable
@@ -58,7 +58,7 @@ def test_no_message_and_no_row_shows_a_password(monkeypatch: pytest.MonkeyPatch)
                     assert hidden(without_passwords(url))
                     assert hidden(repr(Study("s", url, [])))
                     assert hidden(Study("s", url, [])._repr_html_())
-                assert hidden(shape_of(url))
+                assert hidden(visible_part(url))
 
 
 def test_commands_show_no_password(command: Command) -> None:
