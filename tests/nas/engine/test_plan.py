@@ -147,7 +147,7 @@ def test_beaten_network_is_kept_for_another_study(asked: SearchRequest, tmp_path
 def test_claim_is_released_when_a_trial_ends(asked: SearchRequest, tmp_path: Path) -> None:
     plan = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
     plan.leases = leases = Quick(plan.study)
-    leases.claim = lambda name: True  # type: ignore[method-assign]
+    leases.acquire = lambda name: True  # type: ignore[method-assign]
     end(plan, plan.next())
     assert leases.released == ["trial 0 of s"]
 
