@@ -1,4 +1,4 @@
-"""What trials have measured of each candidate, beside sums over its trainings one by one."""
+"""Means of each candidate, beside sums over its trainings one by one."""
 
 import math
 from statistics import fmean
@@ -6,14 +6,14 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from nas.samplers.history import TrialTable, measured
+from nas.samplers.history import TrialTable, candidate_means
 from nas.samplers.rungs import MOST_RUNGS
 
 VALUES = {4: [(2.0, 10.0), (3.0, 11.0), (4.0, 12.0)], 7: [(5.0, 20.0)], 2: [(1.0, 40.0), (1.5, 90.0)]}
 ERRORS = {4: [(0.1, 1.0), (0.2, 2.0), (0.3, 3.0)], 7: [(0.4, 2.0)], 2: [(0.5, 4.0), (0.1, 9.0)]}
 
 
-def tried() -> TrialTable:
+def trials() -> TrialTable:
     indices = [candidate for candidate, each in VALUES.items() for _ in each]
     number = len(indices)
     return TrialTable(
@@ -27,22 +27,22 @@ def tried() -> TrialTable:
 
 
 def test_measured_gives_mean_spread_and_error_of_each_candidate() -> None:
-    found = measured(tried())
-    assert found.indices.tolist() == [2, 4, 7]
-    assert found.seeds.tolist() == [2, 3, 1]
+    means = candidate_means(trials())
+    assert means.indices.tolist() == [2, 4, 7]
+    assert means.seeds.tolist() == [2, 3, 1]
     for row, candidate in enumerate((2, 4, 7)):
         for k in range(2):  # both span more than a factor of three, and are taken by their logarithms
             logs = [math.log(value[k]) for value in VALUES[candidate]]
             shares = [error[k] / value[k] for error, value in zip(ERRORS[candidate], VALUES[candidate], strict=True)]
-            assert found.values[row, k] == pytest.approx(fmean(logs))
-            assert found.within[row, k] == pytest.approx(sum((log - fmean(logs)) ** 2 for log in logs))
-            assert found.errors[row, k] == pytest.approx(math.sqrt(fmean([share**2 for share in shares])))
+            assert means.values[row, k] == pytest.approx(fmean(logs))
+            assert means.within[row, k] == pytest.approx(sum((log - fmean(logs)) ** 2 for log in logs))
+            assert means.errors[row, k] == pytest.approx(math.sqrt(fmean([share**2 for share in shares])))
 
 
 def test_values_of_small_range_or_both_signs_are_not_taken_by_logarithm() -> None:
-    one = tried()
+    one = trials()
     one.values[:, 0] = [2.0, 3.0, 4.0, 5.0, 2.0, 2.5]
     one.values[0, 1] = -1.0
-    found = measured(one)
-    assert found.values[2].tolist() == [5.0, 20.0]
-    assert found.errors[2].tolist() == [0.4, 2.0]
+    means = candidate_means(one)
+    assert means.values[2].tolist() == [5.0, 20.0]
+    assert means.errors[2].tolist() == [0.4, 2.0]
