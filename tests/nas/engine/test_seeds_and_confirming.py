@@ -94,7 +94,7 @@ def test_share_of_the_trials_confirms_with_new_seeds(confirmed: Study) -> None:
 
 def test_resumed_training_does_not_confirm(confirmed: Study, storage: str) -> None:
     Store(storage, make=True).add(confirmed.rows()[0], "s", 12)  # behind those that confirm
-    assert Store(storage).confirming("s") == confirmed.reeval_identities
+    assert Store(storage).reevaluations("s") == confirmed.reeval_identities
 
 
 @pytest.mark.parametrize(("trials", "reeval_fraction"), [(13, 0.25), (14, 0.25), (15, 0.25), (20, 0.25), (13, 0.5)])
@@ -190,7 +190,7 @@ def test_largest_seed_is_followed_by_the_smallest(search: Search) -> None:
 
 def test_store_without_searches_confirms_nothing(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/studies.db"
-    assert Store(url, make=True).confirming("any") == frozenset()
+    assert Store(url, make=True).reevaluations("any") == frozenset()
     assert Study("any", url, []).reeval_identities == frozenset()
 
 
@@ -263,7 +263,7 @@ def test_move_is_the_change_of_the_expected_value_by_one_more_training() -> None
 def test_candidate_without_spare_seeds_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     state = search_state([(1.0, 1.0), (0.5, 2.0), (0.9, 3.0)])
     candidates = candidate_means(state.trials).indices
-    monkeypatch.setattr(reevaluation, "chances", lambda draws: np.array([0.9, 0.5, 0.2]))
+    monkeypatch.setattr(reevaluation, "front_probabilities", lambda draws: np.array([0.9, 0.5, 0.2]))
     assert reevaluation.next_reevaluation(state, since=3, exclude=candidates[:0]) == candidates[0]
     assert reevaluation.next_reevaluation(state, since=3, exclude=candidates[:1]) == candidates[1]
 
@@ -271,7 +271,7 @@ def test_candidate_without_spare_seeds_is_not_confirmed(monkeypatch: pytest.Monk
 def test_confirming_trainings_are_shared_out_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     state = search_state([(1.0, 1.0), (0.5, 2.0), (0.9, 3.0)])
     candidates = candidate_means(state.trials).indices
-    monkeypatch.setattr(reevaluation, "chances", lambda draws: np.array([0.9, 0.5, 0.2]))
+    monkeypatch.setattr(reevaluation, "front_probabilities", lambda draws: np.array([0.9, 0.5, 0.2]))
     proposals: list[int] = []
     for number in range(16):
         values = np.concatenate([state.trials.values, np.zeros((number, 2))])
