@@ -25,9 +25,9 @@ from optuna.trial import create_trial
 
 from benchmarks.form import Figure, main
 from nas.engine.plan import SearchPlan
-from nas.engine.request import SearchRequest, build_request
 from nas.engine.scheduler import Scheduler
-from nas.evaluation.job import EvaluationJob, resolve
+from nas.request.job import EvaluationJob, resolve
+from nas.request.search_request import SearchRequest, build_request
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.registry import DEFAULT
 from nas.store.leases import leases_in

@@ -18,7 +18,7 @@ from grouped import grouped
 from nas.costs.profile.profile import profile
 from nas.evaluation.evaluate import evaluate
 from nas.evaluation.failures import is_gpu_error
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from nas.workers import gpu_load, shared_gpus
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention

@@ -13,9 +13,9 @@ from nas.budget.bounds import Budget, Feasible, parse_budget
 from nas.budget.implicit.budget_dp import BudgetDP
 from nas.costs.count import cheap_counts
 from nas.environment.paths import safe_name
-from nas.evaluation.job import task_of
-from nas.evaluation.resolve import Settings
 from nas.report.records_result import RecordsResult
+from nas.request.job import task_of
+from nas.request.resolve import Settings
 from nas.store.search_config import SearchConfig
 from nas.store.store import Store
 from results.records.row import Row

@@ -13,9 +13,9 @@ from typing import Any, final
 
 from nas.costs.count import cheap_counts, count
 from nas.costs.profile.profile import profile_largest_batch, trace_of
-from nas.evaluation.job import EvaluationJob, text_of
-from nas.evaluation.resolve import Settings, architecture_of
 from nas.report.records_result import RecordsResult
+from nas.request.job import EvaluationJob, text_of
+from nas.request.resolve import Settings, architecture_of
 from nas.request.text_checks import ALL_TOPOLOGIES, parse_topologies
 from results.records.row import Direction, Row
 from results.stats.intervals import interval

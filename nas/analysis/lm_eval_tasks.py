@@ -12,9 +12,9 @@ from typing import Any
 from torch import nn
 
 from nas.environment.device import available_device
-from nas.evaluation.job import EvaluationJob, identity
 from nas.evaluation.retrofit import Origin
 from nas.evaluation.saved_networks import load_network
+from nas.request.job import EvaluationJob, identity
 from nas.store.store import Store
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import read_record

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from scipy.stats import qmc
 
 from nas.budget.objectives import names_in
-from nas.evaluation.job import recipe_of
-from nas.evaluation.resolve import Settings
+from nas.request.job import recipe_of
+from nas.request.resolve import Settings
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Notice, UserError, unknown

@@ -10,8 +10,8 @@ from nas.budget.bounds import parse_budget
 from nas.budget.feasibility import within
 from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
-from nas.evaluation.job import fresh_task
-from nas.evaluation.resolve import settings_of, space_of
+from nas.request.job import fresh_task
+from nas.request.resolve import settings_of, space_of
 from nas.request.text_checks import as_list, check_call
 from nas.store.store import Store
 from nas.workers.resources import resources_of

@@ -6,8 +6,8 @@ from typing import Any
 
 from nas.analysis.mup_check import CoordinateCheck, check_coordinates
 from nas.budget.objectives import names_in
-from nas.evaluation.job import fresh_task, recipe_of
-from nas.evaluation.resolve import architecture_of, settings_of
+from nas.request.job import fresh_task, recipe_of
+from nas.request.resolve import architecture_of, settings_of
 from nas.request.text_checks import check_call
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import status_if_slow

@@ -8,8 +8,8 @@ from nas.analysis.compare import Comparison, candidates, comparison_records, cos
 from nas.analysis.tune import best_recipes, names_to_tune, recipes_to_try
 from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
-from nas.evaluation.job import fresh_task, recipe_of
-from nas.evaluation.resolve import settings_of
+from nas.request.job import fresh_task, recipe_of
+from nas.request.resolve import settings_of
 from nas.request.text_checks import LogFormat, as_list, check_call
 from nas.workers.resources import resources_of
 

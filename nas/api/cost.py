@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nas.costs.breakdown import by_layer, by_operator, total_record
-from nas.evaluation.job import fresh_task
-from nas.evaluation.resolve import architecture_of
+from nas.request.job import fresh_task
+from nas.request.resolve import architecture_of
 from nas.request.text_checks import check_call
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from nas.analysis.lm_eval_tasks import decoder_of, evaluate_tasks, row_of, with_columns
 from nas.budget.objectives import names_in
 from nas.environment.paths import DEFAULT_STORE
-from nas.evaluation.job import text_of
 from nas.evaluation.retrofit import origin_of
+from nas.request.job import text_of
 from nas.request.text_checks import check_call
 from nas.store.store import Store
 from results.records.row import Row

@@ -7,9 +7,9 @@ from typing import Any
 from nas.costs.profile.profile import trace_of
 from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
-from nas.evaluation.job import EvaluationJob, fresh_task, text_of
-from nas.evaluation.resolve import Settings, architecture_of, check_max_steps, check_measures, make_folder, settings_of
 from nas.evaluation.retrofit import data_of, start_architecture
+from nas.request.job import EvaluationJob, fresh_task, text_of
+from nas.request.resolve import Settings, architecture_of, check_max_steps, check_measures, make_folder, settings_of
 from nas.request.text_checks import LogFormat, check_call
 from nas.workers.resources import Resources
 from results.records.row import Row

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from nas.api.load import load
 from nas.environment.paths import DEFAULT_STORE
-from nas.evaluation.job import fresh_task
 from nas.evaluation.retrofit import installed_reference
 from nas.evaluation.saved_networks import network_folder
 from nas.exporters.export import ExportReport, export_folder
+from nas.request.job import fresh_task
 from nas.store.store import Store
 from search_spaces.architecture.checkpoint import read_record
 from search_spaces.support.progress import status_if_slow

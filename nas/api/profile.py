@@ -6,8 +6,8 @@ from typing import Any
 
 from nas.costs.breakdown import total_record
 from nas.costs.profile.profile import profile_largest_batch, trace_of
-from nas.evaluation.job import fresh_task, recipe_of
-from nas.evaluation.resolve import architecture_of, settings_of
+from nas.request.job import fresh_task, recipe_of
+from nas.request.resolve import architecture_of, settings_of
 from nas.request.text_checks import check_call
 
 

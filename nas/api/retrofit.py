@@ -6,9 +6,9 @@ from typing import Any
 
 from nas.engine.scheduler import evaluate_all, evaluation_store
 from nas.environment.paths import DEFAULT_STORE, folder_of_retrofit
-from nas.evaluation.job import EvaluationJob, text_of
-from nas.evaluation.resolve import settings_of
 from nas.evaluation.retrofit import origin_of, retrofit_job
+from nas.request.job import EvaluationJob, text_of
+from nas.request.resolve import settings_of
 from nas.request.text_checks import check_call, pairs_of
 from nas.workers.resources import Resources
 from results.records.row import Row

@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 from nas.analysis.warnings import rungs_for
 from nas.api.load import load
-from nas.engine.request import build_request
 from nas.engine.run import TrialCounts, run_search
 from nas.engine.timings import Timings
 from nas.environment.loading import pop_loading_seconds
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.study import Study
+from nas.request.search_request import build_request
 from nas.request.text_checks import LogFormat, check_call
 from nas.samplers.rungs import Rungs
 from nas.store.retry import retry_on_disconnect

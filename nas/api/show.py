@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nas.evaluation.job import fresh_task, text_of
-from nas.evaluation.resolve import architecture_of, settings_of
 from nas.evaluation.retrofit import origin_of
 from nas.report.wiring.measurement import wiring_at_init, wiring_of_checkpoint
 from nas.report.wiring.wiring_report import WiringReport
+from nas.request.job import fresh_task, text_of
+from nas.request.resolve import architecture_of, settings_of
 from nas.request.text_checks import check_call, pairs_of
 from search_spaces.support.progress import status_if_slow
 

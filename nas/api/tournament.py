@@ -7,7 +7,7 @@ from nas.analysis.tournament import Tournament, run_searches, tournament_of, tri
 from nas.budget.bounds import Feasible, parse_budget
 from nas.budget.feasibility import within
 from nas.budget.objectives import names_in, resolve
-from nas.evaluation.job import fresh_task
+from nas.request.job import fresh_task
 from nas.request.text_checks import as_list, check_call
 from nas.samplers.load import load_proposer
 from nas.samplers.registry import SAMPLERS

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from nas.environment.paths import safe_name, slug
-from nas.evaluation.job import first_process
+from nas.request.job import first_process
 from nas.request.text_checks import LogFormat
 from results.records.row import Row
 from results.records.strict_json import is_number

@@ -10,10 +10,10 @@ from optuna.trial import FrozenTrial, TrialState
 
 from nas.budget.bounds import NO_BUDGET
 from nas.budget.objectives import PROFILE_COSTS, measures_for
-from nas.engine.request import SearchRequest
 from nas.engine.scheduler import WAIT, Plan, Wait
 from nas.environment.seeds import next_seed
-from nas.evaluation.job import EvaluationJob, task_of, with_identity
+from nas.request.job import EvaluationJob, task_of, with_identity
+from nas.request.search_request import SearchRequest
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.history import params_of
 from nas.samplers.rungs import NO_RUNGS, EarlyStopping, Rungs

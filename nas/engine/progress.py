@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self, final
 
 from nas.evaluation.heartbeat import read_heartbeat
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.progress import Progress, say_more, warn

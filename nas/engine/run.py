@@ -14,11 +14,11 @@ from nas.costs.count import cheap_counts
 from nas.engine.curve_log import curve_logs
 from nas.engine.plan import SaveModels, SearchPlan
 from nas.engine.progress import EvaluationProgress
-from nas.engine.request import SearchRequest
 from nas.engine.scheduler import OutOfTime, Scheduler, prepare
 from nas.engine.timings import Timings
 from nas.environment.paths import slug
-from nas.evaluation.job import task_of
+from nas.request.job import task_of
+from nas.request.search_request import SearchRequest
 from nas.request.text_checks import LogFormat
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.proposer import Costs

@@ -13,8 +13,8 @@ from nas.engine.progress import EvaluationProgress
 from nas.engine.timings import Timings
 from nas.environment.paths import EVALUATIONS
 from nas.environment.signals import raise_pending_termination
-from nas.evaluation.job import EvaluationJob, first_process, lacks_network, recipe_of, task_of, with_identity
 from nas.evaluation.saved_networks import check_save_folder
+from nas.request.job import EvaluationJob, first_process, lacks_network, recipe_of, task_of, with_identity
 from nas.request.text_checks import LogFormat
 from nas.store.database import clear_errors
 from nas.store.leases import Leases, leases_in

@@ -23,8 +23,8 @@ from nas.environment.debugging import show_traceback
 from nas.environment.device import available_device
 from nas.evaluation.failures import clean_up, reason_of_failure
 from nas.evaluation.heartbeat import Heartbeat
-from nas.evaluation.job import Evaluation, EvaluationJob, first_process, identity, lacks_network, resolve, task_of
 from nas.evaluation.saved_networks import copy_network, load_network, save_network
+from nas.request.job import Evaluation, EvaluationJob, first_process, identity, lacks_network, resolve, task_of
 from nas.store.locks import folder_lock
 from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store

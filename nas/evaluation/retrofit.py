@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory, mkdtemp
 import torch
 from torch import nn
 
-from nas.evaluation.job import EvaluationJob, first_process, fresh_task, with_identity
-from nas.evaluation.resolve import make_folder
 from nas.evaluation.saved_networks import check_save_folder, network_of
+from nas.request.job import EvaluationJob, first_process, fresh_task, with_identity
+from nas.request.resolve import make_folder
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record, read_record, save_checkpoint, weights_of
 from search_spaces.models.retrofit import retrofit_checkpoint

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from nas.evaluation.job import EvaluationJob, first_process, recipe_of
+from nas.request.job import EvaluationJob, first_process, recipe_of
 from nas.store.store import Store
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import (

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nas.evaluation.failures import TIMED_OUT
-from nas.evaluation.job import EvaluationJob, failed_row
+from nas.request.job import EvaluationJob, failed_row
 from results.records.row import Row
 from search_spaces.support.progress import say
 

@@ -11,7 +11,7 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from nas.evaluation.evaluate import evaluate, job_lock
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from nas.workers.processes import hide_working_directory, prepare_process
 from results.records.row import Row
 from search_spaces.support.errors import UserError, show_notices

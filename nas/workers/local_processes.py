@@ -15,7 +15,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.context import get_context
 
 from nas.evaluation.failures import OUT_OF_MEMORY, is_gpu_error, ran_out_of_memory, reason_of_failure
-from nas.evaluation.job import EvaluationJob, failed_row, task_of
+from nas.request.job import EvaluationJob, failed_row, task_of
 from nas.workers.attempts import PROCESS_DIED, Deaths, no_deaths, timeout_row
 from nas.workers.distributed import evaluate_distributed
 from nas.workers.memory import keep_memory_within, kills_for_memory

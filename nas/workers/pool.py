@@ -7,7 +7,7 @@ import joblib
 import torch
 
 from nas.evaluation.evaluate import evaluate, job_lock
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from nas.workers.local_processes import LocalProcesses
 from nas.workers.resources import AUTO, Resources, fits_on
 from nas.workers.shared_gpus import SharedGpus

@@ -9,7 +9,7 @@ from typing import Self
 
 from nas.evaluation.failures import is_gpu_error
 from nas.evaluation.heartbeat import has_recent_heartbeat
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from nas.workers.gpu_load import ENOUGH_LOADS, GpuLoad, has_room_for_one_more, read_load
 from nas.workers.local_processes import LocalProcesses
 from results.records.row import Row

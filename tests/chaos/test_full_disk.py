@@ -20,7 +20,7 @@ import nas
 from expect import raises, warns
 from nas.costs.profile.profile import profile
 from nas.evaluation.evaluate import evaluate
-from nas.evaluation.job import EvaluationJob, fresh_task
+from nas.request.job import EvaluationJob, fresh_task
 from search_spaces.architecture.checkpoint import Record, save_checkpoint
 from search_spaces.support.cache import cache_arrays
 from tasks.training.checkpoint import Checkpoint

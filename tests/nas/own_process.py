@@ -23,7 +23,7 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
         "nas.cli.main",
-        "nas.engine.request",
+        "nas.request.search_request",
         "nas.engine.run",
         "nas.report.plots",
         "tasks.training.supervised_training",

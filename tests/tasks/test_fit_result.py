@@ -10,7 +10,7 @@ import torch
 from expect import warns
 from grouped import grouped
 from nas.evaluation.evaluate import evaluate
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from tasks.base import FitResult
 from toy_rows import LITTLE
 from toy_searches import TOYS

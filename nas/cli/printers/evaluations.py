@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nas.environment.paths import folder_of_retrofit
-from nas.evaluation.job import first_process
 from nas.evaluation.saved_networks import before_training, has_network
 from nas.report import tables
 from nas.report.format import Format
 from nas.report.record_files import write_records, write_rows
+from nas.request.job import first_process
 from results.records import export, table
 from results.records.row import Row
 from search_spaces.support.errors import UserError

@@ -6,10 +6,10 @@ from itertools import chain
 
 from nas.analysis.compare import candidates, jobs_of
 from nas.engine.scheduler import evaluate_all
-from nas.evaluation.job import fresh_task
-from nas.evaluation.resolve import settings_of
 from nas.papers.claims import Claim, Experiment, Values
 from nas.papers.claims.rows import BetterClaim, paired_differences
+from nas.request.job import fresh_task
+from nas.request.resolve import settings_of
 from nas.workers.resources import Resources
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture

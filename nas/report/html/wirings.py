@@ -8,8 +8,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from nas.evaluation.job import fresh_task
-from nas.evaluation.resolve import settings_of
 from nas.evaluation.retrofit import is_installed, origin_of
 from nas.evaluation.saved_networks import has_network
 from nas.report import tables
@@ -19,6 +17,8 @@ from nas.report.wiring.influence import Array
 from nas.report.wiring.measurement import wiring_of_checkpoint
 from nas.report.wiring.stack_wiring import StackWiring, coefficient_records, depth_records, pair_records
 from nas.report.wiring.wiring_report import WiringReport
+from nas.request.job import fresh_task
+from nas.request.resolve import settings_of
 from nas.store.store import Store
 from results.records.row import Direction, Row
 from results.stats.architecture_summary import ArchitectureSummary

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from nas.costs.random_inputs import Draws
-from nas.evaluation.job import recipe_of
 from nas.evaluation.saved_networks import network_of
 from nas.report.wiring.influence import influences
 from nas.report.wiring.stack_wiring import measure_stack
 from nas.report.wiring.wiring_report import WiringReport
+from nas.request.job import recipe_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
 from search_spaces.layers.stack import Stack

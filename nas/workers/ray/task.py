@@ -15,7 +15,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.context import get_context
 
 from nas.environment.debugging import DEBUG
-from nas.evaluation.job import EvaluationJob, identity
+from nas.request.job import EvaluationJob, identity
 from nas.workers.local_processes import evaluate_within
 from nas.workers.processes import end_forks_with_this, hide_working_directory, prepare_process
 from nas.workers.resources import processes_for

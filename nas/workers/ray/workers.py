@@ -27,7 +27,7 @@ from ray.exceptions import (
 
 from nas.environment.debugging import DEBUG
 from nas.evaluation.failures import OUT_OF_MEMORY, reason_of_failure
-from nas.evaluation.job import EvaluationJob, failed_row
+from nas.request.job import EvaluationJob, failed_row
 from nas.workers.attempts import MOST_NODES, NODE_DIED, PROCESS_DIED, Deaths, no_deaths, timeout_row
 from nas.workers.ray.cluster import RayCluster
 from nas.workers.ray.task import Assignment, evaluate_assignment, has_begun, stamp_of

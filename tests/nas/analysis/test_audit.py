@@ -16,9 +16,9 @@ from nas.analysis.audit import audit_for, audit_of, check_audit, rows_by_archite
 from nas.budget.bounds import parse_budget
 from nas.budget.feasibility import within
 from nas.costs.count import cheap_counts
-from nas.engine.request import build_request
-from nas.evaluation.job import task_of
-from nas.evaluation.resolve import space_of
+from nas.request.job import task_of
+from nas.request.resolve import space_of
+from nas.request.search_request import build_request
 from nas.store.store import Store
 from results.records.row import Row
 from results.stats.reliability import components

@@ -19,7 +19,7 @@ from grouped import grouped
 from nas.analysis.compare import candidates, comparison_records, match_cost, paper_overhead, summary
 from nas.costs.count import cheap_counts
 from nas.engine.progress import EvaluationProgress
-from nas.evaluation.job import fresh_task
+from nas.request.job import fresh_task
 from nas.request.text_checks import MATCH_QUANTITIES, parse_topologies
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture

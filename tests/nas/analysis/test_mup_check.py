@@ -11,7 +11,7 @@ from command_line import Command
 from expect import raises
 from grouped import grouped
 from nas.analysis.mup_check import STEPS, check_coordinates
-from nas.evaluation.job import recipe_of
+from nas.request.job import recipe_of
 from search_spaces.support.errors import Kind
 from tasks.recipes.parametrization import at_width
 from tasks.run import Run

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 import nas
-from nas.engine.request import format_count
 from nas.report.tables import print_records
+from nas.request.search_request import format_count
 
 
 def test_a_search_of_an_unlisted_space_counts_its_members_and_continues(

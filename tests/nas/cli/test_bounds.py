@@ -9,7 +9,7 @@ from expect import raises
 from grouped import grouped
 from nas.cli import printers
 from nas.cli.printers.query import print_query
-from nas.engine.request import build_request
+from nas.request.search_request import build_request
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.spec import Spec
 from toy_searches import TOYS, Search

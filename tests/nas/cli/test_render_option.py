@@ -10,7 +10,7 @@ import nas
 from expect import raises, warns
 from nas.cli.main import app
 from nas.evaluation.evaluate import evaluate
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from toy_tasks import Toy
 
 SHOWING = f"{Path(__file__).parents[1] / 'toy_tasks.py'}:Showing"

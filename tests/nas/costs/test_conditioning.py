@@ -14,7 +14,7 @@ from nas.budget.objectives import measures_for, resolve
 from nas.costs import conditioning
 from nas.costs.conditioning import AttentionLayer, condition, measure
 from nas.evaluation.evaluate import evaluate
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import Attention, SoftmaxAttention
 from search_spaces.layers.norm import Norm

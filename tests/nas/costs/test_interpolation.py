@@ -12,7 +12,7 @@ from nas.budget.feasibility import within
 from nas.costs.count import cheap_counts
 from nas.costs.interpolation import Counts, interpolate_counts
 from nas.evaluation.evaluate import evaluate
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.vit import count_vit
 from search_spaces.spaces.space import SearchSpace

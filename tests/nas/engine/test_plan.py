@@ -8,9 +8,9 @@ import optuna
 import pytest
 
 from nas.engine.plan import SearchPlan
-from nas.engine.request import SearchRequest, build_request
 from nas.engine.scheduler import WAIT
-from nas.evaluation.job import EvaluationJob, resolve
+from nas.request.job import EvaluationJob, resolve
+from nas.request.search_request import SearchRequest, build_request
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.rungs import Rungs
 from nas.store.leases import Leases, NoLeases

@@ -15,7 +15,7 @@ from torch import nn
 import nas
 from expect import raises, warns
 from nas.evaluation.evaluate import evaluate, job_lock
-from nas.evaluation.job import EvaluationJob, code_of, fresh_task, identity
+from nas.request.job import EvaluationJob, code_of, fresh_task, identity
 from nas.store.store import Store
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import read_record

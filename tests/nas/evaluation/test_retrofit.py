@@ -13,8 +13,8 @@ import nas
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.evaluation.job import EvaluationJob
 from nas.evaluation.retrofit import origin_of, retrofit_job
+from nas.request.job import EvaluationJob
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import RECORD, WEIGHTS, read_record, read_weights, save_checkpoint

@@ -11,8 +11,8 @@ from optuna.trial import TrialState, create_trial
 
 from expect import raises
 from grouped import grouped
-from nas.evaluation.resolve import check_max_steps
 from nas.report.study import Study
+from nas.request.resolve import check_max_steps
 from nas.samplers.rungs import EarlyStopping, Rungs, check_reports, check_rung_objectives
 from nas.store.optuna_study import first_of, set_training_length
 from results.records.row import Costs

@@ -11,7 +11,7 @@ import pytest
 
 from expect import raises
 from nas.evaluation.failures import OUT_OF_MEMORY
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from nas.workers import local_processes
 from nas.workers.attempts import MOST_DEATHS
 from nas.workers.local_processes import LocalProcesses

@@ -12,7 +12,7 @@ import pytest
 
 from expect import raises
 from nas.evaluation.evaluate import evaluate, find_row
-from nas.evaluation.job import EvaluationJob, fresh_task
+from nas.request.job import EvaluationJob, fresh_task
 from nas.store.locks import folder_lock
 from nas.workers import distributed
 from nas.workers.distributed import evaluate_distributed
@@ -60,7 +60,7 @@ def test_two_processes_give_one_row_and_one_error(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_death_of_one_of_two_ends_both_and_their_parent(tmp_path: Path) -> None:
     program = (
-        "from nas.evaluation.job import EvaluationJob, fresh_task\n"
+        "from nas.request.job import EvaluationJob, fresh_task\n"
         "from nas.workers.distributed import evaluate_distributed\n"
         f"task = fresh_task('{TOYS}:Deadly', None)\n"
         "from search_spaces.spaces.parsing import parse_architecture\n"

@@ -12,7 +12,7 @@ import torch
 import nas
 from expect import raises
 from nas.evaluation.failures import OUT_OF_MEMORY, TIMED_OUT
-from nas.evaluation.job import EvaluationJob, resolve
+from nas.request.job import EvaluationJob, resolve
 from nas.workers import gpu_load, local_processes, shared_gpus
 from nas.workers.gpu_load import GpuLoad
 from nas.workers.pool import ThisProcess

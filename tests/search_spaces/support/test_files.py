@@ -12,7 +12,7 @@ import torch
 
 from expect import warns
 from nas.evaluation.evaluate import evaluate
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from search_spaces.architecture.checkpoint import RECORD, WEIGHTS, Record, read_record, read_weights, save_checkpoint
 from search_spaces.support.cache import cache_arrays, cache_bytes
 from search_spaces.support.errors import UserError

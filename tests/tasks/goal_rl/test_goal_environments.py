@@ -10,7 +10,7 @@ import torch
 
 from expect import raises
 from nas.evaluation.evaluate import evaluate
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Kind
 from tasks.goal_rl.catalog import BIG_MAZE

@@ -10,7 +10,7 @@ import pytest
 from expect import raises
 from nas.costs.count import count
 from nas.evaluation.evaluate import evaluate
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
 from tasks.goal_rl.recipe import PAPER, GoalRecipe, smoke
 from tasks.load import load_task, task_class

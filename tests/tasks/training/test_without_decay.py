@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from grouped import grouped
-from nas.evaluation.job import fresh_task
+from nas.request.job import fresh_task
 from search_spaces.topologies.decay import split_by_decay
 
 

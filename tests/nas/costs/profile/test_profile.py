@@ -18,7 +18,7 @@ from nas.costs.profile.profile import profile, profile_largest_batch
 from nas.costs.profile.steps import generic_step, inference, with_batch
 from nas.evaluation.evaluate import evaluate
 from nas.evaluation.failures import OUT_OF_MEMORY
-from nas.evaluation.job import EvaluationJob
+from nas.request.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
 from tasks.base import Task

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from nas.costs.count import cheap_counts
-from nas.evaluation.job import EvaluationJob
 from nas.papers.claims import training_experiments
 from nas.papers.claims.training_experiments import ARCHITECTURE_PAIRS, SEEDS, TrainingExperiment
+from nas.request.job import EvaluationJob
 from nas.workers.resources import resources_of
 from results.records.row import Row
 from tasks.vision.digits import DigitsViT

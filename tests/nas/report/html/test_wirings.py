@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import nas
-import nas.evaluation.job
+import nas.request.job
 from expect import raises, warns
 from nas.cli.main import app
 from nas.evaluation.retrofit import origin_of
@@ -97,7 +97,7 @@ def shown_key(study: Study, topology: str) -> str:
 
 
 def test_data_is_read_once(network_study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh, asked = nas.evaluation.job.fresh_task, list[Any]()
+    fresh, asked = nas.request.job.fresh_task, list[Any]()
 
     def noting(*of: Any) -> Any:
         asked.append(of)
@@ -160,7 +160,7 @@ def test_record_of_a_checkpoint_runs_no_code(copied: Study, tmp_path: Path) -> N
     found = found_in(copied)
     assert len(found.networks) == 2
     with raises("missing-value", option="--task", task=f"{tmp_path}/evil.py:Evil") as refused:
-        origin_of(record.parent, load=nas.evaluation.job.fresh_task)
+        origin_of(record.parent, load=nas.request.job.fresh_task)
     assert found.notes[0].endswith(f": {refused.value}")
     assert not (tmp_path / "ran").exists()
 

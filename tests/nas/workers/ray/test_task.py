@@ -16,7 +16,7 @@ import pytest
 
 from expect import check, raises, warns
 from nas.evaluation.evaluate import evaluate
-from nas.evaluation.job import EvaluationJob, fresh_task, identity
+from nas.request.job import EvaluationJob, fresh_task, identity
 from nas.workers.attempts import MOST_NODES, NODE_DIED
 from nas.workers.pool import pool_of
 from nas.workers.ray import task

@@ -16,8 +16,8 @@ from nas.budget.implicit.budget_dp import BudgetDP
 from nas.budget.objectives import PROFILE_COSTS, measures_for, names_in, resolve
 from nas.costs.count import meta_device
 from nas.environment.paths import safe_name
-from nas.evaluation.job import fresh_task, recipe_of, text_of
-from nas.evaluation.resolve import settings_of, space_of
+from nas.request.job import fresh_task, recipe_of, text_of
+from nas.request.resolve import settings_of, space_of
 from nas.request.text_checks import as_list
 from nas.samplers.load import load_proposer
 from nas.samplers.registry import DEFAULT

@@ -7,8 +7,8 @@ import pytest
 import nas
 from expect import raises
 from grouped import grouped
-from nas.evaluation.job import fresh_task, recipe_of
-from nas.evaluation.resolve import architecture_of, space_of
+from nas.request.job import fresh_task, recipe_of
+from nas.request.resolve import architecture_of, space_of
 from search_spaces.support.errors import Kind
 from tasks.load import load_task
 from toy_searches import Search, rows

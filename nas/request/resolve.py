@@ -6,7 +6,7 @@ from typing import Any
 
 from nas.budget.objectives import MEASURES, names_in
 from nas.costs.count import meta_device
-from nas.evaluation.job import recipe_of
+from nas.request.job import recipe_of
 from nas.request.text_checks import pairs_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import topologies_of
