@@ -16,7 +16,7 @@ import torch
 
 from benchmarks.form import Figure, main
 from nas.budget.bounds import parse_budget
-from nas.budget.feasibility import within
+from nas.budget.feasibility import feasible_candidates
 from nas.costs.count import FlopCountAnalysis, count_macs, meta_device
 from nas.costs.handlers import HANDLERS
 from search_spaces.architecture.architecture import Architecture
@@ -63,7 +63,7 @@ class NoClosedForm(DigitsViT):
 
 def bounded_space() -> int:
     """How many members of `joint` there are, each held to a budget that it keeps."""
-    return len(within(get_space("joint", DigitsViT.base), NoClosedForm(), parse_budget(["params<=10G"])))
+    return len(feasible_candidates(get_space("joint", DigitsViT.base), NoClosedForm(), parse_budget(["params<=10G"])))
 
 
 def time_ms(function: Callable[[], int]) -> tuple[int, float]:

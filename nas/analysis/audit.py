@@ -15,7 +15,7 @@ from nas.costs.count import cheap_counts
 from nas.environment.paths import safe_name
 from nas.report.records_result import RecordsResult
 from nas.request.job import task_of
-from nas.request.resolve import Settings
+from nas.request.resolve import RecipeOverrides
 from nas.store.search_config import SearchConfig
 from nas.store.store import Store
 from results.records.row import Row
@@ -24,7 +24,7 @@ from results.stats.reliability import (
     Estimate,
     components,
     jackknife,
-    levels,
+    num_distinct_tiers,
     rank_correlation,
     seed_rank_correlation,
     seeds_for,
@@ -74,7 +74,7 @@ def check_audit(architectures: int, seeds: int) -> None:
             raise UserError(kind, message, option=f"--{option}", value=value, least=least)
 
 
-def study_of(task: str, preset: str, changes: Settings = ()) -> str:
+def study_of(task: str, preset: str, changes: RecipeOverrides = ()) -> str:
     """The name of the study that holds the Rows of a task's audits under a preset and changes of it."""
     name = f"audit-{safe_name(task)}-{safe_name(preset)}"
     return f"{name}-{hashlib.sha256(repr(changes).encode()).hexdigest()[:6]}" if changes else name
@@ -232,7 +232,7 @@ def metric_record(
             ]
             estimates[f"tau_{preset}"] = jackknife(rank_correlation, *means)
     record: dict[str, Any] = {"metric": name, "architectures": len(validation), "seeds": validation.shape[1]}
-    record["levels"] = levels(validation, components(*splits), 1)
+    record["levels"] = num_distinct_tiers(validation, components(*splits), 1)
     return record | _flat(estimates)
 
 

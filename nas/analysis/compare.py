@@ -15,7 +15,7 @@ from nas.costs.count import cheap_counts, count
 from nas.costs.profile.profile import profile_largest_batch, trace_of
 from nas.report.records_result import RecordsResult
 from nas.request.job import EvaluationJob, text_of
-from nas.request.resolve import Settings, architecture_of
+from nas.request.resolve import RecipeOverrides, architecture_of
 from nas.request.text_checks import ALL_TOPOLOGIES, parse_topologies
 from results.records.row import Direction, Row
 from results.stats.intervals import interval
@@ -131,7 +131,7 @@ def costs_of(
 def jobs_of(
     task: str,
     data: str | Path | None,
-    architectures: Iterable[tuple[Architecture, Settings]],
+    architectures: Iterable[tuple[Architecture, RecipeOverrides]],
     seeds: Iterable[int],
     preset: str,
     threads: int,

@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from nas.environment.device import available_device
-from nas.evaluation.retrofit import Origin
+from nas.evaluation.retrofit import CheckpointSource
 from nas.evaluation.saved_networks import load_network
 from nas.request.job import EvaluationJob, identity
 from nas.store.store import Store
@@ -37,7 +37,7 @@ _LENGTH = 200
 """Characters of another library's reason."""
 
 
-def row_of(origin: Origin, store: Store) -> tuple[str, Row]:
+def row_of(origin: CheckpointSource, store: Store) -> tuple[str, Row]:
     """The study and the Row of a trained network. Raises UserError where the store has none."""
     record = read_record(origin.folder)
     job = EvaluationJob(
@@ -55,7 +55,7 @@ def row_of(origin: Origin, store: Store) -> tuple[str, Row]:
     return entry
 
 
-def decoder_of(origin: Origin) -> tuple[LanguageTask, nn.Module]:
+def decoder_of(origin: CheckpointSource) -> tuple[LanguageTask, nn.Module]:
     """A checkpoint's task and network, on the device. Raises UserError where it is no decoder, or is damaged."""
     if not isinstance(origin.task, LanguageTask):
         message = f"downstream tasks are for decoders, and {origin.folder} is of task {origin.task.name!r}."

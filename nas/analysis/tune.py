@@ -10,7 +10,7 @@ from scipy.stats import qmc
 
 from nas.budget.objectives import names_in
 from nas.request.job import recipe_of
-from nas.request.resolve import Settings
+from nas.request.resolve import RecipeOverrides
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Notice, UserError, unknown
@@ -37,8 +37,8 @@ def names_to_tune(texts: Sequence[str], trials: int | None, seeds: int) -> list[
 
 
 def recipes_to_try(
-    task: Task, preset: str, changes: Settings, names: Sequence[str], number: int | None
-) -> list[Settings]:
+    task: Task, preset: str, changes: RecipeOverrides, names: Sequence[str], number: int | None
+) -> list[RecipeOverrides]:
     """So many changes of a recipe: first none beyond `changes`, then the named settings spread about their values.
 
     They are the same for every architecture: Halton points, by factors from 1 / TUNING_RANGE to TUNING_RANGE.
@@ -74,11 +74,11 @@ def recipes_to_try(
 
 def best_recipes(
     architectures: Sequence[Architecture],
-    recipes: Sequence[Settings],
+    recipes: Sequence[RecipeOverrides],
     rows: Sequence[Row],
     names: Sequence[str],
     metric: Metric,
-) -> list[Settings]:
+) -> list[RecipeOverrides]:
     """The recipe of each architecture that was measured to be best; the first, with a Notice, where none was completed.
 
     Args:

@@ -7,11 +7,11 @@ from typing import Any
 from nas.analysis.audit import Audit, audit_of, check_audit, rows_of_other_presets, spread_by_cost, study_of
 from nas.analysis.compare import jobs_of
 from nas.budget.bounds import parse_budget
-from nas.budget.feasibility import within
+from nas.budget.feasibility import feasible_candidates
 from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
 from nas.request.job import fresh_task
-from nas.request.resolve import settings_of, space_of
+from nas.request.resolve import parse_overrides, space_of
 from nas.request.text_checks import as_list, check_call
 from nas.store.store import Store
 from nas.workers.resources import resources_of
@@ -49,9 +49,9 @@ def audit(
     check_audit(architectures, seeds)
     task_object = fresh_task(task, data)
     search_space = space_of(task_object, space, arch, preset, as_list(axis))
-    changes = settings_of(task_object, preset, settings)
+    changes = parse_overrides(task_object, preset, settings)
     members = spread_by_cost(
-        task_object, within(search_space, task_object, parse_budget(as_list(budget))), architectures
+        task_object, feasible_candidates(search_space, task_object, parse_budget(as_list(budget))), architectures
     )
     jobs = jobs_of(task, data, [(architecture, changes) for architecture in members], range(seeds), preset, threads)
     study = study_of(task_object.name, preset, changes)

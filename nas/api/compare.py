@@ -9,7 +9,7 @@ from nas.analysis.tune import best_recipes, names_to_tune, recipes_to_try
 from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
 from nas.request.job import fresh_task, recipe_of
-from nas.request.resolve import settings_of
+from nas.request.resolve import parse_overrides
 from nas.request.text_checks import LogFormat, as_list, check_call
 from nas.workers.resources import resources_of
 
@@ -45,7 +45,7 @@ def compare(
                 threads=threads, storage=storage, log=log)  # fmt: skip
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
     task_object = fresh_task(task, data)
-    changes = settings_of(task_object, preset, settings)
+    changes = parse_overrides(task_object, preset, settings)
     recipe = recipe_of(task_object, preset, changes)
     metric, names = task_object.metrics_for(recipe)[0], names_to_tune(as_list(tune), tune_trials, seeds)
     recipes = recipes_to_try(task_object, preset, changes, names, tune_trials)

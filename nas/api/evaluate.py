@@ -9,7 +9,14 @@ from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
 from nas.evaluation.retrofit import data_of, start_architecture
 from nas.request.job import EvaluationJob, fresh_task, text_of
-from nas.request.resolve import Settings, architecture_of, check_max_steps, check_measures, make_folder, settings_of
+from nas.request.resolve import (
+    RecipeOverrides,
+    architecture_of,
+    check_max_steps,
+    check_measures,
+    make_folder,
+    parse_overrides,
+)
 from nas.request.text_checks import LogFormat, check_call
 from nas.workers.resources import Resources
 from results.records.row import Row
@@ -52,7 +59,7 @@ def evaluate(
                 storage=storage, log=log)  # fmt: skip
     data = _data(task, data, start)
     task_object = fresh_task(task, data)
-    changes = settings_of(task_object, preset, settings)
+    changes = parse_overrides(task_object, preset, settings)
     architecture = _architecture(task_object, preset, arch, topology, start, save, changes)
     job = EvaluationJob(
         task=task,
@@ -82,7 +89,7 @@ def _architecture(
     topology: str | None,
     start: str | Path | None,
     save: str | Path | None,
-    changes: Settings,
+    changes: RecipeOverrides,
 ) -> Architecture:
     """The architecture given, or that of the network that training starts from."""
     if start is None:

@@ -7,7 +7,7 @@ from typing import Any
 from nas.costs.breakdown import total_record
 from nas.costs.profile.profile import profile_largest_batch, trace_of
 from nas.request.job import fresh_task, recipe_of
-from nas.request.resolve import architecture_of, settings_of
+from nas.request.resolve import architecture_of, parse_overrides
 from nas.request.text_checks import check_call
 
 
@@ -33,7 +33,7 @@ def profile(
 
     task_object = fresh_task(task, data)
     architecture = architecture_of(task_object, preset, arch, topology)
-    recipe = recipe_of(task_object, preset, settings_of(task_object, preset, settings))
+    recipe = recipe_of(task_object, preset, parse_overrides(task_object, preset, settings))
     counts = total_record(task_object, architecture)
     shape = ("task", "key", "depth", "width", "hidden", "heads", "head_dim", "topology", "model", "params", "flops")
     measurements = profile_largest_batch(

@@ -8,7 +8,7 @@ from nas.engine.scheduler import evaluate_all, evaluation_store
 from nas.environment.paths import DEFAULT_STORE, folder_of_retrofit
 from nas.evaluation.retrofit import origin_of, retrofit_job
 from nas.request.job import EvaluationJob, text_of
-from nas.request.resolve import settings_of
+from nas.request.resolve import parse_overrides
 from nas.request.text_checks import check_call, pairs_of
 from nas.workers.resources import Resources
 from results.records.row import Row
@@ -43,7 +43,7 @@ def retrofit(
         task=origin.reference,
         architecture=origin.task.base,  # until it is rewired
         preset=origin.preset,
-        settings=settings_of(origin.task, origin.preset, {**origin.settings, **pairs_of(settings)}),
+        settings=parse_overrides(origin.task, origin.preset, {**origin.settings, **pairs_of(settings)}),
         seed=seed,
         data=origin.data,
         save=str(folder_of_retrofit(checkpoint, topology, save)),

@@ -8,7 +8,7 @@ from nas.evaluation.retrofit import origin_of
 from nas.report.wiring.measurement import wiring_at_init, wiring_of_checkpoint
 from nas.report.wiring.wiring_report import WiringReport
 from nas.request.job import fresh_task, text_of
-from nas.request.resolve import architecture_of, settings_of
+from nas.request.resolve import architecture_of, parse_overrides
 from nas.request.text_checks import check_call, pairs_of
 from search_spaces.support.progress import status_if_slow
 
@@ -40,9 +40,11 @@ def show(
         task_object, preset = fresh_task(task, data), preset or "proxy"
         architecture = architecture_of(task_object, preset, arch, topology)
         with status_if_slow(f"measuring {architecture} ..."):
-            return wiring_at_init(task_object, architecture, preset, settings_of(task_object, preset, settings), seed)
+            return wiring_at_init(
+                task_object, architecture, preset, parse_overrides(task_object, preset, settings), seed
+            )
     origin = origin_of(Path(checkpoint), task, preset, text_of(data))
-    overrides = settings_of(origin.task, origin.preset, {**origin.settings, **pairs_of(settings)})
+    overrides = parse_overrides(origin.task, origin.preset, {**origin.settings, **pairs_of(settings)})
     changes = ",".join(filter(None, (arch, f"topology={topology}" if topology else "")))
     with status_if_slow(f"measuring {origin.folder} ..."):
         return wiring_of_checkpoint(origin.task, origin.folder, origin.preset, overrides, changes, seed)

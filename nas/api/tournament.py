@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from nas.analysis.replay import ReplayTask
 from nas.analysis.tournament import Tournament, run_searches, tournament_of, trials_for
 from nas.budget.bounds import Feasible, parse_budget
-from nas.budget.feasibility import within
+from nas.budget.feasibility import feasible_candidates
 from nas.budget.objectives import names_in, resolve
 from nas.request.job import fresh_task
 from nas.request.text_checks import as_list, check_call
@@ -43,7 +43,7 @@ def tournament(
         raise UserError("unsupported", message, option="TABLE", value=table)
     metrics = dict(task.table.directions)
     directions = resolve([next(iter(metrics)), "flops"] if objectives is None else names_in(objectives), metrics)
-    members = within(task.fixed_space(), task, parse_budget(as_list(budget)))
+    members = feasible_candidates(task.fixed_space(), task, parse_budget(as_list(budget)))
     assert isinstance(members, Feasible)  # a table's space lists its members
     benchmark = task.table.only([candidate.architecture for candidate in members])
     number = trials_for(benchmark, trials)

@@ -12,7 +12,7 @@ from search_spaces.support.progress import Progress
 from tasks.base import Task
 
 
-def within(space: SearchSpace, task: Task, budget: Budget) -> Feasible | BudgetDP:
+def feasible_candidates(space: SearchSpace, task: Task, budget: Budget) -> Feasible | BudgetDP:
     """The candidates within a budget, listed where they can be."""
     number = len(space.architectures) if space.is_enumerable else None
     with Progress(f"costs in space {space.name!r} on {task.name}", number) as progress:

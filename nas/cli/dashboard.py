@@ -14,7 +14,7 @@ from results.records.columns import COUNTS
 from results.records.row import Row
 from search_spaces.support.errors import Kind, UserError
 
-_MOST_PORT = 65535
+_MAX_PORT = 65535
 
 
 def copy_searches(storage: str = DEFAULT_STORE) -> InMemoryStorage:
@@ -52,9 +52,9 @@ def _attributes(row: Row) -> dict[str, Any]:
 
 def serve(copy: InMemoryStorage, port: int = 8080) -> None:
     """Serve a copy on this machine alone, until Ctrl-C."""
-    if not 1 <= port <= _MOST_PORT:
-        message = f"--port must be from 1 to {_MOST_PORT}, got {port}."
-        raise UserError("out-of-range", message, option="--port", value=port, least=1, most=_MOST_PORT)
+    if not 1 <= port <= _MAX_PORT:
+        message = f"--port must be from 1 to {_MAX_PORT}, got {port}."
+        raise UserError("out-of-range", message, option="--port", value=port, least=1, most=_MAX_PORT)
     try:
         from optuna_dashboard import run_server
     except ImportError as error:

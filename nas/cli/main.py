@@ -14,7 +14,7 @@ from nas.cli.command import app
 from nas.cli.config_file import command_of, expand
 from nas.cli.option_values import check_option_values
 from nas.environment.debugging import DEBUG, show_traceback
-from nas.workers.orphan_threads import ORPHANS
+from nas.workers.orphan_threads import STUCK_THREADS
 from search_spaces.support.errors import Kind, UserError, nearest, place_of, printable, reason_of, show_notices
 from search_spaces.support.progress import QUIET, VERBOSE
 from search_spaces.support.quiet_timer import SILENCE
@@ -40,7 +40,7 @@ def main() -> None:
     with SILENCE.lasting():
         status = _status(_run)
     status = _status(_flush) or status
-    if ORPHANS:
+    if STUCK_THREADS:
         os._exit(status)
     sys.exit(status)
 

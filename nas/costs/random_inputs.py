@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tasks.data.batches import Inputs, call, examples, map_tensors, tensors
 
 
-class Draws:
+class RandomInputs:
     """Random inputs of one network; the first axis of each tensor counts examples.
 
     Ids are drawn below the length of the table that the network looks them up in, whatever the example holds: a table

@@ -20,13 +20,13 @@ from nas.samplers.rungs import NO_RUNGS, EarlyStopping, Rungs
 from nas.store.leases import Leases
 from nas.store.optuna_study import (
     conclude,
-    first_of,
     is_under_way,
     new_trial,
     proposal_lock,
     record_params,
     reevaluate_from,
     reevaluates_from,
+    root_trial_number,
     seed_of,
     set_trial_seed,
     started_trials,
@@ -161,7 +161,7 @@ class SearchPlan(Plan):
         first = self.sampler.promote(self.study, searching=searching)
         if first is None:
             return None
-        return next(trial for trial in reversed(trials_of(self.study)) if first_of(trial) == first)
+        return next(trial for trial in reversed(trials_of(self.study)) if root_trial_number(trial) == first)
 
     def _has_room(self) -> bool:
         """Whether to start a trial: one of the search or, after it, a re-evaluation with a held-out seed.
@@ -229,7 +229,7 @@ class SearchPlan(Plan):
 
     def _is_reeval(self, trial: FrozenTrial) -> bool:
         first_reeval = reevaluates_from(self.study)
-        return first_reeval is not None and first_of(trial) >= first_reeval
+        return first_reeval is not None and root_trial_number(trial) >= first_reeval
 
     def _seed(self, trial: FrozenTrial, point: Point) -> int:
         """The seed of a trial: the search's, or the next that no other trial of the candidate has."""
@@ -261,7 +261,7 @@ class SearchPlan(Plan):
         candidate = self.sampler.candidate(point)
         config, profile_budget = self.config, self.budget.profile_budget
         first_seed = next_seed(config.seed, (), self._seeds(point))
-        resumes = first_of(trial) != trial.number
+        resumes = root_trial_number(trial) != trial.number
         job = EvaluationJob(
             task=config.task,
             architecture=candidate.architecture,

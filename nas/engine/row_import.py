@@ -14,7 +14,7 @@ from results.records.row import Direction, Row, Status
 from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.progress import status_if_slow
 
-_MOST_LINES = 3
+_MAX_LINES = 3
 """Bad lines of a file that are named."""
 
 
@@ -39,10 +39,10 @@ def rows_in(paths: Sequence[Path]) -> list[Row]:
     for path in paths:
         file_rows, bad = jsonl.read(path)
         if bad:
-            more = f" and {len(bad) - _MOST_LINES} more" if len(bad) > _MOST_LINES else ""
-            errors = "; ".join(map(str, bad[:_MOST_LINES]))
+            more = f" and {len(bad) - _MAX_LINES} more" if len(bad) > _MAX_LINES else ""
+            errors = "; ".join(map(str, bad[:_MAX_LINES]))
             message = f"every line of {path} must be a row, {errors}{more}. Nothing was imported."
-            numbers = tuple(line.number for line in bad[:_MOST_LINES])
+            numbers = tuple(line.number for line in bad[:_MAX_LINES])
             fields = {**fields_of(bad[0].error), "path": str(path), "lines": numbers, "count": len(bad)}
             raise UserError("bad-file", message, **fields)
         for row in file_rows:

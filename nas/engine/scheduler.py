@@ -16,7 +16,7 @@ from nas.environment.signals import raise_pending_termination
 from nas.evaluation.saved_networks import check_save_folder
 from nas.request.job import EvaluationJob, first_process, lacks_network, recipe_of, task_of, with_identity
 from nas.request.text_checks import LogFormat
-from nas.store.database import clear_errors
+from nas.store.database import translate_errors
 from nas.store.leases import Leases, leases_in
 from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store
@@ -242,7 +242,7 @@ def evaluate_all(
             check_save_folder(job)
         plan, logs = SequentialPlan(jobs), curve_logs(log, store.folder, name)
         with (
-            clear_errors(store.url),
+            translate_errors(store.url),
             leases_in(store) as leases,
             pool_of(resources, len(jobs)) as pool,
             EvaluationProgress(f"{task.name}, preset {jobs[0].preset}", _scores(jobs, task), (), len(jobs)) as progress,

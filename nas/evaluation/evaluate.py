@@ -24,7 +24,7 @@ from nas.environment.device import available_device
 from nas.evaluation.failures import clean_up, reason_of_failure
 from nas.evaluation.heartbeat import Heartbeat
 from nas.evaluation.saved_networks import copy_network, load_network, save_network
-from nas.request.job import Evaluation, EvaluationJob, first_process, identity, lacks_network, resolve, task_of
+from nas.request.job import EvaluationJob, ResolvedJob, first_process, identity, lacks_network, resolve, task_of
 from nas.store.locks import folder_lock
 from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store
@@ -101,7 +101,7 @@ def find_row(job: EvaluationJob, folder: str | Path | None) -> Row | None:
     return None
 
 
-def _load_earlier(evaluation: Evaluation) -> tuple[Row | None, nn.Module | None]:
+def _load_earlier(evaluation: ResolvedJob) -> tuple[Row | None, nn.Module | None]:
     """The Row of an earlier, identical evaluation, and its network where the job needs it."""
     job = evaluation.job
     earlier_row = job.earlier_row or find_row(job, job.folder)
@@ -130,7 +130,7 @@ def _find_concurrent_row(job: EvaluationJob) -> Row | None:
 _PRUNED_NOTICE = "the training was stopped on its way: nothing is saved, shown or measured of it."
 
 
-def _train(evaluation: Evaluation, row: Row) -> tuple[Row, nn.Module | None]:
+def _train(evaluation: ResolvedJob, row: Row) -> tuple[Row, nn.Module | None]:
     """Train, and save the network where the job says."""
     job, task = evaluation.job, evaluation.task
     curve: list[CurvePoint] = []
@@ -187,7 +187,7 @@ def _start(job: EvaluationJob) -> Mapping[str, Tensor] | None:
     return None if job.start is None else read_weights(Path(job.start))
 
 
-def _check_measures(evaluation: Evaluation) -> None:
+def _check_measures(evaluation: ResolvedJob) -> None:
     """Raise UserError where a measure is for no network of this kind."""
     if "conditioning" in evaluation.job.measures:
         from nas.costs.conditioning import check_attention  # which loads SciPy
@@ -196,7 +196,7 @@ def _check_measures(evaluation: Evaluation) -> None:
             check_attention(evaluation.task.build(evaluation.job.architecture))
 
 
-def _measure_and_render(evaluation: Evaluation, row: Row, network: nn.Module) -> Row:
+def _measure_and_render(evaluation: ResolvedJob, row: Row, network: nn.Module) -> Row:
     """The Row with what was measured of the trained network; what fails there takes no finished training with it."""
     job, task = evaluation.job, evaluation.task
     if "conditioning" in job.measures and not set(MEASURES["conditioning"]) <= set(row.extra_metrics):
@@ -220,7 +220,7 @@ def _warn_on_failure(problem: str, option: str) -> Iterator[None]:
         warnings.warn(Notice("failed", f"{problem}: {reason_of(error)}", **fields), stacklevel=2)
 
 
-def _profile(evaluation: Evaluation, row: Row) -> Row:
+def _profile(evaluation: ResolvedJob, row: Row) -> Row:
     """The Row with its profile, held to the job's limits on it."""
     job, limits = evaluation.job, evaluation.job.limits.profile_budget
     trace = Path(job.trace) if job.trace else None
@@ -240,7 +240,7 @@ def _within(limits: Budget, row: Row, amounts: Mapping[str, Any]) -> Row:
     return replace(row, status="over-budget", error=f"{text} is not within {limits}")
 
 
-def _check(evaluation: Evaluation, fit: FitResult) -> None:
+def _check(evaluation: ResolvedJob, fit: FitResult) -> None:
     """Raise where a metric is missing or not finite, or `fit` gave something else."""
     task = evaluation.task
     if not isinstance(fit, FitResult):

@@ -22,7 +22,7 @@ from tasks.registry import TASKS
 
 
 @dataclass(frozen=True)
-class Origin:
+class CheckpointSource:
     """The origin of a trained network.
 
     Attributes:
@@ -48,7 +48,7 @@ def origin_of(
     preset: str | None = None,
     data: str | None = None,
     load: Callable[[str, str | None], Task] = fresh_task,
-) -> Origin:
+) -> CheckpointSource:
     """The origin of a checkpoint: its record, overridden by the arguments. `load` may cache the task of several.
 
     Raises:
@@ -72,7 +72,7 @@ def origin_of(
     changes = {
         name.removeprefix("recipe."): value for name, value in recipe_settings.items() if name.startswith("recipe.")
     }
-    return Origin(checkpoint.resolve(), loaded_task, reference, preset, data, changes)
+    return CheckpointSource(checkpoint.resolve(), loaded_task, reference, preset, data, changes)
 
 
 def start_architecture(
@@ -149,7 +149,7 @@ def is_installed(task: str) -> bool:
     return task in TASKS.names() or task.startswith("goal:")
 
 
-def retrofit_job(origin: Origin, topology: str, job: EvaluationJob) -> EvaluationJob:
+def retrofit_job(origin: CheckpointSource, topology: str, job: EvaluationJob) -> EvaluationJob:
     """The job of a training that goes on with another topology: `job` with the architecture and start set.
 
     Writes the start into the folder where the network is saved.

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nas.costs.random_inputs import Draws
+from nas.costs.random_inputs import RandomInputs
 from nas.evaluation.saved_networks import network_of
-from nas.exporters.formats import FORMATS, Axes, ExportError, ExportFormat, Forward, attempt
+from nas.exporters.formats import FORMATS, DynamicAxes, ExportError, ExportFormat, Forward, attempt
 from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import atomic_replace, partial_file, unwritable
@@ -40,7 +40,7 @@ class ExportReport:
     file: Path
     size: int
     params: int
-    axes: Axes
+    axes: DynamicAxes
     num_inputs: int
     difference: float
     tolerance: float
@@ -109,7 +109,7 @@ def _write_and_check(
     network: nn.Module, example: Inputs, partial: Path, record: Record, kind: ExportFormat
 ) -> dict[str, Any]:
     """Write the file with as many free axes as can be had, and say what was found of it."""
-    draws = Draws(network, map_tensors(example, _precise))
+    draws = RandomInputs(network, map_tensors(example, _precise))
     errors: list[ExportError] = []
     for axes in kind.axes(draws):
         try:
@@ -127,7 +127,7 @@ def _write_and_check(
     raise errors[-1]
 
 
-def _inputs(draws: Draws, axes: Axes) -> list[Inputs]:
+def _inputs(draws: RandomInputs, axes: DynamicAxes) -> list[Inputs]:
     """The example, and random inputs: of several sizes, and of several lengths, odd, short and full."""
     sizes = (1, 2, 3, 5) if "batch" in axes else (None,) * 4
     most = draws.tokens if "tokens" in axes else 0

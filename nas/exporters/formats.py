@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, ShapesCollection
 
-from nas.costs.random_inputs import Draws
+from nas.costs.random_inputs import RandomInputs
 from search_spaces.architecture.checkpoint import Record, load_weights, weights_of
 from search_spaces.support.errors import UserError
 from tasks.data.batches import Inputs, call, tensors
@@ -31,7 +31,7 @@ MAX_ONNX_BYTES = 2**31 - 2**24
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
 Forward = Callable[[Inputs], list[Tensor]]
-Axes = tuple[str, ...]
+DynamicAxes = tuple[str, ...]
 
 
 class ExportError(Exception):
@@ -53,13 +53,13 @@ class ExportFormat:
         needs: Raises a UserError where packages are missing.
     """
 
-    write: Callable[[nn.Module, Draws, Axes, Path, Record], Forward]
-    axes: Callable[[Draws], Sequence[Axes]]
+    write: Callable[[nn.Module, RandomInputs, DynamicAxes, Path, Record], Forward]
+    axes: Callable[[RandomInputs], Sequence[DynamicAxes]]
     tolerance: float
     needs: Callable[[], object] = tuple
 
 
-def _safetensors(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Record) -> Forward:
+def _safetensors(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path, record: Record) -> Forward:
     """The weights; loaded into a network without any."""
     how = (
         "network = tasks.load.load_task(task, None).build(search_spaces.Architecture(**architecture)); "
@@ -75,7 +75,7 @@ def _safetensors(network: nn.Module, draws: Draws, axes: Axes, path: Path, recor
     return torch.no_grad()(lambda inputs: tensors(call(empty, inputs)))
 
 
-def _pt2(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Record) -> Forward:
+def _pt2(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path, record: Record) -> Forward:
     """What torch.export makes."""
     metadata = _metadata(record, "torch.export.load(FILE).module()")
     attempt(torch.export.save, _program(network, draws, axes), path, extra_files=metadata)
@@ -83,7 +83,7 @@ def _pt2(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Recor
     return torch.no_grad()(lambda inputs: tensors(call(module, inputs)))
 
 
-def _onnx(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Record) -> Forward:
+def _onnx(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path, record: Record) -> Forward:
     """What torch.onnx makes of what torch.export makes."""
     onnx, runtime = _packages()
     weights = sum(x.numel() * x.element_size() for x in weights_of(network).values())
@@ -118,11 +118,11 @@ def _onnx(network: nn.Module, draws: Draws, axes: Axes, path: Path, record: Reco
     return run
 
 
-def _free(draws: Draws) -> list[Axes]:
+def _free(draws: RandomInputs) -> list[DynamicAxes]:
     return [("batch", "tokens"), ("batch",), ()] if draws.sequences else [("batch",), ()]
 
 
-def _program(network: nn.Module, draws: Draws, axes: Axes) -> ExportedProgram:
+def _program(network: nn.Module, draws: RandomInputs, axes: DynamicAxes) -> ExportedProgram:
     """The network's graph. Traced with two examples, as torch takes a length of one for a constant."""
     inputs = draws.draw(2) if "batch" in axes else draws.example
     shapes = ShapesCollection()
@@ -142,7 +142,7 @@ def _program(network: nn.Module, draws: Draws, axes: Axes) -> ExportedProgram:
     return program
 
 
-def _name_axes(model: Any, draws: Draws, axes: Axes) -> None:
+def _name_axes(model: Any, draws: RandomInputs, axes: DynamicAxes) -> None:
     """Call the free axes in an ONNX graph by what they count."""
     names: dict[Any, str] = {}
     for value, x in zip(model.graph.inputs, tensors(draws.example), strict=True):

@@ -40,7 +40,7 @@ _COMPARISON_COLUMNS = ("hidden", "head_dim", "heads", "depth", "over_first", "lo
 _FILES = (".csv", ".json", ".jsonl", ".parquet")
 """What the name of a file of rows ends in."""
 
-MOST_OPERATORS = 10
+MAX_OPERATORS = 10
 """How many operators of a trace are shown."""
 
 

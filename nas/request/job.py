@@ -129,7 +129,7 @@ def data_fingerprint(reference: str, data: str | None, preset: str, settings: tu
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class ResolvedJob:
     """A job with what its texts mean in this process: read once, and handed on.
 
     Attributes:
@@ -145,7 +145,7 @@ class Evaluation:
     row: Row
 
 
-def resolve(job: EvaluationJob) -> Evaluation:
+def resolve(job: EvaluationJob) -> ResolvedJob:
     """Load what a job names. Raises UserError for an unknown task, preset or setting, or missing data."""
     task = task_of(job.task, job.data)
     recipe = recipe_of(task, job.preset, job.settings)
@@ -164,7 +164,7 @@ def resolve(job: EvaluationJob) -> Evaluation:
         error="",
         provenance={**provenance(device_name(available_device()), job.threads), "code": code_of(job.task)},
     )
-    return Evaluation(job, task, recipe, row)
+    return ResolvedJob(job, task, recipe, row)
 
 
 def failed_row(job: EvaluationJob, reason: str) -> Row:

@@ -21,7 +21,7 @@ from tasks.recipes.settings import plain_values
 
 DEFAULT_SPACE = "joint"
 
-Settings = tuple[tuple[str, Scalar], ...]
+RecipeOverrides = tuple[tuple[str, Scalar], ...]
 """Overrides of a preset, in the order of names."""
 
 
@@ -96,7 +96,7 @@ def _check_recipes(task: Task, preset: str, axis: str, values: tuple[Any, ...]) 
         recipes.append(recipe)
 
 
-def settings_of(task: Task, preset: str, settings: str | Mapping[str, Any]) -> Settings:
+def parse_overrides(task: Task, preset: str, settings: str | Mapping[str, Any]) -> RecipeOverrides:
     """The overrides of `--set`, each value with the type of its field.
 
     Raises:

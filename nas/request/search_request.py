@@ -11,13 +11,13 @@ from typing import Any
 import torch
 
 from nas.budget.bounds import Budget, Feasible, parse_budget
-from nas.budget.feasibility import within
+from nas.budget.feasibility import feasible_candidates
 from nas.budget.implicit.budget_dp import BudgetDP
 from nas.budget.objectives import PROFILE_COSTS, measures_for, names_in, resolve
 from nas.costs.count import meta_device
 from nas.environment.paths import safe_name
 from nas.request.job import fresh_task, recipe_of, text_of
-from nas.request.resolve import settings_of, space_of
+from nas.request.resolve import parse_overrides, space_of
 from nas.request.text_checks import as_list
 from nas.samplers.load import load_proposer
 from nas.samplers.registry import DEFAULT
@@ -90,7 +90,7 @@ def build_request(
     """Read and check the arguments of a search. Raises UserError before anything is trained."""
     task_object = fresh_task(task, data)
     search_space = space_of(task_object, space, arch, preset, as_list(axis))
-    bounds, changes = parse_budget(as_list(budget)), settings_of(task_object, preset, settings)
+    bounds, changes = parse_budget(as_list(budget)), parse_overrides(task_object, preset, settings)
     _check_no_axis_is_set(dict(changes), search_space)
     recipe = recipe_of(task_object, preset, changes)
     metrics = task_object.metrics_for(recipe)
@@ -102,7 +102,7 @@ def build_request(
     check_reports(task_object, recipe, rungs)
     check_measurable(task_object, search_space.base, {*bounds.bounds, *objective_directions})
     load_proposer(sampler or DEFAULT)  # which raises where there is no such sampler
-    members = within(search_space, task_object, bounds)
+    members = feasible_candidates(search_space, task_object, bounds)
     return SearchRequest(
         config=SearchConfig(
             task=task,

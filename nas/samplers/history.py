@@ -14,8 +14,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from nas.samplers.encoding import Coordinates
-from nas.samplers.rungs import MOST_RUNGS
-from nas.store.optuna_study import ERRORS, first_of, reports_of, same_study, trials_of
+from nas.samplers.rungs import MAX_RUNGS
+from nas.store.optuna_study import ERRORS, reports_of, root_trial_number, same_study, trials_of
 from results.stats.gaussian_process import Array, Indices
 from results.stats.pareto import non_dominated
 
@@ -181,12 +181,12 @@ class History:
             np.array(values, dtype=float).reshape(-1, width) * self._signs,
             np.array([trial.user_attrs.get(ERRORS, missing) for _, trial in members], dtype=float).reshape(-1, width),
             np.array([not trial.state.is_finished() for _, trial in members], dtype=bool),
-            np.array([first_of(trial) for _, trial in members], dtype=np.intp),
+            np.array([root_trial_number(trial) for _, trial in members], dtype=np.intp),
             self._reports([trial for _, trial in members]),
         )
 
     def _reports(self, trials: Sequence[FrozenTrial]) -> Array:
-        reports = np.full((len(trials), MOST_RUNGS, len(self._signs)), np.nan)
+        reports = np.full((len(trials), MAX_RUNGS, len(self._signs)), np.nan)
         for trial_reports, trial in zip(reports, trials, strict=True):
             for rung, report in enumerate(reports_of(trial)):
                 trial_reports[rung] = report

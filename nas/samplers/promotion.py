@@ -19,16 +19,16 @@ from nas.samplers.history import TrialTable, subsample
 from nas.samplers.hypervolume import Hypervolume
 from nas.samplers.posterior import Predictions
 from nas.samplers.proposer import Costs, cost_matrix
-from nas.samplers.rungs import MOST_RUNGS
+from nas.samplers.rungs import MAX_RUNGS
 from results.stats.gaussian_process import Array, Features, GaussianProcess, Observations
 
 PAIRS = 8
 """Complete trainings that a rung needs before others stay paused there."""
 
-LEAST_GAIN = 2e-3
+MIN_GAIN = 2e-3
 """The least expected gain of a promotion, as a share of the front's hypervolume."""
 
-MOST_COMPLETE = 128
+MAX_COMPLETE = 128
 """Most complete trainings that the model of ends is fitted to."""
 
 
@@ -42,10 +42,10 @@ def promote(coordinates: Coordinates, trials: TrialTable, costs: Costs, seed: in
     rungs = has_reports(trials).sum(axis=1)
     if searching and PAIRS <= trials.has_values.sum() >= trials.is_paused.sum():
         return None
-    for rung in reversed(range(MOST_RUNGS)):
+    for rung in reversed(range(MAX_RUNGS)):
         paused = np.flatnonzero(trials.is_paused & (rungs == rung + 1))
         complete = np.flatnonzero(trials.has_values & (rungs > rung))
-        complete = complete[subsample(trials.values[complete], MOST_COMPLETE, random)]
+        complete = complete[subsample(trials.values[complete], MAX_COMPLETE, random)]
         if len(paused) and len(complete) < PAIRS:
             return int(trials.numbers[paused[0]])
         if len(paused):
@@ -53,7 +53,7 @@ def promote(coordinates: Coordinates, trials: TrialTable, costs: Costs, seed: in
             at, reports = trials.indices[rows], trials.reports[rows, rung]
             places, counts = coordinates.features.at(at), cost_matrix(coordinates, costs, at)
             gains = promotion_gains(places, counts, reports, trials.values[complete], trials.errors[complete], random)
-            if gains.max() > LEAST_GAIN:
+            if gains.max() > MIN_GAIN:
                 return int(trials.numbers[paused[gains.argmax()]])
     return None
 
@@ -93,7 +93,7 @@ def with_predicted_ends(trials: TrialTable) -> TrialTable:
     A rung from which fewer than PAIRS trainings are complete predicts nothing.
     """
     values, errors, reports = trials.values.copy(), trials.errors.copy(), has_reports(trials)
-    for rung in range(MOST_RUNGS):
+    for rung in range(MAX_RUNGS):
         paused = trials.is_paused & reports[:, rung]  # a higher rung's prediction comes last, and stays
         complete = trials.has_values & reports[:, rung]
         if paused.any() and complete.sum() >= PAIRS:

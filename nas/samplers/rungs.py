@@ -13,7 +13,7 @@ import optuna
 from optuna.trial import FrozenTrial
 
 from nas.budget.objectives import COSTS
-from nas.store.optuna_study import first_of, length_of, reports_of, set_training_length, trials_of
+from nas.store.optuna_study import length_of, reports_of, root_trial_number, set_training_length, trials_of
 from results.records.row import CurvePoint, Direction, Row
 from search_spaces.support.errors import UserError, kind_of_number
 from tasks.recipes.recipe import Recipe
@@ -21,7 +21,7 @@ from tasks.recipes.recipe import Recipe
 if TYPE_CHECKING:
     from tasks.base import Task
 
-MOST_RUNGS = 5
+MAX_RUNGS = 5
 """Most rungs of a search."""
 
 Reports = list[list[float]]
@@ -47,9 +47,9 @@ class Rungs:
 
     def __post_init__(self) -> None:
         kind = kind_of_number(self.number, whole=True)
-        if kind == "wrong-type" or not 0 <= self.number <= MOST_RUNGS:
-            message = f"--rungs must be a whole number from 0 to {MOST_RUNGS}, got {self.number!r:.40}."
-            raise UserError(kind, message, option="--rungs", value=self.number, least=0, most=MOST_RUNGS)
+        if kind == "wrong-type" or not 0 <= self.number <= MAX_RUNGS:
+            message = f"--rungs must be a whole number from 0 to {MAX_RUNGS}, got {self.number!r:.40}."
+            raise UserError(kind, message, option="--rungs", value=self.number, least=0, most=MAX_RUNGS)
         kind = kind_of_number(self.min_fraction)
         if kind == "wrong-type" or not 0 < self.min_fraction < 1:
             message = (
@@ -121,7 +121,7 @@ class EarlyStopping:
         """The step at which a trial's training is paused next; None where it goes to its end."""
         if not (steps := self._steps()):
             return None
-        rung = len(self._reports_by_training().get(first_of(trial), ()))
+        rung = len(self._reports_by_training().get(root_trial_number(trial), ()))
         return steps[rung] if rung < len(steps) else None
 
     def reports(self, row: Row) -> Reports:
@@ -142,7 +142,7 @@ class EarlyStopping:
 
     def _reports_by_training(self) -> dict[int, Sequence[Sequence[float]]]:
         """Number of the trial that began a training -> the training's reports."""
-        return {first_of(trial): reports for trial in trials_of(self._study) if (reports := reports_of(trial))}
+        return {root_trial_number(trial): reports for trial in trials_of(self._study) if (reports := reports_of(trial))}
 
     def _steps(self) -> list[int]:
         length = length_of(self._study)

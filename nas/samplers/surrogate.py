@@ -29,7 +29,7 @@ EXPLORATION = (1, 2, 4, 8)
 
 _FAILURE_SCALES = Scales(noise=0.02, nugget=1e-6, remainder=1.0, sizes=1.0, words=1.0)
 
-LEAST_GAIN = 1e-4
+MIN_GAIN = 1e-4
 """The least share of the hypervolume that counts as a gain."""
 
 
@@ -53,7 +53,7 @@ class Surrogate(Proposer):
         for weight in EXPLORATION:
             new_gains = hypervolume.gain(candidates.outcomes(weight, random)) * chance
             repeat_gains = hypervolume.gain_again(repeats.outcomes(weight, random)) * may_repeat
-            if max(new_gains.max(initial=0.0), repeat_gains.max(initial=0.0)) > LEAST_GAIN * hypervolume.total:
+            if max(new_gains.max(initial=0.0), repeat_gains.max(initial=0.0)) > MIN_GAIN * hypervolume.total:
                 break
         better_again = repeat_gains.max(initial=0.0) > new_gains.max(initial=0.0)
         return int(means.indices[repeat_gains.argmax()] if better_again else pool[new_gains.argmax()])

@@ -23,7 +23,7 @@ from nas.environment.paths import DEFAULT_STORE
 from nas.store.study_names import no_study
 from search_spaces.support.errors import UserError
 
-PATIENCE_S = 60  # how long a write waits for somebody else's lock
+LOCK_TIMEOUT_S = 60  # how long a write waits for somebody else's lock
 
 # libpq's names: seconds to connect, seconds of silence before it is asked whether the other end is there, milliseconds
 # that it has to answer.
@@ -71,7 +71,7 @@ def check_file(db_url: URL, url: str, make: bool) -> None:
             return
         raise no_study(file) from None
     except (OSError, ValueError) as error:
-        raise unusable(url, error) from error
+        raise store_error(url, error) from error
     if not stat.S_ISREG(file_stat.st_mode):
         message = f"a store must be a file, got {file}, which is none. Give another --storage."
         raise UserError("bad-file", message, option="--storage", storage=printable_url(url), problem="type")
@@ -95,7 +95,7 @@ def is_server(db_url: URL) -> bool:
     return name != "sqlite"
 
 
-def address(db_url: URL) -> URL:
+def psycopg_url(db_url: URL) -> URL:
     """The URL of a server with our driver, and with how soon a server that does not answer is noticed.
 
     Raises:
@@ -117,10 +117,10 @@ def open_engine(db_url: URL, *, reading: bool = False) -> Engine:
         UserError: It can be no store, or its driver is not installed.
     """
     if is_server(db_url):
-        return sql.create_engine(address(db_url), pool_pre_ping=True)
+        return sql.create_engine(psycopg_url(db_url), pool_pre_ping=True)
     if reading:
         return sql.create_engine("sqlite://", creator=_connector(Path(str(db_url.database))), poolclass=sql.NullPool)
-    engine = sql.create_engine(db_url, connect_args={"timeout": PATIENCE_S})
+    engine = sql.create_engine(db_url, connect_args={"timeout": LOCK_TIMEOUT_S})
     sql.event.listen(engine, "connect", enable_write_ahead_log)
     return engine
 
@@ -154,7 +154,7 @@ def _connect_read_only(file: Path) -> sqlite3.Connection:
     """
     is_writable = os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)
     uri = f"file:{quote(str(file))}?mode={'rw' if is_writable else 'ro'}"
-    connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE_S, check_same_thread=False)
+    connection = sqlite3.connect(uri, uri=True, timeout=LOCK_TIMEOUT_S, check_same_thread=False)
     connection.execute("PRAGMA query_only=ON")
     return connection
 
@@ -174,7 +174,7 @@ def _copy(file: Path) -> TemporaryDirectory[str]:
     return folder
 
 
-def begin_file(url: str) -> None:
+def create_database(url: str) -> None:
     """Make a SQLite file that is a database from its first moment on: an empty one was emptied. Others are let be.
 
     Whoever calls holds it against others that would make it.
@@ -195,7 +195,7 @@ def begin_file(url: str) -> None:
             connection.close()
         new_file.replace(file)
     except (OSError, sqlite3.Error) as error:
-        raise unusable(url, error) from error
+        raise store_error(url, error) from error
 
 
 def enable_write_ahead_log(connection: Any, _: Any) -> None:
@@ -205,16 +205,16 @@ def enable_write_ahead_log(connection: Any, _: Any) -> None:
 
 
 @contextmanager
-def clear_errors(url: str) -> Iterator[None]:
+def translate_errors(url: str) -> Iterator[None]:
     """Turn what a database raises into a UserError that names the store and what to do."""
     try:
         yield
     except SQLAlchemyError as error:
-        raise unusable(url, error) from error
+        raise store_error(url, error) from error
     except UnicodeDecodeError as error:
         if not _is_of_sqlite(error):
             raise
-        raise unusable(url, sqlite3.DatabaseError("database disk image is malformed")) from error
+        raise store_error(url, sqlite3.DatabaseError("database disk image is malformed")) from error
 
 
 def _is_of_sqlite(error: UnicodeDecodeError) -> bool:
@@ -224,7 +224,7 @@ def _is_of_sqlite(error: UnicodeDecodeError) -> bool:
     return file == __file__ or "sqlalchemy" in Path(file).parts
 
 
-def unusable(url: str, error: BaseException) -> UserError:
+def store_error(url: str, error: BaseException) -> UserError:
     """The error for a store that cannot be used, with the cause and the remedy."""
     server = is_server(make_url(url))
     remedy = "see to the server" if server else "free the file or its disk"

@@ -19,7 +19,7 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from nas.store.database import clear_errors
+from nas.store.database import translate_errors
 from nas.store.locks import schema_lock
 from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store
@@ -121,7 +121,7 @@ def leases_in(store: Store) -> Iterator[Leases]:
 
 
 def _make_table(store: Store) -> None:
-    with clear_errors(store.url), schema_lock(store.url):
+    with translate_errors(store.url), schema_lock(store.url):
         _TABLES.create_all(store.engine)
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Engine, make_url
 from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 
 from nas.environment.paths import slug
-from nas.store.database import PATIENCE_S, begin_file, is_server, open_engine, unusable
+from nas.store.database import LOCK_TIMEOUT_S, create_database, is_server, open_engine, store_error
 from search_spaces.support.errors import Notice, UserError
 from search_spaces.support.progress import status_if_slow
 
@@ -45,8 +45,8 @@ def schema_lock(url: str) -> Iterator[None]:
         finally:
             engine.dispose()  # a server that refuses must not be left with what was asked in vain
         return
-    with _file_lock(url, ".lock", PATIENCE_S, "its tables are being made by another process"):
-        begin_file(url)
+    with _file_lock(url, ".lock", LOCK_TIMEOUT_S, "its tables are being made by another process"):
+        create_database(url)
         yield
 
 
@@ -117,7 +117,7 @@ def _file_lock(url: str, ending: str, patience: float, busy: str, **fields: Any)
         message = f"{busy}, which holds {lock.lock_file}. Wait for it, or give another --study."
         raise UserError("in-use", message, path=lock.lock_file, **fields) from None
     except OSError as error:
-        raise unusable(url, error) from error
+        raise store_error(url, error) from error
     try:
         yield
     finally:

@@ -15,7 +15,14 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import event
 from sqlalchemy.engine import make_url
 
-from nas.store.database import PATIENCE_S, address, clear_errors, enable_write_ahead_log, is_server, unusable
+from nas.store.database import (
+    LOCK_TIMEOUT_S,
+    enable_write_ahead_log,
+    is_server,
+    psycopg_url,
+    store_error,
+    translate_errors,
+)
 from nas.store.locks import schema_lock, study_lock
 from nas.store.retry import retry_on_disconnect
 from nas.store.search_config import SearchConfig
@@ -123,7 +130,7 @@ def _continuation(paused_trial: FrozenTrial | None) -> FrozenTrial | None:
     if paused_trial is None:
         return None
     seed = seed_of(paused_trial)
-    attributes = {_CONTINUES: first_of(paused_trial), **({} if seed is None else {_SEED: seed})}
+    attributes = {_CONTINUES: root_trial_number(paused_trial), **({} if seed is None else {_SEED: seed})}
     return optuna.trial.create_trial(
         state=TrialState.RUNNING,
         params=paused_trial.params,
@@ -200,7 +207,7 @@ def set_trial_seed(study: optuna.Study, trial: FrozenTrial, seed: int) -> None:
     study._storage.set_trial_user_attr(trial._trial_id, _SEED, seed)
 
 
-def first_of(trial: FrozenTrial) -> int:
+def root_trial_number(trial: FrozenTrial) -> int:
     """The number of the trial that began its training: its own, or that of the trial which it continues."""
     number: int = trial.user_attrs.get(_CONTINUES, trial.number)
     return number
@@ -264,9 +271,9 @@ def conclude(
 def open_storage(url: str) -> optuna.storages.RDBStorage:
     """Optuna's view of a store. Raises UserError where its schema is of another version."""
     db_url, target = make_url(url), url
-    options: dict[str, Any] = {"connect_args": {"timeout": PATIENCE_S}}
+    options: dict[str, Any] = {"connect_args": {"timeout": LOCK_TIMEOUT_S}}
     if is_server(db_url):
-        target = address(db_url).render_as_string(hide_password=False)
+        target = psycopg_url(db_url).render_as_string(hide_password=False)
         # One connection is kept, see `nas.store.locks.study_lock`; Optuna makes its tables with two.
         options = {"pool_pre_ping": True, "pool_size": 1, "max_overflow": 1}
     with clear_storage_errors(url):
@@ -274,7 +281,7 @@ def open_storage(url: str) -> optuna.storages.RDBStorage:
             with schema_lock(url):
                 storage = optuna.storages.RDBStorage(target, engine_kwargs=options)
         except RuntimeError as error:
-            raise unusable(url, error) from error
+            raise store_error(url, error) from error
         if not is_server(db_url):
             event.listen(storage.engine, "connect", enable_write_ahead_log)
             storage.engine.dispose()  # connections made before the listener have no write-ahead log
@@ -295,8 +302,8 @@ def storage_connection(url: str) -> Iterator[optuna.storages.RDBStorage]:
 @contextmanager
 def clear_storage_errors(url: str) -> Iterator[None]:
     """Do as `nas.store.store.clear_errors` does, with what Optuna makes of a database's errors."""
-    with clear_errors(url):
+    with translate_errors(url):
         try:
             yield
         except StorageInternalError as error:
-            raise unusable(url, error) from error
+            raise store_error(url, error) from error

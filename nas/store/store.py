@@ -19,13 +19,13 @@ from sqlalchemy.exc import IntegrityError
 from nas.environment.paths import RUNS
 from nas.store.database import (
     check_file,
-    clear_errors,
     file_identity,
     file_of,
     is_server,
     open_engine,
     parse_url,
     printable_url,
+    translate_errors,
 )
 from nas.store.locks import schema_lock
 from nas.store.retry import retry_on_disconnect
@@ -82,7 +82,7 @@ class Store:
         self.is_shared = is_server(db_url)
         if not self.is_shared:
             check_file(db_url, url, make)
-        with clear_errors(url):
+        with translate_errors(url):
             self.engine = open_engine(db_url, reading=not make)
             if make and self.is_shared:
                 self.engine.connect().close()  # of a wrong address or password it is told at once
@@ -123,7 +123,7 @@ class Store:
                 would go on writing to what has no name any more.
         """
         self._check_file()
-        with clear_errors(self.url):
+        with translate_errors(self.url):
             try:
                 with self.engine.begin() as connection:
                     connection.execute(_ROWS.insert().values(**_values(row, study, number)))
@@ -137,14 +137,14 @@ class Store:
     def add_all(self, rows: Iterable[Row], study: str) -> None:
         """Write Rows that are of no trial: all of them or, where one cannot be written, none. Raises as `add`."""
         self._check_file()
-        with clear_errors(self.url), self.engine.begin() as connection:
+        with translate_errors(self.url), self.engine.begin() as connection:
             for row in rows:
                 connection.execute(_ROWS.insert().values(**_values(row, study, None)))
 
     def find_complete(self, identity: str) -> tuple[str, Row] | None:
         """The newest Row of a complete evaluation of that identity and the study that it is in, or None."""
         query = sql.select(_ROWS.c.study, _ROWS.c.row).where(_ROWS.c.identity == identity, _ROWS.c.status == "complete")
-        with clear_errors(self.url), self.engine.connect() as connection:
+        with translate_errors(self.url), self.engine.connect() as connection:
             for study, text in connection.execute(query.order_by(_ROWS.c.id.desc())):
                 try:
                     return study, Row.from_json(text)
@@ -158,7 +158,7 @@ class Store:
         if numbers is not None:
             query = query.where(_ROWS.c.number.in_(numbers))
         rows = {}
-        with clear_errors(self.url), self.engine.connect() as connection:
+        with translate_errors(self.url), self.engine.connect() as connection:
             for number, text in connection.execute(query.order_by(_ROWS.c.id)):
                 try:
                     rows[number] = Row.from_json(text)
@@ -169,7 +169,7 @@ class Store:
     def studies_with(self, identity: str) -> set[str]:
         """The studies that hold a Row of an evaluation."""
         query = sql.select(_ROWS.c.study).where(_ROWS.c.identity == identity).distinct()
-        with clear_errors(self.url), self.engine.connect() as connection:
+        with translate_errors(self.url), self.engine.connect() as connection:
             return {study for (study,) in connection.execute(query)}
 
     def read(self, studies: Iterable[str]) -> StoredRows:
@@ -185,14 +185,14 @@ class Store:
 
     def studies(self) -> list[str]:
         """The names of all studies that hold Rows, in the order of their newest ones."""
-        with clear_errors(self.url), self.engine.connect() as connection:
+        with translate_errors(self.url), self.engine.connect() as connection:
             query = sql.select(_ROWS.c.study).group_by(_ROWS.c.study).order_by(sql.func.max(_ROWS.c.id))
             return [name for (name,) in connection.execute(query)] if self._has("nas_rows") else []
 
     def searches(self) -> dict[str, SearchConfig]:
         """Name of a study -> the configuration of its search, the newest last."""
         configs = {}
-        with clear_errors(self.url), self.engine.connect() as connection:
+        with translate_errors(self.url), self.engine.connect() as connection:
             if self._has("study_user_attributes"):
                 for name, text in connection.execute(_SEARCHES, {"config": CONFIG}):
                     with suppress(ValueError, TypeError):  # one that cannot be read is no search of ours
@@ -201,7 +201,7 @@ class Store:
 
     def reevaluations(self, study: str) -> frozenset[str]:
         """The identities of a search's re-evaluations: Rows whose seeds had no part in choosing their architecture."""
-        with clear_errors(self.url), self.engine.connect() as connection:
+        with translate_errors(self.url), self.engine.connect() as connection:
             if not self._has("study_user_attributes"):
                 return frozenset()
             values = {"key": REEVALUATES_FROM, "study": study}
@@ -222,7 +222,7 @@ class Store:
 
     def _texts(self, study: str) -> Iterator[tuple[str, str, str]]:
         """The text of each row, with its place and its identity."""
-        with clear_errors(self.url), self.engine.connect() as connection:
+        with translate_errors(self.url), self.engine.connect() as connection:
             if self._has("nas_rows"):
                 query = sql.select(_ROWS.c.id, _ROWS.c.row, _ROWS.c.identity).where(_ROWS.c.study == study)
                 query = query.order_by(_ROWS.c.number, _ROWS.c.id)  # of a search in the order of its trials
@@ -230,7 +230,7 @@ class Store:
                     yield f"study {study!r}, row {number}", text, identity
 
     def _make(self) -> None:
-        with clear_errors(self.url), schema_lock(self.url):
+        with translate_errors(self.url), schema_lock(self.url):
             _TABLES.create_all(self.engine)
 
     def _has(self, table: str) -> bool:

@@ -2,7 +2,7 @@
 
 from search_spaces.support.errors import UserError, unknown
 
-_MOST_NAME = 100
+_MAX_NAME = 100
 """Characters of a study's name, which files are named after."""
 
 
@@ -14,9 +14,9 @@ def check_name(study: str) -> str:
             f"{study!r:.80}. Give another --study."
         )
         raise UserError("bad-syntax", message, option="--study", value=study)
-    if len(study) > _MOST_NAME:
-        message = f"a study's name has at most {_MOST_NAME} characters, got {len(study)}. Give another --study."
-        raise UserError("too-large", message, option="--study", value=study, most=_MOST_NAME)
+    if len(study) > _MAX_NAME:
+        message = f"a study's name has at most {_MAX_NAME} characters, got {len(study)}. Give another --study."
+        raise UserError("too-large", message, option="--study", value=study, most=_MAX_NAME)
     return study
 
 

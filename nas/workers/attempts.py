@@ -11,10 +11,10 @@ from search_spaces.support.progress import say
 PROCESS_DIED, NODE_DIED = "its process died", "its node died"
 """First words of the error of an evaluation that died too often."""
 
-MOST_DEATHS = 3
+MAX_DEATHS = 3
 """Deaths of an evaluation's own process, without a new checkpoint in between, that fail it."""
 
-MOST_NODES = 10
+MAX_NODES = 10
 """Deaths of its node that fail it: nodes die of other things, too."""
 
 
@@ -48,7 +48,7 @@ class Deaths:
         return failed_row(self.job, f"{cause}, {self.most} times without a new checkpoint in between")
 
 
-def no_deaths(job: EvaluationJob, most: int = MOST_DEATHS) -> Deaths:
+def no_deaths(job: EvaluationJob, most: int = MAX_DEATHS) -> Deaths:
     """The count of an evaluation that begins: none."""
     return Deaths(job, _checkpoints(job), most)
 

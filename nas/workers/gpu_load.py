@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from nas.environment.nvml import handle_of
 from search_spaces.support.errors import UserError, fields_of, reason_of
 
-MOST_USED = 0.9
+MAX_USED = 0.9
 """The share of a GPU's time, and of its memory, that evaluations are to take at most."""
 
 ENOUGH_LOADS = 30
@@ -35,7 +35,7 @@ def has_room_for_one_more(loads: Collection[GpuLoad], running: int) -> bool:
         return False
     busy = sum(load.busy for load in loads) / len(loads)
     memory = max(load.memory for load in loads)
-    return max(busy, memory) * (running + 1) / running <= MOST_USED
+    return max(busy, memory) * (running + 1) / running <= MAX_USED
 
 
 def read_load(gpu: int) -> GpuLoad:

@@ -2,5 +2,5 @@
 
 from threading import Thread
 
-ORPHANS: list[Thread] = []
+STUCK_THREADS: list[Thread] = []
 """If there are any, the process must end without Ray's own shutdown, which waits for the head too, or crashes."""

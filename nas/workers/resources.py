@@ -15,7 +15,7 @@ _CLUSTER = re.compile(r"ray://[^\s/:]+:\d{1,5}")
 _GPUS = re.compile(r"\d{1,6}(?:\.0*)?|0?\.\d+")
 _QUANTITY = re.compile(r"(\d{1,15}(?:\.\d{0,9})?)\s*([a-zA-Z]{0,3})")
 
-MOST_WORKERS = 10**3
+MAX_WORKERS = 10**3
 """Most workers of one machine."""
 
 AUTO: Final = "auto"
@@ -76,9 +76,9 @@ def workers_of(value: int | str | None) -> int | str | None:
         of_text: Kind = "out-of-range" if text.removeprefix("-").isdecimal() else "bad-syntax"
         kind = of_text if isinstance(value, str) else kind_of_number(value, whole=True)
         raise UserError(kind, message, option="--workers", value=value, least=1)
-    if len(text) > 9 or int(text) > MOST_WORKERS:
-        message = f"--workers must be at most {MOST_WORKERS}, got {text:.40}. More are a cluster's: ray."
-        raise UserError("out-of-range", message, option="--workers", value=value, most=MOST_WORKERS)
+    if len(text) > 9 or int(text) > MAX_WORKERS:
+        message = f"--workers must be at most {MAX_WORKERS}, got {text:.40}. More are a cluster's: ray."
+        raise UserError("out-of-range", message, option="--workers", value=value, most=MAX_WORKERS)
     return int(text)
 
 

@@ -110,7 +110,7 @@ def seed_rank_correlation(readings: Array) -> float:
     return rank_correlation(first, second)
 
 
-def levels(validation: Array, variances: Components, seeds: int) -> int:
+def num_distinct_tiers(validation: Array, variances: Components, seeds: int) -> int:
     """How many of these architectures could be told apart by means over so many seeds.
 
     Each level lies so far above the one before that noise alone would part two equal ones with a chance of
@@ -127,23 +127,23 @@ def levels(validation: Array, variances: Components, seeds: int) -> int:
 
 
 def seeds_for(target: int, validation: Array, variances: Components) -> int | None:
-    """The least number of seeds by which so many levels are told apart; None where MOST_SEEDS do not do it.
+    """The least number of seeds by which so many levels are told apart; None where MAX_SEEDS do not do it.
 
     No number of seeds goes beyond what the validation examples allow.
     """
     low, high = 1, MAX_SEEDS
-    if levels(validation, variances, high) < target:
+    if num_distinct_tiers(validation, variances, high) < target:
         return None
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if levels(validation, variances, middle) >= target else (middle + 1, high)
+        low, high = (low, middle) if num_distinct_tiers(validation, variances, middle) >= target else (middle + 1, high)
     return low
 
 
 def _stretch(validation: float, test: float) -> float:
     """How much more validation spreads architectures than test does, by their variances there; 1 where one has none.
 
-    Beyond a factor of MOST_STRETCH it is rather that there is nothing to be seen on one of them.
+    Beyond a factor of MAX_STRETCH it is rather that there is nothing to be seen on one of them.
     """
     if validation <= 0 or test <= 0:
         return 1.0

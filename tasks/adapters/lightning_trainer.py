@@ -22,7 +22,7 @@ from tasks.base import Diverged
 from tasks.data.seeded_batches import SeededBatches
 from tasks.data.splits import derived_seed
 from tasks.run import StepCallback
-from tasks.training.loop import CurvePoint
+from tasks.training.loop import StepMetrics
 from tasks.training.supervised import means
 
 _LOOK_EVERY = 20
@@ -107,12 +107,12 @@ class Course(Callback):
         stops: Callable[[int, Metrics], bool],
         on_step: StepCallback,
         due: Callable[[], bool],
-        curve: list[CurvePoint],
+        curve: list[StepMetrics],
     ) -> None:
         self.seed, self.metrics, self.stops, self.due, self.curve = seed, metrics, stops, due, curve
         self.on_step, self.steps = on_step, inf
         self.began = False
-        self.validation_point: CurvePoint | None = None
+        self.validation_point: StepMetrics | None = None
         self._handlers = handlers()
         self._exception: BaseException | None = None
         self._loss_sum: Any = 0.0
@@ -207,7 +207,7 @@ class Course(Callback):
         finally:
             listen(self._handlers)
 
-    def _stops(self, trainer: Trainer, point: CurvePoint) -> bool:
+    def _stops(self, trainer: Trainer, point: StepMetrics) -> bool:
         self.check(trainer)
         self.curve.append(point)
         return self.stops(*point)

@@ -57,7 +57,7 @@ def shuffled_order(examples: int, seed: int, epoch: int) -> Tensor:
 
 
 def even_indices(examples: int, count: int) -> Tensor:
-    """Indices of so many examples, evenly spread over all, [wanted]."""
+    """Indices of so many examples, evenly spread over all, [count]."""
     return torch.arange(count) * examples // count
 
 

@@ -26,7 +26,7 @@ from search_spaces.support.rank import ALONE, RankInfo
 MAX_LINE = 2**26
 """Bytes of a line: a document of more is none."""
 
-MOST_GROUP = 2**33
+MAX_GROUP = 2**33
 """Bytes of the texts of a parquet file's row group, unpacked."""
 
 
@@ -181,8 +181,8 @@ class ParquetShard(TextShard):
                 for group in range(file.num_row_groups):
                     rows = file.metadata.row_group(group).num_rows
                     size = file.metadata.row_group(group).column(columns.index(self.column)).total_uncompressed_size
-                    if size > MOST_GROUP:
-                        raise DamagedShardError(f"a row group has {size} bytes of text, and may have {MOST_GROUP}")
+                    if size > MAX_GROUP:
+                        raise DamagedShardError(f"a row group has {size} bytes of text, and may have {MAX_GROUP}")
                     if start < rows:
                         yield from file.read_row_group(group, [self.column]).column(0)[start::stride].to_pylist()
                         start += -(-(rows - start) // stride) * stride

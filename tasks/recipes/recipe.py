@@ -22,7 +22,7 @@ Precision = Literal["32-true", "bf16-mixed", "bf16-true"]
 Schedule = Literal["cosine", "linear", "inverse-sqrt"]
 Sharing = Literal["ddp", "fsdp"]
 
-_MOST_HOURS = 8_766
+_MAX_HOURS = 8_766
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +127,9 @@ class Recipe:
                 steps=self.steps,
                 hours=self.hours,
             )
-        if self.hours > _MOST_HOURS:
-            message = f"hours must be at most {_MOST_HOURS:,}, which is a year, got {self.hours:g}."
-            raise UserError("out-of-range", message, option="hours", value=self.hours, most=_MOST_HOURS)
+        if self.hours > _MAX_HOURS:
+            message = f"hours must be at most {_MAX_HOURS:,}, which is a year, got {self.hours:g}."
+            raise UserError("out-of-range", message, option="hours", value=self.hours, most=_MAX_HOURS)
         if self.batch_ramp and self.epochs:
             raise UserError(
                 "conflict",

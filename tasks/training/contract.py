@@ -25,7 +25,7 @@ from tasks.data.batches import Batch, call, tensors
 from tasks.data.splits import TensorSplits
 from tasks.recipes.settings import override, plain_values
 from tasks.run import CONTINUE, STOP, Decision, Run
-from tasks.training.loop import CurvePoint
+from tasks.training.loop import StepMetrics
 
 MAX_DUPLICATES = 0.1
 """The share of validation or test examples that may be in train too, as equal examples are in small real data."""
@@ -241,9 +241,9 @@ def _fit(
     seed: int = 0,
     folder: Path | None = None,
     stop: bool = False,
-) -> tuple[FitResult, list[CurvePoint]]:
+) -> tuple[FitResult, list[StepMetrics]]:
     """Train, by the smoke preset and in a folder of its own where none is given, to the end or the first report."""
-    curve: list[CurvePoint] = []
+    curve: list[StepMetrics] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
         curve.append((step, dict(metrics)))
@@ -293,7 +293,7 @@ def _seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def _check_fit_result(task: Task, recipe: Any, fit_result: FitResult, curve: list[CurvePoint]) -> None:
+def _check_fit_result(task: Task, recipe: Any, fit_result: FitResult, curve: list[StepMetrics]) -> None:
     names = {metric.name for metric in task.metrics_for(recipe)}
     errors = {f"{name}_se" for name in names}
     check_rule(fit_result.steps >= 1, "steps-are-counted", f"steps must be counted, got {fit_result.steps}")

@@ -23,7 +23,7 @@ from tasks.run import STOP, Run
 from tasks.training.allocator import keep_freed_memory
 from tasks.training.checkpoint import Checkpoint
 
-CurvePoint = tuple[int, dict[str, float]]
+StepMetrics = tuple[int, dict[str, float]]
 """A step and the metrics there."""
 
 
@@ -85,7 +85,7 @@ class Training(ABC):
 
 def train(run: Run, training: Training, checkpoint: Checkpoint) -> FitResult:
     """Train to the end, or to where the run's report says STOP; see Task.fit."""
-    curve: list[CurvePoint] = []
+    curve: list[StepMetrics] = []
     with _clear_on_divergence(training, checkpoint):
         early = _resume(run, training, checkpoint, curve)
         if early is not None:
@@ -126,14 +126,14 @@ def _clear_on_divergence(training: Training, checkpoint: Checkpoint) -> Iterator
         raise
 
 
-def _report_point(run: Run, training: Training, curve: list[CurvePoint]) -> bool:
+def _report_point(run: Run, training: Training, curve: list[StepMetrics]) -> bool:
     """Measure and report; whether that is enough, which the first process decides."""
     # Plain numbers: a checkpoint with NumPy's would be refused when it is read.
     curve.append((training.step, {name: float(value) for name, value in training.measure("validation").items()}))
     return training.rank_info.first(run.report(*curve[-1]) is STOP)
 
 
-def _stop_early(training: Training, checkpoint: Checkpoint, curve: list[CurvePoint]) -> FitResult:
+def _stop_early(training: Training, checkpoint: Checkpoint, curve: list[StepMetrics]) -> FitResult:
     """What a training has found that was stopped at its last point; it can go on from there."""
     _save(training, checkpoint, curve)
     step, metrics = curve[-1]
@@ -146,7 +146,7 @@ def _stop_early(training: Training, checkpoint: Checkpoint, curve: list[CurvePoi
     )
 
 
-def _save(training: Training, checkpoint: Checkpoint, curve: list[CurvePoint]) -> None:
+def _save(training: Training, checkpoint: Checkpoint, curve: list[StepMetrics]) -> None:
     if checkpoint.folder is None:
         return
     state = {"step": training.step, "training": training.state_dict(), "curve": curve}
@@ -159,7 +159,7 @@ def _clear(training: Training, checkpoint: Checkpoint) -> None:
         checkpoint.clear()
 
 
-def _resume(run: Run, training: Training, checkpoint: Checkpoint, curve: list[CurvePoint]) -> FitResult | None:
+def _resume(run: Run, training: Training, checkpoint: Checkpoint, curve: list[StepMetrics]) -> FitResult | None:
     """Take up the state of an unfinished training, and say again what it had reported.
 
     Where STOP is the answer to a point before the checkpoint, that point is what was found, and its network is gone.
@@ -176,7 +176,7 @@ def _resume(run: Run, training: Training, checkpoint: Checkpoint, curve: list[Cu
     return None
 
 
-def _load_curve(training: Training, checkpoint: Checkpoint) -> list[CurvePoint]:
+def _load_curve(training: Training, checkpoint: Checkpoint) -> list[StepMetrics]:
     """Load the newest state that all processes have, and give its curve; [] where the training begins at its start."""
     state = checkpoint.load()
     steps = training.rank_info.gather(None if state is None else state.get("step"))
@@ -189,7 +189,7 @@ def _load_curve(training: Training, checkpoint: Checkpoint) -> list[CurvePoint]:
         problem = reason_of(error)
     problems = [text for text in training.rank_info.gather(problem) if text]
     if not problems:
-        curve: list[CurvePoint] = state["curve"]
+        curve: list[StepMetrics] = state["curve"]
         return curve
     training.load_state_dict(training.rank_info.first(began))
     if training.rank_info.rank == 0:

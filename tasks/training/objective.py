@@ -15,7 +15,7 @@ from tasks.data.batches import Inputs
 from tasks.data.splits import Part
 
 
-class Objective(Task):
+class SupervisedObjective(Task):
     """A task with a loss, and with measures of each example that its metrics are made of."""
 
     @abstractmethod

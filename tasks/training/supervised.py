@@ -26,11 +26,11 @@ from tasks.run import Run
 from tasks.training.fabric import fabric_for
 from tasks.training.loop import checkpoint_for, isolated_rng, train
 from tasks.training.mup import redraw, scales
-from tasks.training.objective import Objective
+from tasks.training.objective import SupervisedObjective
 from tasks.training.supervised_training import SupervisedTraining
 
 
-class SupervisedTask(Objective):
+class SupervisedTask(SupervisedObjective):
     """A task with examples of inputs and their answers. Its presets are Recipes.
 
     With one number of threads, `fit` gives the same numbers on a CPU to the last bit, in any process; a GPU's

@@ -19,7 +19,7 @@ from tasks.data.splits import DataPosition, Splits, derived_seed
 from tasks.recipes.recipe import Recipe
 from tasks.training.compilation import compile_network
 from tasks.training.loop import Training
-from tasks.training.objective import Objective
+from tasks.training.objective import SupervisedObjective
 from tasks.training.optimizers import NO_RATES, optimizers_for
 from tasks.training.time_budget import Clock
 
@@ -50,7 +50,7 @@ class SupervisedTraining(Training):
 
     def __init__(
         self,
-        task: Objective,
+        task: SupervisedObjective,
         network: nn.Module,
         recipe: Recipe,
         seed: int,

@@ -5,14 +5,14 @@ import sqlite3
 
 import pytest
 
-from nas.workers.attempts import MOST_DEATHS, PROCESS_DIED
+from nas.workers.attempts import MAX_DEATHS, PROCESS_DIED
 from real_searches import Place, is_alive, kill, outcomes
 from waiting import until
 
 
 def test_search_that_is_killed_again_and_again_gives_the_same_rows(place: Place, elsewhere: Place) -> None:
     assert elsewhere.search()[0] == 0
-    for _ in range(MOST_DEATHS + 1):  # more often than an evaluation's own process may die
+    for _ in range(MAX_DEATHS + 1):  # more often than an evaluation's own process may die
         before = len(place.log)
         search = place.begin(step_s=0.3)
         until(lambda before=before: len(place.log) > before + 1, "a training went on")
@@ -59,7 +59,7 @@ def test_trial_that_kills_its_process_fails_alone(place: Place) -> None:
         if row.architecture.depth == 1:
             assert row.status == "failed"
             assert str(row.error).startswith(f"{PROCESS_DIED} (SIGKILL(-9))")
-            assert f" {MOST_DEATHS} " in str(row.error)
+            assert f" {MAX_DEATHS} " in str(row.error)
         else:
             assert row.status == "complete"
     assert {row.status for row in place.rows()} == {"failed", "complete"}

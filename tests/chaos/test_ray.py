@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nas.evaluation.failures import OUT_OF_MEMORY, TIMED_OUT
-from nas.workers.attempts import MOST_DEATHS, NODE_DIED, PROCESS_DIED
+from nas.workers.attempts import MAX_DEATHS, NODE_DIED, PROCESS_DIED
 from real_searches import Place, is_alive, outcomes
 from waiting import until
 
@@ -166,7 +166,7 @@ def test_trial_that_kills_its_process_fails_alone(place: Place) -> None:
         if row.architecture.depth == 1:
             assert row.status == "failed"
             assert str(row.error).startswith(PROCESS_DIED)
-            assert f" {MOST_DEATHS} " in str(row.error)
+            assert f" {MAX_DEATHS} " in str(row.error)
         else:
             assert row.status == "complete"
     assert {row.status for row in place.rows()} == {"failed", "complete"}
@@ -203,7 +203,7 @@ def test_trial_fails_if_its_node_is_short_of_memory(place: Place, monkeypatch: p
     status, said = place.search("--workers", "ray", "--trials", "1")
     (row,) = place.rows()
     assert str(row.error).startswith(f"{OUT_OF_MEMORY}: ")
-    assert f" {MOST_DEATHS} " in str(row.error)
+    assert f" {MAX_DEATHS} " in str(row.error)
     assert status == 2, said  # there is no complete row to show
 
 

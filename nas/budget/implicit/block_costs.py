@@ -7,12 +7,12 @@ from nas.budget.implicit.knapsack import Cost
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Point, SearchSpace
 
-Costs = Callable[[Architecture], Cost]
+CostFunction = Callable[[Architecture], Cost]
 """Architecture -> the amount of each bounded quantity."""
 
 
 @dataclass(frozen=True)
-class Table:
+class BlockCosts:
     """Costs of one block of a network by its values, up to a constant.
 
     Attributes:
@@ -37,10 +37,10 @@ class ChangeCosts:
         tables: Costs of blocks so far, by their topology group and by heads and head dims or hidden features.
     """
 
-    costs: Costs
+    costs: CostFunction
     first: Architecture
     cost: Cost
-    tables: dict[tuple[object, str], Table]
+    tables: dict[tuple[object, str], BlockCosts]
 
     def topology(self, space: SearchSpace, place: Point, axis: str, text: str) -> Cost:
         """Another topology in one run."""
@@ -48,7 +48,7 @@ class ChangeCosts:
 
     def block(self, block: int, group: object, fields: tuple[str, ...], values: tuple[int, ...]) -> Cost:
         """Other values in one block; they cost the same in all blocks of one topology group."""
-        table = self.tables.setdefault((group, fields[0]), Table(self.first, block, {}))
+        table = self.tables.setdefault((group, fields[0]), BlockCosts(self.first, block, {}))
         current = tuple(self.first.by_block(field)[block] for field in fields)
         for choice in (values, current):
             if choice not in table.costs:

@@ -13,20 +13,20 @@ from functools import cached_property
 from itertools import islice, product
 from math import gcd, prod
 
-from nas.budget.implicit.block_costs import ChangeCosts, Costs, Table, plus
+from nas.budget.implicit.block_costs import BlockCosts, ChangeCosts, CostFunction, plus
 from nas.budget.implicit.knapsack import Cost
 from search_spaces.architecture.block_segments import runs_of
 from search_spaces.spaces.space import MAX_MEMBERS, Point, SearchSpace
 from search_spaces.support.errors import UserError
 from search_spaces.topologies.registry import load, refusal
 
-MOST_SLICES = 2_000
+MAX_SLICES = 2_000
 """The most slices of spaces whose blocks differ; each is counted by itself."""
 
-MOST_SHAPES = 20_000
+MAX_SHAPES = 20_000
 """The most combinations of what all blocks have alike, each of which has slices of its own."""
 
-MOST_OPTIONS = 10_000
+MAX_OPTIONS = 10_000
 """The most options of one part."""
 
 
@@ -96,7 +96,7 @@ class TopologyGroup:
     refusals: frozenset[tuple[int, ...]]
 
 
-def slices_of(space: SearchSpace, costs: Costs) -> Iterator[Slice]:
+def slices_of(space: SearchSpace, costs: CostFunction) -> Iterator[Slice]:
     """Every slice that has a member.
 
     Raises:
@@ -104,14 +104,14 @@ def slices_of(space: SearchSpace, costs: Costs) -> Iterator[Slice]:
     """
     start = space.point(space.first) or {}
     start = {axis: start[axis] for axes in space.runs.values() for axis in axes}
-    shapes = list(islice(space.shapes(), MOST_SHAPES + 1))
-    if len(shapes) > MOST_SHAPES:
+    shapes = list(islice(space.shapes(), MAX_SHAPES + 1))
+    if len(shapes) > MAX_SHAPES:
         raise UserError(
             "too-large",
             f"space {space.name!r} has more than {MAX_MEMBERS:,} architectures, which are not listed, and more than "
-            f"{MOST_SHAPES:,} that differ in what all their blocks have alike. Give fewer values with --axis.",
+            f"{MAX_SHAPES:,} that differ in what all their blocks have alike. Give fewer values with --axis.",
             space=space.name,
-            most=MOST_SHAPES,
+            most=MAX_SHAPES,
         )
     for shape in shapes:
         layout = _Layout(space, shape, start)
@@ -126,24 +126,24 @@ class _Layout:
         self.base = space.candidate(shape | start).architecture
         self.depth = self.base.depth
         self.runs = self._runs()
-        self.tables: dict[tuple[object, str], Table] = {}
+        self.tables: dict[tuple[object, str], BlockCosts] = {}
 
-    def slices(self, costs: Costs) -> Iterator[Slice]:
+    def slices(self, costs: CostFunction) -> Iterator[Slice]:
         """A slice for each product of topology groups of the runs."""
         if not self.space.runs:
             if refusal(self.base) is None:
                 yield Slice(self.shape, costs(self.base), ())
             return
         groups_of_runs = [self._groups(run) for run in range(len(self.runs))]
-        if prod(map(len, groups_of_runs)) > MOST_SLICES:
+        if prod(map(len, groups_of_runs)) > MAX_SLICES:
             ways = prod(map(len, groups_of_runs))
             raise UserError(
                 "too-large",
                 f"space {self.space.name!r} has {ways:,} ways to give runs topologies that need one "
-                f"head dim, of which at most {MOST_SLICES:,} are counted. Leave such topologies out with --axis.",
+                f"head dim, of which at most {MAX_SLICES:,} are counted. Leave such topologies out with --axis.",
                 space=self.space.name,
                 ways=ways,
-                most=MOST_SLICES,
+                most=MAX_SLICES,
             )
         for groups in product(*groups_of_runs):
             slice_ = self._slice(groups, costs)
@@ -194,7 +194,7 @@ class _Layout:
         all_variants = (*variants.items(), *features.items())
         return frozenset(values for values, variant in all_variants if refusal(variant) is not None)
 
-    def _slice(self, groups: Sequence[TopologyGroup], costs: Costs) -> Slice | None:
+    def _slice(self, groups: Sequence[TopologyGroup], costs: CostFunction) -> Slice | None:
         """The members whose runs have topologies of these groups; None where there is none."""
         group_of = {block: group for run, group in enumerate(groups) for block in self.runs[run][1]}
         attention = list(self._parts(("heads", "head_dim"), group_of))
@@ -236,7 +236,7 @@ class _Layout:
             length = self.depth // gcd(*numbers)
             blocks = range(number * length, (number + 1) * length)
             axes = tuple(dict.fromkeys(a for field in fields for b in blocks if (a := self._axis(field, b))))
-            if prod(len(self.space.axes[axis]) for axis in axes) > MOST_OPTIONS:
+            if prod(len(self.space.axes[axis]) for axis in axes) > MAX_OPTIONS:
                 message = f"axes {', '.join(axes)} of space {self.space.name!r} go together and have too many values."
                 raise UserError("too-large", message, space=self.space.name, axes=axes)
             combinations = product(*(self.space.axes[axis] for axis in axes))

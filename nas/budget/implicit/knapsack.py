@@ -28,7 +28,7 @@ Part = Sequence[Cost]
 Choice = dict[int, int]
 """Number of a part -> number of its option."""
 
-MOST_PAIRS = 100_000_000
+MAX_PAIRS = 100_000_000
 """The most pairs of sums that are looked at: some seconds."""
 
 _CHUNK = 2**22
@@ -186,7 +186,7 @@ class Knapsack:
     def _count_pairs(self) -> Iterator[int]:
         """For each outer sum, the ways of the inner group that fit, by looking at every pair of sums."""
         outer, inner = self._outer_amounts, self._inner_amounts
-        if len(outer) * len(inner) > MOST_PAIRS:
+        if len(outer) * len(inner) > MAX_PAIRS:
             raise _too_many(len(outer) * len(inner))
         bits = 52 - len(inner).bit_length()  # so that a sum of limbs is exact in double precision
         shifts = range(0, max(self._inner.ways.values()).bit_length(), bits)
@@ -232,7 +232,7 @@ def random_below(end: int, random: np.random.Generator) -> int:
 
 def _pair(a: Sums, b: Sums) -> Sums:
     many, few = (a, b) if len(a.ways) >= len(b.ways) else (b, a)
-    if len(many.ways) * len(few.ways) > MOST_PAIRS // 10:
+    if len(many.ways) * len(few.ways) > MAX_PAIRS // 10:
         raise _too_many(len(many.ways) * len(few.ways))
     ways: dict[int, int] = {}
     for total, ways_of_many in many.ways.items():
@@ -250,7 +250,7 @@ def _too_many(pairs: int) -> UserError:
     return UserError(
         "too-large",
         f"the space has too many different costs to be counted under this budget, {pairs:.1e} pairs of sums of at most "
-        f"{MOST_PAIRS:.0e}. Bound one quantity, or take fewer values with --axis.",
+        f"{MAX_PAIRS:.0e}. Bound one quantity, or take fewer values with --axis.",
         pairs=pairs,
-        most=MOST_PAIRS,
+        most=MAX_PAIRS,
     )

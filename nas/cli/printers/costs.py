@@ -31,7 +31,7 @@ def print_profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> N
         return  # the record's note says why
     trace = Path(str(record["trace"]))
     try:
-        slowest = operators(trace, tables.MOST_OPERATORS)
+        slowest = operators(trace, tables.MAX_OPERATORS)
     except ValueError:
         return  # the record's note says so
     tables.print_records(console, slowest, list(slowest[0]), f"the {len(slowest)} slowest operators of 3 steps")

@@ -21,9 +21,9 @@ from results.records.row import Row
 from results.records.table import check_columns
 from search_spaces.support.errors import UserError
 
-MOST_BEST = 10
+MAX_BEST = 10
 """Lines of --best, and of --columns all, that a terminal shows of each task, without --limit, --order-by and --by."""
-MOST_EXTRA = 6
+MAX_EXTRA = 6
 """Columns of what files of columns have measured that a terminal shows: of Parquet files no others are read."""
 
 
@@ -59,11 +59,11 @@ def print_query(
     elif not len(answer):
         tables.say(tables.screen(), _nothing(question, len(matches), len(rows)))
     elif columns == "all" and format is Format.TABLE:
-        _print_each(answer if limit else answer.slice(0, MOST_BEST), len(answer))
+        _print_each(answer if limit else answer.slice(0, MAX_BEST), len(answer))
     else:
         answer_columns = query(answer, columns=names).column_names if columns else None
         base, truncate = rows if question.returns_rows else matches, question.is_ranked and not (limit or orders)
-        _print_answer(study, question, answer, answer_columns, format, MOST_BEST if truncate else len(answer), base)
+        _print_answer(study, question, answer, answer_columns, format, MAX_BEST if truncate else len(answer), base)
     tables.say_path(output)
 
 
@@ -223,5 +223,5 @@ def _terminal_columns(study: Study, answer: pa.Table, names: Sequence[str], base
 def _identifying_columns(study: Study) -> list[str]:
     """The columns that tell Rows apart, and measured columns of files without Rows, with their errors."""
     extra = [name for name in study.extra_columns() if not is_reserved(name.removeprefix("test_"))]
-    columns = [column for name in extra[:MOST_EXTRA] for column in (name, f"{name}_se")]
+    columns = [column for name in extra[:MAX_EXTRA] for column in (name, f"{name}_se")]
     return [*study.identifying_columns(), *columns]

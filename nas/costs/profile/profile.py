@@ -21,7 +21,7 @@ from nas.costs.profile.steps import (
     optimizer_of,
     with_batch,
 )
-from nas.costs.profile.timing import LEAST_CALLS, Times, time_call
+from nas.costs.profile.timing import MIN_CALLS, Times, time_call
 from nas.environment.device import device_name
 from nas.environment.paths import RUNS
 from search_spaces.architecture.architecture import Architecture
@@ -134,7 +134,7 @@ def _measure(task: Task, run: Run, batch: int | None, trace_path: Path | None) -
     record: dict[str, Any] = {"device": device_name(device), "threads": run.threads}
     record |= {} if examples is None else {"batch": examples, "examples_per_s": 1e3 * examples / step.median}
     record |= _quartiles("latency_ms", latency) | _quartiles("step_ms", step) | {"peak_memory_bytes": memory}
-    if step.calls < LEAST_CALLS:
+    if step.calls < MIN_CALLS:
         notes.append(f"quartiles are of {step.calls} steps")
     if energy is None:
         notes.append(why_not)

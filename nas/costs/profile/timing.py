@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 
 WARM_UP_CALLS, WARM_UP_S = 3, 0.3
-LEAST_CALLS, MOST_CALLS, MEASURE_S = 10, 1000, 1.5
+MIN_CALLS, MOST_CALLS, MEASURE_S = 10, 1000, 1.5
 
-FEWEST_CALLS, PATIENCE_S = 3, 20.0
+MIN_SLOW_CALLS, PATIENCE_S = 3, 20.0
 """Calls that are seconds long are not repeated ten times: after so many seconds three are enough."""
 
 
@@ -48,9 +48,9 @@ def time_call(call: Callable[[], None], device: torch.device) -> Times:
 
 
 def _enough(calls: int, seconds: float) -> bool:
-    if seconds >= PATIENCE_S and calls >= FEWEST_CALLS:
+    if seconds >= PATIENCE_S and calls >= MIN_SLOW_CALLS:
         return True
-    return calls >= LEAST_CALLS and (seconds >= MEASURE_S or calls >= MOST_CALLS)
+    return calls >= MIN_CALLS and (seconds >= MEASURE_S or calls >= MOST_CALLS)
 
 
 def synchronise(device: torch.device) -> None:

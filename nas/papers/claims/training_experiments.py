@@ -9,7 +9,7 @@ from nas.engine.scheduler import evaluate_all
 from nas.papers.claims import Claim, Experiment, Values
 from nas.papers.claims.rows import BetterClaim, paired_differences
 from nas.request.job import fresh_task
-from nas.request.resolve import settings_of
+from nas.request.resolve import parse_overrides
 from nas.workers.resources import Resources
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
@@ -118,7 +118,7 @@ class TrainingExperiment(Experiment):
         }
 
     def _rows(self, task: Task, architectures: Sequence[Architecture]) -> list[Row]:
-        changes = settings_of(task, self.preset, "")
+        changes = parse_overrides(task, self.preset, "")
         with_changes = [(architecture, changes) for architecture in architectures]
         jobs = jobs_of(TASK, None, with_changes, range(SEEDS[self.preset]), self.preset, 1)
         return evaluate_all(jobs, self.storage, self.study, self.resources)

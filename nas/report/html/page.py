@@ -30,10 +30,10 @@ from search_spaces.support.errors import Notice, fields_of, printable
 from search_spaces.support.files import atomic_write, unwritable
 from search_spaces.support.progress import LOADING, status_if_slow
 
-MOST_CURVES = 200
+MAX_CURVES = 200
 """Trainings whose curves are drawn; of more, those of the architectures that may be on the front."""
 
-MOST_PARTS = 20
+MAX_PARTS = 20
 """Architectures whose costs are drawn by part."""
 
 _HERE = Path(__file__).parent
@@ -135,18 +135,18 @@ def _sections(contents: ReportContents, look_by_topology: Mapping[str, Look]) ->
     if shares:
         yield Section("Hypervolume", _HYPERVOLUME, {"hypervolume": charts.hypervolume(shares, len(rows))})
     identities = {identity for architecture in tables.contenders(architectures) for identity in architecture.identities}
-    points = summaries.curves([r for r in rows if len(rows) <= MOST_CURVES or r.identity() in identities], up)
+    points = summaries.curves([r for r in rows if len(rows) <= MAX_CURVES or r.identity() in identities], up)
     if points:
         yield Section("Training curves", _CURVES, {"curves": charts.curves(points, up, look_by_topology)})
     surest = nsmallest(
-        MOST_PARTS,
+        MAX_PARTS,
         tables.contenders(architectures),
         key=lambda architecture: summaries.rank_key(architecture, objectives),
     )
     records = {whole: summaries.parts(sorted(surest, key=architectures.index), whole) for whole in summaries.PARTS}
     sums = {f"cost-{whole}": charts.parts(parts, whole) for whole, parts in records.items() if parts}
     if sums:
-        yield Section("Costs by part", _COSTS.format(MOST_PARTS), sums)
+        yield Section("Costs by part", _COSTS.format(MAX_PARTS), sums)
     axis_charts = {
         f"axis-{name}": charts.axis(architectures, name, up, look_by_topology)
         for name in summaries.axes_of(architectures)

@@ -21,7 +21,7 @@ Record = Mapping[str, Any]
 COST_FACTOR = 1.5
 """The factor within which costs are held to be equal."""
 
-MOST_VALUES = 24
+MAX_VALUES = 24
 """Of an axis: one with more is no axis that a picture could show."""
 
 PARTS = {
@@ -107,7 +107,7 @@ def axes_of(architectures: Sequence[ArchitectureSummary]) -> list[str]:
     return [
         name
         for name in names
-        if 1 < len({architecture.record.get(name) for architecture in architectures}) <= MOST_VALUES
+        if 1 < len({architecture.record.get(name) for architecture in architectures}) <= MAX_VALUES
     ]
 
 

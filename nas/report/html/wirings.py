@@ -18,7 +18,7 @@ from nas.report.wiring.measurement import wiring_of_checkpoint
 from nas.report.wiring.stack_wiring import StackWiring, coefficient_records, depth_records, pair_records
 from nas.report.wiring.wiring_report import WiringReport
 from nas.request.job import fresh_task
-from nas.request.resolve import settings_of
+from nas.request.resolve import parse_overrides
 from nas.store.store import Store
 from results.records.row import Direction, Row
 from results.stats.architecture_summary import ArchitectureSummary
@@ -27,7 +27,7 @@ from search_spaces.support.progress import Progress
 
 Record = Mapping[str, Any]
 
-MOST_NETWORKS = 6
+MAX_NETWORKS = 6
 """Most networks that are measured: each takes seconds, and most of a screen."""
 
 SIGNIFICANT_DIGITS = 4
@@ -90,14 +90,14 @@ def wirings_of(
     contenders = tables.contenders(architectures)
     networks = _saved_networks(storage, rows, contenders)
     with_network = [network.architecture for network in networks]
-    best = sorted(networks, key=lambda network: summaries.rank_key(network.architecture, objectives))[:MOST_NETWORKS]
+    best = sorted(networks, key=lambda network: summaries.rank_key(network.architecture, objectives))[:MAX_NETWORKS]
     candidates = [network for network in networks if network in best]
     wirings, failures = _measure(candidates)
     notes = [f"{', '.join(names)}: {reason}" for reason, (_, names) in failures.items()]
     if missing := [architecture for architecture in contenders if architecture not in with_network]:
         notes.append(f"{_names(missing)}: {_reason_without_network(storage)}")
     if rest := [network.architecture for network in networks if network not in best]:
-        notes.append(f"{_names(rest)}: left out, the {MOST_NETWORKS} that are most surely on the front are shown")
+        notes.append(f"{_names(rest)}: left out, the {MAX_NETWORKS} that are most surely on the front are shown")
     return Wirings(tuple(wirings), tuple(notes), tuple(error for error, _ in failures.values()))
 
 
@@ -148,7 +148,7 @@ def _wiring_report(network: _SavedNetwork, load: Any) -> WiringReport:
         message = f"a report runs no file of code; `nas show FILE.py:CLASS --checkpoint {any_of}` shows each"
         raise UserError("unsupported", message, task=network.row.task, path=any_of)
     origin = origin_of(network.folder, load=load)
-    settings = settings_of(origin.task, origin.preset, origin.settings)
+    settings = parse_overrides(origin.task, origin.preset, origin.settings)
     return wiring_of_checkpoint(origin.task, origin.folder, origin.preset, settings, "", 0)
 
 

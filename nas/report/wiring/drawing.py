@@ -21,10 +21,10 @@ from nas.report.plots import escape_math
 from nas.report.wiring.influence import Array
 from nas.report.wiring.stack_wiring import HEAD, StackWiring, coefficient_records
 
-MOST_NAMES = 17
+MAX_NAMES = 17
 """So many sources have their names at the axes; of more, numbers."""
 
-MOST_NUMBERS = 13
+MAX_NUMBERS = 13
 """In matrices of so many sources each entry says its number."""
 
 DIVERGING, SEQUENTIAL = "RdBu", "Blues"
@@ -51,7 +51,7 @@ def draw(title: str, topology: str, stacks: Sequence[StackWiring]) -> Figure:
 
 def _height(stack: StackWiring) -> float:
     """Inches: room for the readers' names, where they are written."""
-    rows = len(stack.readers) if len(stack.sources) <= MOST_NAMES else MOST_NAMES
+    rows = len(stack.readers) if len(stack.sources) <= MAX_NAMES else MAX_NAMES
     return max(6.5, 3.6 + 0.16 * rows)
 
 
@@ -77,7 +77,7 @@ def _draw_stack(part: SubFigure, stack: StackWiring, colour: str) -> None:
         "share: gain times size of a source, of the sum of all",
         sqrt_scale=True,
     )
-    few = len(stack.sources) <= MOST_NAMES
+    few = len(stack.sources) <= MAX_NAMES
     *arcs, sizes, gradients = lower.subplots(1, 2 + few, width_ratios=(1.5, 1, 1)[not few :])
     for axes in arcs:
         _draw_arcs(axes, stack, colour)
@@ -111,7 +111,7 @@ def _draw_matrix(axes: Axes, stack: StackWiring, matrix: Array, title: str, *, s
     axes.set_title(title, fontsize=8, loc="left")
     axes.spines[:].set_visible(False)
     _name(axes, stack)
-    if len(stack.sources) <= MOST_NUMBERS:
+    if len(stack.sources) <= MAX_NUMBERS:
         _write_numbers(axes, matrix, reachable, image)
 
 
@@ -126,7 +126,7 @@ def _draw_coefficients(axes: Axes, name: str, coefficients: Array) -> None:
     )  # fmt: skip
     for column in range(coefficients.shape[-1], wide.shape[1], coefficients.shape[-1]):
         axes.axvline(column - 0.5, color="black", linewidth=0.5)
-    if max(wide.shape) <= MOST_NUMBERS:
+    if max(wide.shape) <= MAX_NUMBERS:
         _write_numbers(axes, wide, ~np.isnan(wide), image)
     bar = axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
     bar.ax.tick_params(labelsize=_SMALL)
@@ -143,13 +143,13 @@ def _draw_coefficients(axes: Axes, name: str, coefficients: Array) -> None:
 
 def _name(axes: Axes, stack: StackWiring) -> None:
     """Names at both axes of a matrix, or the numbers of layers where there are many."""
-    if len(stack.sources) <= MOST_NAMES:
+    if len(stack.sources) <= MAX_NAMES:
         axes.set_xticks(range(len(stack.sources)), stack.sources, rotation=45, ha="right", rotation_mode="anchor")
         axes.set_yticks(range(len(stack.readers)), stack.readers)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         rows = _first_rows(stack)
-        step = max(1, len(rows) // MOST_NAMES)
+        step = max(1, len(rows) // MAX_NAMES)
         axes.set_yticks(rows[::step], [str(layer) for layer in range(1, len(rows) + 1)][::step])
         axes.set_xlabel("source: layer, 0 is the embedding", fontsize=_SMALL)
         axes.set_ylabel(f"reader: layer, {len(rows)} is the {HEAD}", fontsize=_SMALL)
@@ -225,7 +225,7 @@ def _draw_gradients(axes: Axes, stack: StackWiring, colour: str) -> None:
 
 
 def _marker_size(stack: StackWiring) -> float:
-    return 3 if len(stack.sources) < 3 * MOST_NAMES else 1.5
+    return 3 if len(stack.sources) < 3 * MAX_NAMES else 1.5
 
 
 def _over_depth(axes: Axes, values: Sequence[float], last: int) -> None:

@@ -21,7 +21,7 @@ _NONLINEAR = frozenset(
 """Functions that are not linear, by name; a method, a function of torch and one of torch.nn.functional share one."""
 
 
-class FixedWeights(TorchFunctionMode):
+class DetachNonlinearities(TorchFunctionMode):
     """Inside, derivatives do not follow functions that are not linear: what comes out of them is a number.
 
     Layer and RMS norms are followed, at the scale that they have: they would else hide all that they norm. A product is

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import torch
 from torch import Generator, Tensor, nn
 
-from nas.report.wiring.fixed_weights import FixedWeights
+from nas.report.wiring.fixed_weights import DetachNonlinearities
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import sum_tensors
 
@@ -153,7 +153,7 @@ def influences(network: nn.Module, forward: Callable[[], Tensor | None]) -> dict
 
 def _measure_stack(name: str, stack: Stack, forward: Callable[[], Any]) -> tuple[tuple[Array, Array], bool]:
     """Weights and gains of a stack, and whether weights were numbers."""
-    flow = _detached_flow(name, stack, forward, FixedWeights())
+    flow = _detached_flow(name, stack, forward, DetachNonlinearities())
     if all(x.requires_grad for inputs in flow.inputs for x in inputs):
         pair = _weights_and_gains(flow)
         if pair[1].any(axis=1).all():

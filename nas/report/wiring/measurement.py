@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nas.costs.random_inputs import Draws
+from nas.costs.random_inputs import RandomInputs
 from nas.evaluation.saved_networks import network_of
 from nas.report.wiring.influence import influences
 from nas.report.wiring.stack_wiring import measure_stack
@@ -101,7 +101,9 @@ def measure_network(
 def _forward(task: Task, network: nn.Module, recipe: Any, seed: int) -> Callable[[], Tensor | None]:
     """A function that calls the network with a batch and returns the task's loss, or None where it has none."""
     if not isinstance(task, SupervisedTask):
-        random_inputs = map_tensors(Draws(network, map_tensors(task.example(), _precise)).draw(EXAMPLES), _precise)
+        random_inputs = map_tensors(
+            RandomInputs(network, map_tensors(task.example(), _precise)).draw(EXAMPLES), _precise
+        )
 
         def without_loss() -> None:
             call(network, random_inputs)

@@ -20,7 +20,7 @@ import ray
 from tenacity import Retrying, retry_if_exception_message, stop_after_attempt
 
 from nas.environment.debugging import DEBUG
-from nas.workers.orphan_threads import ORPHANS
+from nas.workers.orphan_threads import STUCK_THREADS
 from nas.workers.resources import fits_on
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import status_if_slow
@@ -159,7 +159,7 @@ def _call_with_timeout(seconds: float, ask: Callable[[], T]) -> T:
     try:
         return answer.result(seconds)
     except TimeoutError:
-        ORPHANS.append(thread)
+        STUCK_THREADS.append(thread)
         atexit.unregister(ray.shutdown)
         raise
 

@@ -14,7 +14,7 @@ from expect import raises
 from grouped import grouped
 from nas.analysis.audit import audit_for, audit_of, check_audit, rows_by_architecture, spread_by_cost, study_of
 from nas.budget.bounds import parse_budget
-from nas.budget.feasibility import within
+from nas.budget.feasibility import feasible_candidates
 from nas.costs.count import cheap_counts
 from nas.request.job import task_of
 from nas.request.resolve import space_of
@@ -127,14 +127,14 @@ def test_a_search_uses_only_audits_of_its_own_budget_and_version(
 
 def test_all_members_of_a_listed_space_may_be_chosen_none_twice() -> None:
     task = load_task(TASK)
-    members = within(space_of(task, "joint", "", "smoke"), task, parse_budget([]))
+    members = feasible_candidates(space_of(task, "joint", "", "smoke"), task, parse_budget([]))
     every = {candidate.architecture for candidate in members.candidates}
     number = min(600, len(every))
     chosen = spread_by_cost(task, members, number)
     assert len({*chosen}) == number
     costs = sorted(cheap_counts(task, one)["flops"] for one in every)
     assert (cheap_counts(task, chosen[0])["flops"], cheap_counts(task, chosen[-1])["flops"]) == (costs[-1], costs[0])
-    few = within(space_of(task, "depth-heads", "", "smoke"), task, parse_budget([]))
+    few = feasible_candidates(space_of(task, "depth-heads", "", "smoke"), task, parse_budget([]))
     with raises("infeasible", option="--architectures", value=500, most=len(few)):
         spread_by_cost(task, few, 500)
 
@@ -154,7 +154,9 @@ def test_chosen_architectures_are_spread_evenly_by_cost() -> None:
     with grouped() as case:
         for space, arch in (("depth-heads", ""), ("per-block", "depth=2")):
             with case(space):
-                members = within(space_of(task, space, arch, "smoke"), task, parse_budget(["params<=100k"]))
+                members = feasible_candidates(
+                    space_of(task, space, arch, "smoke"), task, parse_budget(["params<=100k"])
+                )
                 chosen = spread_by_cost(task, members, 6)
                 assert chosen == spread_by_cost(task, members, 6)
                 assert len(set(chosen)) == 6

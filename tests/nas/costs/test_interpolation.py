@@ -8,7 +8,7 @@ from itertools import product
 
 from grouped import grouped
 from nas.budget.bounds import parse_budget
-from nas.budget.feasibility import within
+from nas.budget.feasibility import feasible_candidates
 from nas.costs.count import cheap_counts
 from nas.costs.interpolation import Counts, interpolate_counts
 from nas.evaluation.evaluate import evaluate
@@ -137,10 +137,10 @@ class Uncounted(Toy):
 def test_a_budget_has_the_same_members_without_a_closed_form() -> None:
     space = SearchSpace("toys", Toy.base, {"depth": tuple(range(1, 13)), "heads": (1, 2, 3, 4, 6, 8, 12, 16)})
     budget = parse_budget(["1k<=params<=3k,macs<=4k"])
-    assert list(within(space, Uncounted(), budget)) == list(within(space, Toy(), budget))
+    assert list(feasible_candidates(space, Uncounted(), budget)) == list(feasible_candidates(space, Toy(), budget))
     built = Uncounted.built
     assert 0 < built < 30
-    assert len(list(within(space, Uncounted(), parse_budget([])))) == 96
+    assert len(list(feasible_candidates(space, Uncounted(), parse_budget([])))) == 96
     assert Uncounted.built == built
 
 

@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor, nn
 
-from nas.costs.random_inputs import Draws
+from nas.costs.random_inputs import RandomInputs
 from toy_networks import MIXED_INPUTS, MixedInputs, Steps
 
 
 def test_ids_are_drawn_from_the_whole_table() -> None:
-    draws = Draws(MixedInputs(), MIXED_INPUTS)
+    draws = RandomInputs(MixedInputs(), MIXED_INPUTS)
     found = draws.draw(500)
     assert isinstance(found, dict)
     assert set(found["ids"].unique().tolist()) == {0, 1, 2}
@@ -30,12 +30,12 @@ class TwoTables(nn.Module):
 
 
 def test_ids_of_two_tables_are_valid_in_both() -> None:
-    found = Draws(TwoTables(), torch.zeros(1, 5, dtype=torch.long)).draw(50)
+    found = RandomInputs(TwoTables(), torch.zeros(1, 5, dtype=torch.long)).draw(50)
     assert isinstance(found, Tensor)
     assert set(found.unique().tolist()) == {0, 1}
 
 
 def test_other_integers_are_those_of_the_example() -> None:
-    found = Draws(Steps(), torch.tensor([5, 900])).draw(50)
+    found = RandomInputs(Steps(), torch.tensor([5, 900])).draw(50)
     assert isinstance(found, Tensor)
     assert set(found.tolist()) == {5, 900}

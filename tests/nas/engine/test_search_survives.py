@@ -130,7 +130,7 @@ def test_locked_store_loses_nothing(
     search: Search, asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = outcomes(search(trials=1))
-    monkeypatch.setattr("nas.store.database.PATIENCE_S", 0.2)
+    monkeypatch.setattr("nas.store.database.LOCK_TIMEOUT_S", 0.2)
     monkeypatch.setattr("nas.store.optuna_study.PATIENCE_S", 0.2)
     with sqlite3.connect(tmp_path / "store" / "studies.db") as connection:
         connection.execute("BEGIN EXCLUSIVE")

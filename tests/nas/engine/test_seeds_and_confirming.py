@@ -23,7 +23,7 @@ from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.history import TrialTable, candidate_means
 from nas.samplers.posterior import Posterior
 from nas.samplers.proposer import Proposer, SearchState
-from nas.samplers.rungs import MOST_RUNGS
+from nas.samplers.rungs import MAX_RUNGS
 from nas.store.optuna_study import reevaluate_from
 from nas.store.store import Store
 from nas.workers.pool import pool_of
@@ -278,7 +278,7 @@ def test_confirming_trainings_are_shared_out_by_chance(monkeypatch: pytest.Monke
         indices = np.array([*state.trials.indices, *proposals], dtype=np.intp)
         every = np.arange(len(indices))
         unknown = np.full_like(values, np.nan)
-        nothing = np.full((len(indices), MOST_RUNGS, 2), np.nan)
+        nothing = np.full((len(indices), MAX_RUNGS, 2), np.nan)
         trials = TrialTable(indices, values, unknown, np.zeros(len(indices), dtype=bool), every, nothing)
         proposals.append(
             reevaluation.next_reevaluation(

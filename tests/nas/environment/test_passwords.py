@@ -10,7 +10,7 @@ from grouped import grouped
 from nas.environment.passwords import visible_part, without_passwords
 from nas.environment.provenance import command as command_line
 from nas.report.study import Study
-from nas.store.database import printable_url, unusable
+from nas.store.database import printable_url, store_error
 from nas.store.store import Store
 from search_spaces.support.errors import UserError
 
@@ -72,7 +72,7 @@ def test_commands_show_no_password(command: Command) -> None:
 
 def test_words_of_a_driver_are_shown_without_passwords() -> None:
     error = OSError("cannot connect with password=sesame to postgresql://me:sesame@h/db")
-    assert hidden(str(unusable("postgresql://me:sesame@h/db", error)))
+    assert hidden(str(store_error("postgresql://me:sesame@h/db", error)))
 
 
 def test_other_words_are_shown_as_typed(monkeypatch: pytest.MonkeyPatch) -> None:

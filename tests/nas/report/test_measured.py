@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nas.samplers.history import TrialTable, candidate_means
-from nas.samplers.rungs import MOST_RUNGS
+from nas.samplers.rungs import MAX_RUNGS
 
 VALUES = {4: [(2.0, 10.0), (3.0, 11.0), (4.0, 12.0)], 7: [(5.0, 20.0)], 2: [(1.0, 40.0), (1.5, 90.0)]}
 ERRORS = {4: [(0.1, 1.0), (0.2, 2.0), (0.3, 3.0)], 7: [(0.4, 2.0)], 2: [(0.5, 4.0), (0.1, 9.0)]}
@@ -22,7 +22,7 @@ def trials() -> TrialTable:
         np.array([one for each in ERRORS.values() for one in each]),
         np.zeros(number, dtype=bool),
         np.arange(number),
-        np.full((number, MOST_RUNGS, 2), np.nan),
+        np.full((number, MAX_RUNGS, 2), np.nan),
     )
 
 

@@ -14,7 +14,7 @@ from grouped import grouped
 from nas.report.study import Study
 from nas.request.resolve import check_max_steps
 from nas.samplers.rungs import EarlyStopping, Rungs, check_reports, check_rung_objectives
-from nas.store.optuna_study import first_of, set_training_length
+from nas.store.optuna_study import root_trial_number, set_training_length
 from results.records.row import Costs
 from results.stats.pareto import front
 from search_spaces.support.errors import Kind
@@ -150,10 +150,10 @@ def check_resumed(study: Study, trials: list[optuna.trial.FrozenTrial]) -> None:
     rows = [row for row in study.rows() if row.status == "complete"]
     assert {row.extra_metrics["began_at"] for row in rows[1:]} <= {10, 30}
     assert all([point["step"] for point in row.curve] == list(range(10, 101, 10)) for row in rows)
-    continuing = [trial for trial in trials if first_of(trial) != trial.number]
+    continuing = [trial for trial in trials if root_trial_number(trial) != trial.number]
     assert continuing
-    assert all(trial.params == trials[first_of(trial)].params for trial in continuing)
-    assert all(trials[first_of(trial)].state == TrialState.PRUNED for trial in continuing)
+    assert all(trial.params == trials[root_trial_number(trial)].params for trial in continuing)
+    assert all(trials[root_trial_number(trial)].state == TrialState.PRUNED for trial in continuing)
 
 
 @pytest.mark.usefixtures("soon")

@@ -9,7 +9,7 @@ import sqlalchemy as sql
 
 import nas.store.database
 from expect import check, raises
-from nas.store.database import address, is_server, printable_url, unusable
+from nas.store.database import is_server, printable_url, psycopg_url, store_error
 from nas.store.store import Store
 from postgres_server import Server
 from search_spaces.support.errors import UserError
@@ -17,7 +17,7 @@ from search_spaces.support.errors import UserError
 
 def test_server_url_gets_our_driver_and_keeps_the_users_options() -> None:
     for name in ("postgresql", "postgres", "postgresql+psycopg2"):
-        found = address(sql.make_url(f"{name}://u:p@h:1/d?connect_timeout=3&sslmode=require"))
+        found = psycopg_url(sql.make_url(f"{name}://u:p@h:1/d?connect_timeout=3&sslmode=require"))
         assert found.drivername == "postgresql+psycopg"
         assert (found.username, found.password, found.host, found.port, found.database) == ("u", "p", "h", 1, "d")
         assert found.query["connect_timeout"] == "3"
@@ -47,9 +47,9 @@ def test_wrong_password_or_address_is_refused_at_once(postgres: Server) -> None:
 
 
 def test_unusable_file_and_unusable_server_are_told_apart() -> None:
-    locked = unusable("sqlite:///f", sqlite3.OperationalError("locked"))
+    locked = store_error("sqlite:///f", sqlite3.OperationalError("locked"))
     check(locked, "unavailable", storage="f", server=False)
-    gone = unusable("postgresql://h/d", ValueError("gone"))
+    gone = store_error("postgresql://h/d", ValueError("gone"))
     check(gone, "unavailable", storage="postgresql://h/d", server=True)
 
 

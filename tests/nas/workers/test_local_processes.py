@@ -13,7 +13,7 @@ from expect import raises
 from nas.evaluation.failures import OUT_OF_MEMORY
 from nas.request.job import EvaluationJob
 from nas.workers import local_processes
-from nas.workers.attempts import MOST_DEATHS
+from nas.workers.attempts import MAX_DEATHS
 from nas.workers.local_processes import LocalProcesses
 from results.records.row import Row
 from search_spaces.support.errors import UserError
@@ -100,7 +100,7 @@ def test_only_kills_that_the_kernel_counted_are_out_of_memory(script: Script, mo
         monkeypatch.setattr(local_processes, "kills_for_memory", lambda counted=counted: next(counted))
         died = BrokenProcessPool(f"A worker died.\nThe exit codes of the workers are {{{ended}}}")
         row, replaced = row_of(script, died)
-        assert (row.status, replaced) == ("failed", MOST_DEATHS)
+        assert (row.status, replaced) == ("failed", MAX_DEATHS)
         assert row.error is not None
         assert f"({ended})" in row.error
         assert row.error.startswith(OUT_OF_MEMORY) is for_memory

@@ -10,7 +10,7 @@ import pytest
 from expect import raises
 from grouped import grouped
 from nas.workers.memory import keep_memory_within, kills_for_memory
-from nas.workers.resources import MOST_WORKERS, fits_on, resources_of, seconds_of
+from nas.workers.resources import MAX_WORKERS, fits_on, resources_of, seconds_of
 
 
 def refused(read: Callable[[Any], object], texts: list[Any], kind: Any, option: str) -> None:
@@ -65,8 +65,8 @@ def test_invalid_workers_are_refused() -> None:
     texts = ["", "1.5", "two", "rays", "ray:", "ray://", "ray://host", "ray:10001"]
     refused(read, texts, "bad-syntax", "--workers")
     refused(read, [1.5, True], "wrong-type", "--workers")
-    refused(read, [-1, "-1", 0, "0", MOST_WORKERS + 1, "1234567890123"], "out-of-range", "--workers")
-    assert read(MOST_WORKERS) == MOST_WORKERS
+    refused(read, [-1, "-1", 0, "0", MAX_WORKERS + 1, "1234567890123"], "out-of-range", "--workers")
+    assert read(MAX_WORKERS) == MAX_WORKERS
 
 
 def test_gpus_are_whole_numbers_shares_or_auto() -> None:

@@ -12,7 +12,7 @@ from results.stats.reliability import (
     Components,
     components,
     jackknife,
-    levels,
+    num_distinct_tiers,
     rank_correlation,
     seed_rank_correlation,
     seeds_for,
@@ -125,21 +125,21 @@ def test_orders_are_compared_by_kendalls_tau() -> None:
 def test_levels_lie_farther_apart_than_noise() -> None:
     means = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
     exact = Components(architecture=5 / 3, seed=0.0, examples=0.0, between=5 / 3, within=0.0)
-    assert levels(means, exact, 1) == 4
+    assert num_distinct_tiers(means, exact, 1) == 4
     noisy = Components(exact.architecture, 0.125, 0.0, exact.architecture, 0.125)
     gap = 1.96 * (2 * 0.125) ** 0.5
     drawn_together = noisy.reliability(2)
     assert drawn_together < gap < 1  # as far as they seem to lie apart, one seed would tell neighbours apart
-    assert levels(means, noisy, 1) == 2
-    assert levels(means, noisy, 2) == 4
-    assert [levels(means, noisy, seeds) for seeds in (1, 4, 100, 1000)] == sorted(
-        levels(means, noisy, seeds) for seeds in (1, 4, 100, 1000)
+    assert num_distinct_tiers(means, noisy, 1) == 2
+    assert num_distinct_tiers(means, noisy, 2) == 4
+    assert [num_distinct_tiers(means, noisy, seeds) for seeds in (1, 4, 100, 1000)] == sorted(
+        num_distinct_tiers(means, noisy, seeds) for seeds in (1, 4, 100, 1000)
     )
     for wanted in range(1, 5):
         seeds = seeds_for(wanted, means, noisy)
         assert seeds is not None
-        assert levels(means, noisy, seeds) >= wanted
-        assert seeds == 1 or levels(means, noisy, seeds - 1) < wanted
+        assert num_distinct_tiers(means, noisy, seeds) >= wanted
+        assert seeds == 1 or num_distinct_tiers(means, noisy, seeds - 1) < wanted
 
 
 def test_examples_limit_what_more_seeds_can_tell_apart() -> None:

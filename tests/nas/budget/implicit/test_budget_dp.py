@@ -14,7 +14,7 @@ from expect import raises
 from grouped import grouped
 from nas.budget.bounds import Budget, feasible, parse_budget
 from nas.budget.implicit.budget_dp import BudgetDP
-from nas.budget.implicit.decomposition import MOST_SHAPES
+from nas.budget.implicit.decomposition import MAX_SHAPES
 from nas.costs.count import cheap_counts, count
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.catalog import per_block
@@ -250,5 +250,5 @@ def test_too_many_shapes_are_refused() -> None:
     widths, hidden = tuple(range(16, 416, 4)), tuple(range(1, 301))
     space, counts = digits({"width": widths, "hidden": hidden, "heads": (1, 2, 4, 8, 16, 32, 64)})
     assert not space.is_enumerable
-    with raises("too-large", space="small", most=MOST_SHAPES):
+    with raises("too-large", space="small", most=MAX_SHAPES):
         BudgetDP(space, counts, Budget())

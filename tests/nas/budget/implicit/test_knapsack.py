@@ -92,7 +92,7 @@ def test_empty_knapsack_has_one_choice() -> None:
 def test_too_many_sums_are_refused_before_they_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds: list[list[Part]] = [[[(7**i, 5**i), (11**i, 3**i)] for i in range(part, part + 5)] for part in (1, 6)]
     assert Knapsack(kinds, (0, 0), (10**20, 10**20)).number == 2**10
-    monkeypatch.setattr(nas.budget.implicit.knapsack, "MOST_PAIRS", 500)
+    monkeypatch.setattr(nas.budget.implicit.knapsack, "MAX_PAIRS", 500)
     with raises("too-large", pairs=1024, most=500):
         print(Knapsack(kinds, (0, 0), (10**20, 10**20)).number)
 

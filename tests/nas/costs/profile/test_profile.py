@@ -110,7 +110,7 @@ def test_own_step_of_a_task_is_measured_with_its_recipe() -> None:
     assert task.prepared == 1
     assert found["batch"] == 48
     for_energy = "energy_j" in found
-    assert task.steps == 2 + timing.WARM_UP_CALLS + timing.LEAST_CALLS + for_energy  # two for the memory
+    assert task.steps == 2 + timing.WARM_UP_CALLS + timing.MIN_CALLS + for_energy  # two for the memory
     assert 16 * 2**20 <= found["peak_memory_bytes"] < 17 * 2**20  # type: ignore[operator]  # a number
     assert not [note for note in notes_of(found) if "'toy'" in note]
 

@@ -31,7 +31,7 @@ def test_slow_first_calls_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> N
         clock[0] += 1.0 if calls[0] <= timing.WARM_UP_CALLS else 0.001
 
     times = time_call(call, CPU)
-    assert calls[0] == timing.WARM_UP_CALLS + timing.LEAST_CALLS
+    assert calls[0] == timing.WARM_UP_CALLS + timing.MIN_CALLS
     assert times.q3 == pytest.approx(1.0)
 
 

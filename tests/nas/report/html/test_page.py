@@ -166,7 +166,7 @@ def test_axis_with_long_names_is_vertical(study: Study) -> None:
 
 
 def test_costs_by_part_are_of_the_likeliest_architectures(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.report.html.page.MOST_PARTS", 2)
+    monkeypatch.setattr("nas.report.html.page.MAX_PARTS", 2)
     monkeypatch.setattr("nas.report.tables.CONTENDER_CHANCE", -1.0)  # all of them
     named = []
     monkeypatch.setattr("nas.report.html.charts.parts", lambda records, _: named.append({r["key"] for r in records}))

@@ -109,7 +109,7 @@ def test_data_is_read_once(network_study: Study, monkeypatch: pytest.MonkeyPatch
 
 
 def test_likeliest_are_shown_and_the_others_named(network_study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wirings, "MOST_NETWORKS", 1)
+    monkeypatch.setattr(wirings, "MAX_NETWORKS", 1)
     found = on_the_front(network_study)
     for best in range(3):
         chances = [replace(one, p_front=0.9 if i == best else 0.8) for i, one in enumerate(found)]
@@ -121,7 +121,7 @@ def test_likeliest_are_shown_and_the_others_named(network_study: Study, monkeypa
 
 
 def test_best_by_metric_are_shown_if_chances_are_unknown(network_study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wirings, "MOST_NETWORKS", 1)
+    monkeypatch.setattr(wirings, "MAX_NETWORKS", 1)
     unknown = [
         replace(one, p_front=float("nan"), expected={"accuracy": accuracy, "flops": 1})
         for one, accuracy in zip(on_the_front(network_study), (0.5, 0.4, 0.6), strict=True)

@@ -3,21 +3,21 @@
 import torch
 import torch.nn.functional as F
 
-from nas.report.wiring.fixed_weights import FixedWeights
+from nas.report.wiring.fixed_weights import DetachNonlinearities
 
 
 def test_nonlinear_functions_are_constants() -> None:
     x = torch.randn(4, 8).double().requires_grad_()
     for function in (torch.tanh, torch.sigmoid, F.gelu, F.softplus, torch.exp, lambda x: x.softmax(-1), lambda x: x**2):
         expected = function(x).detach()
-        with FixedWeights():
+        with DetachNonlinearities():
             (back,) = torch.autograd.grad((function(x) * x).sum(), x)
         torch.testing.assert_close(back, expected)
 
 
 def test_linear_functions_are_differentiated() -> None:
     x, weight = torch.randn(4, 8).double().requires_grad_(), torch.randn(8, 8).double()
-    with FixedWeights():
+    with DetachNonlinearities():
         (back,) = torch.autograd.grad((F.linear(x, weight) + torch.stack((x, x)).mean(0)).sum(), x)
     torch.testing.assert_close(back, (weight.sum(0) + 1).expand(4, 8))
 
@@ -34,7 +34,7 @@ def test_norms_are_differentiated_at_their_scale() -> None:
         ),
         (lambda x: F.rms_norm(x, (8,), gain), x, pulled),
     ):
-        with FixedWeights():
+        with DetachNonlinearities():
             found = norm(x)
             (back,) = torch.autograd.grad(found, x, signs)
         torch.testing.assert_close(found, norm(x))
@@ -44,7 +44,7 @@ def test_norms_are_differentiated_at_their_scale() -> None:
 
 def test_products_and_unknown_functions_are_differentiated_fully() -> None:
     x = torch.randn(5).double().requires_grad_()
-    with FixedWeights():
+    with DetachNonlinearities():
         (back,) = torch.autograd.grad((x * x).sum(), x)
         (other,) = torch.autograd.grad(torch.erf(x).sum(), x)
     torch.testing.assert_close(back, 2 * x.detach())

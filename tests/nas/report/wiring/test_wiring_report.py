@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from expect import raises
 from nas.report.colours import looks
-from nas.report.wiring.drawing import MOST_NAMES, MOST_NUMBERS
+from nas.report.wiring.drawing import MAX_NAMES, MAX_NUMBERS
 from nas.report.wiring.influence import influences
 from nas.report.wiring.stack_wiring import coefficient_records, depth_records, matrix_records, measure_stack
 from nas.report.wiring.wiring_report import WiringReport
@@ -90,7 +90,7 @@ def test_own_weights_are_drawn_with_lines_between_matrices_and_numbers_if_there_
     for name, weights in network.stacks[0].coefficients.items():
         rows, columns = len(weights), weights[0].size
         assert len(panels[name].get_lines()) == columns // weights.shape[-1] - 1
-        assert len(panels[name].texts) == (weights.size if max(rows, columns) <= MOST_NUMBERS else 0)
+        assert len(panels[name].texts) == (weights.size if max(rows, columns) <= MAX_NUMBERS else 0)
 
 
 def test_topology_without_own_weights_is_drawn() -> None:
@@ -160,4 +160,4 @@ def test_many_layers_have_numbers_at_the_axes_only() -> None:
     assert not [text for text in said if "dense" in text]
     named: list[Any] = [len(axes.get_yticks()) for axes in figure.get_axes() if axes.images and axes.get_ylabel()]
     assert named
-    assert max(named) <= 2 * MOST_NAMES
+    assert max(named) <= 2 * MAX_NAMES

@@ -17,7 +17,7 @@ import pytest
 from expect import check, raises, warns
 from nas.evaluation.evaluate import evaluate
 from nas.request.job import EvaluationJob, fresh_task, identity
-from nas.workers.attempts import MOST_NODES, NODE_DIED
+from nas.workers.attempts import MAX_NODES, NODE_DIED
 from nas.workers.pool import pool_of
 from nas.workers.ray import task
 from nas.workers.ray.task import Assignment, evaluate_assignment, has_begun, stamp_of
@@ -203,14 +203,14 @@ def test_evaluation_fails_if_its_nodes_die_again_and_again(
     from ray.exceptions import NodeDiedError
 
     job, before = assigned("Toy").job, sorted(tmp_path.iterdir())
-    cluster.outcomes = iter([NodeDiedError("gone")] * MOST_NODES)
+    cluster.outcomes = iter([NodeDiedError("gone")] * MAX_NODES)
     pool.submit(job)
     ((ended, row),) = pool.collect()
     assert (ended, row.status) == (job, "failed")
     assert str(row.error).startswith(NODE_DIED)
-    assert f" {MOST_NODES} " in row.error
-    assert len({assignment.attempt for assignment in cluster.submitted}) == MOST_NODES
-    assert capsys.readouterr().err.count(f"{job.architecture}: ") == MOST_NODES - 1
+    assert f" {MAX_NODES} " in row.error
+    assert len({assignment.attempt for assignment in cluster.submitted}) == MAX_NODES
+    assert capsys.readouterr().err.count(f"{job.architecture}: ") == MAX_NODES - 1
     assert sorted(tmp_path.iterdir()) == before
 
 
