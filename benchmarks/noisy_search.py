@@ -34,7 +34,7 @@ from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.encoding import Coordinates
 from nas.samplers.proposer import SearchState
 from nas.samplers.registry import DEFAULT
-from nas.samplers.surrogate import Surrogate
+from nas.samplers.surrogate_sampler import Surrogate
 from results.records import table
 from results.stats.architecture_summary import summarize
 from results.stats.pareto import non_dominated

@@ -10,8 +10,8 @@ import numpy as np
 from nas.samplers.history import candidate_means
 from nas.samplers.posterior import Posterior
 from nas.samplers.proposer import SearchState
+from results.stats.front_probability import front_probabilities
 from results.stats.gaussian_process import Indices
-from results.stats.pareto import front_probabilities
 
 DRAWS = 256
 """Samples of the posterior."""

@@ -19,8 +19,9 @@ import pyarrow as pa
 from results.records.columns import COMPARABLE, COUNTS, PROFILE, PROVENANCE, SHAPE
 from results.records.row import Direction
 from results.stats.features import Record, features_of
+from results.stats.front_probability import front_probabilities
 from results.stats.gaussian_process import Array, Features, GaussianProcess, Indices, Observations, Scales
-from results.stats.pareto import check_objectives, front_probabilities, non_dominated
+from results.stats.pareto import check_objectives, non_dominated
 
 DRAWS = 512
 """Of what may be true."""

@@ -134,11 +134,6 @@ def not_surely_dominated(values: NDArray[np.float64], errors: NDArray[np.float64
     return mask
 
 
-def front_probabilities(draws: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How likely each of n points is on the front, by draws of all their values: [d, n, m] -> [n]."""
-    return np.asarray(np.mean([non_dominated(values) for values in draws], axis=0))
-
-
 def _of_two(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     order = np.argsort(values[:, 0])
     first, second = values[order].T  # [n] each

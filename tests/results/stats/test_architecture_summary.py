@@ -12,7 +12,7 @@ from results.records import table
 from results.stats import architecture_summary
 from results.stats.architecture_summary import ArchitectureSummary, summarize, tiers_of
 from results.stats.features import features_of
-from results.stats.pareto import front, front_probabilities, non_dominated, not_surely_dominated
+from results.stats.pareto import front, non_dominated, not_surely_dominated
 
 WAYS = {"accuracy": "max", "flops": "min"}
 
@@ -181,11 +181,6 @@ def test_levels_follow_draws_and_errors_of_examples() -> None:
     assert tiers_of(drawn, np.zeros(6), front).tolist() == [1, 2, 3, 4, 5, 2]
     assert tiers_of(drawn, np.full(6, 0.1), front).tolist() == [1, 1, 2, 2, 3, 1]
     assert tiers_of(drawn, np.full(6, 10.0), front).tolist() == [1] * 6
-
-
-def test_chances_are_shares_of_draws() -> None:
-    draws = np.array([[[0, 1], [1, 0], [1, 1]], [[1, 1], [0, 0], [2, 2]]], dtype=float)
-    assert front_probabilities(draws).tolist() == [0.5, 1.0, 0.0]
 
 
 def test_two_standard_errors_keep_a_point_from_being_surely_dominated() -> None:
