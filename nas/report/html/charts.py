@@ -250,7 +250,7 @@ def _title(name: str) -> str:
 
 
 def spec(chart: Any, height: int, description: str) -> Spec:
-    """The chart as JSON, as wide as the page and `height` pixels high; `description` is read to whoever cannot see it."""
+    """The chart as JSON, as wide as the page and `height` pixels high; `description` is what screen readers say."""
     lines = dict.fromkeys(("domainColor", "tickColor", "gridColor", "labelColor", "titleColor"), TEXT)
     faint = {"domainOpacity": 0.4, "tickOpacity": 0.4, "gridOpacity": 0.12}
     text = {"labelFont": _FONT, "titleFont": _FONT, "labelFontSize": 11, "titleFontSize": 12}
