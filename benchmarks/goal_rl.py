@@ -16,8 +16,8 @@ from gymnasium.vector import SyncVectorEnv
 from benchmarks.form import Figure, main
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.residual_mlp import GoalAgent
-from tasks.goal_rl.catalog import GoalPointMaze
 from tasks.goal_rl.contrastive import actor_goals, critic_loss, sample_with_log_prob
+from tasks.goal_rl.goal_tasks import GoalPointMaze
 from tasks.goal_rl.recipe import GoalRecipe
 from tasks.run import Run
 from tasks.training.allocator import keep_freed_memory

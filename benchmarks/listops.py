@@ -9,8 +9,8 @@ import random
 import time
 
 from benchmarks.form import Figure, main
-from tasks.lra.lists import generate, make_block
-from tasks.lra.presets import LISTOPS
+from tasks.lra.list_grammar import generate, make_block
+from tasks.lra.lra_presets import LISTOPS
 
 _PAPER = LISTOPS["paper"]
 _OPERATOR_SHARE = 0.25

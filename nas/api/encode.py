@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tasks.diffusion import encoding
-from tasks.diffusion.encoding import LatentSummary
+from tasks.diffusion import encode_latents
+from tasks.diffusion.encode_latents import LatentSummary
 
 
 def encode(images: str | Path, folder: str | Path, *, vae: str, size: int = 256) -> LatentSummary:
@@ -15,4 +15,4 @@ def encode(images: str | Path, folder: str | Path, *, vae: str, size: int = 256)
     Raises:
         UserError: No images, no such autoencoder, a size it does not take, or a folder with other latents.
     """
-    return encoding.encode(Path(images), Path(folder), vae, size)
+    return encode_latents.encode(Path(images), Path(folder), vae, size)

@@ -9,7 +9,7 @@ from nas.budget.feasibility import feasible_candidates
 from nas.budget.objectives import names_in, resolve
 from nas.request.job import fresh_task
 from nas.request.text_checks import as_list, check_call
-from nas.samplers.load import load_proposer
+from nas.samplers.load_proposer import load_proposer
 from nas.samplers.registry import SAMPLERS
 from results.records.row import Direction
 from results.stats.tabular_benchmark import TabularBenchmark

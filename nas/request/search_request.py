@@ -19,7 +19,7 @@ from nas.environment.paths import safe_name
 from nas.request.job import fresh_task, recipe_of, text_of
 from nas.request.resolve import parse_overrides, space_of
 from nas.request.text_checks import as_list
-from nas.samplers.load import load_proposer
+from nas.samplers.load_proposer import load_proposer
 from nas.samplers.registry import DEFAULT
 from nas.samplers.rungs import NO_RUNGS, Rungs, check_reports, check_rung_objectives
 from nas.store.search_config import SearchConfig

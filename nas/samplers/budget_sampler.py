@@ -16,7 +16,7 @@ from nas.samplers.candidate_pool import ImplicitCandidates
 from nas.samplers.candidates import Candidates, EnumeratedCandidates
 from nas.samplers.encoding import Coordinates
 from nas.samplers.history import TrialTable, params_of
-from nas.samplers.load import load_proposer
+from nas.samplers.load_proposer import load_proposer
 from nas.samplers.promotion import promote
 from nas.samplers.proposer import Costs, SearchState
 from nas.samplers.reevaluation import next_reevaluation

@@ -18,7 +18,7 @@ from nas.evaluation.failures import OUT_OF_MEMORY, is_gpu_error, ran_out_of_memo
 from nas.request.job import EvaluationJob, failed_row, task_of
 from nas.workers.attempts import PROCESS_DIED, Deaths, no_deaths, timeout_row
 from nas.workers.distributed import evaluate_distributed
-from nas.workers.memory import keep_memory_within, kills_for_memory
+from nas.workers.memory_limit import keep_memory_within, kills_for_memory
 from nas.workers.processes import hide_working_directory, prepare_process
 from nas.workers.resources import processes_for
 from results.records.row import Row

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import fingerprint, load_weights
-from search_spaces.models.masked import MaskedEncoder, build_masked
+from search_spaces.models.masked_encoder import MaskedEncoder, build_masked
 from tasks.base import Metric
 from tasks.data.splits import TensorSplits
 from tasks.glue.recipe import GlueRecipe

@@ -8,7 +8,7 @@ from typing import final
 
 from search_spaces.support.errors import UserError, unknown
 from tasks.base import Metric
-from tasks.glue.files import GLUE, hub_set, read_set
+from tasks.glue.glue_files import GLUE, hub_set, read_set
 from tasks.glue.recipe import GlueRecipe
 from tasks.glue.sets import SetTexts
 from tasks.glue.task import GlueTask

@@ -19,9 +19,9 @@ from tasks.data.batches import Inputs
 from tasks.data.splits import Part, TensorSplits
 from tasks.glue.fine_tuning import FineTuning
 from tasks.glue.recipe import GlueRecipe
-from tasks.glue.rows import splits_of
 from tasks.glue.sets import GlueSet, SetTexts
 from tasks.glue.summary import component_scores, majority, mean_over_sets
+from tasks.glue.token_rows import splits_of
 from tasks.language.corpus import Corpus
 from tasks.language.masked import MaskedTask
 from tasks.language.tokenizer import Tokenizer

@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 from search_spaces.models.residual_mlp import GoalAgent
 from tasks.data.splits import derived_seed
 from tasks.goal_rl.contrastive import sample_actions
-from tasks.goal_rl.replay import Rollout
+from tasks.goal_rl.replay_buffer import Rollout
 from tasks.goal_rl.vectors import Environments
 
 Policy = Callable[[Tensor, Tensor], Tensor]

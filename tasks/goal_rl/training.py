@@ -15,7 +15,7 @@ from tasks.data.splits import derived_seed
 from tasks.goal_rl.contrastive import Learner, Transitions, updates
 from tasks.goal_rl.episodes import Collector, deterministic, evaluate, exploring
 from tasks.goal_rl.recipe import GoalRecipe
-from tasks.goal_rl.replay import ReplayBuffer
+from tasks.goal_rl.replay_buffer import ReplayBuffer
 from tasks.goal_rl.vectors import Environments
 from tasks.training.loop import Training
 

@@ -13,7 +13,7 @@ from tasks.data.batches import Batch
 from tasks.data.splits import Part
 from tasks.language.data import LanguageSplits
 from tasks.language.measure import sum_rows, summary
-from tasks.language.rows import IGNORE_INDEX
+from tasks.language.row_layouts import IGNORE_INDEX
 from tasks.language.shards import read_texts
 from tasks.recipes.recipe import Recipe
 

@@ -20,7 +20,7 @@ from tasks.data.batches import Batch
 from tasks.data.splits import DataPosition, Part, Splits
 from tasks.language.corpus import Corpus
 from tasks.language.encoded import BLOCK
-from tasks.language.rows import Layout
+from tasks.language.row_layouts import Layout
 from tasks.language.shards import TextShard, read
 from tasks.language.stream import Position, TokenStream, prefetch
 from tasks.language.tokenizer import Tokenizer, Tokens

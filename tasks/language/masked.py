@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.models.masked import build_masked, count_masked
+from search_spaces.models.masked_encoder import build_masked, count_masked
 from search_spaces.support.count import Count
 from search_spaces.support.rank import ALONE, RankInfo
 from tasks.base import Metric
@@ -22,7 +22,7 @@ from tasks.data.batches import Batch
 from tasks.data.splits import DataPosition, Part, Splits, derived_seed
 from tasks.language.data import LanguageSplits
 from tasks.language.measure import ratio, sum_by_document
-from tasks.language.rows import IGNORE_INDEX
+from tasks.language.row_layouts import IGNORE_INDEX
 from tasks.language.task import TextTask
 from tasks.recipes.recipe import Recipe
 from tasks.recipes.settings import ShareOfOne

@@ -12,7 +12,7 @@ from tasks.data.batches import Batch
 from tasks.data.splits import Part
 from tasks.language.baselines import bigram, pair_counts, unigram
 from tasks.language.masked import MaskedSplits
-from tasks.language.rows import IGNORE_INDEX
+from tasks.language.row_layouts import IGNORE_INDEX
 from tasks.recipes.recipe import Recipe
 
 Summary = Callable[[Mapping[str, Tensor]], Mapping[str, float]]

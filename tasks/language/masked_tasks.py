@@ -8,7 +8,7 @@ from search_spaces.architecture.architecture import Architecture
 from tasks.language.corpus import Corpus, TextSource, stdlib_corpus
 from tasks.language.masked import MaskedRecipe, MaskedSplits, MaskedTask
 from tasks.language.masked_baselines import masked_methods
-from tasks.language.rows import PackedLayout
+from tasks.language.row_layouts import PackedLayout
 from tasks.language.shards import read_texts
 from tasks.language.task import CorpusText
 from tasks.language.tokenizer import Tokenizer, train_tokenizer

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tasks.base import Metric
-from tasks.language.rows import IGNORE_INDEX
+from tasks.language.row_layouts import IGNORE_INDEX
 
 METRICS = (
     Metric("loss", "nats per token", "min"),

@@ -8,8 +8,8 @@ from search_spaces.architecture.architecture import Architecture
 from tasks.language.baselines import simple_methods
 from tasks.language.corpus import Corpus, stdlib_corpus
 from tasks.language.data import LanguageSplits
-from tasks.language.presets import LanguageRecipe
-from tasks.language.rows import PackedLayout
+from tasks.language.language_presets import LanguageRecipe
+from tasks.language.row_layouts import PackedLayout
 from tasks.language.shards import read_texts
 from tasks.language.task import LanguageTask
 from tasks.language.tokenizer import Tokenizer, train_tokenizer

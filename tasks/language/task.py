@@ -21,9 +21,9 @@ from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from tasks.language.corpus import Corpus, TextSource, folder_corpus, hub_corpus
 from tasks.language.data import LanguageSplits
+from tasks.language.language_presets import LanguageRecipe
 from tasks.language.measure import METRICS, row_sums, summary
-from tasks.language.presets import LanguageRecipe
-from tasks.language.rows import IGNORE_INDEX, Layout
+from tasks.language.row_layouts import IGNORE_INDEX, Layout
 from tasks.language.shards import read_texts
 from tasks.language.tokenizer import Tokenizer, get_tokenizer, tokenizer_at, train_tokenizer
 from tasks.training.supervised import SupervisedTask

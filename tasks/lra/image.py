@@ -5,7 +5,7 @@ from typing import final
 from torch import Tensor
 
 from tasks.data.splits import TensorSplits
-from tasks.lra.presets import IMAGE
+from tasks.lra.lra_presets import IMAGE
 from tasks.lra.task import LongRangeTask, splits_of
 from tasks.vision.cifar10 import read_cifar10
 

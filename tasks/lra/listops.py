@@ -15,8 +15,8 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
-from tasks.lra.lists import IDS, Grammar, generate, tokenize
-from tasks.lra.presets import LISTOPS, ListOpsRecipe
+from tasks.lra.list_grammar import IDS, Grammar, generate, tokenize
+from tasks.lra.lra_presets import LISTOPS, ListOpsRecipe
 from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import Columns, GeneratedTask, group_majority, pad_rows, splits_of
 

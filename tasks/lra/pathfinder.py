@@ -15,7 +15,7 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
 from tasks.data.splits import TensorSplits
 from tasks.lra import contours, stamps
-from tasks.lra.presets import PATHFINDER, PathfinderRecipe
+from tasks.lra.lra_presets import PATHFINDER, PathfinderRecipe
 from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import GeneratedTask, splits_of
 

@@ -9,7 +9,7 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.files import regular
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
-from tasks.lra.presets import RETRIEVAL
+from tasks.lra.lra_presets import RETRIEVAL
 from tasks.lra.release import ReleaseFiles
 from tasks.lra.task import LongRangeTask, byte_ids, pad_rows, splits_of
 

@@ -20,7 +20,7 @@ from search_spaces.models.encoder import PADDING, EncoderSizes, build_encoder, c
 from search_spaces.support.count import Count
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
-from tasks.lra.presets import LongRangeRecipe
+from tasks.lra.lra_presets import LongRangeRecipe
 from tasks.training.classification import ClassificationTask
 from tasks.training.supervised import means
 

@@ -20,7 +20,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torchvision.datasets import CIFAR10
 
-from tasks.glue.files import GLUE
+from tasks.glue.glue_files import GLUE
 
 WORDS = ("the", "module", "returns", "a", "list", "of", "names", "and", "values")
 

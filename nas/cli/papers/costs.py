@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from nas.papers.configs import LABELS, holds
-from nas.papers.configs.costs import COSTS, Cost
+from nas.papers.configs.printed_costs import COSTS, Cost
 from nas.report import tables
 from search_spaces.support.errors import UserError
 

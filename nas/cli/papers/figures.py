@@ -5,7 +5,7 @@ from typing import Any
 
 from nas.cli.papers.claims import one_thread
 from nas.papers.figures import low_rank, shortcut_layouts
-from nas.papers.figures.drawing import draw_figure
+from nas.papers.figures.panels import draw_figure
 from nas.report import tables
 from nas.report.format import check_picture
 from nas.report.plots import save_figure

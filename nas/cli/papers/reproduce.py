@@ -9,7 +9,7 @@ import typer
 
 from nas.cli.options import PaperQuantity
 from nas.cli.papers import claims, costs, figures
-from nas.cli.papers.checks import check_request
+from nas.cli.papers.request_checks import check_request
 from nas.environment.paths import DEFAULT_STORE
 from nas.papers.configs import LABELS, Reading, holds, is_printed, models_without_reading, readings, row_of
 from nas.papers.configs.networks import params

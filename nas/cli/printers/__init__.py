@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from search_spaces.support.faces import lazy_exports
 
 if TYPE_CHECKING:
-    from nas.cli.printers.checks import check_output
     from nas.cli.printers.costs import print_costs, print_profile
     from nas.cli.printers.effects import print_effects
     from nas.cli.printers.evaluations import (
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
         print_with_plot,
     )
     from nas.cli.printers.files import print_export, print_import, print_latents, print_new_file
+    from nas.cli.printers.output_checks import check_output
     from nas.cli.printers.query import print_query
     from nas.cli.printers.studies import print_front, print_report
     from nas.cli.printers.wiring import print_wiring

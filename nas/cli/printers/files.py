@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from nas.engine.row_import import ImportCounts
     from nas.exporters.export import ExportReport
     from nas.scaffold.new_file import NewFile
-    from tasks.diffusion.encoding import LatentSummary
+    from tasks.diffusion.encode_latents import LatentSummary
 
 
 def print_import(report: "ImportCounts") -> None:

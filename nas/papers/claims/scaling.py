@@ -7,7 +7,7 @@ import math
 
 from nas.costs.count import cheap_counts
 from nas.papers.claims import Claim, Experiment, Values
-from tasks.language.published import OpenWebTextLM
+from tasks.language.published_tasks import OpenWebTextLM
 
 _PERCENT = "% more by count for twice the stream"
 

@@ -1,7 +1,7 @@
 """What the rows that ship with this project say of the papers' claims."""
 
 from nas.papers.claims import Claim
-from nas.papers.claims.rows import BetterClaim, Shape, TableExperiment
+from nas.papers.claims.row_experiments import BetterClaim, Shape, TableExperiment
 
 _LM = "stdlib-lm-topologies-tuned"
 _LM_SETTING = "stdlib-lm at proxy, 918k parameters each, learning rates tuned alike, 3 seeds"

@@ -7,7 +7,7 @@ from itertools import chain
 from nas.analysis.compare import candidates, jobs_of
 from nas.engine.scheduler import evaluate_all
 from nas.papers.claims import Claim, Experiment, Values
-from nas.papers.claims.rows import BetterClaim, paired_differences
+from nas.papers.claims.row_experiments import BetterClaim, paired_differences
 from nas.request.job import fresh_task
 from nas.request.resolve import parse_overrides
 from nas.workers.resources import Resources

@@ -13,7 +13,7 @@ from nas.papers.configs.formulas import value_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.models.encoder import EncoderSizes, build_encoder
-from search_spaces.models.masked import build_masked
+from search_spaces.models.masked_encoder import build_masked
 from search_spaces.models.vit import build_vit
 from search_spaces.spaces.parsing import parse_architecture
 from tasks.load import task_class

@@ -9,7 +9,7 @@ import pytest
 
 from expect import raises
 from grouped import grouped
-from nas.workers.memory import keep_memory_within, kills_for_memory
+from nas.workers.memory_limit import keep_memory_within, kills_for_memory
 from nas.workers.resources import MAX_WORKERS, fits_on, resources_of, seconds_of
 
 

@@ -14,7 +14,7 @@ from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 from search_spaces.models.decoder import build_decoder
 from search_spaces.models.encoder import EncoderSizes, build_encoder
-from search_spaces.models.masked import build_masked
+from search_spaces.models.masked_encoder import build_masked
 from search_spaces.models.vit import build_vit
 from tasks.vision.digits import xavier
 

@@ -9,7 +9,7 @@ import pytest
 
 from expect import raises, warns
 from search_spaces.support.errors import Kind
-from tasks.glue.files import GLUE, read_set
+from tasks.glue.glue_files import GLUE, read_set
 from tasks.glue.sets import SetTexts
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from tasks.glue.files import GLUE, read_set
+from tasks.glue.glue_files import GLUE, read_set
 
 # name: (folder, header of train.tsv or None, a line, its texts, its answer)
 TSV: dict[str, tuple[str, str | None, str, tuple[str, ...], float]] = {

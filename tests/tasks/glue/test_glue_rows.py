@@ -2,8 +2,8 @@
 
 import torch
 
-from tasks.glue.rows import splits_of
 from tasks.glue.sets import LabelledTexts, SetTexts
+from tasks.glue.token_rows import splits_of
 from tasks.language.tokenizer import train_tokenizer
 
 

@@ -15,13 +15,13 @@ from expect import raises
 from search_spaces.architecture.checkpoint import weights_of
 from tasks.base import FitResult
 from tasks.glue import glue
-from tasks.glue.files import GLUE
 from tasks.glue.fine_tuning import FineTuning
 from tasks.glue.glue import Glue
+from tasks.glue.glue_files import GLUE
 from tasks.glue.recipe import GlueRecipe
-from tasks.glue.rows import pack_row
 from tasks.glue.sets import LabelledTexts, SetTexts
 from tasks.glue.stdlib_glue import StdlibGlue
+from tasks.glue.token_rows import pack_row
 from tasks.language import hub
 from tasks.run import Run
 

@@ -13,7 +13,7 @@ from nas.evaluation.evaluate import evaluate
 from nas.request.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Kind
-from tasks.goal_rl.catalog import BIG_MAZE
+from tasks.goal_rl.goal_tasks import BIG_MAZE
 from tasks.goal_rl.vectors import SyncVectorEnv
 from tasks.load import load_task
 from tasks.registry import TASKS

@@ -7,7 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from grouped import grouped
-from tasks.goal_rl.replay import ReplayBuffer, Rollout, truncated_geometric
+from tasks.goal_rl.replay_buffer import ReplayBuffer, Rollout, truncated_geometric
 
 
 class Past:

@@ -106,7 +106,7 @@ def test_fingerprint_depends_on_the_packages_of_the_environment(monkeypatch: pyt
     whole = load_task("goal:FetchReach-v4").fingerprint(smoke())
     monkeypatch.setattr("tasks.goal_rl.task.version", there)
     without = load_task("goal:FetchReach-v4").fingerprint(smoke())
-    monkeypatch.setattr("tasks.goal_rl.catalog.registering_packages", lambda environment: ["hills"])
+    monkeypatch.setattr("tasks.goal_rl.goal_tasks.registering_packages", lambda environment: ["hills"])
     hills = load_task("goal:FetchReach-v4").fingerprint(smoke())
     versions["hills"] = "2"
     assert len({whole, without, hills, load_task("goal:FetchReach-v4").fingerprint(smoke())}) == 4

@@ -13,7 +13,7 @@ from expect import warns
 from search_spaces.architecture.architecture import Architecture
 from tasks.base import FitResult
 from tasks.goal_rl import training
-from tasks.goal_rl.catalog import GoalAntMaze
+from tasks.goal_rl.goal_tasks import GoalAntMaze
 from tasks.goal_rl.recipe import GoalRecipe
 from tasks.goal_rl.task import GoalTask
 from tasks.run import CONTINUE, STOP, Decision, Run

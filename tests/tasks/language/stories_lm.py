@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from search_spaces import Architecture
 from tasks.language.corpus import Corpus
-from tasks.language.presets import LanguageRecipe
-from tasks.language.rows import PackedLayout
+from tasks.language.language_presets import LanguageRecipe
+from tasks.language.row_layouts import PackedLayout
 from tasks.language.shards import MemoryShard
 from tasks.language.task import LanguageTask
 from tasks.language.tokenizer import Tokenizer, train_tokenizer

@@ -16,9 +16,9 @@ from search_spaces.support.progress import Progress
 from tasks.base import FitResult
 from tasks.language import data, hub
 from tasks.language.data import LanguageSplits
-from tasks.language.presets import LanguageRecipe
-from tasks.language.published import C4LM, OpenWebTextLM
-from tasks.language.rows import IGNORE_INDEX
+from tasks.language.language_presets import LanguageRecipe
+from tasks.language.published_tasks import C4LM, OpenWebTextLM
+from tasks.language.row_layouts import IGNORE_INDEX
 from tasks.language.task import CorpusTask
 from tasks.language.tokenizer import Tokenizer
 from tasks.run import CONTINUE, STOP, Decision, Run

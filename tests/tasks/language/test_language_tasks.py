@@ -15,9 +15,9 @@ from stories_lm import SHORT, StoriesLM
 
 from expect import raises
 from search_spaces.architecture.architecture import Architecture
-from tasks.language.presets import LanguageRecipe
-from tasks.language.published import C4LM
-from tasks.language.rows import IGNORE_INDEX
+from tasks.language.language_presets import LanguageRecipe
+from tasks.language.published_tasks import C4LM
+from tasks.language.row_layouts import IGNORE_INDEX
 from tasks.language.stdlib_lm import StdlibLM
 from tasks.language.task import DataReference, LanguageTask
 from tasks.registry import TASKS

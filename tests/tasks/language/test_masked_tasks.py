@@ -11,7 +11,7 @@ from search_spaces.support.rank import RankInfo
 from tasks.language.masked import MaskedSplits, mask_tokens
 from tasks.language.masked_baselines import table_row_sums
 from tasks.language.masked_tasks import PileMLM, StdlibMLM
-from tasks.language.rows import IGNORE_INDEX
+from tasks.language.row_layouts import IGNORE_INDEX
 
 CPU = torch.device("cpu")
 TASK = StdlibMLM()

@@ -7,7 +7,7 @@ import pytest
 from expect import raises, warns
 from search_spaces.support.errors import UserError
 from tasks.language import encoded
-from tasks.language.rows import IGNORE_INDEX, Layout, PackedLayout, PaddedLayout
+from tasks.language.row_layouts import IGNORE_INDEX, Layout, PackedLayout, PaddedLayout
 from tasks.language.shards import MemoryShard
 from tasks.language.stream import Position, TokenStream, prefetch
 from tasks.language.tokenizer import Tokenizer

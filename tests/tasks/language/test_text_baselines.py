@@ -10,7 +10,7 @@ from stories_lm import StoriesLM
 
 from tasks.language.baselines import bigram, pair_counts, simple_methods, unigram, xz_bits_per_byte
 from tasks.language.data import LanguageSplits
-from tasks.language.rows import IGNORE_INDEX
+from tasks.language.row_layouts import IGNORE_INDEX
 
 ROWS = [([0, 1, 2, 1], [1, 2, 1, 2]), ([2, 2, 0, 0], [2, 0, IGNORE_INDEX, IGNORE_INDEX])]
 

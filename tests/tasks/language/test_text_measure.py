@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tasks.language.measure import row_sums, summary
-from tasks.language.rows import IGNORE_INDEX
+from tasks.language.row_layouts import IGNORE_INDEX
 
 B, N, V = 5, 7, 11
 DOCUMENTS = [0, 0, 1, 2, 2]

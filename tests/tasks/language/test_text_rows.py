@@ -1,6 +1,6 @@
 import numpy as np
 
-from tasks.language.rows import IGNORE_INDEX, PackedLayout, PaddedLayout
+from tasks.language.row_layouts import IGNORE_INDEX, PackedLayout, PaddedLayout
 
 END = 9
 DOCUMENTS = [np.array([*document, END], dtype=np.int32) for document in ([1], [2, 3, 4], [5, 6, 7, 8, 1, 2], [3, 4])]

@@ -7,7 +7,7 @@ import pytest
 
 from expect import raises
 from tasks.lra import blocks
-from tasks.lra.lists import IDS, OPERATORS, Grammar, apply, generate, make_block, tokenize
+from tasks.lra.list_grammar import IDS, OPERATORS, Grammar, apply, generate, make_block, tokenize
 
 PAPER = Grammar(500, 2000, 10, 10)
 SHORT = Grammar(19, 65, 4, 5)
@@ -114,14 +114,14 @@ def test_the_median_of_an_even_number_of_digits_is_rounded_down() -> None:
 def test_lists_are_unique_and_do_not_depend_on_the_number_of_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tasks.lra.lists._BLOCK", 200)
+    monkeypatch.setattr("tasks.lra.list_grammar._BLOCK", 200)
     few = Grammar(3, 6, 2, 3)  # 4 * (10 ** 2 + 10 ** 3) lists, so that draws repeat
     made = []
     for cores in (1, 2):
         monkeypatch.setattr(blocks, "_cores", lambda cores=cores: cores)
         made.append(generate(few, 500, seed=3))
     monkeypatch.undo()
-    monkeypatch.setattr("tasks.lra.lists._BLOCK", 200)
+    monkeypatch.setattr("tasks.lra.list_grammar._BLOCK", 200)
     monkeypatch.setattr(blocks, "_cores", lambda: 1)
     assert made[0] == made[1]
     assert len({ids for ids, _ in made[0]}) == 500
@@ -132,7 +132,7 @@ def test_lists_are_unique_and_do_not_depend_on_the_number_of_processes(
 def test_refuses_more_lists_than_the_grammar_has(monkeypatch: pytest.MonkeyPatch) -> None:
     grammar = Grammar(3, 5, 2, 2)
     few = make_block(grammar, 0, 5, 0)
-    monkeypatch.setattr("tasks.lra.lists.make_block", lambda *_: few)  # as if there were no others
+    monkeypatch.setattr("tasks.lra.list_grammar.make_block", lambda *_: few)  # as if there were no others
     monkeypatch.setattr(blocks, "_cores", lambda: 1)
     with raises("too-large", value=10_000, most=5):
         generate(grammar, 10_000, seed=0)

@@ -13,8 +13,8 @@ from torchvision.datasets import CIFAR10
 from expect import raises
 from search_spaces.support.errors import Kind
 from tasks.lra.image import LRAImage
+from tasks.lra.list_grammar import IDS
 from tasks.lra.listops import LRAListOps
-from tasks.lra.lists import IDS
 from tasks.lra.pathfinder import LRAPathfinder
 from tasks.lra.release import RELEASE
 from tasks.lra.retrieval import LRARetrieval

@@ -11,8 +11,8 @@ from search_spaces.support.errors import Kind
 from tasks.goal_rl.recipe import GoalRecipe, smoke
 from tasks.language.stdlib_lm import StdlibLM
 from tasks.load import task_class
-from tasks.lra.lists import Grammar
-from tasks.lra.presets import LISTOPS
+from tasks.lra.list_grammar import Grammar
+from tasks.lra.lra_presets import LISTOPS
 from tasks.recipes.recipe import Recipe
 from tasks.recipes.settings import Between, Positive, check, override, plain_values
 from tasks.registry import TASKS

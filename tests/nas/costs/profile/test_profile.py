@@ -23,7 +23,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
 from tasks.base import Task
 from tasks.data.batches import Inputs
-from tasks.goal_rl.catalog import GoalPointMaze
+from tasks.goal_rl.goal_tasks import GoalPointMaze
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
 from tasks.vision.digits import DigitsViT

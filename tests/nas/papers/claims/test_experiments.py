@@ -17,7 +17,7 @@ from grouped import grouped
 from nas.papers.claims import Experiment, dilution, shortcuts
 from nas.papers.claims.dilution import Start, decades
 from nas.papers.claims.heads import Heads
-from nas.papers.claims.rows import BetterClaim, paired_differences
+from nas.papers.claims.row_experiments import BetterClaim, paired_differences
 from nas.papers.claims.scaling import Scaling
 from nas.papers.claims.shortcuts import LinearNet, Shortcuts, losses
 from nas.papers.claims.table_experiments import TABLE_EXPERIMENTS

@@ -11,7 +11,7 @@ import torch
 from nas.papers.claims import dilution, shortcuts
 from nas.papers.claims.shortcuts import LinearNet, curve
 from nas.papers.figures import Curve, Panel, low_rank, shortcut_layouts
-from nas.papers.figures.drawing import draw_figure
+from nas.papers.figures.panels import draw_figure
 
 SHIPPED = Path(__file__).parents[4] / "results" / "tables" / "figures" / "linear-networks.csv"
 

@@ -7,7 +7,7 @@ the same schema and a tokenizer.json (see CorpusTask.text).
 from typing import final
 
 from tasks.language.corpus import TextSource
-from tasks.language.presets import (
+from tasks.language.language_presets import (
     C4,
     C4_BASES,
     C4_DCA,
@@ -22,7 +22,7 @@ from tasks.language.presets import (
     WIKITEXT,
     WIKITEXT_BASES,
 )
-from tasks.language.rows import PackedLayout, PaddedLayout
+from tasks.language.row_layouts import PackedLayout, PaddedLayout
 from tasks.language.task import CorpusTask
 
 _C4 = TextSource(hub="allenai/c4", subset="en")

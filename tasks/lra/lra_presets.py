@@ -12,7 +12,7 @@ from typing import Any
 
 from search_spaces.layers.nystrom import Scaling
 from search_spaces.models.encoder import Pooling
-from tasks.lra.lists import Grammar
+from tasks.lra.list_grammar import Grammar
 from tasks.recipes.recipe import Recipe
 from tasks.recipes.settings import AtLeastOne, ShareOfOne
 

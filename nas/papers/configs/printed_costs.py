@@ -13,7 +13,7 @@ from nas.papers.configs.networks import params
 from results.records import published
 from search_spaces.architecture.architecture import Architecture
 from tasks.base import Task
-from tasks.language.published import LM1BLM, OpenWebTextLM
+from tasks.language.published_tasks import LM1BLM, OpenWebTextLM
 from tasks.language.task import CorpusTask
 
 _RELATION = "RMT over transformer"
@@ -144,7 +144,7 @@ COSTS: Mapping[str, Callable[[], Iterator[Cost]]] = {"flops": flops, "tokens": t
 
 
 def _c4() -> CorpusTask:
-    from tasks.language.published import C4LM
+    from tasks.language.published_tasks import C4LM
 
     return C4LM()
 

@@ -1,7 +1,7 @@
 """Which rows a claim is told from."""
 
 from nas.papers.claims import Claim
-from nas.papers.claims.rows import BetterClaim, paired_differences
+from nas.papers.claims.row_experiments import BetterClaim, paired_differences
 from toy_rows import LITTLE, a_row
 
 CLAIM = Claim(name="a", source="table 1", statement="deeper is better", quantity="accuracy more")

@@ -12,7 +12,7 @@ from expect import raises
 from grouped import grouped
 from nas.costs.count import meta_device
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.models.masked import MaskedEncoder, build_masked, count_masked
+from search_spaces.models.masked_encoder import MaskedEncoder, build_masked, count_masked
 from search_spaces.support.count import Count
 from search_spaces.topologies.registry import TOPOLOGIES
 from tests.search_spaces.models.forms import FORMS

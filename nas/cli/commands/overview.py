@@ -37,7 +37,7 @@ def reproduce(
     needs no training or, with --preset, trains. `figures` trains the linear networks of ANCRe's figure 2 and
     DeepCrossAttention's figure 1 in a minute or two; --plot draws them.
     """
-    from nas.cli.papers.checks import check_request
+    from nas.cli.papers.request_checks import check_request
 
     check_request(what, paper, preset, study, plot)
     with status_if_slow(LOADING):

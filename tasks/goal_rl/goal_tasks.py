@@ -18,7 +18,7 @@ from tasks.goal_rl.task import PACKAGES, GoalTask
 if TYPE_CHECKING:
     from gymnasium import Env
 
-    from tasks.goal_rl.table import TableFields
+    from tasks.goal_rl.fetch_table import TableFields
 
 _WALLS = "11111111 1RG11GG1 1GG1GGG1 11GGG111 1GG1GGG1 1G1GG1G1 1GGG1GG1 11111111"
 BIG_MAZE = [[{"1": 1, "R": "r", "G": "g"}[cell] for cell in row] for row in _WALLS.split()]
@@ -170,7 +170,7 @@ class TableTask(GoalTask):
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
         """Fetch, laid out anew in each episode."""
         plain = make(self.fetch, length or self.presets["proxy"].length, render=render)
-        from tasks.goal_rl.table import AcrossTheTable
+        from tasks.goal_rl.fetch_table import AcrossTheTable
 
         return AcrossTheTable(plain, self.layout())
 
@@ -200,7 +200,7 @@ class GoalArmPushHard(TableTask):
 
     def layout(self) -> "TableFields":
         """The cube on one side, the goal on the other."""
-        from tasks.goal_rl.table import TableFields
+        from tasks.goal_rl.fetch_table import TableFields
 
         return TableFields(x=(1.14, 1.5), start_y=(0.45, 0.65), goal_y=(0.85, 1.05), lift=0.0)
 
@@ -223,7 +223,7 @@ class GoalArmPickPlaceHard(TableTask):
 
     def layout(self) -> "TableFields":
         """The cube on one side, the goal above the other."""
-        from tasks.goal_rl.table import TableFields
+        from tasks.goal_rl.fetch_table import TableFields
 
         return TableFields(x=(1.17, 1.47), start_y=(0.45, 0.65), goal_y=(0.85, 1.05), lift=0.3)
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import Command
 from nas.cli.papers.costs import records
 from nas.papers.configs import holds
-from nas.papers.configs.costs import COSTS, Cost
+from nas.papers.configs.printed_costs import COSTS, Cost
 from results.records.published import lines_of
 
 COUNTS = dict(COSTS)
