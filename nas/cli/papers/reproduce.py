@@ -12,7 +12,7 @@ from nas.cli.papers import claims, costs, figures
 from nas.cli.papers.request_checks import check_request
 from nas.environment.paths import DEFAULT_STORE
 from nas.papers.configs import LABELS, Reading, holds, is_printed, models_without_reading, readings, row_of
-from nas.papers.configs.networks import params
+from nas.papers.configs.paper_networks import params
 from nas.report import tables
 from nas.report.format import Format
 from nas.report.record_files import write_records

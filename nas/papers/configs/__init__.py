@@ -37,7 +37,7 @@ class Reading:
         model: As in that row.
         data: As in that row.
         label: What kind of reading it is.
-        network: A task, or what else `nas.papers.configs.networks` can build.
+        network: A task, or what else `nas.papers.configs.paper_networks` can build.
         preset: Of the task, for its base architecture; "" for the task's own.
         architecture: Changes to the base architecture, or the arguments of a constructor of timm's.
         formula: Parameters besides those of that network, in closed form over the architecture's sizes: of a wiring

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from nas.papers.configs import Label, Reading, readings
-from nas.papers.configs.networks import params
+from nas.papers.configs.paper_networks import params
 from results.records import published
 from search_spaces.architecture.architecture import Architecture
 from tasks.base import Task

@@ -11,7 +11,7 @@ from expect import raises
 from grouped import grouped
 from nas.papers.configs import LABELS, Reading, holds, is_printed, models_without_reading, readings, row_of
 from nas.papers.configs.formulas import value_of
-from nas.papers.configs.networks import architecture_of, params
+from nas.papers.configs.paper_networks import architecture_of, params
 from results.records.published import lines_of, papers
 from search_spaces.architecture.architecture import Architecture
 from tasks.load import task_class
