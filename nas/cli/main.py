@@ -21,7 +21,7 @@ from search_spaces.support.quiet_timer import SILENCE
 
 # The order of `nas --help`.
 # isort: off
-from nas.cli.commands import overview  # noqa: F401
+from nas.cli.commands import searches, networks, files, rows, overview  # noqa: F401
 # isort: on
 
 _UsageError: Any = typer.BadParameter.__mro__[1]

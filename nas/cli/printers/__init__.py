@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "check_output": "checks",
+    "check_output": "output_checks",
     "print_audit": "evaluations",
     "print_comparison": "evaluations",
     "print_costs": "costs",
