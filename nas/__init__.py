@@ -87,7 +87,7 @@ def __getattr__(name: str) -> Any:
         return _lazily(name)
     from nas.environment.loading import loading  # with rich, which `import nas` does without
 
-    with loading():
+    with loading(name):
         return _lazily(name)
 
 

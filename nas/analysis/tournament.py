@@ -111,7 +111,7 @@ def run_searches(
     """Yield each sampler's searches: its name, and the front's share after each of `trial_counts`.
 
     Args:
-        recorded: The table of what is within the budget.
+        benchmark: The table of what is within the budget.
         members: The same as what may be proposed.
         objectives: Column -> "max" or "min".
         samplers: Names, or "package.module:Class".

@@ -56,9 +56,8 @@ def _study_of_store(study: str | None, storage: str) -> Study:
     names = [*(name for name in searches if name not in row_studies), *row_studies]
     if not names:
         raise no_study(store.place)
-    newest = (
-        [name for name in searches if name in row_studies] or list(searches) or row_studies
-    )  # those with rows first
+    with_rows = [name for name in searches if name in row_studies]
+    newest = with_rows or list(searches) or row_studies
     selection = [newest[-1]] if study is None else select_studies(study, names)
     source = store.read(selection)
     config = searches.get(selection[0]) if len(selection) == 1 else None

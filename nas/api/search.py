@@ -58,7 +58,7 @@ def search(
     check_call(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
                 threads=threads, save_models=save_models, storage=storage, log=log)  # fmt: skip
     resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
-    timer = Timings(verbose=timings, loading=pop_loading_seconds())
+    timer = Timings(verbose=timings, loading=pop_loading_seconds("search"))
     counts, seconds = TrialCounts(trials, seeds, reeval_fraction), seconds_of("timeout", timeout)
     build = timer.track("counting candidates")(build_request)
     request = build(task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed,

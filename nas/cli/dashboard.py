@@ -32,8 +32,9 @@ def copy_searches(storage: str = DEFAULT_STORE) -> InMemoryStorage:
         for name, config in searches.items():
             study, rows = optuna.load_study(study_name=name, storage=source), store.rows_by_number(name)
             twin = optuna.create_study(study_name=name, storage=copy, directions=study.directions)
-            with warnings.catch_warnings(action="ignore", category=optuna.exceptions.ExperimentalWarning):
-                twin.set_metric_names([*config.objectives])
+            if config is not None:
+                with warnings.catch_warnings(action="ignore", category=optuna.exceptions.ExperimentalWarning):
+                    twin.set_metric_names([*config.objectives])
             for trial in study.get_trials():
                 if trial.number in rows:
                     trial.user_attrs.update(_attributes(rows[trial.number]))

@@ -113,5 +113,8 @@ def _studies(url: str) -> Lines:
             yield name, f"{rows}; evaluations"
             continue
         config = searches[name]
+        if config is None:
+            yield name, f"{rows}; a search of another version"
+            continue
         description = f"{config.task}, {config.space}, {config.preset}, {', '.join(config.objectives)}"
         yield name, f"{rows}; {description}; {config.budget or 'no budget'}"

@@ -1,4 +1,4 @@
-"""Loading PyTorch and what else a function needs: shown if it is slow, and timed."""
+"""Loading PyTorch and what else a function of `nas` needs: shown if it is slow, and timed."""
 
 import time
 from collections.abc import Iterator
@@ -6,23 +6,21 @@ from contextlib import contextmanager
 
 from search_spaces.support.progress import LOADING, status_if_slow
 
-_SECONDS: list[float] = []
-"""Seconds of each loading since the last report."""
+_SECONDS: dict[str, float] = {}
+"""Function -> seconds of its loading, until they are reported."""
 
 
 @contextmanager
-def loading() -> Iterator[None]:
-    """A context in which modules are loaded."""
+def loading(function: str) -> Iterator[None]:
+    """A context in which the modules of a function are loaded."""
     began = time.perf_counter()
     try:
         with status_if_slow(LOADING):
             yield
     finally:
-        _SECONDS.append(time.perf_counter() - began)
+        _SECONDS[function] = time.perf_counter() - began
 
 
-def pop_loading_seconds() -> float:
-    """Seconds of loading since the last call."""
-    seconds = sum(_SECONDS)
-    _SECONDS.clear()
-    return seconds
+def pop_loading_seconds(function: str) -> float:
+    """Seconds that loading a function took; 0 from the second call on."""
+    return _SECONDS.pop(function, 0.0)

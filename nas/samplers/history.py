@@ -33,7 +33,7 @@ class TrialTable:
         errors: Their standard errors; NaN where there is none: [T, K].
         running: Whether values are still to come: [T].
         numbers: Of the trials that began these trainings: [T].
-        reports: What they reported at the rungs; NaN where they have not come so far: [T, MOST_RUNGS, K].
+        reports: What they reported at the rungs; NaN where they have not come so far: [T, MAX_RUNGS, K].
     """
 
     indices: Indices

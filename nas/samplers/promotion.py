@@ -121,7 +121,7 @@ def predict_end(reports: Array, values: Array, at: Array) -> tuple[Array, Array]
 
 
 def has_reports(trials: TrialTable) -> NDArray[np.bool_]:
-    """Whether a trial has reported at each rung: [T, MOST_RUNGS]."""
+    """Whether a trial has reported at each rung: [T, MAX_RUNGS]."""
     return np.asarray(np.isfinite(trials.reports).all(axis=2), dtype=bool)
 
 

@@ -301,7 +301,7 @@ def storage_connection(url: str) -> Iterator[optuna.storages.RDBStorage]:
 
 @contextmanager
 def clear_storage_errors(url: str) -> Iterator[None]:
-    """Do as `nas.store.store.clear_errors` does, with what Optuna makes of a database's errors."""
+    """Do as `nas.store.database.translate_errors` does, with what Optuna makes of a database's errors."""
     with translate_errors(url):
         try:
             yield

@@ -189,13 +189,14 @@ class Store:
             query = sql.select(_ROWS.c.study).group_by(_ROWS.c.study).order_by(sql.func.max(_ROWS.c.id))
             return [name for (name,) in connection.execute(query)] if self._has("nas_rows") else []
 
-    def searches(self) -> dict[str, SearchConfig]:
-        """Name of a study -> the configuration of its search, the newest last."""
-        configs = {}
+    def searches(self) -> dict[str, SearchConfig | None]:
+        """Name of a study -> the configuration of its search, None if another version wrote it; the newest last."""
+        configs: dict[str, SearchConfig | None] = {}
         with translate_errors(self.url), self.engine.connect() as connection:
             if self._has("study_user_attributes"):
                 for name, text in connection.execute(_SEARCHES, {"config": CONFIG}):
-                    with suppress(ValueError, TypeError):  # one that cannot be read is no search of ours
+                    configs[name] = None
+                    with suppress(ValueError, TypeError):
                         configs[name] = SearchConfig.from_record(json.loads(text))
         return configs
 

@@ -47,7 +47,7 @@ class AdaLNZero(nn.Module):
     Args:
         layer: An Attention or a FeedForward that norms nothing.
         width: D.
-        delivers: Of the topology.
+        input_mode: How the topology gives the layer its input.
     """
 
     def __init__(self, layer: Any, width: int, input_mode: InputMode) -> None:

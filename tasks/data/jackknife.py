@@ -16,11 +16,11 @@ GROUPS = 20
 def jackknife(metrics_of: Callable[[Any], Mapping[str, float]], clusters: NDArray[Any]) -> dict[str, float]:
     """Metrics of all examples, and the standard error that leaving out each of GROUPS parts of them shows.
 
-    `computed` is given which examples are meant, as their numbers. A part is every GROUPS-th cluster: whatever the
+    `metrics_of` takes the numbers of examples. A part is every GROUPS-th cluster: whatever the
     metric is, a share or an F1, its error is estimated to about a sixth of itself, and worse where clusters are few.
 
     Args:
-        computed: The metrics of some examples.
+        metrics_of: The metrics of some examples.
         clusters: What each example is of, [E]: those of one document have much in common, and are left out together.
     """
     every = np.arange(len(clusters))

@@ -68,7 +68,7 @@ def precision_and_recall(samples: Features, real: Features) -> dict[str, float]:
 
 
 def inside(queries: Features, references: Features) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether each of `some` is as near to one of `others` as that one's third neighbour is to it, [N].
+    """Whether each of `queries` is as near to one of `references` as that one's third neighbour is to it, [N].
 
     Of what is drawn among what is real that is precision, and the other way round recall (Kynkaanniemi et al., 2019,
     equations 1 and 2, with k = 3).

@@ -104,8 +104,8 @@ def with_fixed_noise(views: Latent) -> tuple[Tensor, Tensor, Tensor]:
 def latent_splits(data: Path, noisy: Callable[[int], Augment], other_files: Iterable[Path]) -> LatentSplits:
     """The latents of a folder; a twentieth, or 10,000, each are held out for validation and test.
 
-    `noisy` makes examples to train on, and is told how many classes there are. `beside` is what else the measures
-    depend on: other files give the data another fingerprint.
+    `noisy` makes examples to train on from the number of classes. The measures depend on `other_files` as well: others
+    give the data another fingerprint.
 
     Raises:
         UserError: There are none, or no labels for some.

@@ -59,7 +59,7 @@ def bounds(outputs: Tensor, start: Tensor, noise: Tensor, times: Tensor) -> Tens
 
 
 def _log_levels(start: Tensor, error: Tensor, log_deviation: Tensor) -> Tensor:
-    """The log probability of each number's level under a normal distribution that is off by `missed`."""
+    """The log probability of each number's level under a normal distribution that is off by `error`."""
     inverse = (-log_deviation).exp()
     above, below = ((error + side) * inverse for side in (_HALF_BIN, -_HALF_BIN))
     inside = torch.special.ndtr(above) - torch.special.ndtr(below)

@@ -55,9 +55,9 @@ class FineTuning(SupervisedTask):
     """Answer the texts of one set, beginning with an encoder's weights. It is a stage of a task, and none of its own.
 
     Args:
-        trained: The task that the encoder was trained on.
+        pretraining: The task that the encoder was trained on.
         weights: The encoder's, by the names of that task's network.
-        of: The set.
+        glue_set: The set.
         splits: Its texts as rows of tokens.
     """
 

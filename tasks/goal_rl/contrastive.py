@@ -53,7 +53,7 @@ def sample_actions(mean: Tensor, log_std: Tensor, noise: Tensor) -> Tensor:
 
 
 def sample_with_log_prob(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Actions as `drawn`, [B, A], and their log densities, [B].
+    """Actions as of `sample_actions`, [B, A], and their log densities, [B].
 
     log pi = sum_i log N(u_i; mean_i, std_i) - log(1 - a_i^2 + 1e-6).
     """

@@ -100,7 +100,7 @@ class MaskedSplits(Splits):
 def mask_tokens(
     ids: Tensor, real: Tensor, share: float, mask: int, draws: Generator
 ) -> tuple[tuple[Tensor, Tensor], Tensor]:
-    """Rows [B, N] with tokens hidden, which of them are real, and the tokens that are asked for, IGNORED elsewhere.
+    """Rows [B, N] with tokens hidden, which of them are real, and the target tokens, IGNORE_INDEX elsewhere.
 
     Every real token is asked for with the same chance. `mask` is the largest id: others are drawn below it.
     """

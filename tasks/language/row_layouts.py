@@ -1,7 +1,7 @@
 """From documents to rows of tokens: how documents lie in the context of a network.
 
 A document is its tokens with the boundary behind them. A grid holds rows one longer than the context, so that what
-stands at n + 1 is what follows the token at n; IGNORED fills what is left over. Whatever belongs to tokens (their
+stands at n + 1 is what follows the token at n; IGNORE_INDEX fills what is left over. Whatever belongs to tokens (their
 bytes, their document) is laid out by the same functions.
 
 Shapes: R = rows, N = context, n = tokens of one document.

@@ -75,7 +75,8 @@ def begin(
         "space": "depth-heads", "trials": 8, "reeval_fraction": 0, "objectives": "accuracy,flops", "preset": "smoke",
         "sampler": "random", "workers": 1, "study": study, "storage": url, **options,
     }  # fmt: skip
-    words = ["nas", "search", f"{TOYS}:Counted", *(f"--{name}={value}" for name, value in arguments.items())]
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in arguments.items()]
+    words = ["nas", "search", f"{TOYS}:Counted", *flags]
     log = folder / f"log-{time.monotonic_ns()}"
     process = multiprocessing.get_context("fork").Process(target=_search, args=(words, folder, log, apart, outage))
     process.start()

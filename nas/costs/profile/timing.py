@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 WARM_UP_CALLS, WARM_UP_S = 3, 0.3
-MIN_CALLS, MOST_CALLS, MEASURE_S = 10, 1000, 1.5
+MIN_CALLS, MAX_CALLS, MEASURE_S = 10, 1000, 1.5
 
 MIN_SLOW_CALLS, PATIENCE_S = 3, 20.0
 """Calls that are seconds long are not repeated ten times: after so many seconds three are enough."""
@@ -50,7 +50,7 @@ def time_call(call: Callable[[], None], device: torch.device) -> Times:
 def _enough(calls: int, seconds: float) -> bool:
     if seconds >= PATIENCE_S and calls >= MIN_SLOW_CALLS:
         return True
-    return calls >= MIN_CALLS and (seconds >= MEASURE_S or calls >= MOST_CALLS)
+    return calls >= MIN_CALLS and (seconds >= MEASURE_S or calls >= MAX_CALLS)
 
 
 def synchronise(device: torch.device) -> None:

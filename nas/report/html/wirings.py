@@ -85,7 +85,7 @@ def wirings_of(
 ) -> Wirings:
     """Measure the saved networks of the front's contenders.
 
-    Those are the MOST_NETWORKS with the highest probability of being on the front; without one, the best by metric.
+    Those are the MAX_NETWORKS with the highest probability of being on the front; without one, the best by metric.
     """
     contenders = tables.contenders(architectures)
     networks = _saved_networks(storage, rows, contenders)

@@ -9,7 +9,7 @@ the topology alone makes it. Of its Jacobian J by one of them, [D, D] at each po
 Where a weighted sum is read, the weight is its coefficient (the mean of them, where features or positions have their
 own), and the gain is its size. Topologies work position by position; so one product with random signs z for each reader
 gives both: z'J z and |J'z|^2 are them in the mean, and for a diagonal J, as a weighted sum has, exactly. Weights that
-depend on the input count as numbers (see FixedWeights).
+depend on the input count as numbers (see DetachNonlinearities).
 
 Shapes: B = batch, N = tokens, ... = [B, N] or [B], P = positions, D = width, R = readers (a layer with several ports is
 several, the head is the last), S = sources (the network's input, and each layer's output).

@@ -48,7 +48,7 @@ def test_later_failure_does_not_hide_a_complete_row(asked: dict[str, Any], tmp_p
 def test_store_being_made_by_another_process_is_waited_for_until_a_limit(
     asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(locks, "LOCK_TIMEOUT_S", 0.1)
     lock = f"{tmp_path}/studies.db.lock"
     with FileLock(lock), raises("in-use", path=lock):
         nas.evaluate(**asked)

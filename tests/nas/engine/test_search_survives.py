@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 import nas.engine.run
 from expect import raises
 from nas.store.locks import only_writer
+from nas.store.search_config import SearchConfig
+from nas.store.store import CONFIG, Store
 from nas.workers.attempts import PROCESS_DIED
 from nas.workers.pool import Workers, pool_of
 from search_spaces.support.errors import UserError
@@ -131,7 +134,7 @@ def test_locked_store_loses_nothing(
 ) -> None:
     before = outcomes(search(trials=1))
     monkeypatch.setattr("nas.store.database.LOCK_TIMEOUT_S", 0.2)
-    monkeypatch.setattr("nas.store.optuna_study.PATIENCE_S", 0.2)
+    monkeypatch.setattr("nas.store.optuna_study.LOCK_TIMEOUT_S", 0.2)
     with sqlite3.connect(tmp_path / "store" / "studies.db") as connection:
         connection.execute("BEGIN EXCLUSIVE")
         with raises("unavailable", server=False, cause="OperationalError") as caught:
@@ -200,3 +203,17 @@ def test_decoding_error_of_a_task_is_no_damage_of_the_store(asked: dict[str, Any
     )
     with pytest.raises(UnicodeDecodeError):
         nas.evaluate(f"{tmp_path}/latin.py:Latin", preset="smoke", storage=asked["storage"])
+
+
+def test_search_of_another_version_stays_a_search(search: Search, asked: dict[str, Any], tmp_path: Path) -> None:
+    search(trials=1)
+    with closing(sqlite3.connect(tmp_path / "store" / "studies.db")) as connection:
+        query = "UPDATE study_user_attributes SET value_json = json_remove(value_json, '$.rungs') WHERE key = ?"
+        assert connection.execute(query, (CONFIG,)).rowcount == 1
+        connection.commit()
+    assert Store(asked["storage"]).searches() == {"s": None}
+    with raises("mismatch", option="--study", expected=tuple(field.name for field in fields(SearchConfig))):
+        search(trials=2)
+    with raises("mismatch", option="--study", value="s"):
+        nas.evaluate(asked["task"], preset="smoke", seed=9, study="s", storage=asked["storage"])
+    assert len(nas.load("s", storage=asked["storage"])) == 1

@@ -14,15 +14,16 @@ def test_slow_loading_is_shown_and_timed(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr("search_spaces.support.quiet_timer.SILENCE_S", 0.01)
     monkeypatch.setattr(nas, "_lazily", lambda name: time.sleep(0.2))
     monkeypatch.delitem(sys.modules, "nas.api.search", raising=False)
-    pop_loading_seconds()
+    pop_loading_seconds("evaluate")
     _ = nas.search
     assert LOADING in capsys.readouterr().err
-    assert pop_loading_seconds() >= 0.2
-    assert pop_loading_seconds() == 0.0
+    assert pop_loading_seconds("evaluate") == 0.0
+    assert pop_loading_seconds("search") >= 0.2
+    assert pop_loading_seconds("search") == 0.0
 
 
 def test_loaded_function_is_given_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert nas.load is nas.load
-    pop_loading_seconds()
+    pop_loading_seconds("load")
     _ = nas.load
-    assert pop_loading_seconds() == 0.0
+    assert pop_loading_seconds("load") == 0.0

@@ -206,7 +206,7 @@ def test_generic_step_uses_the_recipes_optimizer(monkeypatch: pytest.MonkeyPatch
 
 def test_peak_memory_includes_the_state_of_the_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "WARM_UP_CALLS", 1)  # memory is measured before
-    monkeypatch.setattr(timing, "LEAST_CALLS", 2)
+    monkeypatch.setattr(timing, "MIN_CALLS", 2)
     wide = Architecture(depth=2, width=64, heads=1, head_dim=64, hidden=64)
 
     def peak(optimizer: str) -> int:
