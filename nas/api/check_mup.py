@@ -36,7 +36,6 @@ def check_mup(
         UserError: Widths or networks that cannot be, an optimiser without muP, or a task without examples.
     """
     check_call(task=task, topology=topology, settings=settings, seeds=seeds)
-
     task_object = fresh_task(task, data)
     recipe = recipe_of(task_object, preset, parse_overrides(task_object, preset, settings))
     if not isinstance(task_object, SupervisedTask) or not isinstance(recipe, Recipe):

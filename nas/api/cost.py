@@ -24,7 +24,6 @@ def cost(
         UserError: The architecture cannot be built.
     """
     check_call(task=task, topology=topology, by=by)
-
     task_object = fresh_task(task, data)
     architecture = architecture_of(task_object, preset, arch, topology)
     if by is None:

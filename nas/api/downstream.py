@@ -32,7 +32,6 @@ def downstream(
         UserError: No decoder, a Row that is not in the store, an unknown task, or missing data.
     """
     check_call(examples=examples, storage=storage)
-
     origin = origin_of(Path(checkpoint), task, None, text_of(data))
     study, row = row_of(origin, Store(storage))
     language_task, network = decoder_of(origin)

@@ -30,7 +30,6 @@ def profile(
         UserError: The architecture cannot be built, or there is no memory for a single example.
     """
     check_call(task=task, topology=topology, settings=settings, batch=batch, threads=threads)
-
     task_object = fresh_task(task, data)
     architecture = architecture_of(task_object, preset, arch, topology)
     recipe = recipe_of(task_object, preset, parse_overrides(task_object, preset, settings))

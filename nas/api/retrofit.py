@@ -37,7 +37,6 @@ def retrofit(
         UserError: A request that cannot be met. A failed training is a Row with the reason.
     """
     check_call(topology=topology, settings=settings, seed=seed, threads=threads, storage=storage)
-
     origin = origin_of(Path(checkpoint), task, preset, text_of(data))
     job = EvaluationJob(
         task=origin.reference,

@@ -35,7 +35,6 @@ def show(
             layers that a topology connects.
     """
     check_call(task=task, topology=topology, settings=settings, seed=seed)
-
     if checkpoint is None:
         task_object, preset = fresh_task(task, data), preset or "proxy"
         architecture = architecture_of(task_object, preset, arch, topology)

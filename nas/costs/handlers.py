@@ -112,7 +112,6 @@ def custom_handlers(model: nn.Module, task: Task | None) -> dict[str, OwnedHandl
 
 def fvcore_handle(operator: str, handler: Handler, owner: str) -> FvcoreHandle:
     """A plug-in's handler as fvcore calls it."""
-
     fields = {"operator": operator, "owner": owner}
 
     def count(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
