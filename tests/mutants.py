@@ -28,8 +28,8 @@ _SELECTION = "not (outside or slow or chaos or browser)"
 """The default selection in other words: only with its own words are messages compared, whose wording proves nothing."""
 
 _Plain = argparse.RawDescriptionHelpFormatter
-_PATIENCE = 1200.0
-"""Seconds for the tests of one mutant, which take a minute or two."""
+_PATIENCE = 600.0
+"""Seconds for the tests of one mutant, which take a minute or two; those of all without a change may take longer."""
 
 _OUTCOMES = {0: "unnoticed", 1: "noticed"}
 """pytest's exit status -> what it says of a mutant; any other means that the tests could not run."""
@@ -83,7 +83,8 @@ def run(tests: Sequence[str], root: Path, mutant: Mutant | None = None) -> str:
         command = [sys.executable, "-m", "pytest", *options, *nearest, *tests]
         environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
         try:
-            done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=_PATIENCE)
+            patience = None if mutant is None else _PATIENCE
+            done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=patience)
         except subprocess.TimeoutExpired:  # of a loop without end, which nobody would let pass
             return "noticed"
     if done.returncode not in _OUTCOMES:
