@@ -68,7 +68,11 @@ class Rungs:
 
     def record(self) -> dict[str, float]:
         """As JSON has it: empty without rungs."""
-        return asdict(self) if self.number else {}
+        if not self.number:
+            return {}
+        # Of Python's 2 and the command line's 2.0, the same record: it names the study.
+        fractions = {"min_fraction": float(self.min_fraction), "reduction_factor": float(self.reduction_factor)}
+        return asdict(self) | fractions
 
     def steps(self, length: int) -> list[int]:
         """The steps at which a training of that length is paused."""

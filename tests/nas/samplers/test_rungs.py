@@ -45,6 +45,7 @@ def test_rungs_are_spaced_by_the_factor() -> None:
     assert Rungs(2, 0.1, 3).steps(100) == [10, 30]  # 30.000000000000004
     assert Rungs().steps(100) == []
     assert Rungs().record() == {}
+    assert repr(Rungs(2, 1 / 4, 2).record()) == repr(Rungs(2, 0.25, 2.0).record())
 
 
 MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
