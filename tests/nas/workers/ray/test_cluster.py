@@ -25,7 +25,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
     monkeypatch.setattr(ray, "nodes", lambda: [NODE])
     monkeypatch.setattr(ray_cluster, "_AGAIN_S", 0.01)
-    monkeypatch.setattr(ray_cluster, "ORPHANS", [])
+    monkeypatch.setattr(ray_cluster, "STUCK_THREADS", [])
     monkeypatch.setattr(sys, "stdout", sys.stdout)  # given back in any case
     return ray_cluster.RayCluster(CLIENT)
 
