@@ -91,11 +91,11 @@ def test_hanging_cluster_does_not_delay_the_end(cluster: Any, monkeypatch: pytes
     monkeypatch.setattr(ray, "cancel", cancel)
     monkeypatch.setattr(atexit, "unregister", skipped.append)
     cluster.close(["a task"])
-    assert (skipped, ray_cluster.ORPHANS) == ([], [])
+    assert (skipped, ray_cluster.STUCK_THREADS) == ([], [])
     monkeypatch.setattr(ray_cluster, "LEAVE_PATIENCE_S", 0.1)
     cluster = ray_cluster.RayCluster(CLIENT)
     cluster.close(["a task"])
-    assert (skipped, len(ray_cluster.ORPHANS)) == ([ray.shutdown], 1)
+    assert (skipped, len(ray_cluster.STUCK_THREADS)) == ([ray.shutdown], 1)
 
 
 def test_evaluations_are_cancelled_as_a_cluster_is_left(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
