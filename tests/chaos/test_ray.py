@@ -217,7 +217,7 @@ def test_trial_fails_if_its_node_is_short_of_memory(place: Place, monkeypatch: p
 )
 def test_cluster_of_a_search_ends_with_it(place: Place, number: signal.Signals, everybody: bool) -> None:
     search = place.begin("--workers", "ray", step_s=0.5)
-    until(place.stepped, "a training went on")
+    until(place.steps, "a training went on")
     below = descendants(search.pid)
     assert place.pids() <= set(below)
     for pid in below if everybody else ():  # as `timeout` and schedulers do
@@ -255,7 +255,7 @@ def test_search_ends_if_its_head_is_lost_and_is_resumed(place: Place, number: si
 @pytest.mark.slow
 def test_search_ends_though_its_head_hangs(place: Place) -> None:
     search = place.begin("--workers", "ray", "--trials", "60", step_s=0.5)
-    until(place.stepped, "a training went on")
+    until(place.steps, "a training went on")
     os.kill(head_of(search.pid), signal.SIGSTOP)
     search.send_signal(signal.SIGINT)
     status, said = place.wait(search)

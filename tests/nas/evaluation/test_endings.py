@@ -16,8 +16,8 @@ from own_process import in_own_process
 @pytest.mark.outside
 def test_a_thread_that_waits_forever_does_not_delay_the_end(tmp_path: Path) -> None:
     program = (
-        "import atexit\nfrom nas.workers.orphan_threads import ORPHANS\n"
-        "atexit.register(print, 'it waits', flush=True)\nORPHANS.append(None)"
+        "import atexit\nfrom nas.workers.orphan_threads import STUCK_THREADS\n"
+        "atexit.register(print, 'it waits', flush=True)\nSTUCK_THREADS.append(None)"
     )
     for words, status in ((["list", "tasks"], 0), (["list", "nonsense"], 2), (["nonsense"], 2)):
         done = in_own_process(*words, cwd=tmp_path, first=partial(exec, program, {}))
