@@ -181,13 +181,15 @@ def figures(quick: bool) -> dict[str, Figure]:
             source.mkdir()
             fill(source, size, searches["random"])
             for name, search in searches.items():
-                own = ours(copy(source, Path(folder, f"{name}-ours")), size, trials, search)
+                ours_ms = ours(copy(source, Path(folder, f"{name}-ours")), size, trials, search)
                 if name not in OPTUNAS:
-                    figures_by_name[f"ms_per_trial_{name}_{size}"] = Figure(own, "ms", "lower")
+                    figures_by_name[f"ms_per_trial_{name}_{size}"] = Figure(ours_ms, "ms", "lower")
                     continue
-                other = optunas(copy(source, Path(folder, name)), trials, search, OPTUNAS[name](seed=0))
+                optuna_ms = optunas(copy(source, Path(folder, name)), trials, search, OPTUNAS[name](seed=0))
                 ratio, aim = f"ms_per_trial_over_optuna_{name}_{size}", 1.0 if size == 1000 else None
-                figures_by_name[ratio] = Figure(own / other, "x", "lower", aim, {"nas_ms": own, "optuna_ms": other})
+                figures_by_name[ratio] = Figure(
+                    ours_ms / optuna_ms, "x", "lower", aim, {"nas_ms": ours_ms, "optuna_ms": optuna_ms}
+                )
             if size == SIZES[2]:
                 figures_by_name[f"peak_mb_{size}"] = Figure(peak_mb(source, size), "MB", "lower", 1000)
     return figures_by_name

@@ -68,8 +68,8 @@ def fill(folder: Path, size: int) -> str:
     draw = random.Random(0)
     with Store(url, make=True).engine.begin() as connection:
         for seed in range(size):
-            one = vary(row, draw, seed)
-            line = {"study": "big", "identity": one.identity(), "status": one.status, "row": one.to_json()}
+            copy = vary(row, draw, seed)
+            line = {"study": "big", "identity": copy.identity(), "status": copy.status, "row": copy.to_json()}
             connection.execute(_ROWS.insert().values(**line))
     return url
 

@@ -71,11 +71,12 @@ def unwritable(path: str | Path, error: OSError, option: str | None = None) -> U
     return UserError("unwritable", message, **fields)
 
 
-def check_folder(file: Path, option: str) -> None:
-    """Raise UserError where the folder of a file that `option` names is not there."""
+def check_folder(file: Path, option: str | None = None) -> None:
+    """Raise UserError where the folder of a file, which `option` named, is not there."""
     if not file.absolute().parent.is_dir():
         message = f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another."
-        raise UserError("unwritable", message, option=option, path=str(file), folder=str(file.parent))
+        fields = {"path": str(file), "folder": str(file.parent)} | ({} if option is None else {"option": option})
+        raise UserError("unwritable", message, **fields)
 
 
 def atomic_write(path: Path, content: bytes) -> None:

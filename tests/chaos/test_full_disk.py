@@ -131,12 +131,12 @@ def test_search_resumes_after_its_store_was_full(tmp_path: Path, disk: Path, fil
     asked["storage"] = f"sqlite:///{disk}/studies.db"
     before = outcomes(nas.search(**{**asked, "trials": 2}))
     fill(left)
-    with raises("unavailable", storage=str(disk / "studies.db")) as told:
+    with raises("unavailable", storage=str(disk / "studies.db")) as error:
         nas.search(**asked)
-    assert re.search("full|disk", str(told.value))
+    assert re.search("full|disk", str(error.value))
     (disk / "filling").unlink()
-    kept = outcomes(nas.load("s", storage=asked["storage"]))
-    assert kept[: len(before)] == before
+    stored = outcomes(nas.load("s", storage=asked["storage"]))
+    assert stored[: len(before)] == before
     assert outcomes(nas.search(**asked)) == whole
 
 

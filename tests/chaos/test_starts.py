@@ -8,8 +8,8 @@ from real_searches import Place
 @pytest.mark.slow
 def test_several_searches_create_their_store_at_once(place: Place) -> None:
     searches = [place.begin("--study", f"s{number}", "--trials", "2") for number in range(6)]
-    said = [place.wait(search) for search in searches]
-    assert [status for status, _ in said] == [0] * 6, said
+    results = [place.wait(search) for search in searches]
+    assert [status for status, _ in results] == [0] * 6, results
     assert all(len(place.rows(f"s{number}")) == 2 for number in range(6))
 
 

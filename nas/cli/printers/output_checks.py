@@ -5,7 +5,7 @@ from pathlib import Path
 from nas.report.format import Format, check_picture
 from nas.report.tables import is_for_terminal
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import check_writable
+from search_spaces.support.files import check_folder, check_writable
 
 
 def check_output(
@@ -24,10 +24,8 @@ def check_output(
         message = "JSON Lines are of rows, and there are none. Give --format csv, json or parquet."
         raise UserError("unsupported", message, option="--format", value=format.value)
     for file in (plot, page, output, curves):
-        if file is not None and not file.parent.is_dir():
-            message = f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another."
-            raise UserError("unwritable", message, path=str(file), folder=str(file.parent))
         if file is not None:
+            check_folder(file)
             check_writable(file)
     if curves is not None and not has_rows:
         message = "--curves needs trained networks. Give --seeds."

@@ -56,11 +56,11 @@ def test_a_mean_is_over_the_seeds_that_were_completed() -> None:
         row(2, 0.9, status="failed"),
         row(0, 0.1, architecture=Architecture(depth=2, width=4, hidden=4)),
     ]
-    found = summary(SHAPE, rows, ["accuracy", "test_accuracy"])
-    assert found["seeds"] == 2
-    assert found["accuracy"] == pytest.approx(0.35)
-    assert found["accuracy_se"] == pytest.approx(statistics.stdev([0.2, 0.5]) / 2**0.5)
-    assert found["test_accuracy"] is None
+    record = summary(SHAPE, rows, ["accuracy", "test_accuracy"])
+    assert record["seeds"] == 2
+    assert record["accuracy"] == pytest.approx(0.35)
+    assert record["accuracy_se"] == pytest.approx(statistics.stdev([0.2, 0.5]) / 2**0.5)
+    assert record["test_accuracy"] is None
 
 
 def test_one_seed_has_no_error() -> None:
@@ -179,8 +179,8 @@ def test_all_topologies_are_those_that_can_wire_the_network() -> None:
     records = nas.compare("digits-vit", arch="depth=1,width=16,heads=2,head_dim=8", topology="all").records
     assert [one["topology"] for one in records] == ["resnet", *(n for n in TOPOLOGIES.names() if n != "resnet")]
     with warns("skipped", topology="svformer"):
-        found = candidates(fresh_task("goal-point-maze", None), [], "all", "params", "smoke")
-    assert {"ancre", "mhc"} <= {one.topology for one in found}
+        architectures = candidates(fresh_task("goal-point-maze", None), [], "all", "params", "smoke")
+    assert {"ancre", "mhc"} <= {one.topology for one in architectures}
 
 
 MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
@@ -221,9 +221,9 @@ def cost_of(hidden: int) -> int:
 def test_no_other_number_of_hidden_features_comes_nearer() -> None:
     costs = [cost_of(hidden) for hidden in range(1, 150_000)]
     for target in (107, 108, 110, 111, 114, 240, 1000, 10**6):
-        found = match_cost(SIZED, target, linear)
-        assert abs(linear(found) - target) == min(abs(cost - target) for cost in costs), target
-        assert replace(found, hidden=40) == SIZED
+        match = match_cost(SIZED, target, linear)
+        assert abs(linear(match) - target) == min(abs(cost - target) for cost in costs), target
+        assert replace(match, hidden=40) == SIZED
 
 
 def test_a_target_out_of_reach_gives_the_smallest_or_largest_network() -> None:
@@ -236,9 +236,9 @@ def test_networks_of_a_task_are_matched_within_half_a_percent(topology: str) -> 
     task = load_task("digits-vit", None)
     of_base = cheap_counts(task, task.base)
     for quantity in MATCH_QUANTITIES:
-        target, wired = of_base[quantity], replace(task.base, topology=topology)
-        found = match_cost(wired, target, lambda one, quantity=quantity: cheap_counts(task, one)[quantity])
-        assert cheap_counts(task, found)[quantity] == pytest.approx(target, rel=0.005), quantity
+        target, architecture = of_base[quantity], replace(task.base, topology=topology)
+        match = match_cost(architecture, target, lambda one, quantity=quantity: cheap_counts(task, one)[quantity])
+        assert cheap_counts(task, match)[quantity] == pytest.approx(target, rel=0.005), quantity
 
 
 def test_each_overhead_is_of_one_topology_and_follows_from_its_source() -> None:

@@ -23,8 +23,8 @@ TASK = DigitsViT()
 
 def test_moves_of_the_outputs_after_five_steps() -> None:
     recipe = recipe_of(TASK, "smoke", ())
-    found = check_coordinates(TASK, TASK.base, recipe, (16, 32), 1)
-    record = next(one for one in found.records if (one["parametrization"], one["part"]) == ("standard", "outputs"))
+    check = check_coordinates(TASK, TASK.base, recipe, (16, 32), 1)
+    record = next(one for one in check.records if (one["parametrization"], one["part"]) == ("standard", "outputs"))
     steady = recipe_of(TASK, "smoke", (("warmup", 0.0), ("floor", 1.0), ("schedule", "linear")))
     run = Run(architecture=at_width(TASK.base, 32), recipe=steady, seed=0)
     with isolated_rng(run):
@@ -38,7 +38,7 @@ def test_moves_of_the_outputs_after_five_steps() -> None:
         with torch.no_grad():
             after = training.network.eval()(inputs)
     assert record["moved_32"] == pytest.approx((after - before).square().mean().sqrt().item(), rel=1e-4)
-    parts = [one["part"] for one in found.records if one["parametrization"] == "mup(base=16)"]
+    parts = [one["part"] for one in check.records if one["parametrization"] == "mup(base=16)"]
     assert parts == ["stack.layers.0", "stack.layers.3", "stack.layers.7", "outputs"]
 
 

@@ -127,16 +127,16 @@ def test_recorded_failures_and_paused_trainings_fail_again(replayed: Replayed) -
 
 
 def test_replayed_trainings_stop_at_a_rung_and_resume(replayed: Replayed) -> None:
-    held = replayed(trials=18, objectives="accuracy,flops", reeval_fraction=0, rungs=1, min_fraction=0.2, seed=7).rows()
-    stopped = [row for row in held if row.status == "pruned"]
-    assert stopped
-    for row in stopped:
+    rows = replayed(trials=18, objectives="accuracy,flops", reeval_fraction=0, rungs=1, min_fraction=0.2, seed=7).rows()
+    pruned_rows = [row for row in rows if row.status == "pruned"]
+    assert pruned_rows
+    for row in pruned_rows:
         at = TABLE.evaluate(row.architecture, row.seed).curve[1]
         assert (row.steps, row.metrics, row.test, len(row.curve)) == (20, at["metrics"], {}, 2)
-    for row in held:
+    for row in rows:
         if row.status == "complete":
             assert of(row) == of(TABLE.evaluate(row.architecture, row.seed))
-    assert sum(row.steps for row in held) < 0.8 * 18 * 100
+    assert sum(row.steps for row in rows) < 0.8 * 18 * 100
 
 
 def test_max_steps_stop_a_replayed_training(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_every_figure_equals_a_naive_computation(played: Tournament) -> None:
     for sampler in ("random", "nsga2"):
         searches = [replay(table, members, WAYS, sampler, seed, 8) for seed in range(3)]
         for number, after in enumerate((1, 2, 4, 6, 8)):
-            shares = [area(inside, set(expected_front(found[:after], WAYS))) / whole for found in searches]
+            shares = [area(inside, set(expected_front(rows[:after], WAYS))) / whole for rows in searches]
             (record,) = [one for one in played.records if (one["sampler"], one["trainings"]) == (sampler, after)]
             expected = [quantile(shares, share) for share in (0.25, 0.5, 0.75)]
             assert [record[f"hypervolume{end}"] for end in ("_q1", "", "_q3")] == pytest.approx(expected)
