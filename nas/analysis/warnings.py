@@ -7,7 +7,7 @@ from nas.analysis.audit import REPORT_FRACTIONS, Audit, audit_for
 from nas.samplers.rungs import NO_RUNGS, Rungs
 from nas.store.search_config import SearchConfig
 from nas.store.store import Store
-from search_spaces.support.progress import say
+from search_spaces.support.logger import LOGGER
 
 MIN_RELIABILITY = 0.8
 """The reliability of one seed below which a search is told of it, its standard error taken off."""
@@ -24,7 +24,7 @@ def rungs_for(config: SearchConfig, store: Store) -> Rungs:
     early = early_report_warning(audit, config.objectives, rungs) if rungs.number else None
     for line in (unreliable_objective_warning(audit, config.objectives), early):
         if line is not None:
-            say(line)
+            LOGGER.info(line)
     return NO_RUNGS if early else rungs
 
 

@@ -16,7 +16,7 @@ from nas.cli.option_values import check_option_values
 from nas.environment.debugging import DEBUG, show_traceback
 from nas.workers.orphan_threads import STUCK_THREADS
 from search_spaces.support.errors import Kind, UserError, nearest, place_of, printable, reason_of, show_notices
-from search_spaces.support.progress import QUIET, VERBOSE
+from search_spaces.support.logger import set_level
 from search_spaces.support.quiet_timer import SILENCE
 
 # The order of `nas --help`.
@@ -170,6 +170,7 @@ def _for_all_commands(
     verbose: bool = typer.Option(False, "-v", "--verbose", help="Also print when each evaluation starts and ends."),
     version: bool = typer.Option(False, "--version", help="Print the version.", callback=_print_version, is_eager=True),
 ) -> None:
-    for name, value in ((DEBUG, debug), (QUIET, quiet), (VERBOSE, verbose)):
-        if value:
-            os.environ[name] = "1"
+    if debug:
+        os.environ[DEBUG] = "1"
+    if quiet or verbose:
+        set_level("WARNING" if quiet else "DEBUG")

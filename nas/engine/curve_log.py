@@ -16,7 +16,7 @@ from results.records.row import Row
 from results.records.strict_json import is_number
 from search_spaces.support.errors import printable
 from search_spaces.support.files import atomic_open
-from search_spaces.support.progress import say
+from search_spaces.support.logger import LOGGER
 
 if TYPE_CHECKING:
     from tensorboard.compat.proto.event_pb2 import Event
@@ -45,7 +45,7 @@ class CurveLog:
         root = store_folder / "tensorboard"
         self._folder = root / slug(study)
         self._failure = False
-        say(f"curves go to {self._folder}; they are shown by: tensorboard --logdir {root}")
+        LOGGER.info(f"curves go to {self._folder}; they are shown by: tensorboard --logdir {root}")
 
     def add(self, row: Row) -> None:
         """Write a Row's curve. A Row without one is passed over."""
@@ -62,7 +62,7 @@ class CurveLog:
                     old.unlink()
         except OSError as error:
             self._failure = True
-            say(f"curves cannot be written to {folder}: {error.strerror or error}. No more are.")
+            LOGGER.info(f"curves cannot be written to {folder}: {error.strerror or error}. No more are.")
 
 
 @dataclass(frozen=True)

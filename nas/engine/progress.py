@@ -1,5 +1,6 @@
 """Evaluations as they begin and end, shown to whoever waits for them."""
 
+import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
 from types import TracebackType
@@ -9,7 +10,8 @@ from nas.evaluation.heartbeat import read_heartbeat
 from nas.request.job import EvaluationJob
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.support.progress import Progress, say_more, warn
+from search_spaces.support.logger import LOGGER
+from search_spaces.support.progress import Progress
 
 
 @final
@@ -30,7 +32,7 @@ class EvaluationProgress:
     def begin(self, job: EvaluationJob) -> None:
         """Show that an evaluation has begun."""
         settings = "".join(f" {name}={value}" for name, value in job.settings)
-        say_more(f"begins: {job.architecture} seed={job.seed} preset={job.preset}{settings}")
+        LOGGER.debug(f"begins: {job.architecture} seed={job.seed} preset={job.preset}{settings}")
         new = float(job.identity not in self._identities)
         self._progress.begin(
             job.identity,
@@ -51,11 +53,11 @@ class EvaluationProgress:
         if self._scores is not None and (row.status == "failed" or not self._progress.is_drawn):
             state = "" if row.status == "complete" else f"{row.status}: "
             text = f"{number}/{self._total} {state}{row.architecture} seed={row.seed} {scores} {row.error or ''}"
-            (warn if row.status == "failed" else self._progress.tell)(text.rstrip())
+            LOGGER.log(logging.WARNING if row.status == "failed" else logging.INFO, text.rstrip())
         if was_under_way:
             _log_details(row)
         else:
-            say_more(f"known from before: {row.architecture} seed={row.seed}")
+            LOGGER.debug(f"known from before: {row.architecture} seed={row.seed}")
 
     def __enter__(self) -> Self:
         self._progress.__enter__()
@@ -77,7 +79,7 @@ def _log_details(row: Row) -> None:
     seconds = row.provenance.get("wall_s")
     took = f", {seconds:.1f} s" if isinstance(seconds, float) else ""
     without = ", ".join(row.costs.uncounted) or "none"
-    say_more(
+    LOGGER.debug(
         f"ends: {row.architecture} seed={row.seed}: {row.status}, {row.steps} steps{took}; "
         f"operators without matrix work: {without}"
     )

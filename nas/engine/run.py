@@ -40,7 +40,8 @@ from nas.workers.resources import AUTO, Resources
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, kind_of_number
-from search_spaces.support.progress import say, status_if_slow
+from search_spaces.support.logger import LOGGER
+from search_spaces.support.progress import status_if_slow
 from tasks.base import Task
 
 
@@ -150,7 +151,7 @@ def run_search(
     config, trials, deadline = request.config, counts.trials, None if seconds is None else time.monotonic() + seconds
     check_resources(request, resources, trace=trace)
     name = check_name(study_name or request.name)
-    say(f"study {name}: {request.summary}")
+    LOGGER.info(f"study {name}: {request.summary}")
     with timings.track("preparing the data"):
         sampler = _build_sampler(request, counts)
     with (
@@ -194,7 +195,7 @@ def run_search(
             if _is_unfinished(plan, trials):
                 return
         if len(started_trials(study)) < trials and not retry_on_disconnect(sampler.remaining)(study):
-            say("every architecture within the budget has been tried")
+            LOGGER.info("every architecture within the budget has been tried")
 
 
 def _check_holds_no_evaluations(store: Store, study: str) -> None:
@@ -219,5 +220,5 @@ def _is_unfinished(plan: SearchPlan, trials: int) -> bool:
     number = len(retry_on_disconnect(_row_identities)(plan.store, plan.study.study_name))
     is_unfinished = number < trials or retry_on_disconnect(plan.has_open_trials)()
     if is_unfinished:
-        say(f"the time is up (--timeout) after {number} of {trials} trials; the same command goes on from here")
+        LOGGER.info(f"the time is up (--timeout) after {number} of {trials} trials; the same command goes on from here")
     return is_unfinished

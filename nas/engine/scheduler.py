@@ -25,7 +25,8 @@ from nas.workers.pool import Workers, pool_of
 from nas.workers.resources import Resources
 from results.records.row import Row
 from search_spaces.support.errors import UserError
-from search_spaces.support.progress import say, status_if_slow
+from search_spaces.support.logger import LOGGER
+from search_spaces.support.progress import status_if_slow
 from tasks.base import Task
 
 
@@ -129,7 +130,7 @@ class Scheduler:
                     self._end(plan, job, row)
             elif waits:
                 if not is_waiting:
-                    say("what is left is being evaluated by other coordinators: waiting for them")
+                    LOGGER.info("what is left is being evaluated by other coordinators: waiting for them")
                     is_waiting = True
                 with self.timings.track("waiting for others"):
                     time.sleep(self._poll_seconds())

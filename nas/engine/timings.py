@@ -1,5 +1,6 @@
 """Where the time of a search goes."""
 
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -7,7 +8,6 @@ from types import TracebackType
 from typing import Self, final
 
 from results.records.row import Row
-from search_spaces.support.progress import warn
 
 
 @final
@@ -46,7 +46,7 @@ class Timings:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._verbose:
-            warn("\n".join(self.lines()))
+            print("\n".join(self.lines()), file=sys.stderr)
 
     def lines(self) -> list[str]:
         """What was timed, as text: shares of the clock, and of the time of all workers.

@@ -52,7 +52,7 @@ def screen(*, stderr: bool = False) -> Console:
     )
 
 
-def say(console: Console, line: str) -> None:
+def print_line(console: Console, line: str) -> None:
     """Print a line as it is."""
     console.print(printable(line), soft_wrap=True, highlight=False, markup=False)
 
@@ -78,7 +78,7 @@ def is_for_terminal(format: Format, output: Path | None = None) -> bool:
 def say_path(*files: Path | None) -> None:
     """Say on standard error which files were written, of those that were asked for."""
     for file in filter(None, files):
-        say(screen(stderr=True), f"{file} is written")
+        print_line(screen(stderr=True), f"{file} is written")
 
 
 def readable_columns(row: "Row") -> dict[str, Any]:
@@ -112,9 +112,9 @@ def print_comparison(
     print_records(console, records, columns, f"{title}; all: {common}" if common else title, format, drop_order)
     if any(record.get("low") is not None for record in records):
         metric = [name for name in columns if name not in _COMPARISON_COLUMNS][-1].removesuffix("_se")
-        say(console, f"over first: of {metric}, seed by seed; low and high hold for all together at 95 %")
+        print_line(console, f"over first: of {metric}, seed by seed; low and high hold for all together at 95 %")
     for line in baseline_lines(baselines):
-        say(console, line)
+        print_line(console, line)
 
 
 def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str]:
@@ -185,7 +185,7 @@ def print_records(
     """
     names = [column for column in columns if not column.endswith("_se") or column.removesuffix("_se") not in columns]
     cells = {column: [printable(cell(record, column)) for record in records] for column in names}
-    say(console, title)
+    print_line(console, title)
     if format is Format.MARKDOWN:
         _print_markdown(cells)
         return
@@ -201,7 +201,7 @@ def print_records(
     console.print(table)
     if len(visible) < len(names):
         hidden = ", ".join(name for name in names if name not in visible)
-        say(console, f"no room for: {hidden} (COLUMNS=200 makes room)")
+        print_line(console, f"no room for: {hidden} (COLUMNS=200 makes room)")
 
 
 def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:

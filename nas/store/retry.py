@@ -7,7 +7,7 @@ from typing import ParamSpec, TypeVar
 from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential, wait_random
 
-from search_spaces.support.progress import say
+from search_spaces.support.logger import LOGGER
 
 OUTAGE_S = 300.0
 """Seconds after which a server that is away is given up."""
@@ -54,7 +54,7 @@ def retry_on_disconnect(function: Callable[_P, _T]) -> Callable[_P, _T]:
         )
         result = attempts(function, *args, **kwargs)
         if attempts.statistics["attempt_number"] > 1:
-            say(BACK)
+            LOGGER.info(BACK)
         return result
 
     return call
@@ -78,4 +78,4 @@ def _say_once(state: RetryCallState) -> None:
         while cause is not None and cause.__cause__ is not None:
             cause = cause.__cause__  # the driver's words
         lines = str(cause).strip().splitlines() or [type(cause).__name__]
-        say(f"the store is away ({lines[0].rstrip('.')}): it is asked again, for {OUTAGE_S / 60:g} minutes")
+        LOGGER.info(f"the store is away ({lines[0].rstrip('.')}): it is asked again, for {OUTAGE_S / 60:g} minutes")

@@ -6,7 +6,7 @@ from pathlib import Path
 from nas.evaluation.failures import TIMED_OUT
 from nas.request.job import EvaluationJob, failed_row
 from results.records.row import Row
-from search_spaces.support.progress import say
+from search_spaces.support.logger import LOGGER
 
 PROCESS_DIED, NODE_DIED = "its process died", "its node died"
 """First words of the error of an evaluation that died too often."""
@@ -43,7 +43,7 @@ class Deaths:
     def row(self, cause: str) -> Row | None:
         """The failed Row of an evaluation that has died too often; none where it is to go on, which is said."""
         if self.number < self.most:
-            say(f"{self.job.architecture}: {cause}. It goes on from its last checkpoint.")
+            LOGGER.info(f"{self.job.architecture}: {cause}. It goes on from its last checkpoint.")
             return None
         return failed_row(self.job, f"{cause}, {self.most} times without a new checkpoint in between")
 

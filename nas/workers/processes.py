@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from search_spaces.support.progress import QUIET
+from search_spaces.support.logger import set_level
 
 _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 _SAFE_PATH = "PYTHONSAFEPATH"
@@ -31,7 +31,7 @@ def hide_working_directory() -> Iterator[None]:
 def prepare_process(parent: int) -> None:
     """Prepare a process that `parent` has started."""
     os.environ.pop(_SAFE_PATH, None)  # what a task begins is its own affair
-    os.environ[QUIET] = "1"  # the parent shows how far this is
+    set_level("WARNING")  # the parent shows how far this is
     multiprocessing.set_start_method(None, force=True)  # loky's own is the default here, and begins no DataLoader's
     end_with_parent(parent)
     end_forks_with_this()

@@ -14,7 +14,7 @@ from nas.workers.gpu_load import ENOUGH_LOADS, GpuLoad, has_room_for_one_more, r
 from nas.workers.local_processes import LocalProcesses
 from results.records.row import Row
 from search_spaces.support.errors import UserError
-from search_spaces.support.progress import say
+from search_spaces.support.logger import LOGGER
 
 TICK_S = 1.0
 """Seconds between two measurements; NVML's own are of the last sixth of a second to second."""
@@ -100,7 +100,7 @@ class _Gpu:
             self.crowd = evaluation.concurrent + 1
         self.retries.append(job)
         text = f"failed beside others on GPU {self.number}, and goes again there by itself"
-        say(f"{job.architecture}: {text} ({row.error})")
+        LOGGER.info(f"{job.architecture}: {text} ({row.error})")
         return False
 
     def measure(self, read: Callable[[int], GpuLoad]) -> None:
@@ -111,16 +111,16 @@ class _Gpu:
             self.loads.append(read(self.number))
         except UserError as error:  # it did when the search began
             self.is_final = True
-            say(f"{error} Until the end it has {self.target} at once, as now.")
+            LOGGER.info(f"{error} Until the end it has {self.target} at once, as now.")
             return
         if has_room_for_one_more(self.loads, self.target):
             self.target += 1
             self.loads.clear()
-            say(f"GPU {self.number} has room: {self.target} evaluations at once from now on")
+            LOGGER.info(f"GPU {self.number} has room: {self.target} evaluations at once from now on")
 
     def _have_fewer(self) -> None:
         self.target, self.is_final = min(self.target, self.crowd - 1), True
-        say(f"GPU {self.number} has {self.target} at once from now on, which leaves room for what did not find any")
+        LOGGER.info(f"GPU {self.number} has room for {self.target} evaluations at once, and for no more")
 
 
 class SharedGpus:

@@ -1,7 +1,6 @@
 """What is shown while something takes its time: how far things are, or what is being done; never on standard output."""
 
-import os
-import sys
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,13 +18,8 @@ from rich.table import Column
 from rich.text import Text
 
 from search_spaces.support.errors import printable
+from search_spaces.support.logger import LOGGER
 from search_spaces.support.quiet_timer import SILENCE, SILENCE_S
-
-QUIET = "NAS_QUIET"
-"""The environment variable that keeps progress to itself; in the environment, so that workers have it too."""
-
-VERBOSE = "NAS_VERBOSE"
-"""The environment variable by which more is said."""
 
 LOADING = "loading PyTorch and what else is needed ..."
 """What a command says that takes its time to begin."""
@@ -50,7 +44,7 @@ def _screen() -> Console:
 
 
 def _is_quiet() -> bool:
-    return bool(os.environ.get(QUIET))
+    return not LOGGER.isEnabledFor(logging.INFO)
 
 
 @final
@@ -150,11 +144,7 @@ class Progress:
         """Show that one more is done; where there are words of it, they are a line where there is no terminal."""
         self.reach(self._number + 1, last)
         if last and not self.is_drawn:
-            self.tell(f"{self._so_far()} {self._title} {last}")
-
-    def tell(self, line: str) -> None:
-        """Write a line above the bars."""
-        say(line)
+            LOGGER.info(f"{self._so_far()} {self._title} {last}")
 
     @property
     def is_drawn(self) -> bool:
@@ -188,7 +178,7 @@ class Progress:
         while not self._over.wait(_TICK_S):
             self._look()
             if time.monotonic() >= next_line:
-                self.tell(self._line())
+                LOGGER.info(self._line())
                 next_line = time.monotonic() + next(pauses)
 
     def _look(self) -> None:
@@ -239,24 +229,6 @@ def _remaining_time(task: rich.progress.Task) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02} left"
 
 
-def say(line: str) -> None:
-    """Tell what is being done, on standard error."""
-    if not _is_quiet():
-        warn(line)
-
-
-def warn(line: str) -> None:
-    """Tell what went wrong, on standard error, to those who want no progress, too."""
-    print(printable(line), file=sys.stderr, flush=True)  # which is above what is drawn, if anything is
-    SILENCE.reset()
-
-
-def say_more(line: str) -> None:
-    """Tell what is only for those who want to know more (`nas --verbose`)."""
-    if os.environ.get(VERBOSE):
-        say(line)
-
-
 @contextmanager
 def status_if_slow(message: str) -> Iterator[None]:
     """Say on standard error what is being done, two seconds after anything was said: in a terminal as long as it takes.
@@ -269,7 +241,7 @@ def status_if_slow(message: str) -> Iterator[None]:
         if over.wait(patience):
             return
         if _is_quiet() or not console.is_terminal:
-            say(message)
+            LOGGER.info(message)
             return
         with console.status(escape(message), refresh_per_second=1) as status:
             status.update(spinner="dots")  # which draws it now, and not in a second

@@ -12,6 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from search_spaces.support.errors import Kind, UserError
+from search_spaces.support.logger import LOGGER
 
 
 class CommandResult(CompletedProcess[str]):
@@ -50,6 +51,17 @@ def user_errors(tell: Callable[[UserError], None]) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def log_level(level: int | str = LOGGER.level) -> Iterator[None]:
+    """Write messages from this level on; afterwards from the same as before."""
+    before = LOGGER.level
+    LOGGER.setLevel(level)
+    try:
+        yield
+    finally:
+        LOGGER.setLevel(before)
+
+
 def run_nas(capsys: pytest.CaptureFixture[str], *words: str) -> CommandResult:
     """Run `nas` with these words in this process, whose environment and warnings stay as they are."""
     from nas.cli.main import main
@@ -57,7 +69,7 @@ def run_nas(capsys: pytest.CaptureFixture[str], *words: str) -> CommandResult:
     errors = list[UserError]()
     environment = patch.dict(os.environ)
     showwarning = patch.object(warnings, "showwarning", warnings.showwarning)
-    with user_errors(errors.append), environment, showwarning, patch.object(sys, "argv", ["nas", *words]):
+    with user_errors(errors.append), environment, log_level(), showwarning, patch.object(sys, "argv", ["nas", *words]):
         capsys.readouterr()
         with pytest.raises(SystemExit) as end:
             main()

@@ -11,7 +11,7 @@ import torch
 from nas.papers.claims.experiments import cheap_experiments, training_experiments
 from nas.report import tables
 from nas.workers.resources import resources_of
-from search_spaces.support.progress import say
+from search_spaces.support.logger import LOGGER
 
 
 def records(
@@ -31,7 +31,7 @@ def records(
     with one_thread():
         for experiment in experiments:
             if paper in (None, experiment.paper):
-                say(f"{experiment.paper}: {experiment.setting}")
+                LOGGER.info(f"{experiment.paper}: {experiment.setting}")
                 claim_records += [
                     _record(experiment.paper, experiment.setting, finding) for finding in experiment.findings()
                 ]
@@ -78,7 +78,7 @@ def print_table(records: list[dict[str, Any]]) -> None:
             interval = "unknown" if low is None else f"{low:.3g} .. {high:.3g}"
             cells = (record["source"], record["claim"], _range(record["from"], record["to"]), f"{record['mean']:.3g}")
             lines.append((*cells, interval, record["verdict"]))
-        tables.say(console, f"{paper}: {setting}")
+        tables.print_line(console, f"{paper}: {setting}")
         tables.print_texts(console, headings, lines, whole=("claimed", "mean", "interval"))
     for verdict in ("agrees", "contradicts", "not distinguishable"):
         console.print(f"{sum(record['verdict'] == verdict for record in records)} {verdict}", highlight=False)

@@ -126,4 +126,4 @@ def _print(records: Sequence[dict[str, Any]], papers: Sequence[str]) -> None:
         console.print("[+ ...]: in closed form, what nothing here builds, or less what is left out", markup=False)
     for paper in papers:
         if missing := models_without_reading(paper):
-            tables.say(console, f"{paper}: printed, and built by nothing here: {'; '.join(missing)}")
+            tables.print_line(console, f"{paper}: printed, and built by nothing here: {'; '.join(missing)}")

@@ -63,9 +63,11 @@ def _print(effects: Mapping[str, Effects], format: Format) -> None:
         tables.print_records(console, lines, columns, title, format)
         if task_effects.incomparable:
             values = abbreviate(task_effects.incomparable, most=10)
-            tables.say(console, f"not held against {task_effects.values[0]}, with which they share nothing: {values}")
+            tables.print_line(
+                console, f"not held against {task_effects.values[0]}, with which they share nothing: {values}"
+            )
         if task_effects.freedom < 1:
-            tables.say(
+            tables.print_line(
                 console,
                 "no intervals: as much is asked as was measured. Give rows of more shapes, or of one with more seeds.",
             )

@@ -27,7 +27,7 @@ def print_row(row: Row, format: Format = Format.TABLE, output: Path | None = Non
     if not first_process():
         return
     if line := before_training(row):
-        tables.say(tables.screen(stderr=True), line)
+        tables.print_line(tables.screen(stderr=True), line)
     if for_terminal:
         tables.print_record(tables.screen(), tables.readable_columns(row))
     else:
@@ -48,7 +48,7 @@ def print_retrofit(
     print_row(row, format, output)
     folder = folder_of_retrofit(checkpoint, topology, save)
     if first_process() and has_network(folder):
-        tables.say(tables.screen(stderr=True), f"kept in {folder}")
+        tables.print_line(tables.screen(stderr=True), f"kept in {folder}")
 
 
 def print_comparison(

@@ -57,7 +57,7 @@ def print_query(
     elif not for_terminal:
         export.write(query(answer, columns=names), format.value, output)
     elif not len(answer):
-        tables.say(tables.screen(), _nothing(question, len(matches), len(rows)))
+        tables.print_line(tables.screen(), _nothing(question, len(matches), len(rows)))
     elif columns == "all" and format is Format.TABLE:
         _print_each(answer if limit else answer.slice(0, MAX_BEST), len(answer))
     else:
@@ -71,7 +71,7 @@ def _say_mixtures(question: Question, answer: pa.Table, matches: pa.Table) -> No
     """Say what an answer of rows, or of means over rows, should not have been made of together."""
     notes = mixtures_within(matches, question.by) if question.returns_means else []
     for line in mixtures(answer) if question.returns_rows else notes:
-        tables.say(tables.screen(stderr=True), f"note: {line}")
+        tables.print_line(tables.screen(stderr=True), f"note: {line}")
 
 
 def _in_order(question: Question, answer: pa.Table, orders: Sequence[str], limit: int | None) -> pa.Table:
@@ -160,10 +160,10 @@ def _print_each(answer: pa.Table, total: int) -> None:
     """Print lines of so many columns that no terminal has room for: each by itself, a column that it has a line."""
     console = tables.screen()
     for number, record in enumerate(answer.to_pylist(), 1):
-        tables.say(console, f"{number} of {total} lines")
+        tables.print_line(console, f"{number} of {total} lines")
         tables.print_record(console, record)
     if len(answer) < total:
-        tables.say(console, f"{total - len(answer)} more: --limit {total} prints all, --format csv as a table")
+        tables.print_line(console, f"{total - len(answer)} more: --limit {total} prints all, --format csv as a table")
 
 
 def _by_task(answer: pa.Table, names: Sequence[str]) -> Iterator[tuple[str | None, pa.Table]]:

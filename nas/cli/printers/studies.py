@@ -18,13 +18,13 @@ def print_front(study: Study, plot: Path | None = None) -> None:
     columns = [*study.identifying_columns(), *tables.SUMMARY_COLUMNS]
     tables.print_records(console, records, columns, study.title(objectives, summaries))
     for line in [*tables.front_notes(summaries), *_failures(study)]:
-        tables.say(console, line)
+        tables.print_line(console, line)
     for line in tables.baseline_lines(study.config.baselines if study.config else {}):
-        tables.say(console, line)
+        tables.print_line(console, line)
     path = plot or RUNS / f"{slug(study.name)}-front.png"
     study.plot(path)
     more = f"; ask more with: {tables.results_command(study.name, study.storage)}" if study.config else ""
-    tables.say(console, f"front drawn in {path}{more}")
+    tables.print_line(console, f"front drawn in {path}{more}")
 
 
 def _failures(study: Study) -> list[str]:
@@ -39,4 +39,4 @@ def print_report(study: Study, page: Path | None = None, *, wirings: bool = Fals
     path = page or RUNS / f"{slug(study.name)}.html"
     with status_if_slow(f"writing {path} ..."):
         study.report(path, wirings=wirings)
-    tables.say(tables.screen(), f"report written to {path}; it opens in any browser")
+    tables.print_line(tables.screen(), f"report written to {path}; it opens in any browser")

@@ -17,7 +17,7 @@ def print_wiring(report: WiringReport, format: Format = Format.TABLE, plot: Path
         write_records(report.records, format)
         return
     console = tables.screen()
-    tables.say(console, f"{report.title}{f'; drawn in {plot}' if plot is not None else ''}")
+    tables.print_line(console, f"{report.title}{f'; drawn in {plot}' if plot is not None else ''}")
     for stack in report.stacks if plot is None else ():
         prefix = f"{stack.name}: " if stack.name else ""
         rows, depths = matrix_records(stack), depth_records(stack)

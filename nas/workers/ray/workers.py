@@ -34,7 +34,7 @@ from nas.workers.ray.task import Assignment, evaluate_assignment, has_begun, sta
 from nas.workers.resources import AUTO, Resources, processes_for
 from results.records.row import Row
 from search_spaces.support.errors import UserError, fields_of, reason_of
-from search_spaces.support.progress import say
+from search_spaces.support.logger import LOGGER
 
 _TICK_S = 1.0  # between looks at times and nodes
 
@@ -66,7 +66,7 @@ class RayWorkers:
         room = self._cluster.room(self._request)
         if room == 0 != self._room:
             wants = ", ".join(f"{name} {amount:g}" for name, amount in self._request.items())
-            say(f"no node of the Ray cluster has room for an evaluation ({wants}): one is waited for.")
+            LOGGER.info(f"no node of the Ray cluster has room for an evaluation ({wants}): one is waited for.")
         self._room = room
         return room + 1
 

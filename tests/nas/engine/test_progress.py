@@ -1,5 +1,6 @@
 """Progress lines while evaluations begin and end."""
 
+import logging
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +9,11 @@ from typing import Any
 import pytest
 
 import nas
+from command_line import log_level
 from nas.engine.progress import EvaluationProgress
 from nas.evaluation import heartbeat
 from search_spaces.support import progress
+from search_spaces.support.logger import LOGGER
 from toy_searches import TOYS
 
 
@@ -38,18 +41,16 @@ def test_known_rows_are_not_counted_as_work(asked: dict[str, Any], monkeypatch: 
     assert reached == [("reach", 1), ("reach_at_once", 1), ("reach", 2)]
 
 
-def test_verbose_prints_beginnings_and_ends(
-    asked: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NAS_VERBOSE", "1")
-    nas.evaluate(f"{TOYS}:Toy", preset="smoke", storage=asked["storage"], settings="penalty=0.02")
-    begun, ended = capsys.readouterr().err.splitlines()
+def test_verbose_prints_beginnings_and_ends(asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    with log_level("DEBUG"):
+        nas.evaluate(f"{TOYS}:Toy", preset="smoke", storage=asked["storage"], settings="penalty=0.02")
+        begun, ended = capsys.readouterr().err.splitlines()
+        nas.evaluate(f"{TOYS}:Toy", preset="smoke", storage=asked["storage"], settings="penalty=0.02")
+        (known,) = capsys.readouterr().err.splitlines()
     assert "depth=4," in begun
     assert begun.endswith("seed=0 preset=smoke penalty=0.02")
     assert "complete" in ended
     assert "1 steps" in ended
-    nas.evaluate(f"{TOYS}:Toy", preset="smoke", storage=asked["storage"], settings="penalty=0.02")
-    (known,) = capsys.readouterr().err.splitlines()
     assert "depth=4," in known
     assert known != begun
 
@@ -60,12 +61,13 @@ def test_steps_of_a_running_training_are_printed(
 ) -> None:
     seen, lines = tmp_path / "seen", []
 
-    def warn(line: str) -> None:
-        lines.append(line)
+    def touch(record: logging.LogRecord) -> bool:
+        lines.append(line := record.getMessage())
         if re.fullmatch(r"0/2 lasting\b.*\bresnet depth=4 .*\bseed=0\D+\d+\D+10000\D.*", f"{line} "):
             seen.touch()
+        return True
 
-    monkeypatch.setattr(progress, "warn", warn)
+    monkeypatch.setattr(LOGGER, "filters", [touch])
     monkeypatch.setattr(progress, "_RARELY_S", 0.1)
     monkeypatch.setenv("SEEN", str(seen))
     words = {"preset": "smoke", "workers": workers, "storage": asked["storage"]}

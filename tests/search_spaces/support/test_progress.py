@@ -7,8 +7,10 @@ from itertools import count, islice
 import pytest
 from rich.console import Console
 
+from command_line import log_level
 from search_spaces.support import progress
-from search_spaces.support.progress import Progress, say_more
+from search_spaces.support.logger import LOGGER
+from search_spaces.support.progress import Progress
 from waiting import until
 
 
@@ -21,7 +23,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Lines as they are said."""
     lines: list[str] = []
-    monkeypatch.setattr(progress, "warn", lines.append)
+    monkeypatch.setattr(LOGGER, "filters", [lambda record: lines.append(record.getMessage())])
     return lines
 
 
@@ -131,7 +133,7 @@ def test_lines_stand_above_the_bars_and_slow_work_among_them(monkeypatch: pytest
     with Progress("trainings", 4) as shown:
         shown.begin("a", "net a", lambda: (250, 1000))
         until(lambda: "250/1000" in screen.getvalue(), "bars are drawn")
-        progress.say("a line")
+        LOGGER.info("a line")
         with progress.status_if_slow("profiling"):
             until(lambda: "profiling" in screen.getvalue(), "it is said what takes its time")
     assert "a line" in screen.getvalue()
@@ -139,23 +141,11 @@ def test_lines_stand_above_the_bars_and_slow_work_among_them(monkeypatch: pytest
 
 @pytest.mark.usefixtures("_soon")
 def test_quiet_shows_warnings_only(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(progress.QUIET, "1")
     screen, looked = terminal(monkeypatch, 80), count()
-    with Progress("trainings", 4) as shown:
+    with log_level("WARNING"), Progress("trainings", 4) as shown:
         shown.begin("a", "net a", lambda: (next(looked), 1000))
         until(lambda: next(looked) > 10, "it was looked several times")
-        progress.say("a line")
-        progress.warn("it failed")
+        LOGGER.info("a line")
+        LOGGER.warning("it failed")
     assert screen.getvalue() == ""
     assert capsys.readouterr().err == "it failed\n"
-
-
-def test_verbose_lines_are_printed_only_on_request(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("NAS_VERBOSE", raising=False)
-    say_more("more")
-    assert capsys.readouterr().err == ""
-    monkeypatch.setenv("NAS_VERBOSE", "1")
-    say_more("more")
-    assert capsys.readouterr().err == "more\n"

@@ -1,0 +1,33 @@
+"""Messages of the project: the standard library's logger "nas", which writes lines to standard error."""
+
+import logging
+import os
+import sys
+from typing import final
+
+from search_spaces.support.errors import printable
+from search_spaces.support.quiet_timer import SILENCE
+
+LEVEL = "NAS_LOG_LEVEL"
+"""The environment variable with the least level that is written: DEBUG, INFO (the default) or WARNING."""
+
+
+@final
+class _StandardError(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        print(printable(record.getMessage()), file=sys.stderr, flush=True)  # above progress bars, where rich draws some
+        SILENCE.reset()
+
+
+def set_level(level: str) -> None:
+    """Write messages of this level and above, in this process and in those that it starts."""
+    os.environ[LEVEL] = level
+    LOGGER.setLevel(level)
+
+
+LOGGER = logging.getLogger("nas")
+"""Debug: when each evaluation starts and ends. Info: what is being done. Warning: what failed."""
+
+LOGGER.propagate = False
+LOGGER.addHandler(_StandardError())
+LOGGER.setLevel(logging.getLevelNamesMapping().get(os.environ.get(LEVEL, ""), logging.INFO))
