@@ -23,10 +23,10 @@ from results.records.row import Direction
 from results.stats.pareto import front, hypervolume
 
 SAMPLERS = ("surrogate", "nsga2", "random")
-RUNGS: Mapping[str, Mapping[str, Any]] = {
-    "": {"rungs": 1, "min_fraction": 0.05},
-    "at a tenth": {"rungs": 1, "min_fraction": 0.1},
-    "at a tenth and at three": {"rungs": 2, "min_fraction": 0.1},
+RUNGS: Mapping[str, nas.Rungs] = {
+    "": nas.Rungs(1, 0.05),
+    "at a tenth": nas.Rungs(1, 0.1),
+    "at a tenth and at three": nas.Rungs(2, 0.1),
 }
 """What is measured, beside which others are."""
 
@@ -34,11 +34,17 @@ TRIALS, FEWER = 96, 64
 """Trainings of a search, of the 100 that were recorded; and of one that leaves more untried."""
 
 
-def run_search(folder: Path, arguments: Mapping[str, Any], rungs: Mapping[str, Any]) -> Study:
+def run_search(folder: Path, arguments: Mapping[str, Any], rungs: nas.Rungs) -> Study:
     """A search in a store of its own."""
-    storage = f"sqlite:///{folder}/{'-'.join(map(str, rungs.values()))}.db"
+    storage = f"sqlite:///{folder}/{rungs.number}-{rungs.min_fraction}.db"
     return nas.search(
-        **arguments, **rungs, reeval_fraction=0.0, save_models="none", workers=1, storage=storage, study="s"
+        **arguments,
+        rungs=rungs,
+        reeval_fraction=0.0,
+        save_models="none",
+        resources=nas.Resources(1),
+        storage=storage,
+        study="s",
     )
 
 
@@ -56,10 +62,10 @@ def hypervolume_of(study: Study, objectives: Mapping[str, Direction], reference:
     return hypervolume(np.array([values, rows["flops"].to_pylist()], dtype=float).T, np.array(reference))
 
 
-def compare(arguments: Mapping[str, Any], rungs: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
+def compare(arguments: Mapping[str, Any], rungs: Mapping[str, nas.Rungs]) -> dict[str, tuple[float, float]]:
     """For each way of holding trainings: how many times fewer steps, and the share of the hypervolume."""
     with TemporaryDirectory() as folder:
-        full_study = run_search(Path(folder), arguments, {"rungs": 0})
+        full_study = run_search(Path(folder), arguments, nas.Rungs())
         studies = {name: run_search(Path(folder), arguments, way) for name, way in rungs.items()}
     objectives = full_study.objectives
     metric, way = next(iter(objectives.items()))
@@ -76,7 +82,7 @@ def compare(arguments: Mapping[str, Any], rungs: Mapping[str, Mapping[str, Any]]
 
 
 def compare_on_replay(
-    sampler: str, seeds: range, trials: int, rungs: Mapping[str, Any]
+    sampler: str, seeds: range, trials: int, rungs: Mapping[str, nas.Rungs]
 ) -> dict[str, tuple[float, float]]:
     """The medians over seeds of what a sampler saves and keeps on recorded curves."""
     with TemporaryDirectory() as folder:

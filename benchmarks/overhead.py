@@ -25,6 +25,7 @@ from torch import nn
 import nas
 from benchmarks.form import Figure, main
 from nas.workers.local_processes import SingleProcessPool
+from nas.workers.resources import Resources
 from search_spaces.architecture.architecture import Architecture
 from tasks.training.allocator import keep_freed_memory
 from tasks.vision.digits import DigitsRecipe, DigitsViT
@@ -42,7 +43,7 @@ def search_seconds(folder: str, preset: str, trials: int, seed: int) -> tuple[fl
         trials=trials,
         preset=preset,
         seed=seed,
-        workers=1,
+        resources=Resources(1),
         study=f"seed-{seed}",
         storage=f"sqlite:///{folder}/studies.db",
     )

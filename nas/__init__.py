@@ -36,13 +36,17 @@ if TYPE_CHECKING:
     from nas.api.tournament import tournament
     from nas.report.study import Study
     from nas.samplers.proposer import Proposer, SearchState
+    from nas.samplers.rungs import Rungs
+    from nas.workers.resources import Resources
     from results.records.row import Row
     from search_spaces.support.errors import Notice, UserError
 
 __all__ = [
     "Notice",
     "Proposer",
+    "Resources",
     "Row",
+    "Rungs",
     "SearchState",
     "Study",
     "UserError",
@@ -70,7 +74,9 @@ _HOMES = {
     **{name: f"nas.api.{name}" for name in __all__ if name[0].islower()},
     "Notice": "search_spaces.support.errors",
     "Proposer": "nas.samplers.proposer",
+    "Resources": "nas.workers.resources",
     "Row": "results.records.row",
+    "Rungs": "nas.samplers.rungs",
     "SearchState": "nas.samplers.proposer",
     "Study": "nas.report.study",
     "UserError": "search_spaces.support.errors",

@@ -30,6 +30,7 @@ from typing import Any
 
 import nas
 from nas.cli.main import main as command
+from nas.workers.resources import Resources
 from results.records.row import Row
 
 PROOF = Path(__file__).with_suffix(".json")
@@ -42,7 +43,7 @@ TASKS = (
 """One of each family whose data is embedded or generated."""
 
 SMALL: Mapping[str, Any] = {"preset": "smoke", "settings": "epochs=2"}
-SEARCH: Mapping[str, Any] = {**SMALL, "workers": 1}
+SEARCH: Mapping[str, Any] = {**SMALL, "resources": Resources(1)}
 """With several, what a search proposes depends on which training ends first."""
 BUDGET = "params<=30k"
 _VARYING = ("started", "wall_s", "commit", "command", "device", "trace", "seconds")
@@ -75,8 +76,8 @@ def searches() -> Iterator[tuple[str, Any]]:
 
 def early_stopping() -> Iterator[tuple[str, Any]]:
     """A search whose trainings may end early."""
-    study = nas.search("digits-vit", budget=BUDGET, trials=14, rungs=1, min_fraction=0.3, preset="smoke",
-                       settings="epochs=6", workers=1, storage=store("rungs"))  # fmt: skip
+    study = nas.search("digits-vit", budget=BUDGET, trials=14, rungs=nas.Rungs(1, 0.3), preset="smoke",
+                       settings="epochs=6", resources=Resources(1), storage=store("rungs"))  # fmt: skip
     yield "search with rungs", [values_of(row) for row in study.rows()]
 
 

@@ -25,7 +25,7 @@ SEARCH: dict[str, str | int] = {
     "sampler": "last",
     "budget": "params<=10k",
 }
-SEARCH["workers"] = 1  # with two, what has ended when a trial is proposed is a matter of time
+SEARCH["resources"] = nas.Resources(1)  # with two, what has ended when a trial is proposed is a matter of time
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_importing_nas_is_light() -> None:
 def test_script_needs_no_guard_for_its_workers(tmp_path: Path) -> None:
     toy = HERE / "nas" / "toy_tasks.py"
     script = tmp_path / "script.py"
-    asked = "preset='smoke', trials=4, workers=2, study='s'"
+    asked = "preset='smoke', trials=4, resources=nas.Resources(2), study='s'"
     script.write_text(f"import nas\n\nstudy = nas.search('{toy}:Toy', {asked})\nprint(len(study), 'rows')\n")
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == "4 rows\n", done.stderr

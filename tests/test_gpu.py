@@ -191,7 +191,7 @@ def test_trials_that_share_a_gpu_give_the_same_metrics_as_alone(
         rows = nas.search("digits-vit", preset="smoke", trials=8, sampler="random", **how).rows()
         return {str(row.architecture): row.metrics for row in rows}
 
-    assert found("shared", trial_gpus="auto", workers=3) == found("alone", workers=1)
+    assert found("shared", resources=nas.Resources(3, trial_gpus="auto")) == found("alone", resources=nas.Resources(1))
     assert re.search(r"\bGPU 0\b.*\b2\b", capsys.readouterr().err)  # two evaluations at once
 
 

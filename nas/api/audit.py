@@ -12,9 +12,9 @@ from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
 from nas.request.job import fresh_task
 from nas.request.resolve import parse_overrides, space_of
-from nas.request.text_checks import as_list, check_call
+from nas.request.text_checks import as_list, check_call, check_type
 from nas.store.store import Store
-from nas.workers.resources import resources_of
+from nas.workers.resources import DEFAULT_RESOURCES, Resources
 
 
 def audit(
@@ -28,13 +28,9 @@ def audit(
     axis: str | Sequence[str] = (),
     budget: str | Sequence[str] = (),
     settings: str | Mapping[str, Any] = "",
-    workers: int | str | None = None,
-    threads: int = 1,
+    resources: Resources = DEFAULT_RESOURCES,
     data: str | Path | None = None,
     storage: str = DEFAULT_STORE,
-    trial_timeout: str | float | None = None,
-    trial_memory: str | float | None = None,
-    trial_gpus: float | str | None = None,
 ) -> Audit:
     """Estimate the noise of a task's metrics: train a few architectures, spread by cost, with several seeds each.
 
@@ -44,8 +40,8 @@ def audit(
     Raises:
         UserError: A request that cannot be met, or too few completed trainings.
     """
-    check_call(task=task, budget=budget, settings=settings, seeds=seeds, threads=threads, storage=storage)
-    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
+    check_type("resources", resources, Resources)
+    check_call(task=task, budget=budget, settings=settings, seeds=seeds, storage=storage)
     check_audit(architectures, seeds)
     task_object = fresh_task(task, data)
     search_space = space_of(task_object, space, arch, preset, as_list(axis))
@@ -53,7 +49,8 @@ def audit(
     members = spread_by_cost(
         task_object, feasible_candidates(search_space, task_object, parse_budget(as_list(budget))), architectures
     )
-    jobs = jobs_of(task, data, [(architecture, changes) for architecture in members], range(seeds), preset, threads)
+    pairs = [(architecture, changes) for architecture in members]
+    jobs = jobs_of(task, data, pairs, range(seeds), preset, resources.threads)
     study = study_of(task_object.name, preset, changes)
     rows = evaluate_all(jobs, storage, study, resources)
     spread = f"{architectures} architectures of space {search_space.name!r}, {seeds} seeds each"

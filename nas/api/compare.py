@@ -1,6 +1,6 @@
 """`nas.compare`: what architectures cost side by side and, with seeds, what they reach."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,11 @@ from nas.analysis.tune import best_recipes, names_to_tune, recipes_to_try
 from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
 from nas.request.job import fresh_task, recipe_of
-from nas.request.resolve import parse_overrides
-from nas.request.text_checks import LogFormat, as_list, check_call
-from nas.workers.resources import resources_of
+from nas.request.resolve import RecipeOverrides, parse_overrides
+from nas.request.text_checks import LogFormat, as_list, check_call, check_type
+from nas.workers.resources import DEFAULT_RESOURCES, Resources
+from results.records.row import Row
+from search_spaces.architecture.architecture import Architecture
 
 
 def compare(
@@ -25,36 +27,37 @@ def compare(
     seeds: int = 0,
     tune: str | Sequence[str] = (),
     tune_trials: int | None = None,
-    workers: int | str | None = None,
-    threads: int = 1,
+    resources: Resources = DEFAULT_RESOURCES,
     data: str | Path | None = None,
     study: str | None = None,
     storage: str = DEFAULT_STORE,
     profile: bool = False,
     log: LogFormat | None = None,
-    trial_timeout: str | float | None = None,
-    trial_memory: str | float | None = None,
-    trial_gpus: float | str | None = None,
 ) -> Comparison:
     """Compare the costs of architectures and, with seeds, their trained metrics.
 
     Raises:
         UserError: A request that cannot be met.
     """
+    check_type("resources", resources, Resources)
     check_call(task=task, topologies=topology, match=match, settings=settings, seeds=seeds, tune_trials=tune_trials,
-                threads=threads, storage=storage, log=log)  # fmt: skip
-    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
+                storage=storage, log=log)  # fmt: skip
+
+    def train(pairs: Iterable[tuple[Architecture, RecipeOverrides]], seeds: Iterable[int]) -> list[Row]:
+        jobs = jobs_of(task, data, pairs, seeds, preset, resources.threads)
+        return evaluate_all(jobs, storage, study, resources, log)
+
     task_object = fresh_task(task, data)
     changes = parse_overrides(task_object, preset, settings)
     recipe = recipe_of(task_object, preset, changes)
     metric, names = task_object.metrics_for(recipe)[0], names_to_tune(as_list(tune), tune_trials, seeds)
     recipes = recipes_to_try(task_object, preset, changes, names, tune_trials)
     architectures = candidates(task_object, as_list(arch), topology, match, preset)
-    costs = costs_of(task_object, architectures, recipe, threads, profile=profile)
+    costs = costs_of(task_object, architectures, recipe, resources.threads, profile=profile)
     with_all = [(architecture, settings) for architecture in architectures for settings in recipes] if names else []
-    tuning = evaluate_all(jobs_of(task, data, with_all, [seeds], preset, threads), storage, study, resources, log)
+    tuning = train(with_all, [seeds])
     with_best = zip(architectures, best_recipes(architectures, recipes, tuning, names, metric), strict=True)
-    rows = evaluate_all(jobs_of(task, data, with_best, range(seeds), preset, threads), storage, study, resources, log)
+    rows = train(with_best, range(seeds))
     title = f"{task_object.name}, preset {preset}, {seeds or 'no'} seeds"
     records = comparison_records(metric, architectures, costs, rows, match, [f"recipe_{name}" for name in names])
     return Comparison(title, records, tuple(rows), tuple(tuning), task_object.baselines(recipe) if rows else None)

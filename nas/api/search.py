@@ -12,10 +12,10 @@ from nas.environment.loading import pop_loading_seconds
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.study import Study
 from nas.request.search_request import build_request
-from nas.request.text_checks import LogFormat, check_call
-from nas.samplers.rungs import Rungs
+from nas.request.text_checks import LogFormat, check_call, check_type
+from nas.samplers.rungs import NO_RUNGS, Rungs
 from nas.store.retry import retry_on_disconnect
-from nas.workers.resources import resources_of, seconds_of
+from nas.workers.resources import DEFAULT_RESOURCES, Resources, seconds_of
 
 
 def search(
@@ -29,15 +29,12 @@ def search(
     trials: int = 24,
     seeds: int = 1,
     reeval_fraction: float = 0.25,
-    rungs: int = 0,
-    min_fraction: float = 0.05,
-    reduction_factor: float = 3.0,
+    rungs: Rungs = NO_RUNGS,
     preset: str = "proxy",
     settings: str | Mapping[str, Any] = "",
     seed: int = 0,
     sampler: str = "",
-    workers: int | str | None = None,
-    threads: int = 1,
+    resources: Resources = DEFAULT_RESOURCES,
     data: str | Path | None = None,
     study: str | None = None,
     storage: str = DEFAULT_STORE,
@@ -45,9 +42,6 @@ def search(
     profile: bool = False,
     log: LogFormat | None = None,
     timeout: str | float | None = None,
-    trial_timeout: str | float | None = None,
-    trial_memory: str | float | None = None,
-    trial_gpus: float | str | None = None,
     timings: bool = False,
 ) -> Study:
     """Search TASK for the Pareto front of its objectives inside a budget; the same call resumes a search.
@@ -55,14 +49,15 @@ def search(
     Raises:
         UserError: A request that cannot be met, or a search that had to stop; finished evaluations are stored.
     """
+    check_type("resources", resources, Resources)
+    check_type("rungs", rungs, Rungs)
     check_call(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
-                threads=threads, save_models=save_models, storage=storage, log=log)  # fmt: skip
-    resources = resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
+               save_models=save_models, storage=storage, log=log)  # fmt: skip
     timer = Timings(verbose=timings, loading=pop_loading_seconds("search"))
     counts, seconds = TrialCounts(trials, seeds, reeval_fraction), seconds_of("timeout", timeout)
     build = timer.track("counting candidates")(build_request)
     request = build(task, space, arch, axis, budget, objectives, preset=preset, settings=settings, seed=seed,
-                sampler=sampler, data=data, rungs=Rungs(rungs, min_fraction, reduction_factor))  # fmt: skip
+                sampler=sampler, data=data, rungs=rungs)  # fmt: skip
     run_search(request, study, storage, counts, resources, timer, rungs_for=rungs_for, seconds=seconds,
               save_models=save_models, trace=profile, log=log)  # fmt: skip
     return retry_on_disconnect(load)(study or request.name, storage=storage)

@@ -15,8 +15,9 @@ from nas.environment.seeds import next_seed
 from nas.request.job import EvaluationJob, task_of, with_identity
 from nas.request.search_request import SearchRequest
 from nas.samplers.budget_sampler import BudgetSampler
+from nas.samplers.early_stopping import EarlyStopping
 from nas.samplers.history import params_of
-from nas.samplers.rungs import NO_RUNGS, EarlyStopping, Rungs
+from nas.samplers.rungs import NO_RUNGS, Rungs
 from nas.store.leases import Leases
 from nas.store.optuna_study import (
     conclude,

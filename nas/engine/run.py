@@ -111,7 +111,7 @@ def check_resources(request: SearchRequest, resources: Resources, *, trace: bool
     check_gpus(resources)
     quantities = [*request.config.objectives, *request.budget.profile_budget.bounds]
     measurements = [name for name in dict.fromkeys(quantities) if name in PROFILE_COSTS] or ["--profile"] * trace
-    if resources.gpus == AUTO and measurements:
+    if resources.trial_gpus == AUTO and measurements:
         message = (
             f"--trial-gpus auto has evaluations share a GPU, and what is measured beside others is no figure: "
             f"{', '.join(measurements)}. Leave one of the two out."

@@ -94,6 +94,13 @@ def check_call(**options: Any) -> None:
             raise unknown(flag, str(value), WORDS[name])
 
 
+def check_type(name: str, value: object, expected: type) -> None:
+    """Raise UserError where an argument is not of the class of `nas` that it must be."""
+    if not isinstance(value, expected):
+        message = f"{name} must be nas.{expected.__name__}(...), got {value!r:.40}."
+        raise UserError("wrong-type", message, option=name, value=value, expected=expected.__name__)
+
+
 def _check_url(url: str) -> None:
     from nas.store.database import check_url  # which loads SQLAlchemy
 

@@ -83,7 +83,7 @@ def pool_of(resources: Resources, most: int, *, isolate: bool = False) -> Worker
     check_gpus(resources)
     if isinstance(resources.workers, str):
         return _on_ray(resources.workers, resources)
-    gpus = resources.gpus
+    gpus = resources.trial_gpus
     if gpus == AUTO:
         return _on_shared_gpus(resources.workers, resources, most)
     room = default_workers(gpus)
@@ -98,27 +98,27 @@ def pool_of(resources: Resources, most: int, *, isolate: bool = False) -> Worker
             workers=number,
             most=room,
         )
-    isolate = isolate or resources.seconds is not None or resources.memory is not None or gpus is not None
+    isolate = isolate or resources.trial_timeout is not None or resources.trial_memory is not None or gpus is not None
     if number > 1 or isolate:
-        return LocalProcesses(number, resources.seconds, resources.memory, gpus)
+        return LocalProcesses(number, resources.trial_timeout, resources.trial_memory, gpus)
     return ThisProcess()
 
 
 def check_gpus(resources: Resources) -> None:
     """Raise UserError for GPUs on a machine without any, or for a cluster's GPUs shared by their load."""
     on_cluster = isinstance(resources.workers, str)
-    if on_cluster and resources.gpus == AUTO:
+    if on_cluster and resources.trial_gpus == AUTO:
         message = "--trial-gpus auto is for this machine's GPUs. Tell a Ray cluster a share of one: 0.5."
         raise UserError("conflict", message, option="--trial-gpus", value=AUTO, workers=resources.workers)
-    if resources.gpus and not on_cluster and not torch.cuda.device_count():
-        message = f"--trial-gpus {resources.gpus} is for GPUs, and this machine has none. Leave it out."
-        raise UserError("needs-system", message, option="--trial-gpus", value=resources.gpus, needs="cuda")
+    if resources.trial_gpus and not on_cluster and not torch.cuda.device_count():
+        message = f"--trial-gpus {resources.trial_gpus} is for GPUs, and this machine has none. Leave it out."
+        raise UserError("needs-system", message, option="--trial-gpus", value=resources.trial_gpus, needs="cuda")
 
 
 def _on_shared_gpus(workers: int | None, resources: Resources, most: int) -> Workers:
     gpu_count, cores = torch.cuda.device_count(), joblib.cpu_count(only_physical_cores=True)
     most_at_once = workers or max(gpu_count, cores // resources.threads)
-    return SharedGpus(gpu_count, min(most_at_once, most), resources.seconds, resources.memory)
+    return SharedGpus(gpu_count, min(most_at_once, most), resources.trial_timeout, resources.trial_memory)
 
 
 def _on_ray(address: str, resources: Resources) -> Workers:

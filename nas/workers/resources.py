@@ -2,9 +2,10 @@
 
 import re
 import sys
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, fields
+from typing import Final, Literal, final
 
+from nas.request.text_checks import check_call
 from search_spaces.support.errors import Kind, UserError, kind_of_number
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -22,46 +23,63 @@ AUTO: Final = "auto"
 """As many evaluations on each GPU as its measured load leaves room for."""
 
 
-@dataclass(frozen=True, slots=True)
+@final
+@dataclass(frozen=True, slots=True, init=False)
 class Resources:
-    """Resources of the evaluations of a command.
+    """Resources of the evaluations of a call.
+
+    Each value is a number or text: times are 90, "90s", "30m" or "2h", memory 4e9, "4G" or "4GiB".
 
     Attributes:
         workers: Evaluations at once, None for what uses the machine well, or the Ray cluster that they run on:
             "ray" or "ray://HOST:PORT".
-        threads: Of the CPU, for each.
-        seconds: After so many an evaluation is ended; None lets it run.
-        memory: Bytes that one may allocate beyond those that its process and its task begin with; None takes what there
-            is. Linux's.
-        gpus: For each: a whole number, or a share of one, or AUTO; None is one where there are any, shared by surplus
-            workers.
+        threads: CPU threads of each.
+        trial_timeout: Seconds after which an evaluation is ended; None lets it run.
+        trial_memory: Bytes that one may allocate beyond those that its process and its task begin with; None takes what
+            there is. On Linux.
+        trial_gpus: GPUs of each: a whole number, or a share of one, or AUTO; None is one where there are any, shared by
+            surplus workers.
+
+    Raises:
+        UserError: A value is none of these.
     """
 
-    workers: int | str | None = None
-    threads: int = 1
-    seconds: float | None = None
-    memory: int | None = None
-    gpus: float | Literal["auto"] | None = None
+    workers: int | str | None
+    threads: int
+    trial_timeout: float | None
+    trial_memory: int | None
+    trial_gpus: float | Literal["auto"] | None
+
+    def __init__(
+        self,
+        workers: int | str | None = None,
+        threads: int = 1,
+        *,
+        trial_timeout: str | float | None = None,
+        trial_memory: str | float | None = None,
+        trial_gpus: str | float | None = None,
+    ) -> None:
+        check_call(threads=threads)
+        values = (
+            workers_of(workers),
+            threads,
+            seconds_of("trial_timeout", trial_timeout),
+            memory_of(trial_memory),
+            gpus_of(trial_gpus),
+        )
+        for field, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)
 
 
-def resources_of(
-    workers: int | str | None,
-    threads: int,
-    trial_timeout: str | float | None = None,
-    trial_memory: str | float | None = None,
-    trial_gpus: float | str | None = None,
-) -> Resources:
-    """Resources from text: times are "90", "30m", "2h", memory "4G" or "4GiB". Raises UserError for other text."""
-    memory = (
-        None
-        if trial_memory is None
-        else int(_quantity("trial_memory", trial_memory, _BYTES, "4G, 800MB or 4GiB", 1, 1e15))
-    )
-    if memory is not None and sys.platform != "linux":
+def memory_of(value: str | float | None) -> int | None:
+    """Bytes: 4e9, "4G", "800MB", "4GiB". Raises UserError where it is none, or this is not Linux."""
+    if value is None:
+        return None
+    size = int(_quantity("trial_memory", value, _BYTES, "4G, 800MB or 4GiB", 1, 1e15))
+    if sys.platform != "linux":
         message = f"--trial-memory is kept on Linux, and this is {sys.platform}. Leave it out."
-        raise UserError("needs-system", message, option="--trial-memory", value=trial_memory, needs="linux")
-    seconds = seconds_of("trial_timeout", trial_timeout)
-    return Resources(workers_of(workers), threads, seconds, memory, gpus_of(trial_gpus))
+        raise UserError("needs-system", message, option="--trial-memory", value=value, needs="linux")
+    return size
 
 
 def workers_of(value: int | str | None) -> int | str | None:
@@ -123,3 +141,7 @@ def _quantity(name: str, value: str | float, units: dict[str, int], example: str
             most=most,
         )
     return amount
+
+
+DEFAULT_RESOURCES = Resources()
+"""As many evaluations at once as use the machine well, each on one CPU thread, without limits."""

@@ -9,6 +9,7 @@ import pytest
 from benchmarks import curves
 from benchmarks.early_stopping import compare, hypervolume_of, pair, steps
 from nas.report.study import Study
+from nas.samplers.rungs import Rungs
 from results.records import jsonl
 from results.records.costs import Costs
 from tasks.vision.digit_ranks import DigitRanksViT
@@ -72,7 +73,7 @@ def test_early_stopping_takes_fewer_steps(tmp_path: Path) -> None:
     few = [row for row in curves.rows_of_curves() if row.architecture.depth < 6 and row.architecture.topology in FEW]
     jsonl.write(few, tmp_path / "few.jsonl")
     search = {"task": f"replay:{tmp_path}/few.jsonl", "objectives": "accuracy,flops", "sampler": "random", "trials": 9}
-    figures = compare(search, {"held": {"rungs": 1, "min_fraction": 0.1}})
+    figures = compare(search, {"held": Rungs(1, 0.1)})
     steps, hypervolume = figures["held"]
     assert 1.0 < steps < 10.0
     assert 0.9 < hypervolume < 1.1

@@ -8,6 +8,7 @@ import pytest
 
 import nas
 from doc_pages import PAGES, ROOT
+from nas.workers.resources import Resources
 from tasks.load import load_task
 from tasks.training.contract import check_task
 from toy_searches import TOYS
@@ -49,7 +50,7 @@ def test_own_sampler_example_searches(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "cheapest.py").write_text(examples("own-sampler.md")[0])
     monkeypatch.syspath_prepend(str(tmp_path))
     study = nas.search(
-        f"{TOYS}:Toy", sampler="cheapest:Cheapest", trials=3, preset="smoke", workers=1, reeval_fraction=0
+        f"{TOYS}:Toy", sampler="cheapest:Cheapest", trials=3, preset="smoke", resources=Resources(1), reeval_fraction=0
     )
     first, second, third = (row.costs.flops for row in study.rows())
     assert second <= third < first  # the base is always tried first

@@ -6,6 +6,7 @@ from typing import Any
 
 import nas
 from nas.report.study import Study
+from nas.workers.resources import Resources
 from results.records.row import Row
 
 TOYS = Path(__file__).parent / "toy_tasks.py"
@@ -27,7 +28,7 @@ def a_search(folder: Path) -> dict[str, Any]:
         "reeval_fraction": 0,
         "preset": "smoke",
         "sampler": "random",
-        "workers": 1,
+        "resources": Resources(1),
         "study": "s",
         "storage": f"sqlite:///{folder}/store/studies.db",
     }

@@ -6,7 +6,8 @@ from nas.cli.command import command
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.format import Format, format_for
 from nas.request.text_checks import check_call
-from nas.workers.resources import resources_of, seconds_of
+from nas.samplers.rungs import Rungs
+from nas.workers.resources import Resources, seconds_of
 
 
 @command("search")
@@ -45,9 +46,12 @@ def search(
     """Search TASK for the Pareto front of its objectives inside a budget; run again to resume."""
     printers.check_output(plot=plot)
     check_call(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
-               threads=threads, save_models=save_models, storage=storage, log=log)  # fmt: skip
-    resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
+               save_models=save_models, storage=storage, log=log)  # fmt: skip
+    resources = Resources(
+        workers, threads, trial_timeout=trial_timeout, trial_memory=trial_memory, trial_gpus=trial_gpus
+    )
     seconds_of("timeout", timeout)
+    early_stopping = Rungs(rungs, min_fraction, reduction_factor)
     result = nas.search(
         task,
         space=space,
@@ -58,15 +62,12 @@ def search(
         trials=trials,
         seeds=seeds,
         reeval_fraction=reeval_fraction,
-        rungs=rungs,
-        min_fraction=min_fraction,
-        reduction_factor=reduction_factor,
+        rungs=early_stopping,
         preset=preset,
         settings=settings,
         seed=seed,
         sampler=sampler,
-        workers=workers,
-        threads=threads,
+        resources=resources,
         data=data,
         study=study,
         storage=storage,
@@ -74,9 +75,6 @@ def search(
         profile=profile,
         log=log,
         timeout=timeout,
-        trial_timeout=trial_timeout,
-        trial_memory=trial_memory,
-        trial_gpus=trial_gpus,
         timings=timings,
     )
     printers.print_front(result, plot)
@@ -159,8 +157,10 @@ def audit(
     """
     format = format_for(output, format)
     printers.check_output(format, output, has_rows=seeds != 0)
-    check_call(task=task, budget=budget, settings=settings, seeds=seeds, threads=threads, storage=storage)
-    resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
+    check_call(task=task, budget=budget, settings=settings, seeds=seeds, storage=storage)
+    resources = Resources(
+        workers, threads, trial_timeout=trial_timeout, trial_memory=trial_memory, trial_gpus=trial_gpus
+    )
     result = nas.audit(
         task,
         architectures=architectures,
@@ -171,13 +171,9 @@ def audit(
         axis=axis,
         budget=budget,
         settings=settings,
-        workers=workers,
-        threads=threads,
+        resources=resources,
         data=data,
         storage=storage,
-        trial_timeout=trial_timeout,
-        trial_memory=trial_memory,
-        trial_gpus=trial_gpus,
     )
     printers.print_audit(result, format, output)
 
@@ -251,8 +247,10 @@ def compare(
     format = format_for(output, format)
     printers.check_output(format, output, curves=curves, has_rows=seeds != 0)
     check_call(task=task, topologies=topology, match=match, settings=settings, seeds=seeds, tune_trials=tune_trials,
-               threads=threads, storage=storage, log=log)  # fmt: skip
-    resources_of(workers, threads, trial_timeout, trial_memory, trial_gpus)
+               storage=storage, log=log)  # fmt: skip
+    resources = Resources(
+        workers, threads, trial_timeout=trial_timeout, trial_memory=trial_memory, trial_gpus=trial_gpus
+    )
     result = nas.compare(
         task,
         arch=arch,
@@ -263,16 +261,12 @@ def compare(
         seeds=seeds,
         tune=tune,
         tune_trials=tune_trials,
-        workers=workers,
-        threads=threads,
+        resources=resources,
         data=data,
         study=study,
         storage=storage,
         profile=profile,
         log=log,
-        trial_timeout=trial_timeout,
-        trial_memory=trial_memory,
-        trial_gpus=trial_gpus,
     )
     printers.print_comparison(result, format, output, curves)
 

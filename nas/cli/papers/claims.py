@@ -10,7 +10,7 @@ import torch
 
 from nas.papers.claims.experiments import cheap_experiments, training_experiments
 from nas.report import tables
-from nas.workers.resources import resources_of
+from nas.workers.resources import Resources
 from search_spaces.support.logger import LOGGER
 
 
@@ -23,9 +23,7 @@ def records(
         UserError: An unknown preset, or a store or rows that cannot be used.
     """
     experiments = (
-        cheap_experiments()
-        if preset is None
-        else training_experiments(preset, storage, study, resources_of(workers, 1))
+        cheap_experiments() if preset is None else training_experiments(preset, storage, study, Resources(workers))
     )
     claim_records = []
     with one_thread():

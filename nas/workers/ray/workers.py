@@ -53,9 +53,9 @@ class RayWorkers:
     """
 
     def __init__(self, address: str, resources: Resources) -> None:
-        assert resources.gpus != AUTO  # see nas.workers.pool.check_gpus
+        assert resources.trial_gpus != AUTO  # see nas.workers.pool.check_gpus
         self._cluster, self._resources = RayCluster(address), resources
-        self._gpus = float(self._cluster.has_gpus) if resources.gpus is None else resources.gpus
+        self._gpus = float(self._cluster.has_gpus) if resources.trial_gpus is None else resources.trial_gpus
         self._folder = os.getcwd()
         self._running: dict[Future[Any], _Attempt] = {}
         self._room: int | None = None
@@ -98,7 +98,7 @@ class RayWorkers:
     def _request(self) -> dict[str, float]:
         """The resources that an evaluation requests of a node."""
         cpus = self._resources.threads * processes_for(self._gpus)
-        request = {"CPU": cpus, "GPU": self._gpus, "memory": self._resources.memory or 0}
+        request = {"CPU": cpus, "GPU": self._gpus, "memory": self._resources.trial_memory or 0}
         return {name: amount for name, amount in request.items() if amount}
 
     def _has_grown(self) -> bool:
@@ -116,7 +116,7 @@ class RayWorkers:
                 f"{stamp.parent} cannot be written to: {error.strerror}. Make room there, or give another --storage."
             )
             raise UserError("unwritable", message, path=str(stamp.parent)) from error
-        assignment = Assignment(job, attempt.name, self._resources.memory, self._gpus, DEBUG in os.environ)
+        assignment = Assignment(job, attempt.name, self._resources.trial_memory, self._gpus, DEBUG in os.environ)
         try:
             task, future = self._cluster.answer(partial(self._submit_task, assignment))
         except BaseException:
@@ -144,7 +144,7 @@ class RayWorkers:
                 row, attempt = self._outcome(future, attempt)
             elif self._is_overdue(future, attempt):
                 self._cluster.answer(partial(ray.cancel, attempt.task, force=True))
-                row = timeout_row(attempt.job, self._resources.seconds or 0)
+                row = timeout_row(attempt.job, self._resources.trial_timeout or 0)
             else:
                 continue
             del self._running[future]
@@ -183,10 +183,10 @@ class RayWorkers:
 
     def _is_overdue(self, future: Future[Any], attempt: "_Attempt") -> bool:
         """Whether an evaluation's time is up: it counts from when a worker has begun it."""
-        if self._resources.seconds is None:
+        if self._resources.trial_timeout is None:
             return False
         if attempt.deadline is None and has_begun(attempt.job, attempt.name):
-            attempt = replace(attempt, deadline=time.monotonic() + self._resources.seconds)
+            attempt = replace(attempt, deadline=time.monotonic() + self._resources.trial_timeout)
             self._running[future] = attempt
         return attempt.deadline is not None and time.monotonic() >= attempt.deadline
 

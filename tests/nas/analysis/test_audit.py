@@ -20,6 +20,7 @@ from nas.request.job import task_of
 from nas.request.resolve import space_of
 from nas.request.search_request import build_request
 from nas.store.store import Store
+from nas.workers.resources import Resources
 from results.records.row import Row
 from results.stats.reliability import components
 from tasks.load import load_task
@@ -112,7 +113,7 @@ def test_a_metric_that_another_preset_lacks_has_no_agreement() -> None:
 def test_a_search_uses_only_audits_of_its_own_budget_and_version(
     asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    little = {"architectures": 6, "seeds": 2, "workers": 1, "storage": asked["storage"]}
+    little = {"architectures": 6, "seeds": 2, "resources": Resources(1), "storage": asked["storage"]}
     nas.audit(TASK, preset="smoke", **little)
     store = Store(asked["storage"])
     plain = {"preset": "smoke", "settings": "", "seed": 0, "sampler": "random", "data": None}
@@ -170,7 +171,13 @@ def test_an_audit_is_stored_and_warns_a_search(
     search: Search, asked: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nas.analysis.warnings, "MIN_RELIABILITY", 2.0)  # nothing is
-    little = {"architectures": 4, "seeds": 2, "workers": 1, "storage": asked["storage"], "budget": "params<=3k"}
+    little = {
+        "architectures": 4,
+        "seeds": 2,
+        "resources": Resources(1),
+        "storage": asked["storage"],
+        "budget": "params<=3k",
+    }
     audit = nas.audit(TASK, preset="smoke", **little)
     assert {row.status for row in audit.rows()} == {"complete"}
     assert nas.audit(TASK, preset="smoke", **little).rows() == audit.rows()  # nothing is trained twice

@@ -17,6 +17,7 @@ from nas.cli.options import ListKind
 from nas.environment.seeds import next_seed
 from nas.report.study import Study
 from nas.store.store import Store
+from nas.workers.resources import Resources
 from results.records.row import Costs, Row
 from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.spaces.enumerated import first_of
@@ -36,7 +37,11 @@ def replayed(tmp_path: Path) -> Replayed:
 
     def run(rows: list[Row] | None = None, **asked: Any) -> Study:
         storage = f"sqlite:///{tmp_path}/{next(count)}/s.db"
-        one_by_one = {"workers": 1, "trials": 10, "sampler": "random"}  # in an order that does not hang on the clock
+        one_by_one = {
+            "resources": Resources(1),
+            "trials": 10,
+            "sampler": "random",
+        }  # in an order that does not hang on the clock
         return nas.search(write_table(tmp_path, rows), **{**one_by_one, "storage": storage, **asked})
 
     return run
@@ -127,7 +132,7 @@ def test_recorded_failures_and_paused_trainings_fail_again(replayed: Replayed) -
 
 
 def test_replayed_trainings_stop_at_a_rung_and_resume(replayed: Replayed) -> None:
-    rows = replayed(trials=18, objectives="accuracy,flops", reeval_fraction=0, rungs=1, min_fraction=0.2, seed=7).rows()
+    rows = replayed(trials=18, objectives="accuracy,flops", reeval_fraction=0, rungs=nas.Rungs(1, 0.2), seed=7).rows()
     pruned_rows = [row for row in rows if row.status == "pruned"]
     assert pruned_rows
     for row in pruned_rows:

@@ -11,6 +11,7 @@ import nas
 from nas.analysis.simulation import Outcome, outcome_of, replay, simulate
 from nas.budget.bounds import Feasible
 from nas.samplers.budget_sampler import BudgetSampler
+from nas.workers.resources import Resources
 from results.records.row import Direction, Row
 from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.spaces.enumerated import enumerated_space
@@ -42,7 +43,9 @@ def test_replay_in_memory_equals_search_with_a_store(tmp_path: Path, sampler: st
         "sampler": sampler,
         "objectives": [*WAYS],
     }
-    study = nas.search(write_table(tmp_path, rows), storage=f"sqlite:///{tmp_path}/s.db", workers=1, **arguments)
+    study = nas.search(
+        write_table(tmp_path, rows), storage=f"sqlite:///{tmp_path}/s.db", resources=Resources(1), **arguments
+    )
     replay = replayed(a_table(*rows), sampler, 4, 12)
     assert [(row.architecture, row.seed) for row in replay] == [(row.architecture, row.seed) for row in study.rows()]
     assert replay == [a_table(*rows).evaluate(row.architecture, row.seed) for row in replay]

@@ -12,6 +12,7 @@ from grouped import grouped
 from nas.analysis.compare import differences_to_first
 from nas.analysis.tune import TUNING_RANGE, best_recipes, recipes_to_try
 from nas.cli import printers
+from nas.workers.resources import Resources
 from search_spaces.support.errors import Kind
 from tasks.base import Metric
 from tasks.vision.digits import DigitsViT
@@ -116,7 +117,7 @@ def test_one_seed_or_failed_trainings_give_no_interval() -> None:
 def test_comparison_tunes_first_with_a_seed_of_its_own(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     asked = {
         "arch": ["depth=1", "depth=2"], "preset": "smoke", "seeds": 2, "tune": "penalty", "tune_trials": 3,
-        "settings": "penalty=0.1", "workers": 1, "storage": f"sqlite:///{tmp_path}/studies.db",
+        "settings": "penalty=0.1", "resources": Resources(1), "storage": f"sqlite:///{tmp_path}/studies.db",
     }  # fmt: skip
     compared = nas.compare(f"{TOYS}:Toy", **asked)
     assert [row.seed for row in compared.tuning_rows] == [2] * 6

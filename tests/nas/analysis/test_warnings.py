@@ -44,7 +44,7 @@ def test_no_trial_is_stopped_early_if_early_reports_do_not_predict(
     search: Search, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     audit = an_audit(reliability=0.9, reliability_se=0.05, **{"tau_at_10%": 0.1})
-    of = {"task": f"{TOYS}:Learning", "rungs": 2, "min_fraction": 0.1, "trials": 12, "space": "depth-heads"}
+    of = {"task": f"{TOYS}:Learning", "rungs": Rungs(2, 0.1), "trials": 12, "space": "depth-heads"}
     assert "pruned" in {row.status for row in search(**of, study="unaudited").rows()}
     monkeypatch.setattr("nas.analysis.warnings.audit_for", lambda config, store: audit)
     study = search(**of, study="audited")

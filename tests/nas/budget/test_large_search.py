@@ -9,6 +9,7 @@ from rich.console import Console
 import nas
 from nas.report.tables import print_records
 from nas.request.search_request import format_count
+from nas.workers.resources import Resources
 
 
 def test_a_search_of_an_unlisted_space_counts_its_members_and_continues(
@@ -21,7 +22,7 @@ def test_a_search_of_an_unlisted_space_counts_its_members_and_continues(
         "budget": "params<=36k",
         "preset": "smoke",
         "settings": "epochs=0,steps=3,reports=1",
-        "workers": 1,
+        "resources": Resources(1),
         "study": "s",
     }
     first = nas.search(**asked, trials=1)

@@ -20,8 +20,9 @@ HUGE = 10**22
 def test_huge_numbers_are_refused(search: Search) -> None:
     with grouped() as case:
         for name in ("seed", "trials", "workers", "threads"):
+            call = search if name in ("seed", "trials") else nas.Resources
             with case(name), raises("out-of-range", option=f"--{name}", value=HUGE) as refused:
-                search(**{name: HUGE})
+                call(**{name: HUGE})
             with case(f"the most of {name}"):
                 assert 0 < refused.value.fields["most"] < HUGE
         for name in ("depth", "width", "hidden", "heads", "head_dim"):

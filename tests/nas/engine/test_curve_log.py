@@ -12,6 +12,7 @@ import nas
 from expect import raises
 from nas.engine.curve_log import CurveLog, curve_logs, run_name
 from nas.store.store import Store
+from nas.workers.resources import Resources
 from results.records.row import Row
 from toy_rows import a_row
 from toy_searches import TOYS, a_search
@@ -94,12 +95,12 @@ def test_an_unwritable_folder_is_reported_once(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_search_logs_each_training_once_with_earlier_ones(tmp_path: Path, workers: int) -> None:
-    held = {"rungs": 2, "min_fraction": 0.1, "reduction_factor": 3.0, "seeds": 2, "space": "depth-heads"}
+    held = {"rungs": nas.Rungs(2, 0.1), "seeds": 2, "space": "depth-heads"}
     arguments = a_search(tmp_path) | {"task": f"{TOYS}:Learning", **held}
     began = nas.search(**arguments)
     folder = tmp_path / "store" / "tensorboard"
     assert not folder.exists()
-    study = nas.search(**{**arguments, "trials": 12, "workers": workers}, log="tensorboard")
+    study = nas.search(**{**arguments, "trials": 12, "resources": Resources(workers)}, log="tensorboard")
     with closing(Store(arguments["storage"])) as store:
         assert len(study) < len(store.rows_by_number("s"))  # some were held, and went on
     assert len(began) < len(study)

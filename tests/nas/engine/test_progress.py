@@ -12,6 +12,7 @@ import nas
 from command_line import log_level
 from nas.engine.progress import EvaluationProgress
 from nas.evaluation import heartbeat
+from nas.workers.resources import Resources
 from search_spaces.support import progress
 from search_spaces.support.logger import LOGGER
 from toy_searches import TOYS
@@ -35,7 +36,7 @@ def test_known_rows_are_not_counted_as_work(asked: dict[str, Any], monkeypatch: 
         monkeypatch.setattr(
             progress.Progress, name, lambda self, number, last, name=name: reached.append((name, number))
         )
-    words = {"preset": "smoke", "seeds": 1, "workers": 1, "storage": asked["storage"]}
+    words = {"preset": "smoke", "seeds": 1, "resources": Resources(1), "storage": asked["storage"]}
     nas.compare(f"{TOYS}:Toy", topology=["resnet"], **words)
     nas.compare(f"{TOYS}:Toy", topology=["resnet", "rmt"], **words)
     assert reached == [("reach", 1), ("reach_at_once", 1), ("reach", 2)]
@@ -70,7 +71,7 @@ def test_steps_of_a_running_training_are_printed(
     monkeypatch.setattr(LOGGER, "filters", [touch])
     monkeypatch.setattr(progress, "_RARELY_S", 0.1)
     monkeypatch.setenv("SEEN", str(seen))
-    words = {"preset": "smoke", "workers": workers, "storage": asked["storage"]}
+    words = {"preset": "smoke", "resources": Resources(workers), "storage": asked["storage"]}
     nas.compare(f"{TOYS}:Lasting", topology=["resnet", "rmt"], seeds=1, **words)
     assert seen.exists(), lines
     assert not list(Path(asked["storage"].removeprefix("sqlite:///")).parent.rglob(heartbeat.FILE))

@@ -17,6 +17,7 @@ from nas.cli.printers import print_front
 from nas.report.study import Study
 from nas.store.optuna_study import open_storage
 from nas.store.store import CONFIG
+from nas.workers.resources import Resources
 from results.records.row import Row
 from toy_searches import TOYS, Search, a_search, outcomes
 
@@ -72,7 +73,7 @@ def test_known_rows_are_not_evaluated_again(
 @pytest.mark.slow
 def test_two_workers_give_the_rows_of_one(search: Search, full_study: Study) -> None:
     alone = {row.architecture: (row.metrics, row.test, row.costs) for row in full_study.rows()}
-    parallel = search(workers=2)
+    parallel = search(resources=Resources(2))
     assert len(parallel) == 8
     both = {row.architecture: (row.metrics, row.test, row.costs) for row in parallel.rows()}
     assert set(alone) & set(both)

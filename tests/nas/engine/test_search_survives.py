@@ -18,6 +18,7 @@ from nas.store.search_config import SearchConfig
 from nas.store.store import CONFIG, Store
 from nas.workers.attempts import PROCESS_DIED
 from nas.workers.pool import Workers, pool_of
+from nas.workers.resources import Resources
 from search_spaces.support.errors import UserError
 from toy_searches import TOYS, Search, outcomes, rows
 
@@ -77,7 +78,7 @@ def test_search_goes_on_when_its_first_trials_fail(search: Search) -> None:
 
 @pytest.mark.chaos
 def test_dead_worker_fails_its_trial_only(search: Search) -> None:
-    study = search(task=f"{TOYS}:Deadly", space="depth-heads", budget="params<=1k", trials=36, workers=2)
+    study = search(task=f"{TOYS}:Deadly", space="depth-heads", budget="params<=1k", trials=36, resources=Resources(2))
     assert len(study) > 5
     for row in study.rows():
         assert (row.status == "failed") == (row.architecture.depth == row.architecture.heads == 1)

@@ -9,6 +9,7 @@ import pytest
 
 import nas
 from nas.engine.timings import Timings
+from nas.workers.resources import Resources
 from toy_rows import a_row
 from toy_searches import TOYS
 
@@ -53,7 +54,12 @@ def test_search_reports_its_timings_where_asked(
 ) -> None:
     monkeypatch.setenv("TOYS_FITTED", str(tmp_path / "fitted"))
     monkeypatch.setenv("TOYS_SECONDS", "0.1")
-    arguments: dict[str, Any] = {"preset": "smoke", "trials": 2, "workers": 1, "storage": f"sqlite:///{tmp_path}/s.db"}
+    arguments: dict[str, Any] = {
+        "preset": "smoke",
+        "trials": 2,
+        "resources": Resources(1),
+        "storage": f"sqlite:///{tmp_path}/s.db",
+    }
     study = nas.search(f"{TOYS}:Counted", timings=True, **arguments)
     (clock, spent), (_, meanwhile) = tables_in(capsys.readouterr().err.splitlines())
     assert len(spent) == 7

@@ -17,6 +17,7 @@ from expect import raises, warns
 from nas.evaluation.evaluate import evaluate, job_lock
 from nas.request.job import EvaluationJob, code_of, fresh_task, identity
 from nas.store.store import Store
+from nas.workers.resources import Resources
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import read_record
 from toy_searches import TOYS
@@ -244,6 +245,8 @@ def test_a_file_edited_during_a_comparison_counts_as_read(ask: Callable[..., Row
     edits = f"        Path({str(copy)!r}).write_text({text + '# another'!r})\n        architecture, penalty ="
     copy.write_text(text.replace("        architecture, penalty =", edits))
     fresh_task(f"{copy}:Toy", None)
-    comparison = nas.compare(f"{copy}:Toy", arch=["depth=1", "depth=2"], preset="smoke", seeds=1, workers=1)
+    comparison = nas.compare(
+        f"{copy}:Toy", arch=["depth=1", "depth=2"], preset="smoke", seeds=1, resources=Resources(1)
+    )
     assert len({row.provenance["code"] for row in comparison.rows()}) == 1
     assert comparison.rows()[0].provenance["code"] != before

@@ -14,6 +14,7 @@ from nas.report.colours import looks
 from nas.report.plots import save_figure
 from nas.report.study import Study
 from nas.store.store import Store
+from nas.workers.resources import Resources
 from results.records import jsonl, table
 from results.records.row import Direction
 from results.stats.architecture_summary import summarize
@@ -24,7 +25,7 @@ from toy_searches import TOY
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     storage = f"sqlite:///{tmp_path_factory.mktemp('study')}/studies.db"
-    return nas.search(TOY, preset="smoke", trials=6, workers=1, study="mine", storage=storage)
+    return nas.search(TOY, preset="smoke", trials=6, resources=Resources(1), study="mine", storage=storage)
 
 
 def test_loaded_study_equals_the_searched_one(study: Study) -> None:
@@ -106,7 +107,14 @@ def test_several_studies_are_loaded_together_without_repeats(tmp_path: Path) -> 
     storage = f"sqlite:///{tmp_path}/studies.db"
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         nas.search(
-            TOY, space="depth-heads", preset="smoke", trials=1, workers=1, study=name, storage=storage, seed=seed
+            TOY,
+            space="depth-heads",
+            preset="smoke",
+            trials=1,
+            resources=Resources(1),
+            study=name,
+            storage=storage,
+            seed=seed,
         )
     nas.evaluate(TOY, preset="smoke", seed=5, storage=storage)
     assert len(nas.load("a,b", storage=storage)) == 1

@@ -40,12 +40,11 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"study": " a"}, "bad-syntax", {"option": "--study", "value": " a"}),
     # what the command line refuses
     ({"trials": 0}, "out-of-range", {"option": "--trials", "value": 0, "least": 1}),
-    ({"workers": -1}, "out-of-range", {"option": "--workers", "value": -1}),
-    ({"workers": 0}, "out-of-range", {"option": "--workers", "value": 0, "least": 1}),
     ({"seed": -1}, "out-of-range", {"option": "--seed", "value": -1, "least": 0}),
-    ({"threads": 0}, "out-of-range", {"option": "--threads", "value": 0}),
     ({"save_models": "frnot"}, "unknown-name", {"option": "--save-models", "value": "frnot", "nearest": "front"}),
     ({"trials": 1.5}, "wrong-type", {"option": "--trials", "value": 1.5}),
+    ({"resources": 2}, "wrong-type", {"option": "resources", "value": 2, "expected": "Resources"}),
+    ({"rungs": 2}, "wrong-type", {"option": "rungs", "value": 2, "expected": "Rungs"}),
 ]
 
 

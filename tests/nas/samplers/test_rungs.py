@@ -13,8 +13,10 @@ from expect import raises
 from grouped import grouped
 from nas.report.study import Study
 from nas.request.resolve import check_max_steps
-from nas.samplers.rungs import EarlyStopping, Rungs, check_reports, check_rung_objectives
+from nas.samplers.early_stopping import EarlyStopping
+from nas.samplers.rungs import Rungs, check_reports, check_rung_objectives
 from nas.store.optuna_study import root_trial_number, set_training_length
+from nas.workers.resources import Resources
 from results.records.row import Costs
 from results.stats.pareto import front
 from search_spaces.support.errors import Kind
@@ -30,9 +32,7 @@ pytestmark = pytest.mark.usefixtures("quiet")
 WAYS: Any = {"accuracy": "max", "flops": "min"}
 HELD: dict[str, Any] = {
     "task": f"{TOYS}:Learning",
-    "rungs": 2,
-    "min_fraction": 0.1,
-    "reduction_factor": 3.0,
+    "rungs": Rungs(2, 0.1, 3.0),
     "trials": 24,
 }
 """Held after 10 and after 30 of 100 steps."""
@@ -48,23 +48,34 @@ def test_rungs_are_spaced_by_the_factor() -> None:
     assert repr(Rungs(2, 1 / 4, 2).record()) == repr(Rungs(2, 0.25, 2.0).record())
 
 
-MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
-    ({"rungs": -1}, "out-of-range", {"option": "--rungs", "value": -1, "most": 5}),
-    ({"rungs": 6}, "out-of-range", {"option": "--rungs", "value": 6}),
-    ({"rungs": 1.0}, "wrong-type", {"option": "--rungs", "value": 1.0}),
+IMPOSSIBLE: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
+    ({"number": -1}, "out-of-range", {"option": "--rungs", "value": -1, "most": 5}),
+    ({"number": 6}, "out-of-range", {"option": "--rungs", "value": 6}),
+    ({"number": 1.0}, "wrong-type", {"option": "--rungs", "value": 1.0}),
     ({"min_fraction": 0.0}, "out-of-range", {"option": "--min-fraction", "value": 0.0, "above": 0}),
     ({"min_fraction": 1}, "out-of-range", {"option": "--min-fraction", "value": 1, "below": 1}),
     ({"min_fraction": "half"}, "wrong-type", {"option": "--min-fraction", "value": "half"}),
     ({"reduction_factor": 1.0}, "out-of-range", {"option": "--reduction-factor", "value": 1.0, "above": 1}),
     ({"reduction_factor": float("nan")}, "out-of-range", {"option": "--reduction-factor"}),
-    ({"rungs": 3, "min_fraction": 0.2, "reduction_factor": 3.0}, "infeasible", {"option": "--rungs", "value": 3}),
+    ({"number": 3, "min_fraction": 0.2}, "infeasible", {"option": "--rungs", "value": 3}),
+]
+
+
+def test_impossible_rungs_are_refused() -> None:
+    with grouped() as case:
+        for change, kind, fields in IMPOSSIBLE:
+            with case(str(change)), raises(kind, **fields):
+                Rungs(**change)
+
+
+MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     (
-        {"objectives": "accuracy,condition_number", "rungs": 1},
+        {"objectives": "accuracy,condition_number", "rungs": Rungs(1)},
         "conflict",
         {"option": "--rungs", "objective": "condition_number"},
     ),
     (
-        {"task": "digits-vit", "settings": "epochs=0,hours=1", "budget": (), "rungs": 1},
+        {"task": "digits-vit", "settings": "epochs=0,hours=1", "budget": (), "rungs": Rungs(1)},
         "conflict",
         {"option": "--rungs", "hours": 1.0},
     ),
@@ -123,7 +134,7 @@ ALIKE: dict[str, Any] = {
 def test_early_stopping_saves_steps_and_finds_the_same_front(
     search: Search, elsewhere: Callable[[str], str], capsys: pytest.CaptureFixture[str], sampler: str
 ) -> None:
-    whole = search(**{**ALIKE, "rungs": 0, "storage": elsewhere("whole")})
+    whole = search(**{**ALIKE, "rungs": Rungs(), "storage": elsewhere("whole")})
     assert sum(row.steps for row in whole.rows()) == 1200
     arguments = {**ALIKE, "sampler": sampler, "storage": elsewhere("held")}
     capsys.readouterr()
@@ -142,7 +153,7 @@ def test_early_stopping_saves_steps_and_finds_the_same_front(
     assert np.subtract(*best) == pytest.approx(0.0, abs=0.02)  # what would have added next to nothing was left
     check_resumed(held, optuna.load_study(study_name="s", storage=arguments["storage"]).trials)
     with raises("mismatch", study="s", option="rungs") as refused:
-        search(**{**arguments, "rungs": 0})
+        search(**{**arguments, "rungs": Rungs()})
     assert "number=2,min_fraction=0.1,reduction_factor=3.0" in str(refused.value)
 
 
@@ -196,7 +207,7 @@ def test_confirming_trials_and_further_seeds_are_not_stopped_early(
 
 @pytest.mark.slow
 def test_several_workers_stop_trials_early(search: Search) -> None:
-    study = search(**HELD, workers=3)
+    study = search(**HELD, resources=Resources(3))
     assert len(study) == 24
     assert "pruned" in {row.status for row in study.rows()}
 

@@ -16,6 +16,7 @@ from command_line import Command
 from expect import raises
 from grouped import grouped
 from nas.scaffold import new_file
+from nas.workers.resources import Resources
 from search_spaces.support.errors import Kind
 from search_spaces.topologies.base import Topology
 from tasks.base import Task
@@ -44,7 +45,7 @@ def test_new_task_keeps_the_contract_and_is_searched() -> None:
     checks = run("two_moons.py").splitlines()
     assert len(checks) > 8
     assert all(line.startswith("check: ") and line.endswith(" ok") for line in checks)
-    study = nas.search("two_moons.py:TwoMoons", preset="smoke", trials=3, workers=1)
+    study = nas.search("two_moons.py:TwoMoons", preset="smoke", trials=3, resources=Resources(1))
     assert {row.status for row in study.rows()} == {"complete"}
     assert {row.task for row in study.rows()} == {"two-moons"}
     assert nas.evaluate("two_moons.py:TwoMoons", topology="dca(k=2)").metrics["accuracy"] > 0.85

@@ -54,19 +54,19 @@ def test_default_is_one_worker_a_gpu_or_a_core(gpus: list[int]) -> None:
 
 def test_more_gpus_than_the_machine_has_are_refused(gpus: list[int]) -> None:
     with raises("out-of-range", option="--trial-gpus", value=2.0, workers=2, most=1):
-        pool_of(Resources(2, gpus=2.0), 8)
-    with pool_of(Resources(gpus=0.5), 8) as pool:
+        pool_of(Resources(2, trial_gpus=2.0), 8)
+    with pool_of(Resources(trial_gpus=0.5), 8) as pool:
         assert pool.capacity == 6
     gpus[0] = 0
     for share in (0.5, AUTO):
         with raises("needs-system", option="--trial-gpus", value=share):
-            pool_of(Resources(1, gpus=share), 8)
+            pool_of(Resources(1, trial_gpus=share), 8)
     assert isinstance(pool_of(Resources(1), 8), ThisProcess)
 
 
 def test_gpus_of_a_cluster_are_not_shared_by_load() -> None:
     with raises("conflict", option="--trial-gpus", value=AUTO, workers="ray"):
-        pool_of(Resources("ray", gpus=AUTO), 8)
+        pool_of(Resources("ray", trial_gpus=AUTO), 8)
 
 
 @pytest.mark.usefixtures("gpus")
@@ -80,9 +80,9 @@ def test_shared_gpus_run_at_most_as_many_as_cores_workers_or_evaluations(monkeyp
     monkeypatch.setattr(pool.joblib, "cpu_count", lambda only_physical_cores: 8)
     monkeypatch.setattr(pool, "SharedGpus", shared)
     for resources, trials, at_first, at_most in (
-        (Resources(gpus=AUTO), 100, 3, 8),
-        (Resources(gpus=AUTO, threads=4), 100, 3, 3),
-        (Resources(2, gpus=AUTO), 100, 2, 2),
-        (Resources(gpus=AUTO), 2, 2, 2),
+        (Resources(trial_gpus=AUTO), 100, 3, 8),
+        (Resources(trial_gpus=AUTO, threads=4), 100, 3, 3),
+        (Resources(2, trial_gpus=AUTO), 100, 2, 2),
+        (Resources(trial_gpus=AUTO), 2, 2, 2),
     ):
         assert (pool_of(resources, trials).capacity, made.bound) == (at_first, at_most)

@@ -10,7 +10,7 @@ import pytest
 from expect import raises
 from grouped import grouped
 from nas.workers.memory_limit import keep_memory_within, kills_for_memory
-from nas.workers.resources import MAX_WORKERS, fits_on, resources_of, seconds_of
+from nas.workers.resources import MAX_WORKERS, Resources, fits_on, seconds_of
 
 
 def refused(read: Callable[[Any], object], texts: list[Any], kind: Any, option: str) -> None:
@@ -30,7 +30,7 @@ def test_times_are_read_in_seconds_minutes_hours_and_days() -> None:
 
 def test_invalid_times_are_refused() -> None:
     def read(value: Any) -> float | None:
-        return resources_of(None, 1, trial_timeout=value).seconds
+        return Resources(trial_timeout=value).trial_timeout
 
     refused(read, ["", "-1", "1w", "1e3", "nan", "inf", "1h30m", "h", -2.0], "bad-syntax", "--trial-timeout")
     refused(read, ["0", 0, "99999999999999d"], "out-of-range", "--trial-timeout")
@@ -38,12 +38,12 @@ def test_invalid_times_are_refused() -> None:
 
 def test_memory_is_read_in_decimal_and_binary_units() -> None:
     sizes = {"4G": 4 * 10**9, "512M": 512 * 10**6, 10**9: 10**9, "1 GB": 10**9, "2GiB": 2**31, "8kB": 8000}
-    assert {value: resources_of(None, 1, trial_memory=value).memory for value in sizes} == sizes
+    assert {value: Resources(trial_memory=value).trial_memory for value in sizes} == sizes
 
 
 def test_invalid_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(value: Any) -> int | None:
-        return resources_of(None, 1, trial_memory=value).memory
+        return Resources(trial_memory=value).trial_memory
 
     refused(read, ["4Gb", "4iB", "G", "-1G", "4g"], "bad-syntax", "--trial-memory")
     refused(read, ["0", "9999999T", "0.5", "0.4B"], "out-of-range", "--trial-memory")
@@ -55,28 +55,30 @@ def test_invalid_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_workers_are_a_number_or_a_cluster() -> None:
     cluster = "ray://10.0.0.1:10001"
     workers = {None: None, 3: 3, "3": 3, "ray": "ray", cluster: cluster}
-    assert {value: resources_of(value, 1).workers for value in workers} == workers
+    assert {value: Resources(value).workers for value in workers} == workers
 
 
 def test_invalid_workers_are_refused() -> None:
     def read(value: Any) -> Any:
-        return resources_of(value, 1).workers
+        return Resources(value).workers
 
     texts = ["", "1.5", "two", "rays", "ray:", "ray://", "ray://host", "ray:10001"]
     refused(read, texts, "bad-syntax", "--workers")
     refused(read, [1.5, True], "wrong-type", "--workers")
+    refused(lambda value: Resources(1, value), [0, -1], "out-of-range", "--threads")
+    refused(lambda value: Resources(1, value), [1.5, "1", True], "wrong-type", "--threads")
     refused(read, [-1, "-1", 0, "0", MAX_WORKERS + 1, "1234567890123"], "out-of-range", "--workers")
     assert read(MAX_WORKERS) == MAX_WORKERS
 
 
 def test_gpus_are_whole_numbers_shares_or_auto() -> None:
     gpus = {None: None, 0: 0.0, 2: 2.0, "2": 2.0, 0.5: 0.5, " .25": 0.25, " auto": "auto"}
-    assert {value: resources_of(1, 1, trial_gpus=value).gpus for value in gpus} == gpus
+    assert {value: Resources(trial_gpus=value).trial_gpus for value in gpus} == gpus
 
 
 def test_invalid_gpus_are_refused() -> None:
     texts = [-1, 1.5, True, float("nan"), float("inf"), "", "all", "1e3", "1_0", "Auto"]
-    refused(lambda value: resources_of(1, 1, trial_gpus=value).gpus, texts, "bad-syntax", "--trial-gpus")
+    refused(lambda value: Resources(trial_gpus=value).trial_gpus, texts, "bad-syntax", "--trial-gpus")
 
 
 def test_share_of_a_gpu_is_of_one_gpu() -> None:

@@ -270,7 +270,7 @@ def test_shared_gpus_refuse_measurements(tmp_path: Path, monkeypatch: pytest.Mon
     ]
     for arguments, named in wanting:
         with raises("conflict", option="--trial-gpus", value="auto", excludes=(named,)):
-            searched(tmp_path, trial_gpus="auto", **arguments)
+            searched(tmp_path, resources=nas.Resources(trial_gpus="auto"), **arguments)
     assert not list(tmp_path.iterdir())
 
 
@@ -278,7 +278,7 @@ def test_missing_gpus_are_refused_before_a_study_begins(tmp_path: Path, monkeypa
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     for gpus in ("auto", 0.5, 2):
         with raises("needs-system", option="--trial-gpus", value=gpus):
-            searched(tmp_path, trial_gpus=gpus)
+            searched(tmp_path, resources=nas.Resources(trial_gpus=gpus))
     assert not list(tmp_path.iterdir())
 
 

@@ -8,7 +8,7 @@ from nas.costs.count import cheap_counts
 from nas.papers.claims import training_experiments
 from nas.papers.claims.training_experiments import ARCHITECTURE_PAIRS, SEEDS, TrainingExperiment
 from nas.request.job import EvaluationJob
-from nas.workers.resources import resources_of
+from nas.workers.resources import Resources
 from results.records.row import Row
 from tasks.vision.digits import DigitsViT
 from toy_rows import a_row
@@ -33,7 +33,7 @@ def test_claim_compares_the_rows_of_its_two_networks(paper: str, monkeypatch: py
         ]
 
     monkeypatch.setattr(training_experiments, "evaluate_all", take_jobs)
-    values = TrainingExperiment(paper, "smoke", "sqlite://", None, resources_of(1, 1)).values()
+    values = TrainingExperiment(paper, "smoke", "sqlite://", None, Resources(1)).values()
     assert {job.seed for job in asked} == set(range(SEEDS["smoke"]))
     assert {job.preset for job in asked} == {"smoke"}
     names = {one.claim.name: one for one in ARCHITECTURE_PAIRS if one.paper == paper}
@@ -60,7 +60,7 @@ def test_claims_at_equal_parameters_have_them(monkeypatch: pytest.MonkeyPatch) -
             lambda rows, better, one=one: [float(better.metric == one.metric)],
         )
         monkeypatch.setattr(training_experiments, "ARCHITECTURE_PAIRS", (one,))
-        experiment = TrainingExperiment(one.paper, "smoke", "sqlite://", None, resources_of(1, 1))
+        experiment = TrainingExperiment(one.paper, "smoke", "sqlite://", None, Resources(1))
         assert experiment.values() == {one.claim.name: [1.0]}
         first, second = dict.fromkeys(job.architecture for job in evaluated)
         params = [cheap_counts(DigitsViT(), each)["params"] for each in (first, second)]

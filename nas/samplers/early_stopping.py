@@ -1,0 +1,58 @@
+"""Early stopping of one study: which trainings pause at which step, and what they reported there."""
+
+from collections.abc import Mapping, Sequence
+
+import optuna
+from optuna.trial import FrozenTrial
+
+from nas.budget.objectives import COSTS
+from nas.samplers.rungs import Rungs
+from nas.store.optuna_study import length_of, reports_of, root_trial_number, set_training_length, trials_of
+from results.records.row import CurvePoint, Direction, Row
+
+Reports = list[list[float]]
+"""A training's objectives at each rung so far."""
+
+
+class EarlyStopping:
+    """The rungs of one study, which are known once a first training has come to its end.
+
+    Args:
+        study: Optuna's; what was reported is kept with its trials.
+        rungs: Where its trainings are paused.
+        objectives: What is searched for.
+    """
+
+    def __init__(self, study: optuna.Study, rungs: Rungs, objectives: Mapping[str, Direction]) -> None:
+        self._study, self._rungs, self._objectives = study, rungs, objectives
+
+    def max_steps(self, trial: FrozenTrial) -> int | None:
+        """The step at which a trial's training is paused next; None where it goes to its end."""
+        if not (steps := self._steps()):
+            return None
+        rung = len(self._reports_by_training().get(root_trial_number(trial), ()))
+        return steps[rung] if rung < len(steps) else None
+
+    def reports(self, row: Row) -> Reports:
+        """An evaluation's objectives at the rungs. The first complete one says where the rungs lie."""
+        if not self._rungs.number or row.status not in ("complete", "pruned"):
+            return []
+        if row.status == "complete" and length_of(self._study) is None:
+            set_training_length(self._study, row.steps)
+        costs = {name: value for name, value in row.columns().items() if name in COSTS and value is not None}
+        points: list[CurvePoint] = [*row.curve, {"step": row.steps, "metrics": row.metrics}]
+        reports: Reports = []
+        for step in self._steps():
+            values = {**costs, **next((point["metrics"] for point in points if point["step"] >= step), {})}
+            if not all(name in values for name in self._objectives):
+                break
+            reports.append([float(values[name]) for name in self._objectives])
+        return reports
+
+    def _reports_by_training(self) -> dict[int, Sequence[Sequence[float]]]:
+        """Number of the trial that began a training -> the training's reports."""
+        return {root_trial_number(trial): reports for trial in trials_of(self._study) if (reports := reports_of(trial))}
+
+    def _steps(self) -> list[int]:
+        length = length_of(self._study)
+        return [] if length is None else self._rungs.steps(length)
