@@ -1,4 +1,4 @@
-"""`nas --debug`: tracebacks of what is otherwise told in a line. In the environment, so that workers have it too."""
+"""`nas --debug`: print full tracebacks of errors. An environment variable, so that workers inherit it."""
 
 import os
 import sys
@@ -10,6 +10,6 @@ DEBUG = "NAS_DEBUG"
 
 
 def show_traceback(error: BaseException) -> None:
-    """Print where an error came from, on standard error, if that was asked for."""
+    """Print the traceback of an error on standard error if NAS_DEBUG is set."""
     if os.environ.get(DEBUG):
         print(printable("".join(traceback.format_exception(error))), end="", file=sys.stderr)

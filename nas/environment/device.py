@@ -1,4 +1,4 @@
-"""The device of this process: which one it is, and what people call it."""
+"""The device of this process and its name."""
 
 import platform
 from contextlib import suppress
@@ -9,13 +9,13 @@ import torch
 
 
 def available_device() -> torch.device:
-    """The device that a training uses in this process: the GPU where CUDA is available."""
+    """Return the device that this process trains on: the GPU if CUDA is available, else the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @cache
 def device_name(device: torch.device) -> str:
-    """The name of a device's model."""
+    """Return the model name of a device."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     with suppress(OSError, StopIteration):

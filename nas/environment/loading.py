@@ -1,4 +1,4 @@
-"""Loading PyTorch and what else a function of `nas` needs: shown if it is slow, and timed."""
+"""Loading of PyTorch and other modules of a function of `nas`: timed, with a status line if it is slow."""
 
 import time
 from collections.abc import Iterator
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from search_spaces.support.progress import LOADING, status_if_slow
 
 _SECONDS: dict[str, float] = {}
-"""Function -> seconds of its loading, until they are reported."""
+"""Function -> seconds that its loading took, until they are reported."""
 
 
 @contextmanager
 def loading(function: str) -> Iterator[None]:
-    """A context in which the modules of a function are loaded."""
+    """Time the loading of a function's modules, and show a status line if it is slow."""
     began = time.perf_counter()
     try:
         with status_if_slow(LOADING):
@@ -22,5 +22,5 @@ def loading(function: str) -> Iterator[None]:
 
 
 def pop_loading_seconds(function: str) -> float:
-    """Seconds that loading a function took; 0 from the second call on."""
+    """Return the seconds that loading a function took; 0 from the second call on."""
     return _SECONDS.pop(function, 0.0)

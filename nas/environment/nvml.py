@@ -1,4 +1,4 @@
-"""GPU handles of NVIDIA's management library (NVML), an extra: `gpu`."""
+"""GPU handles of NVIDIA's management library (NVML), from the optional extra `gpu`."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import torch
 
 
 def handle_of(device: torch.device | int) -> Any:
-    """NVML's handle of a GPU that this process sees: by its UUID, since NVML and CUDA count in different orders.
+    """Return the NVML handle of a GPU that this process sees, by its UUID: NVML and CUDA number GPUs differently.
 
     Raises:
         ImportError: The extra is not installed.
-        pynvml.NVMLError: NVML does not know it.
+        pynvml.NVMLError: NVML does not know the GPU.
     """
     import pynvml
 

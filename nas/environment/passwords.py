@@ -1,4 +1,4 @@
-"""Passwords in what people type: a database's URL in any spelling, and words of a command line. None is ever shown."""
+"""Hiding of passwords in database URLs of any spelling and in words of a command line."""
 
 import re
 from urllib.parse import unquote
@@ -6,19 +6,19 @@ from urllib.parse import unquote
 _STARS = "***"
 
 _BEFORE_AT = re.compile(r"((?:[a-z][a-z0-9+.-]*:/*|//)?[^\s:@/]*)(:|%3a)(?!//).*@", re.IGNORECASE | re.DOTALL)
-"""USER:PASSWORD@ with or without a scheme: up to the last @, for a password may hold any character."""
+"""USER:PASSWORD@ with or without a scheme: up to the last @, since a password may contain any character."""
 
 _SETTINGS = (
-    re.compile(r"([?&])([^=&]*)(=)([^&]*)"),  # of a URL's query
-    re.compile(r"(^|[\s;])([^\s=;?]+)(\s*=\s*)('[^']*'|[^\s;]*)"),  # of libpq's and ODBC's texts
+    re.compile(r"([?&])([^=&]*)(=)([^&]*)"),  # in the query of a URL
+    re.compile(r"(^|[\s;])([^\s=;?]+)(\s*=\s*)('[^']*'|[^\s;]*)"),  # in connection strings of libpq and ODBC
 )
 
 _SECRET = re.compile(r".*(pass|passwd|password|passphrase|pwd|secret)|(.*_)?token|odbc_connect", re.IGNORECASE)
-"""Names whose values are nobody's business; ODBC's is a whole connection string."""
+"""Names of settings whose values are hidden; ODBC's is a whole connection string."""
 
 
 def without_passwords(word: str) -> str:
-    """A URL, or one word of a command line, with three stars for its passwords; rather too many stars than too few."""
+    """Return a URL or a word of a command line with *** for its passwords. In doubt, hide too much."""
     word = _BEFORE_AT.sub(rf"\1\2{_STARS}@", word)
     for setting in _SETTINGS:
         word = setting.sub(_hide, word)
@@ -31,6 +31,6 @@ def _hide(match: re.Match[str]) -> str:
 
 
 def visible_part(text: str) -> str:
-    """The part of a text that can be shown although it is no URL: up to its first colon."""
+    """Return the part of a text that is safe to show even if it is not a URL: up to its first colon."""
     before, colon, _ = without_passwords(text).partition(":")
     return f"{before}:{_STARS}" if colon else before

@@ -1,4 +1,4 @@
-"""Default paths, and names of files."""
+"""Default paths and file names."""
 
 import hashlib
 from pathlib import Path
@@ -6,25 +6,25 @@ from pathlib import Path
 DEFAULT_STORE = "sqlite:///nas-runs/studies.db"
 
 RUNS = Path("nas-runs")
-"""Pictures and traces; and trained networks, where the store is no file that they could lie beside."""
+"""Folder of plots and traces, and of trained networks if the store is not a local file."""
 
 EVALUATIONS = "evaluations"
-"""The study of what was evaluated outside of a search, unless it is given another name."""
+"""The study of evaluations outside a search, by default."""
 
 
 def slug(name: str) -> str:
-    """A file name for a study, and for no other one."""
+    """Return a file name that is unique to a study."""
     short = safe_name(name)
     return short if short == name else f"{short}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
 
 
 def safe_name(text: str) -> str:
-    """Part of a file name: what is not a letter, digit, dot, dash or underscore becomes a dash."""
+    """Return the text as part of a file name: all but letters, digits, dots, dashes and underscores become dashes."""
     return "".join(character if character.isalnum() or character in "._-" else "-" for character in text).strip(".")
 
 
 def folder_of_retrofit(checkpoint: str | Path, topology: str, save: str | Path | None) -> Path:
-    """The folder of a retrofitted network: `save`, or beside its checkpoint, by that folder's name and the topology."""
+    """Return the folder of a retrofitted network: `save`, or CHECKPOINT-TOPOLOGY beside the checkpoint."""
     if save is not None:
         return Path(save)
     folder = Path(checkpoint).resolve()

@@ -1,4 +1,4 @@
-"""The provenance of a Row: packages, commit, command, device and time."""
+"""The provenance of a Row: package versions, commit, command, device and time."""
 
 import platform
 import shlex
@@ -28,7 +28,7 @@ _PACKAGES = (
 
 
 def provenance(device: str, threads: int) -> dict[str, Any]:
-    """The provenance of an evaluation that begins now."""
+    """Return the provenance of an evaluation that starts now."""
     return {
         "versions": dict(versions()),
         "commit": commit(),
@@ -41,7 +41,7 @@ def provenance(device: str, threads: int) -> dict[str, Any]:
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Package -> version, of those that are installed and move numbers."""
+    """Return the versions of the installed packages that can change results."""
     packages = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -53,7 +53,7 @@ def versions() -> Mapping[str, str]:
 
 @cache
 def commit() -> str | None:
-    """The commit of the checkout that this code runs from, with "+" where files were changed; None elsewhere."""
+    """Return the commit of this checkout, with "+" if files were changed; None if the code is not in a checkout."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
@@ -65,7 +65,7 @@ def commit() -> str | None:
 
 
 def command() -> str:
-    """The command line of this process, the program without its folder."""
+    """Return the command line of this process, with the program's name instead of its path."""
     words = [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv and sys.argv[0] else ["python"]
     return shlex.join(map(without_passwords, words))
 

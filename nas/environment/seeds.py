@@ -7,10 +7,10 @@ from search_spaces.support.spec import MAX_INTEGER
 
 
 def next_seed(first: int, used_seeds: Collection[int], recorded_seeds: Sequence[int] | None = None) -> int:
-    """The seed of a candidate's next training: `first`, or the next one that none of its trainings has.
+    """Return the seed of a candidate's next training: the first one from `first` on that it has not used.
 
-    Of recorded seeds it is the next one in their order, cyclic, from the index `first` modulo their number. So searches
-    with other seeds get other trainings, and none gets the same one twice.
+    With recorded seeds, start at index `first` modulo their number and follow their order, cyclically. Searches with
+    other seeds then read other trainings, and no search reads the same one twice.
 
     Raises:
         UserError: All recorded seeds are used.

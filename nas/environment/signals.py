@@ -1,4 +1,4 @@
-"""Signals that end a command: SIGINT of Ctrl-C, SIGTERM of a scheduler that preempts jobs, SIGHUP."""
+"""Signals that end a command: SIGINT from Ctrl-C, SIGTERM from a scheduler that preempts jobs, and SIGHUP."""
 
 import signal
 import sys
@@ -9,7 +9,7 @@ from types import FrameType
 
 
 class Termination(KeyboardInterrupt):
-    """A signal asks this process to end."""
+    """The exception for a signal that asks this process to end."""
 
     def __init__(self, number: signal.Signals) -> None:
         super().__init__(number.name)
@@ -17,18 +17,18 @@ class Termination(KeyboardInterrupt):
 
 
 GRACE_S = 2.0
-"""For so long after the first signal another one is the same: `timeout` signals a process, and then its group."""
+"""Seconds in which a further signal counts as the first: `timeout` signals a process, then its process group."""
 
 _SIGNALS: list[tuple[signal.Signals, float]] = []
-"""The first signal and its time. Its exception may be lost: Python drops what is raised in a destructor."""
+"""The first signal and its time. Its exception may be lost: Python drops exceptions raised in destructors."""
 
 
 @contextmanager
 def termination_signals() -> Iterator[None]:
-    """Have SIGINT, SIGTERM and SIGHUP raise Termination in the main thread, to close everything; a later one kills."""
+    """Raise Termination in the main thread on SIGINT, SIGTERM and SIGHUP. A later signal kills the process."""
     names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
     before = {signal.Signals[name]: signal.getsignal(signal.Signals[name]) for name in names}
-    numbers = [number for number, handler in before.items() if handler is not signal.SIG_IGN]  # as nohup has it
+    numbers = [number for number, handler in before.items() if handler is not signal.SIG_IGN]  # ignored under nohup
     hook = sys.unraisablehook
     sys.unraisablehook = lambda unraisable: None if issubclass(unraisable.exc_type, Termination) else hook(unraisable)
     try:
@@ -43,7 +43,7 @@ def termination_signals() -> Iterator[None]:
 
 
 def raise_pending_termination() -> None:
-    """Raise Termination if a signal came whose exception was lost."""
+    """Raise Termination if a signal came and its exception was lost."""
     if _SIGNALS:
         raise Termination(_SIGNALS[0][0])
 
