@@ -1,1 +1,1 @@
-"""What a network costs: counts of parameters and FLOPs, and measurements on a device."""
+"""Costs of a network: counts of parameters and FLOPs, and measurements on a device."""

@@ -1,4 +1,4 @@
-"""An architecture's costs in parts: counts by layer and by operator, each column summing to the network's own."""
+"""Costs of an architecture by layer and by operator. Each column sums to the network's total."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,31 +14,31 @@ from tasks.base import Task
 from tasks.data.batches import positional
 
 NO_OPERATOR = "none"
-"""The name of the operator for parameters without matrix work."""
+"""The operator of parameters without matrix work."""
 
 
 def total_record(task: Task, architecture: Architecture) -> dict[str, Any]:
-    """The network's shape and its counts as one record. Raises as `nas.costs.count.count` does."""
+    """Return the network's shape and its counts as one record. Raises as `nas.costs.count.count` does."""
     costs = asdict(count(task, architecture))
     costs["uncounted"] = " ".join(costs["uncounted"])
     return {"task": task.name, "key": architecture.key, **asdict(architecture), **costs}
 
 
 def by_layer(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
-    """Parameters, MACs and FLOPs of each part of the network, in order.
+    """Return parameters, MACs and FLOPs of each part of the network, in order.
 
-    A part is a layer of a stack, a block of timm's or, where there is neither, a member of a ModuleList, by its name in
-    the network and its class; the topology of a stack together with the final norm; or what stands beside a stack, such
-    as an embedding and a head. Parameters that two parts share are the first one's; a part that costs nothing is left
-    out, unless it is a layer. Raises as `nas.costs.count.count` does, but holds nothing against the closed form.
+    A part is a layer of a stack, a timm block or, in networks without either, a member of a ModuleList. It is named by
+    its name in the network and its class. A stack's topology and final norm are one part. Modules beside a stack, such
+    as embedding and head, are parts as well. Shared parameters count for the first part that has them. Parts without
+    costs are left out, except layers. Raises as `nas.costs.count.count` does, but does not check the closed form.
     """
     model, work = _count_network(task, architecture)
     layers = {layer for stack in model.modules() if isinstance(stack, Stack) for layer in stack.layers}
     if architecture.model:
-        from search_spaces.models.families import blocks_of  # timm takes three seconds
+        from search_spaces.models.families import blocks_of  # importing timm takes three seconds
 
         layers |= {*blocks_of(model)}
-    if not layers:  # somebody's own network
+    if not layers:  # a network that does not use Stack
         layers = {layer for part in model.modules() if isinstance(part, nn.ModuleList) for layer in part}
     sizes = _sizes(model)
     records = []
@@ -53,10 +53,10 @@ def by_layer(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
 
 
 def by_operator(task: Task, architecture: Architecture) -> list[dict[str, Any]]:
-    """Parameters, MACs and FLOPs of each operator, most work first.
+    """Return parameters, MACs and FLOPs of each operator, most MACs first.
 
-    A module's parameters are those of the operator that does most of the module's own work, or of "none" where it has
-    no matrix work of its own: embeddings, norms, mixing weights. Raises as `by_layer` does.
+    A module's parameters count for the operator with most of the module's own work. Modules without matrix work of
+    their own, such as embeddings, norms and mixing weights, count for "none". Raises as `by_layer` does.
     """
     model, work = _count_network(task, architecture)
     params: Counter[str] = Counter()
@@ -75,13 +75,13 @@ def _count_network(task: Task, architecture: Architecture) -> tuple[nn.Module, W
 
 
 def _parts(name: str, module: nn.Module, layers: set[nn.Module]) -> Iterator[tuple[str, nn.Module, list[str]]]:
-    """Parts in order, each with the names of those inside it; a module with layers in it comes after they do."""
+    """Yield the parts in order, each with the names of those inside it; a module comes after the layers in it."""
     if module in layers or (name and layers.isdisjoint(module.modules())):
         yield name, module, []
         return
     inside = []
     for child_name, child in module.named_children():
-        if not isinstance(module, Stack) or child is module.layers:  # topology and norm are the stack's own
+        if not isinstance(module, Stack) or child is module.layers:  # topology and norm belong to the stack's own part
             full = f"{name}.{child_name}" if name else child_name
             inside.append(full)
             yield from _parts(full, child, layers)
@@ -89,7 +89,7 @@ def _parts(name: str, module: nn.Module, layers: set[nn.Module]) -> Iterator[tup
 
 
 def _own_work(work: Work, name: str, model: nn.Module) -> Mapping[str, int]:
-    """The operators of a module without those of modules inside it."""
+    """Return the MACs of a module by operator, without those of its submodules."""
     own_work = Counter(work.macs.get(name, {}))
     for child, _ in model.get_submodule(name).named_children():
         own_work.subtract(work.macs.get(f"{name}.{child}" if name else child, {}))

@@ -1,13 +1,13 @@
-"""How well conditioned attention is: the Jacobian of a layer's outputs by its weights (Leaner Transformers, 2025).
+"""Condition number of attention: the Jacobian of a layer's outputs by its weights (Leaner Transformers, 2025).
 
-The Jacobian J of a layer is of vec(y), y = the multi-head output [N, D], by the weights of its queries, keys, values
-and output map, the layer's inputs held fixed; biases and norms are not among them. The paper's condition number is
-sigma_1 / sigma_min of J. With H*K < N and H*K < D, J has a null space of (N - H*K)(D - H*K) dimensions whatever the
-weights, and the number is infinite; here it is sigma_1 / sigma_rank, which is the same where there is no such space.
+J is the Jacobian of vec(y), y = the multi-head output [N, D], by the query, key, value and output weights. The layer's
+inputs are fixed; biases and norms are excluded. The paper's condition number is sigma_1 / sigma_min of J. If H*K < N
+and H*K < D, J has a null space of (N - H*K)(D - H*K) dimensions for all weights, and that number is infinite. This
+module computes sigma_1 / sigma_rank, which is equal where J has no null space.
 
-The paper does not say what tokens and examples it averages over. Here it is at most TOKENS tokens of each text, evenly
-spread, which are the layer's whole sequence, and EXAMPLES examples. So few tokens have exact attention where
-there are as many landmarks: of Nyström attention this measures the projections, not the approximation.
+The paper does not state which tokens and examples it averages over. Here they are EXAMPLES examples and at most TOKENS
+tokens of each, evenly spaced, as the layer's whole sequence. Nyström attention with as many landmarks as tokens is
+exact, so this measures its projections and not its approximation.
 
 Shapes: N = tokens, D = width, H = heads, K = head dim, P = weights in J, A = H*K.
 """
@@ -37,15 +37,15 @@ from tasks.data.splits import even_indices
 
 TOKENS, EXAMPLES = 16, 4
 EXACT = 1024
-"""Most outputs N*D for which all singular values are computed; above, the first and the last, by iteration."""
+"""Up to so many outputs N*D all singular values are computed; above, only the first and the last, by iteration."""
 
 TOLERANCE = 1e-10
-"""Singular values below this share of the first are zero."""
+"""Singular values below this fraction of the first count as zero."""
 
 CONVERGENCE = 0.01
-"""The square of the last singular value has converged when a round lowers it by no more than this share."""
+"""The square of the last singular value has converged if a round lowers it by no more than this fraction."""
 
-_ROWS = 128  # of J at once
+_ROWS = 128  # of J at a time
 
 Weights = dict[str, Tensor]
 Array = npt.NDArray[np.float64]
@@ -57,9 +57,9 @@ class Conditioning:
 
     Attributes:
         number: sigma_1 / sigma_rank of J.
-        rank: Singular values that are not zero. Beyond EXACT outputs, what it is for weights in general position.
-        full: Singular values in all.
-        heads: sigma_1 / sigma_rank of the heads' joined outputs [N, H*K], the proxy that the paper's theorem is about.
+        rank: Number of nonzero singular values. Beyond EXACT outputs, their number for weights in general position.
+        full: Number of all singular values.
+        heads: sigma_1 / sigma_rank of the concatenated head outputs [N, H*K], the proxy of the paper's theorem.
     """
 
     number: float
@@ -69,14 +69,14 @@ class Conditioning:
 
 
 class AttentionLayer:
-    """An attention layer with the inputs that it met, in double precision, as a function of its weights.
+    """An attention layer with recorded inputs, in double precision, as a function of its weights.
 
-    A map W of inputs x [N, in] has no effect but on the rows' span. J is taken by shifts W + s V of orthonormal V
-    [rank, in] that spans it: J J' is the same, and a shift has at most N columns, however wide the layer is.
+    A weight W acts on its inputs x [N, in] only through the span of their rows. J is therefore taken by s in W + s V,
+    where the orthonormal rows of V [rank, in] are a basis of that span. J J' is unchanged, and s has at most N columns.
     """
 
     def __init__(self, module: Attention, inputs: tuple[Tensor, ...]) -> None:
-        """Take the layer, and one [1, N, D], or one for each port."""
+        """Copy the layer; `inputs` is one [1, N, D], or one for each port."""
         self.module, self.inputs = copy.deepcopy(module).cpu().double().eval(), inputs
         maps = {f"{name}.weight": part for name, part in self.module.named_modules() if isinstance(part, nn.Linear)}
         features: dict[nn.Module, Tensor] = {}
@@ -96,14 +96,14 @@ class AttentionLayer:
         self.zero_shifts = {name: w.new_zeros(len(w), len(self.spans[name])) for name, w in self.weights.items()}
 
     def outputs(self, shifts: Weights) -> Tensor:
-        """The layer's outputs with shifted weights, [N*D]."""
+        """Return the layer's outputs with shifted weights, [N*D]."""
         weights = {name: weight + shifts[name] @ self.spans[name] for name, weight in self.weights.items()}
         y: Tensor = functional_call(self.module, weights, self.inputs)
         return y.flatten()
 
 
 def measure(network: nn.Module, inputs: Inputs) -> dict[str, float]:
-    """Means over layers and examples of condition numbers, the heads' and rank / full, and the numbers of each block.
+    """Return mean condition numbers of J and of the heads, the mean of rank / full, and the number of each block.
 
     Raises:
         UserError: As `check_attention`.
@@ -122,7 +122,7 @@ def measure(network: nn.Module, inputs: Inputs) -> dict[str, float]:
 
 
 def conditioning(network: nn.Module, inputs: Inputs) -> list[list[Conditioning]]:
-    """For each attention layer in order, one for each example; the network and its mode are left as they were.
+    """Return the conditioning of each attention layer, in order, at each example. The network's mode is restored.
 
     Raises:
         UserError: As `check_attention`.
@@ -132,7 +132,7 @@ def conditioning(network: nn.Module, inputs: Inputs) -> list[list[Conditioning]]
 
 
 def check_attention(network: nn.Module) -> None:
-    """Raise UserError if the network's attention layers have no conditioning: no layers, projections or own values."""
+    """Raise UserError if conditioning is undefined: no attention layers, no projections, or mixed values."""
     layers = _layers(network)
     if not layers:
         message = "conditioning is measured of attention layers, and the network has none."
@@ -146,7 +146,7 @@ def check_attention(network: nn.Module) -> None:
 
 
 def attention_layers(network: nn.Module, inputs: Inputs) -> Iterator[list[AttentionLayer]]:
-    """The attention layers in order, each once for each example with the layer's inputs."""
+    """Yield for each attention layer, in order, one AttentionLayer for each example."""
     calls: list[tuple[Attention, tuple[Tensor, ...], Tensor | None]] = []
 
     def note(module: nn.Module, inputs: tuple[Tensor, ...], kwargs: Mapping[str, Any]) -> None:
@@ -164,18 +164,18 @@ def attention_layers(network: nn.Module, inputs: Inputs) -> Iterator[list[Attent
 
 
 def condition(layer: AttentionLayer) -> Conditioning:
-    """Condition number and rank of one layer at one example."""
+    """Return the conditioning of one layer at one example."""
     outputs = len(layer.heads) * layer.width
     full = min(outputs, sum(weight.numel() for weight in layer.weights.values()))
     with sdpa_kernel(SDPBackend.MATH), torch.no_grad():
-        # A layer whose heads are narrower than it has tokens has a null space, and few columns.
+        # A layer with fewer head features than tokens has a null space, and J has few columns.
         exact = outputs <= EXACT or layer.heads.shape[1] < len(layer.heads)
         number, rank = _ratio(torch.linalg.svdvals(_triangle(layer))) if exact else (_extremes(layer), full)
     return Conditioning(number, rank, full, _ratio(torch.linalg.svdvals(layer.heads))[0])
 
 
 def _triangle(layer: AttentionLayer) -> Tensor:
-    """R of J' = Q R, which has J's singular values, weight by weight: the Gram matrix would lose half of the digits."""
+    """Return R of J' = Q R, weight by weight. It has J's singular values; a Gram matrix would lose half the digits."""
     outputs, vjp_fn, *_ = vjp(layer.outputs, layer.zero_shifts)
     units = torch.eye(len(outputs), dtype=torch.float64)
     rows: Weights = vmap(lambda u: vjp_fn(u)[0], chunk_size=_ROWS)(units)
@@ -186,17 +186,18 @@ def _triangle(layer: AttentionLayer) -> Tensor:
 
 
 def _ratio(values: Tensor) -> tuple[float, int]:
-    """First over last singular value that is not zero, and how many are not."""
+    """Return the ratio of the first and the last nonzero singular value, and the number of nonzero ones."""
     nonzero = values[values > TOLERANCE * values[0]]
     return (nonzero[0] / nonzero[-1]).item(), len(nonzero)
 
 
 def _extremes(layer: AttentionLayer) -> float:
-    """First over last singular value from products with J J' alone, of a layer that has no null space by its shape.
+    """Return the ratio of the first and last singular value, of a layer whose shape rules out a null space.
 
-    The first by Lanczos. The last by LOBPCG, until rounds lower its square by less than CONVERGENCE: it is reached
-    from above, and the ratio from below; beyond 1e6 its square is lost in double precision, and the ratio is too low.
-    The preconditioner is what the output map adds to J J': the heads' Gram matrix (x) I.
+    It uses only products with J J': Lanczos for the first value, LOBPCG for the last. LOBPCG stops when a round lowers
+    the value's square by less than CONVERGENCE. It approaches it from above, so the ratio from below. Beyond 1e6 the
+    square is lost in double precision, and the ratio is too low. The preconditioner is the output map's part of J J':
+    the heads' Gram matrix (x) I.
     """
     heads = layer.heads
     _, vjp_fn, *_ = vjp(layer.outputs, layer.zero_shifts)
@@ -225,10 +226,10 @@ def _extremes(layer: AttentionLayer) -> float:
 
 
 def _smallest(operator: LinearOperator, preconditioner: LinearOperator, block: Array) -> float:
-    """The smallest eigenvalue, approached from above from the span of a block [N*D, few]."""
+    """Return the smallest eigenvalue, approached from above, starting from the span of a block [N*D, few]."""
     smallest = math.inf
     for _ in range(20):
-        with warnings.catch_warnings():  # that a round ended before it converged
+        with warnings.catch_warnings():  # a round may end before it converges
             warnings.simplefilter("ignore")
             values, block = lobpcg(operator, block, M=preconditioner, largest=False, maxiter=50, tol=1e-14)
         before, smallest = smallest, min(smallest, float(values.min()))
@@ -253,7 +254,7 @@ def _eval_mode(network: nn.Module) -> Iterator[None]:
 
 
 def _sample_tokens(inputs: Sequence[Tensor], mask: Tensor | None, text: int) -> tuple[Tensor, ...]:
-    """At most TOKENS tokens of a text that are not padding, evenly spread, [1, TOKENS, D] of each port."""
+    """Return at most TOKENS evenly spaced tokens of a text that are not padding, [1, TOKENS, D] for each port."""
     tokens = torch.arange(inputs[0].shape[1]) if mask is None else mask[text].cpu().nonzero()[:, 0]
     sample = tokens[even_indices(len(tokens), min(TOKENS, len(tokens)))]
     return tuple(x[text : text + 1].cpu().double()[:, sample] for x in inputs)

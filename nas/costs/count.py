@@ -1,7 +1,7 @@
-"""What a network costs: parameters and multiply-accumulates of one forward pass of one example.
+"""Counts of a network: parameters and multiply-accumulates (MACs) of one forward pass of one example.
 
-fvcore counts on the meta device, with handlers for what it misses or miscounts as shipped; the closed form
-of the network, where there is one, must agree to the last unit.
+fvcore counts on the meta device, with handlers for operators that it misses or miscounts. If the network has a closed
+form, the two must agree exactly.
 """
 
 import math
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation is not our users' concern
+with warnings.catch_warnings():  # fvcore uses torch.jit, whose deprecation users cannot change
     warnings.simplefilter("ignore")
     from fvcore.nn import FlopCountAnalysis
 
@@ -33,7 +33,7 @@ COUNTER = f"fvcore {version('fvcore')}"
 
 
 class _Convolutions(TorchFunctionMode):
-    """Traces convolutions on meta as the matrix products that they are: torch's tracer does not record them there."""
+    """A mode that traces convolutions on meta as matrix products: torch's tracer does not record them there."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in (torch.conv1d, torch.conv2d, torch.conv3d) and args[0].is_meta:
@@ -44,7 +44,7 @@ class _Convolutions(TorchFunctionMode):
 def _convolution_as_matmul(
     x: Tensor, weight: Tensor, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Tensor:
-    """A tensor of the convolution's shape, from as many multiply-accumulates."""
+    """Return a tensor of the convolution's shape, from as many multiply-accumulates."""
     channels, depth, *kernel = map(int, weight.shape)
     axes = range(len(kernel))
     stride, dilation = ((_as_list(size) * len(kernel))[: len(kernel)] for size in (stride, dilation))
@@ -69,21 +69,20 @@ class Work:
     """The matrix work of a forward pass.
 
     Attributes:
-        macs: Name of a module, "" for the network -> operator -> its multiply-accumulates there, those in modules
-            inside included.
-        uncounted: The operators that were met and hold none.
+        macs: Name of a module ("" is the network) -> operator -> its MACs there and in submodules.
+        uncounted: Operators of the pass without matrix work.
     """
 
     macs: Mapping[str, Mapping[str, int]]
     uncounted: tuple[str, ...]
 
     def within(self, module: str) -> int:
-        """All multiply-accumulates in a module."""
+        """Return the multiply-accumulates of a module."""
         return sum(self.macs.get(module, {}).values())
 
 
 def count_macs(model: nn.Module, example: tuple[Tensor, ...], task: Task | None = None) -> tuple[int, tuple[str, ...]]:
-    """Multiply-accumulates of a forward pass, and the operators that were met and hold none. See `count_work`."""
+    """Return the MACs of a forward pass, and its operators without matrix work. See `count_work`."""
     work = count_work(model, example, task)
     return work.within(""), work.uncounted
 
@@ -91,13 +90,12 @@ def count_macs(model: nn.Module, example: tuple[Tensor, ...], task: Task | None 
 def count_work(model: nn.Module, example: tuple[Tensor, ...], task: Task | None = None) -> Work:
     """Count a forward pass.
 
-    Model and example are on one device; on meta nothing is computed. A MAC is a multiply and an add of
-    matrix work: linear maps, convolutions, and attention in full. Operators that are not known here are counted by
-    the `handlers` of the task and of the model's topologies.
+    Model and example are on one device; on meta nothing is computed. A MAC is one multiply and add of matrix work:
+    linear maps, convolutions, and attention in full. `handlers` of the task and of topologies count other operators.
 
     Raises:
-        Miscount: An operator that is neither counted nor known to hold no matrix work, or whose handler fails.
-        UserError: A handler for an operator that somebody else counts.
+        Miscount: An operator has no handler and is not known to hold no matrix work, or its handler fails.
+        UserError: A handler is for an operator that already has one.
     """
     custom = custom_handlers(model, task)
     handles = {
@@ -128,7 +126,7 @@ def count_work(model: nn.Module, example: tuple[Tensor, ...], task: Task | None 
 
 
 class _NoValues(TorchFunctionMode):
-    """Leaves meta tensors as they are where somebody would fill them: there is nothing to fill, and it takes time."""
+    """A mode that skips the initialization of meta tensors: they have no values, and it takes time."""
 
     filling = frozenset({"uniform_", "normal_", "erfinv_", "mul_", "add_", "clamp_", "fill_", "zero_"})
 
@@ -141,17 +139,17 @@ class _NoValues(TorchFunctionMode):
 
 @contextmanager
 def meta_device() -> Iterator[None]:
-    """Networks built here have shapes and no values: on the meta device, without initialisation."""
+    """Build networks on the meta device, without values or initialization."""
     with torch.device("meta"), Shapes(), _NoValues():
         yield
 
 
 def count(task: Task, architecture: Architecture) -> Costs:
-    """Parameters, MACs and FLOPs of an architecture on a task, without training or memory.
+    """Return parameters, MACs and FLOPs of an architecture on a task, without training or memory.
 
     Raises:
         Miscount: As `count_macs`, or the closed form disagrees.
-        UserError: The architecture cannot be built, or what the task calls a closed form is none.
+        UserError: The architecture cannot be built, or the task's closed form is not a Count.
     """
     declared_costs = task.known_costs(architecture)
     if declared_costs is not None:
@@ -198,7 +196,7 @@ def _embedding_params(sizes: Mapping[str, int]) -> int:
 
 
 def cheap_counts(task: Task, architecture: Architecture) -> dict[str, int]:
-    """The counts that a budget can bound: by closed form if the task has one, else by counting."""
+    """Return the counts that a budget can bound: by closed form if the task has one, else by counting."""
     form = _closed_form(task, architecture)
     if form is not None:
         return {"params": form.params, "macs": form.macs, "flops": 2 * form.macs}

@@ -1,6 +1,6 @@
-"""The multiply-accumulates of an einsum, by its equation and shapes.
+"""Multiply-accumulates of an einsum, from its equation and shapes.
 
-fvcore's own handler reads the number that NumPy prints, which has four digits.
+fvcore's own handler parses NumPy's printed count, which has four digits.
 """
 
 import math
@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from search_spaces.support.count import Shape
 
 Index = str | int
-"""A letter, or the place, from the right, of an axis that "..." stands for."""
+"""A letter, or for an axis of "..." its position from the right."""
 
 
 def einsum_macs(equation: str, shapes: Sequence[Shape], path: Sequence[int] | None = None) -> int:
-    """Multiply-accumulates of an einsum as torch contracts it: pair by pair, each a batch of matrix products.
+    """Return the multiply-accumulates of an einsum as torch contracts it: pair by pair, as batches of matrix products.
 
-    An index that one operand alone has is summed before, and a pair that loses none is multiplied elementwise: neither
-    is a MAC. An axis of length 1 counts as any other does, as in `aten::matmul`.
+    Two steps hold no MACs: an index of one operand alone is summed first, and a pair without a summed index is
+    multiplied elementwise. An axis of length 1 counts as any other, as in `aten::matmul`.
 
     Args:
-        equation: As `torch.einsum` takes it: letters and "...", with or without "->".
-        shapes: Of the operands.
+        equation: As for `torch.einsum`: letters and "...", with or without "->".
+        shapes: Shapes of the operands.
         path: Positions of each pair among the remaining operands; a product is appended at the end. None contracts
             from left to right.
     """
@@ -35,7 +35,7 @@ def einsum_macs(equation: str, shapes: Sequence[Shape], path: Sequence[int] | No
     output_indices: set[Index] = {*output} | (ellipsis_axes if "..." in output else set())
     if not arrow:
         output_indices = ellipsis_axes | {index for index in sizes if occurrences.count(index) == 1}
-    # An axis that is stretched is no axis of what is multiplied.
+    # A broadcast axis is not an axis of the operand.
     operands = [
         {index for index, size in zip(term, shape, strict=True) if size == sizes[index]}
         for term, shape in zip(terms, shapes, strict=True)
@@ -43,7 +43,7 @@ def einsum_macs(equation: str, shapes: Sequence[Shape], path: Sequence[int] | No
     macs = 0
     places = iter(path or ())
     while len(operands) > 1:
-        # What torch makes from left to right is the left one of the next pair.
+        # From left to right, a product is the left operand of the next pair.
         pair = (next(places), next(places)) if path else (0, 1)
         first, second = (operands[place] for place in pair)
         rest = [term for place, term in enumerate(operands) if place not in pair]

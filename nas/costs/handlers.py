@@ -1,6 +1,6 @@
-"""How operators are counted: what this project knows of them, and what plug-ins teach it.
+"""Handlers that count operators: the built-in ones and those of plug-ins.
 
-fvcore calls a handler with the traced inputs and outputs of an operator. A plug-in's handler takes their shapes alone,
+fvcore calls a handler with the traced inputs and outputs of an operator. A plug-in's handler takes only their shapes,
 see `search_spaces.support.count.Handler`.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-with warnings.catch_warnings():  # fvcore rests on torch.jit, whose deprecation is not our users' concern
+with warnings.catch_warnings():  # fvcore uses torch.jit, whose deprecation users cannot change
     warnings.simplefilter("ignore")
     from fvcore.nn.jit_handles import get_shape
 
@@ -36,33 +36,33 @@ ZERO_FLOP_OPS = frozenset(
         "zeros_like"
     ).split()
 )
-"""Operators without matrix work that fvcore knows nothing of: in no count of MACs."""
+"""Operators without matrix work that fvcore does not know: they count no MACs."""
 
 
 class Miscount(UserError):
-    """A count that cannot be trusted: an operator that nobody counts, or two ways that disagree."""
+    """An untrustworthy count: an operator without a handler, or two counts that disagree."""
 
 
 def _attention(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
-    """Scores and values in full; a causal mask halves nothing."""
+    """Count scores and values in full; a causal mask halves nothing."""
     query, value = get_shape(inputs[0]), get_shape(inputs[2])
     return Counter(attention=math.prod(query[:-1]) * value[-2] * (query[-1] + value[-1]))
 
 
 def _matmul(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
-    """As shipped, a batch that only the right operand has is left out, and a vector raises."""
+    """Count a matmul. fvcore's handler ignores a batch of only the right operand, and fails on a vector."""
     return Counter(matmul=math.prod(get_shape(outputs[0])) * get_shape(inputs[0])[-1])
 
 
 def _einsum(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
-    """As shipped, a count has four digits."""
+    """Count an einsum. fvcore's count has four digits."""
     places = inputs[2].node() if len(inputs) > 2 else None  # a list, or the constant None
     path = None if places is None else [place.toIValue() for place in places.inputs()]
     return Counter(einsum=einsum_macs(inputs[0].toIValue(), _shapes(inputs[1:2]), path))
 
 
 def _zero(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
-    """As shipped, a norm counts five operations an element, none of them a MAC."""
+    """Count nothing. fvcore counts five operations an element for a norm, none of them a MAC."""
     return Counter()
 
 
@@ -82,16 +82,15 @@ HANDLERS: Mapping[str, FvcoreHandle] = {
 }
 
 FVCORE_OPS = frozenset(f"aten::{name}" for name in ("_convolution", "addmm", "bmm", "linear", "mm"))
-"""Operators that fvcore counts as we do."""
+"""Operators for which fvcore's own handlers are used."""
 
 
 OwnedHandler = tuple[Handler | None, str]
-"""A handler and its owner."""
 
 
 def custom_handlers(model: nn.Module, task: Task | None) -> dict[str, OwnedHandler]:
-    """Operator -> its handler and owner, from the task and the model's topologies."""
-    kinds = {type(module): None for module in model.modules() if isinstance(module, Topology)}  # a set with an order
+    """Return operator -> handler and owner, from the task and the model's topologies."""
+    kinds = {type(module): None for module in model.modules() if isinstance(module, Topology)}  # an ordered set
     sources: list[tuple[str, Handlers]] = [(f"topology {kind.__name__}", kind.handlers) for kind in kinds]
     if task is not None:
         sources.append((f"task {task.name!r}", task.handlers))
@@ -111,7 +110,7 @@ def custom_handlers(model: nn.Module, task: Task | None) -> dict[str, OwnedHandl
 
 
 def fvcore_handle(operator: str, handler: Handler, owner: str) -> FvcoreHandle:
-    """A plug-in's handler as fvcore calls it."""
+    """Wrap a plug-in's handler as a function that fvcore calls."""
     fields = {"operator": operator, "owner": owner}
 
     def count(inputs: list[Any], outputs: list[Any]) -> Counter[str]:
@@ -129,7 +128,7 @@ def fvcore_handle(operator: str, handler: Handler, owner: str) -> FvcoreHandle:
 
 
 def _shapes(values: Iterable[Any]) -> list[Shape]:
-    """The shapes of the tensors among traced values, those of a list one after another."""
+    """Return the shapes of the tensors among traced values, with lists flattened."""
     shapes: list[Shape] = []
     for value in values:
         shape = get_shape(value)

@@ -1,10 +1,10 @@
-"""Counts of many architectures from those of few: what a network costs is a polynomial in its numbers.
+"""Counts of many architectures from counts of few: a network's costs are polynomials in its sizes.
 
-Architectures that differ in numbers alone are fitted together, small ones first: one is counted where those before it
-do not determine it, and all others follow in exact arithmetic. The largest of these is counted as well, and one with
-each value that none of those counted has. Where one is not what followed, as with a topology that reaches back
-over blocks that small networks lack, the least depth is fitted by itself and the others anew; what does not follow at
-one depth is all counted.
+Architectures that differ only in NUMBERS are fitted together, small ones first. Those that earlier counts do not
+determine are counted; the others are predicted in exact arithmetic. The largest predicted one is counted as a check,
+and so is one with each value that no counted one has. If a prediction is wrong, the smallest depth is fitted by itself
+and the others again: a topology may reach back over blocks that small networks lack. If one depth cannot be fitted,
+all its architectures are counted.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,26 +19,26 @@ NUMBERS = ("depth", "width", "heads", "head_dim", "hidden")
 """Fields in which architectures of one fit may differ."""
 
 Form = Mapping[str, Sequence[int]]
-"""A number of an architecture, or "inner" for all its heads' features -> its powers in a count."""
+"""Field of an architecture, or "inner" for heads * head_dim -> its exponents in a count."""
 
 _BLOCKS = {"depth": (0, 1, 2), "width": (0, 1, 2), "hidden": (0, 1)}
-"""Blocks may read all before them, and map the width to itself."""
+"""Blocks may read all earlier ones, and map the width to itself."""
 
 FORMS: tuple[Form, ...] = (
     {**_BLOCKS, "inner": (0, 1)},
     {**_BLOCKS, "heads": (0, 1), "head_dim": (0, 1)},
     {**_BLOCKS, "heads": (0, 1), "head_dim": (-1, 0, 1)},
 )
-"""Forms in the order of attempts: most count heads' features together; the width may be cut into heads."""
+"""Forms in the order of attempts: most counts depend on heads * head_dim; the width may be split into heads."""
 
 Counts = Mapping[str, int]
-"""Quantity -> how much of it an architecture has."""
+"""Quantity -> its amount in an architecture."""
 
 Count = Callable[[Architecture], Counts]
 
 
 def interpolate_counts(architectures: Iterable[Architecture], count: Count) -> Iterator[tuple[Architecture, Counts]]:
-    """Each architecture once with its counts. Calls `count` for few of them."""
+    """Yield each architecture once with its counts. Calls `count` for few of them."""
     alike: dict[tuple[str, str, str], list[Architecture]] = {}
     for architecture in architectures:
         alike.setdefault((architecture.topology, architecture.model, architecture.blocks), []).append(architecture)
@@ -48,7 +48,7 @@ def interpolate_counts(architectures: Iterable[Architecture], count: Count) -> I
 
 
 def _interpolate_group(group: Sequence[Architecture], count: Count) -> Iterator[tuple[Architecture, Counts]]:
-    """The counts of architectures that differ in numbers only, in their order."""
+    """Yield the counts of architectures that differ only in NUMBERS, in their order."""
     for form in FORMS:
         counts = _fit_by_depth(group, count, form)
         if counts is not None:
@@ -63,13 +63,13 @@ def _interpolate_group(group: Sequence[Architecture], count: Count) -> Iterator[
 
 
 def _by_depth(group: Sequence[Architecture]) -> tuple[Sequence[Architecture], Sequence[Architecture]]:
-    """The architectures of the least depth, and the others."""
+    """Split the architectures into those of the smallest depth and the others."""
     least = sum(architecture.depth == group[0].depth for architecture in group)
     return group[:least], group[least:]
 
 
 def _fit_by_depth(group: Sequence[Architecture], count: Count, form: Form) -> dict[Architecture, Counts] | None:
-    """Counts by one fit for each small depth and one for the rest; None where no such split fits."""
+    """Return counts by one fit for each small depth and one for the rest; None if no such split fits."""
     counts = _fit(group, count, form)
     least, others = _by_depth(group)
     if counts is not None or not others:
@@ -80,7 +80,7 @@ def _fit_by_depth(group: Sequence[Architecture], count: Count, form: Form) -> di
 
 
 def _fit(group: Sequence[Architecture], count: Count, form: Form) -> dict[Architecture, Counts] | None:
-    """Counts by a polynomial of these powers; None where it mispredicts a count."""
+    """Return counts by a polynomial with these exponents; None if it mispredicts a count."""
     variables = {
         name: powers
         for name, powers in form.items()
@@ -98,7 +98,7 @@ def _fit(group: Sequence[Architecture], count: Count, form: Form) -> dict[Archit
             return None
     counts = {architecture: system.predict(_monomials(architecture, variables)) for architecture in group}
     integral = {architecture: amounts for architecture, amounts in counts.items() if amounts is not None}
-    return integral if len(integral) == len(counts) else None  # no network has a part of a parameter
+    return integral if len(integral) == len(counts) else None  # counts are whole numbers
 
 
 def _number(architecture: Architecture, name: str) -> int:
@@ -108,9 +108,9 @@ def _number(architecture: Architecture, name: str) -> int:
 
 
 def _probes(group: Iterable[Architecture], dependent: Sequence[Architecture]) -> Iterator[Architecture]:
-    """Dependent architectures to count as a check: the first with each new value, and the last.
+    """Yield the dependent architectures to count as a check: the first with each new value, and the last.
 
-    So every value is checked where the others are small. A rule of two numbers (the larger of them) shows there.
+    Every value is then checked where the other fields are small. This finds rules such as the larger of two fields.
     """
     values_so_far = {
         (name, getattr(architecture, name)) for architecture in set(group).difference(dependent) for name in NUMBERS
@@ -123,7 +123,7 @@ def _probes(group: Iterable[Architecture], dependent: Sequence[Architecture]) ->
 
 
 def _monomials(architecture: Architecture, variables: Form) -> list[Fraction]:
-    """The values of all monomials: products of each number to each of its powers."""
+    """Return the values of all monomials: products of powers of the fields."""
     powers_of_numbers = [
         [Fraction(_number(architecture, name)) ** power for power in powers] for name, powers in variables.items()
     ]
@@ -131,24 +131,24 @@ def _monomials(architecture: Architecture, variables: Form) -> list[Fraction]:
 
 
 class _LinearSystem:
-    """Counts as linear equations of the coefficients, each solved for one of them; grows with `add`."""
+    """Linear equations for the coefficients of counts, in eliminated form; grows with `add`."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, Sequence[Fraction], Mapping[str, Fraction]]] = []
 
     def determines(self, monomials: Sequence[Fraction]) -> bool:
-        """Whether the equations determine the counts at these monomials."""
+        """Return whether the equations determine the counts at these monomials."""
         return len(self._rows) == len(monomials) or not any(self._reduce(monomials, {})[0])
 
     def predict(self, monomials: Sequence[Fraction]) -> Counts | None:
-        """The counts at monomials that the equations determine; None where one is not a whole number."""
+        """Return the counts at monomials that the equations determine; None if one is not a whole number."""
         _, amounts = self._reduce(monomials, {})
         if any(amount.denominator != 1 for amount in amounts.values()):
             return None
         return {name: int(-amount) for name, amount in amounts.items()}
 
     def add(self, monomials: Sequence[Fraction], counts: Counts) -> None:
-        """Add an equation: the counts at these monomials. Skip one that follows from the others."""
+        """Add an equation, the counts at these monomials, unless it follows from the others."""
         residual, amounts = self._reduce(monomials, {name: Fraction(amount) for name, amount in counts.items()})
         pivot = next((place for place, value in enumerate(residual) if value), None)
         if pivot is not None:
@@ -158,7 +158,7 @@ class _LinearSystem:
     def _reduce(
         self, residual: Sequence[Fraction], amounts: Mapping[str, Fraction]
     ) -> tuple[Sequence[Fraction], Mapping[str, Fraction]]:
-        """The residual and amounts after elimination by all rows."""
+        """Return the residual and amounts after elimination by all rows."""
         for pivot, row, row_amounts in self._rows:
             if times := residual[pivot]:
                 residual = [value - times * other for value, other in zip(residual, row, strict=True)]

@@ -1,4 +1,4 @@
-"""Random inputs of a network that are like an example of them, for comparing what two forms of it give."""
+"""Random inputs shaped like an example, to compare the outputs of two forms of a network."""
 
 from typing import Any
 
@@ -10,19 +10,18 @@ from tasks.data.batches import Inputs, call, examples, map_tensors, tensors
 
 
 class RandomInputs:
-    """Random inputs of one network; the first axis of each tensor counts examples.
+    """Random inputs of one network; the first axis of each tensor is the batch.
 
-    Ids are drawn below the length of the table that the network looks them up in, whatever the example holds: a table
-    is known by being met in a forward pass of the example. Other integers, and booleans, are the example's own values
-    in another order, since nothing says which others there may be; floating-point numbers are normal.
+    Token ids are drawn below the length of the embedding table that the network looks them up in, which a forward pass
+    of the example reveals. Other integers and booleans are drawn from the example's values, since their range is
+    unknown. Floating-point numbers are normal.
 
     Attributes:
         example: The example, on the CPU.
-        sequences: Whether ids have an axis of tokens, the last.
     """
 
     def __init__(self, network: nn.Module, example: Inputs) -> None:
-        """Find out which inputs are ids. The network is called once, on the CPU."""
+        """Find out which inputs are ids, by one call of the network on the CPU."""
         self.example = map_tensors(example, lambda x: x.detach().cpu().clone())
         with torch.no_grad(), _Lookups() as lookups:
             call(network, self.example)
@@ -34,20 +33,20 @@ class RandomInputs:
 
     @property
     def sequences(self) -> bool:
-        """Whether ids have an axis of tokens, which is the last; other inputs of their shape have it as well."""
+        """Whether ids have an axis of tokens, the last; other inputs of their shape then have it as well."""
         return self._texts is not None
 
     @property
     def tokens(self) -> int:
-        """The length of that axis, or 0."""
+        """Length of the axis of tokens, or 0."""
         return self._texts[-1] if self._texts is not None else 0
 
     def draw(self, size: int | None = None, tokens: int | None = None) -> Inputs:
-        """Inputs of `size` examples, of the example's number where it is None, cut to so many tokens."""
+        """Return inputs of `size` examples and `tokens` tokens; None keeps the example's length."""
         return map_tensors(self.example, lambda x: self._like(x, size, tokens))
 
     def axes(self, x: Tensor) -> dict[int, str]:
-        """Axes of one of the inputs whose length may change, and what they count."""
+        """Return the axes of an input whose length may change, with their names."""
         names = {0: "batch"} if x.dim() and len(x) == self._examples else {}
         return names | ({x.dim() - 1: "tokens"} if self._texts is not None and x.shape[1:] == self._texts[1:] else {})
 
@@ -67,10 +66,10 @@ class RandomInputs:
 
 
 class _Lookups(TorchDispatchMode):
-    """Notes the length of the shortest table that rows are taken from by each tensor of ids, views included."""
+    """A mode that records the length of the shortest table that each tensor of ids, views included, is looked up in."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # torch's
+        super().__init__()  # type: ignore[no-untyped-call]
         self.rows: dict[int, int] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -1,7 +1,7 @@
-"""Shapes of what operators give on the meta device, without torch's own rules for them.
+"""Shapes of operators' outputs on the meta device, without torch's own rules.
 
-Those are written in Python for most operators: they load torch's compiler, which takes as long as torch itself, and
-are slower than what they describe. Operators that have no rule here, and views, go to torch as they are.
+Most of torch's rules are written in Python. They load torch's compiler, which takes as long as torch itself, and are
+slower than the operators. Operators without a rule here, and views, are passed on to torch.
 """
 
 import functools
@@ -18,18 +18,18 @@ aten = torch.ops.aten
 META = torch.device("meta")
 
 Rule = Callable[..., Any]
-"""An operator's arguments -> meta tensors with the shapes and types of its outputs."""
+"""Maps an operator's arguments to meta tensors with the shapes and types of its outputs."""
 
 
 class Shapes(TorchDispatchMode):
-    """Runs operators on the meta device by the rules of this module."""
+    """A mode that runs operators on the meta device by the rules of this module."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """No: to have the compiler leave this mode alone, torch would load it."""
+        """Return False: to keep the compiler out of this mode, torch would load it."""
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -39,7 +39,7 @@ class Shapes(TorchDispatchMode):
 
 
 def _has_rule_for(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a rule applies: all tensors are real and on the meta device."""
+    """Return whether a rule applies: all tensors are real and on the meta device."""
     tensors = [x for arg in args for x in (arg if isinstance(arg, list) else [arg]) if isinstance(x, Tensor)]
     devices: set[Any] = {x.device for x in tensors} or {kwargs.get("device")}
     elsewhere = kwargs.get("device") not in (None, META) or kwargs.get("memory_format") is not None
@@ -47,8 +47,8 @@ def _has_rule_for(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def _elementwise(tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
-    """The output of an elementwise operator: shapes broadcast, strides in the order of the inputs'."""
-    shape = np.broadcast_shapes(*(x.shape for x in tensors))  # torch's own loads what its rules do
+    """Return the output of an elementwise operator: shapes broadcast, strides in the order of the inputs'."""
+    shape = np.broadcast_shapes(*(x.shape for x in tensors))  # torch.broadcast_shapes loads torch's compiler
     if all(x.is_contiguous() for x in tensors):
         return tensors[0].new_empty(shape, dtype=dtype)
     strides, step = [0] * len(shape), 1
@@ -59,14 +59,14 @@ def _elementwise(tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
 
 
 def _memory_order(shape: Sequence[int], layouts: Sequence[Sequence[int]]) -> list[int]:
-    """The dimensions by stride, smallest first; the first tensor whose strides differ decides.
+    """Return the dimensions by stride, smallest first; the first tensor whose strides differ decides.
 
-    As torch's TensorIterator sorts them (ATen/TensorIterator.cpp, reorder_dimensions).
+    Sorts like torch's TensorIterator (ATen/TensorIterator.cpp, reorder_dimensions).
     """
 
     def order(a: int, b: int) -> int:
         for strides in layouts:
-            if strides[a] and strides[b]:  # along a broadcast dimension nothing is read
+            if strides[a] and strides[b]:  # a stride of 0 is of a broadcast dimension
                 if strides[a] != strides[b]:
                     return 1 if strides[a] > strides[b] else -1
                 if shape[a] > shape[b]:
@@ -104,7 +104,7 @@ def _like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
 
 
 def _float_unary(x: Tensor, *_: Any, **__: Any) -> Tensor:
-    """As x, or of the default type where x holds whole numbers."""
+    """Keep a floating-point type; integers become the default type."""
     return _elementwise([x], _float_dtype(x.dtype))
 
 
@@ -125,7 +125,7 @@ def _binary(x: Any, y: Any, **_: Any) -> Tensor:
 
 
 def _power(x: Any, y: Tensor) -> Tensor:
-    """A number to the power of each element."""
+    """Return the shape of a number raised to each element."""
     return y.new_empty(y.shape, dtype=torch.result_type(x, y))
 
 
@@ -153,7 +153,7 @@ def _masked_fill(x: Tensor, mask: Tensor, _: float) -> Tensor:
 
 def _reduce(x: Tensor, dims: int | Sequence[int] | None = None, keep: bool = False, *, dtype: Any = None) -> Tensor:
     axes = [dims] if isinstance(dims, int) else dims or range(x.dim())
-    rank = max(1, x.dim())  # a number alone has its only one
+    rank = max(1, x.dim())  # a scalar has dimension 0 as well
     if any(not -rank <= dim < rank for dim in axes):
         raise IndexError(f"dimensions {list(axes)} are not all among those of a tensor of shape {tuple(x.shape)}")
     reduced_axes = {dim % rank for dim in axes}
@@ -172,7 +172,7 @@ def _mean(x: Tensor, dims: Sequence[int] | None, keep: bool = False, *, dtype: A
 
 
 def _sum(x: Tensor, dims: Sequence[int] | None, keep: bool = False, *, dtype: Any = None) -> Tensor:
-    """Whole numbers and truths add up to whole numbers of the largest type."""
+    """Sum; integers and booleans add up to int64."""
     return _reduce(x, dims, keep, dtype=dtype or (x.dtype if x.is_floating_point() else torch.int64))
 
 
@@ -204,7 +204,7 @@ def _embedding(weight: Tensor, indices: Tensor, *_: Any) -> Tensor:
 
 
 def _cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    parts = [x for x in tensors if x.shape != (0,)] or tensors  # of these torch makes nothing, whatever the rest
+    parts = [x for x in tensors if x.shape != (0,)] or tensors  # torch ignores empty 1-D tensors
     shape = list(parts[0].shape)
     shape[dim] = sum(x.shape[dim] for x in parts)
     if len({tuple(x.shape[i] for i in range(x.dim()) if i != dim % x.dim()) for x in parts}) > 1:

@@ -1,4 +1,4 @@
-"""The energy that a GPU took, by NVML's counter."""
+"""Energy that a GPU used, by NVML's counter."""
 
 import time
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from nas.costs.profile.timing import synchronise
 from nas.environment.nvml import handle_of
 
 WINDOW_S = 5.0
-"""The counter moves every 20 to 100 ms: shorter windows measure its steps."""
+"""Minimal seconds of a measurement: NVML's counter is updated only every 20 to 100 ms."""
 
 
 def energy_of(call: Callable[[], None], device: torch.device) -> tuple[float | None, str]:
-    """Joules of one call, by calling once and for WINDOW_S at least; or None, and why it was not measured."""
+    """Return joules of one call, averaged over at least WINDOW_S; or None, and the reason why not."""
     if device.type != "cuda":
         return None, "energy is measured on NVIDIA GPUs alone"
     try:

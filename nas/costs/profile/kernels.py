@@ -1,8 +1,8 @@
-"""Which GPU kernels run on tensor cores, by their names.
+"""Recognition of GPU kernels that run on tensor cores, by their names.
 
-torch-tb-profiler 0.4.3 knows the names of cuBLAS and cuDNN up to Ampere. Since Hopper, matrix products are cuBLAS's
-`nvjet_...`, attention is FlashAttention's `flash_fwd...` and cuDNN's `..._sm90_..._wgmma...`, and compiled code is
-Triton's, which names the product in it.
+torch-tb-profiler 0.4.3 knows the names of cuBLAS and cuDNN up to Ampere. Since Hopper, cuBLAS's matrix products are
+`nvjet_...`. Attention is FlashAttention's `flash_fwd...` or cuDNN's `..._sm90_..._wgmma...`. Compiled code is Triton's,
+with the product in its name.
 """
 
 import re
@@ -16,5 +16,5 @@ _PLAIN = re.compile(r"simt|sgemm|_ffma_", re.IGNORECASE)
 
 
 def on_tensor_cores(kernel: str) -> bool:
-    """Whether a kernel of that name multiplies matrices on tensor cores."""
+    """Return whether a kernel of that name multiplies matrices on tensor cores."""
     return _TENSOR_CORES.search(kernel) is not None and _PLAIN.search(kernel) is None

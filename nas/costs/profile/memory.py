@@ -1,4 +1,4 @@
-"""The most memory that a piece of work held at once, by what torch's allocators gave out."""
+"""Peak memory of a function, by torch's allocators."""
 
 import gc
 import json
@@ -12,10 +12,9 @@ from torch.profiler import ProfilerActivity, profile
 
 
 def peak_of(work: Callable[[], None], device: torch.device) -> int:
-    """Bytes that tensors made by the work held at their peak, above what was held before.
+    """Return the peak number of bytes in tensors that the work allocated, above what was allocated before.
 
-    On a CPU from a trace of allocations, because a process's resident set does not grow by what fits into memory that
-    it freed earlier and kept.
+    On a CPU it is read from a trace of allocations: the resident set does not show the reuse of freed memory.
     """
     gc.collect()
     if device.type == "cuda":

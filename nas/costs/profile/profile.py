@@ -1,4 +1,4 @@
-"""The profile of one architecture on this machine's device, as a flat record."""
+"""The profile of an architecture on the device of this machine, as a flat record."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -36,29 +36,28 @@ Profile = Mapping[str, float | int | str]
 """Column -> measurement; missing ones are left out, and `profile_note` says why.
 
     device              its name
-    threads             of an operator on the CPU
-    batch               examples of a training step: a whole step of the optimiser, however many passes it is made of
+    threads             CPU threads of an operator
+    batch               examples of a training step: a whole optimizer step, over all its passes
     latency_ms          median time of a forward pass of one example, with quartiles latency_ms_q1 and latency_ms_q3
     step_ms             median time of a training step, with quartiles
     examples_per_s      batch over step_ms
-    peak_memory_bytes   most memory that building the network and training steps held at once
+    peak_memory_bytes   peak memory of building the network and of training steps
     energy_j            joules of a training step
-    trace               the torch.profiler trace's file; for what is read from it see trace.summary
+    trace               file of the torch.profiler trace; trace.summary describes the columns read from it
 """
 
 
 def profile(
     task: Task, architecture: Architecture, recipe: Any, batch: int | None, trace_path: Path | None, threads: int = 1
 ) -> Profile:
-    """Measure the task's training step by a recipe, and the forward pass of the network that costs are counted of.
+    """Measure the task's training step with a recipe, and a forward pass of the network whose costs are counted.
 
-    `batch` is the examples of a step, the recipe's own where it is None. A task that gives no step of its own is
-    measured by a step that is the same for all, and the note says so. Timed without the profiler, then traced into
-    `trace_path`.json.gz.
+    `batch` is the number of examples of a step; None takes the recipe's. A task without a training step is measured
+    with a generic one, and the note says so. After the timing, a trace is written to `trace_path`.json.gz.
 
     Raises:
         torch.OutOfMemoryError: There is no memory for a step of that batch.
-        UserError: The trace's folder cannot be made, the task's data cannot be had, or fewer than one thread.
+        UserError: The trace's folder cannot be made, the task's data is not available, or threads are below 1.
     """
     step_recipe = recipe if batch is None else with_batch(recipe, batch)
     return _profile(task, architecture, step_recipe, batch, trace_path, threads)
@@ -67,7 +66,7 @@ def profile(
 def profile_largest_batch(
     task: Task, architecture: Architecture, recipe: Any, batch: int | None, trace_path: Path | None, threads: int = 1
 ) -> Profile:
-    """Profile as `profile` does; halve the batch until it fits into memory, and say so in the note.
+    """Profile as `profile` does, but halve the batch until it fits into memory, and say so in the note.
 
     Passes shrink with the batch. Shows a status line on standard error after two seconds.
 
@@ -80,7 +79,7 @@ def profile_largest_batch(
             try:
                 record = _profile(task, architecture, step_recipe, size, trace_path, threads)
                 break
-            except (MemoryError, RuntimeError) as error:  # of the CPU, torch says it in a RuntimeError's text
+            except (MemoryError, RuntimeError) as error:  # on the CPU, torch raises a RuntimeError about memory
                 if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "memory" not in str(error):
                     raise
                 size = size or batch_of(step_recipe) or DEFAULT_BATCH
@@ -101,7 +100,7 @@ def profile_largest_batch(
 def _profile(
     task: Task, architecture: Architecture, recipe: Any, batch: int | None, trace_path: Path | None, threads: int
 ) -> Profile:
-    """Measure by a recipe that has its batch already; `batch` is for what has none."""
+    """Measure with a recipe that already has its batch; `batch` is for recipes without one."""
     if threads < 1:
         message = f"threads must be at least 1, got {threads}."
         raise UserError("out-of-range", message, option="--threads", value=threads, least=1)
@@ -126,7 +125,7 @@ def _make(folder: Path) -> None:
 def _measure(task: Task, run: Run, batch: int | None, trace_path: Path | None) -> tuple[dict[str, Any], list[str]]:
     device, notes = run.device, list[str]()
     if getattr(run.recipe, "compile", False):
-        torch.compiler.reset()  # of networks before, behind some of which torch gives up
+        torch.compiler.reset()  # torch stops compiling after too many networks
     train, memory, examples = _step(task, run, batch, notes)
     step = time_call(train, device)
     latency = time_call(inference(task, run.architecture, run.recipe, device), device)
@@ -146,9 +145,9 @@ def _measure(task: Task, run: Run, batch: int | None, trace_path: Path | None) -
 
 
 def _step(task: Task, run: Run, batch: int | None, notes: list[str]) -> tuple[Call, int, int | None]:
-    """The training step that is measured, the most memory of building and taking it, and its examples if known."""
+    """Return the training step to measure, the peak memory of building and taking it, and its examples if known."""
     if has_training_step(task):
-        task.prepare()  # data that is read for the first time would be in the peak
+        task.prepare()  # otherwise the first read of the data would be in the peak
         task.inputs(run.recipe)
         if batch is not None and batch_of(run.recipe) is None:
             message = f"a step of task {task.name!r} has no batch that could be set. Leave --batch out."
@@ -167,7 +166,7 @@ def _step(task: Task, run: Run, batch: int | None, notes: list[str]) -> tuple[Ca
 
 
 def _with_peak(make: Callable[[], Call], device: torch.device) -> tuple[Call, int]:
-    """A step, and the most memory that making it and taking it twice held."""
+    """Return a step, and the peak memory of making it and taking it twice."""
     steps: list[Call] = []
 
     def build_and_train() -> None:
@@ -182,7 +181,7 @@ def _with_peak(make: Callable[[], Call], device: torch.device) -> tuple[Call, in
 def _record_trace(train: Callable[[], None], path: Path, device: torch.device, notes: list[str]) -> dict[str, Any]:
     try:
         trace.record(train, path, device)
-    except (OSError, RuntimeError) as error:  # a full disk costs the trace, and not what was measured
+    except (OSError, RuntimeError) as error:  # a full disk loses the trace, not the measurements
         path.unlink(missing_ok=True)
         notes.append(f"no trace could be kept: {reason_of(error)}")
         return {}
@@ -198,5 +197,5 @@ def _quartiles(name: str, times: Times) -> dict[str, float]:
 
 
 def trace_of(task: str, architecture: Architecture) -> Path:
-    """The path, without its ending, of the trace of an architecture that is profiled by itself."""
+    """Return the path of the trace of a single profiled architecture, without its suffix."""
     return Path(RUNS, "traces", f"{task}-{architecture.key}")

@@ -1,9 +1,8 @@
-"""The work that is timed: a forward pass of one example, and a training step.
+"""The timed work: a forward pass of one example, and a training step.
 
-The training step is the task's own where it gives it. Of other tasks it is the same for all: the forward pass of a
-batch of the task's example, a loss that every output has a part in, the backward pass, and the recipe's optimiser,
-which is AdamW where the recipe names none. There, network and example are those that costs are counted of: what a
-task's own loss and data change is not in it.
+The training step is the task's own if it has one. All other tasks use a generic step: the forward pass of a batch of
+the task's example, a loss over all outputs, the backward pass, and the recipe's optimizer, by default AdamW. Network
+and example are those whose costs are counted: a task's own loss and data are not included.
 """
 
 from collections.abc import Callable
@@ -24,18 +23,18 @@ from tasks.training.compilation import compile_network
 from tasks.training.optimizers import optimizers_for
 
 DEFAULT_BATCH = 32
-"""The batch of a recipe that has none."""
+"""Batch size for recipes without one."""
 
 Call = Callable[[], None]
 
 
 def has_training_step(task: Task) -> bool:
-    """Whether the task overrides `training_step`, which may still raise NotImplementedError."""
+    """Return whether the task overrides `training_step`, which may still raise NotImplementedError."""
     return type(task).training_step is not Task.training_step
 
 
 def inference(task: Task, architecture: Architecture, recipe: Any, device: torch.device) -> Call:
-    """A function that passes one example through a network in evaluation mode, in the recipe's precision."""
+    """Return a function that passes one example through a network in evaluation mode, in the recipe's precision."""
     network, example = _build(task, architecture, recipe, device)
     network.eval()
 
@@ -48,7 +47,7 @@ def inference(task: Task, architecture: Architecture, recipe: Any, device: torch
 
 
 def generic_step(task: Task, architecture: Architecture, recipe: Any, batch: int, device: torch.device) -> Call:
-    """A function that trains on a batch of equal examples, in the recipe's passes, by a meaningless loss."""
+    """Return a function that trains on a batch of equal examples, in the recipe's passes, with a meaningless loss."""
     network, example = _build(task, architecture, recipe, device)
     network.train()
     passes = getattr(recipe, "accumulate", 1)
@@ -69,7 +68,7 @@ def generic_step(task: Task, architecture: Architecture, recipe: Any, batch: int
 
 
 def optimizer_of(recipe: Any) -> str:
-    """The optimiser of that step."""
+    """Return the optimizer of the generic step."""
     return recipe.optimizer if isinstance(recipe, Recipe) else "adamw"
 
 
@@ -82,20 +81,20 @@ def _optimizers(network: nn.Module, recipe: Any) -> list[Optimizer]:
 
 
 def batch_of(recipe: Any) -> int | None:
-    """Examples of a whole optimiser step of a recipe; None where it has no batch."""
+    """Return the examples of a whole optimizer step of a recipe; None if it has no batch."""
     size = getattr(recipe, "batch", None)
     return size if isinstance(size, int) else None
 
 
 def micro_batch_of(recipe: Any) -> int:
-    """Examples of one pass of a recipe's step."""
+    """Return the examples of one pass of a recipe's step."""
     return (batch_of(recipe) or DEFAULT_BATCH) // getattr(recipe, "accumulate", 1)
 
 
 def with_batch(recipe: Any, batch: int, most: int | None = None) -> Any:
-    """The recipe with another batch, in passes of at most `most` examples: by default of no more than it has.
+    """Return the recipe with another batch, in passes of at most `most` examples, by default no more than it has.
 
-    A batch that grows has that size from the first step on. A recipe without a batch is returned as it is.
+    A batch ramp is removed. A recipe without a batch is returned unchanged.
     """
     recipe_batch = batch_of(recipe)
     if recipe_batch is None:
@@ -110,10 +109,10 @@ def with_batch(recipe: Any, batch: int, most: int | None = None) -> Any:
 
 
 def _build(task: Task, architecture: Architecture, recipe: Any, device: torch.device) -> tuple[nn.Module, Inputs]:
-    """The network that costs are counted of and one example, in the recipe's precision, compiled or not."""
+    """Return the network whose costs are counted and one example, in the recipe's precision, compiled if it says so."""
     with device:
         network = task.build(architecture)
-    example: Inputs = to_device(task.example(), device)  # NumPy's arrays, and what a task keeps, are on the CPU
+    example: Inputs = to_device(task.example(), device)  # arrays and tensors of the task are on the CPU
     if _precision(recipe) == "bf16-true":
         network, example = network.to(torch.bfloat16), map_tensors(example, _to_bf16)
     if isinstance(recipe, Recipe) and recipe.compile:

@@ -1,4 +1,4 @@
-"""Timing of a call: warmed up, synchronised, and without a profiler in the way."""
+"""Timing of a call: after a warm-up, synchronized, without a profiler."""
 
 import statistics
 import time
@@ -11,12 +11,12 @@ WARM_UP_CALLS, WARM_UP_S = 3, 0.3
 MIN_CALLS, MAX_CALLS, MEASURE_S = 10, 1000, 1.5
 
 MIN_SLOW_CALLS, PATIENCE_S = 3, 20.0
-"""Calls that are seconds long are not repeated ten times: after so many seconds three are enough."""
+"""After PATIENCE_S seconds, MIN_SLOW_CALLS calls are enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Quartiles of a call's duration, in milliseconds, and how many calls they are of."""
+    """Quartiles of a call's duration in milliseconds, and the number of calls."""
 
     median: float
     q1: float
@@ -25,9 +25,9 @@ class Times:
 
 
 def time_call(call: Callable[[], None], device: torch.device) -> Times:
-    """Call until it is warm, then at least ten times and for a second and a half, each by itself.
+    """Warm up, then time single calls: at least MIN_CALLS, for MEASURE_S seconds or MAX_CALLS calls.
 
-    What takes longer than PATIENCE_S by then is called three times at least, and once to be warm.
+    Slow calls are timed at least MIN_SLOW_CALLS times, after a warm-up of at least one call.
     """
     begin, calls = time.perf_counter(), 0
     while not calls or (
@@ -54,6 +54,6 @@ def _enough(calls: int, seconds: float) -> bool:
 
 
 def synchronise(device: torch.device) -> None:
-    """Wait until the device has done what it was given."""
+    """Wait until the device has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

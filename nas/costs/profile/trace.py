@@ -1,6 +1,6 @@
-"""Where the time of training steps goes: a torch.profiler trace, read by torch-tb-profiler's parser.
+"""A torch.profiler trace of training steps, read with the parser of torch-tb-profiler.
 
-That package is no longer maintained, and its parser is no public interface: all that is used of it is used here.
+That package is no longer maintained, and its parser is not public. Only this module uses it.
 """
 
 import logging
@@ -18,7 +18,7 @@ from nas.costs.profile.kernels import on_tensor_cores
 from search_spaces.support.errors import UserError
 
 STEPS = 3
-"""Number of steps in a trace, after one to warm up the profiler."""
+"""Number of steps in a trace, after one that warms up the profiler."""
 
 SHARES = {
     "kernel": "Kernel",
@@ -30,11 +30,11 @@ SHARES = {
     "cpu": "CpuOp",
     "other": "Other",
 }
-"""Part of a step's time, and torch-tb-profiler's name of it."""
+"""Part of a step's time -> its name in torch-tb-profiler."""
 
 
 def record(call: Callable[[], None], path: Path, device: torch.device) -> None:
-    """Trace calls into a compressed Chrome trace, PATH.json.gz; TensorBoard and Perfetto open it."""
+    """Trace calls into a compressed Chrome trace, PATH.json.gz, for TensorBoard and Perfetto."""
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.type == "cuda" else [])]
     path.parent.mkdir(parents=True, exist_ok=True)
     plan = schedule(wait=0, warmup=1, active=STEPS, repeat=1)
@@ -47,11 +47,11 @@ def record(call: Callable[[], None], path: Path, device: torch.device) -> None:
 
 
 def summary(path: Path) -> Mapping[str, float]:
-    """What torch-tb-profiler reads from a trace: shares of a step's time, and how well a GPU was used.
+    """Return the metrics of torch-tb-profiler for a trace: shares of a step's time, and the use of a GPU.
 
-    `time_<part>` are shares of a step. On a GPU also `gpu_utilisation` (share of the time in which a kernel ran),
-    `sm_efficiency` (its estimate: blocks over multiprocessors, at most 1, weighted by time; no hardware counter),
-    `occupancy` (share of threads that can be resident, weighted by time) and `tensor_core_share` (of kernel time).
+    `time_<part>` are fractions of a step. A GPU adds `gpu_utilisation` (fraction of the time in which a kernel ran),
+    `sm_efficiency` (an estimate: blocks over multiprocessors, at most 1, weighted by time; no hardware counter),
+    `occupancy` (fraction of possible resident threads, weighted by time) and `tensor_core_share` (of kernel time).
 
     Raises:
         UserError: The trace cannot be parsed.
@@ -68,7 +68,7 @@ def summary(path: Path) -> Mapping[str, float]:
 
 
 def operators(path: Path, most: int) -> list[dict[str, Any]]:
-    """The operators that took longest by themselves, on device or host, over all steps: name, calls, milliseconds.
+    """Return the operators with the largest own time, on device or host, over all steps: name, calls, milliseconds.
 
     Raises:
         UserError: The trace cannot be parsed.
@@ -93,7 +93,7 @@ def _gpu_metrics(data: Any) -> dict[str, float]:
         "occupancy": metrics.avg_occupancy_per_device[gpu],
         "tensor_core_share": tensor_core_time / kernels["sum"].sum(),
     }
-    # Occupancy is a percentage there, the others are shares.
+    # torch-tb-profiler gives occupancy as a percentage, the others as fractions.
     shares["occupancy"] = None if shares["occupancy"] is None else shares["occupancy"] / 100
     return {name: float(value) for name, value in shares.items() if value is not None}
 
@@ -104,8 +104,8 @@ def _parse(path: Path) -> Any:
 
     try:
         with TemporaryDirectory() as scratch, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pandas has moved on since
+            warnings.simplefilter("ignore")  # pandas has deprecated calls of this package
             return RunProfileData.parse("worker", "span", str(path), scratch)
-    except Exception as error:  # the parser raises whatever it stumbles over
+    except Exception as error:  # the parser raises exceptions of any class
         message = f"{path} cannot be parsed as a trace: {type(error).__name__}: {error}"
         raise UserError("bad-file", message, path=str(path), cause=type(error).__name__) from error
