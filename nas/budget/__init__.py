@@ -1,1 +1,1 @@
-"""Hard budgets: bounds, objectives, and the architectures of a space that keep them."""
+"""Hard budgets: bounds, objectives, and the architectures of a space within the bounds."""

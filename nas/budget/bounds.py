@@ -1,7 +1,7 @@
-"""Hard budgets: bounds on what a network costs, and the candidates of a space that keep them.
+"""Hard budgets: bounds on the costs of a network, and the candidates of a space within them.
 
-A budget is text such as "params<=100k", "20M<=params<=24M" or "params<=100k,flops<=50M"; it is kept by
-counting every architecture of the space before anything is trained.
+A budget is text such as "params<=100k", "20M<=params<=24M" or "params<=100k,flops<=50M". Every architecture of the
+space is counted before anything is trained.
 """
 
 import re
@@ -21,7 +21,7 @@ QUANTITIES = (*COUNT_COSTS, *PROFILE_COSTS)
 """Quantities that a budget can bound."""
 
 Counts = Mapping[str, float]
-"""Quantity -> how much of it one architecture has."""
+"""Quantity -> its amount in one architecture."""
 
 _OPERATOR = re.compile(r"\s*(<=|>=|<|>)\s*")
 _NUMBER = re.compile(r"(.*?)\s*([kKMGT]?)")
@@ -31,7 +31,7 @@ _MIRROR = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The range of a bounded quantity, both ends included: integers where it is counted."""
+    """The range of a bounded quantity, both ends included; integers for counts."""
 
     low: float = 0
     high: float = inf
@@ -43,13 +43,13 @@ class Range:
         return self.low <= count <= self.high
 
     def excess(self, count: float) -> float:
-        """The distance of a count from the range, as a share of the end that it is beyond; 0 inside."""
+        """Return by what fraction of the violated end a count is outside the range; 0 inside."""
         return max(0.0, count / max(self.high, 1) - 1, 1 - count / max(self.low, 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Bounds that every trained network keeps. Its text is canonical, and empty where nothing is bounded.
+    """Bounds that every trained network keeps. Their text is canonical, and empty without bounds.
 
     Attributes:
         bounds: Quantity -> its range, in the order of QUANTITIES.
@@ -59,16 +59,16 @@ class Budget:
 
     @property
     def count_budget(self) -> "Budget":
-        """The bounds on counts: every member of a space keeps them."""
+        """The bounds on counts, which every member of a space keeps."""
         return self._only(COUNT_COSTS)
 
     @property
     def profile_budget(self) -> "Budget":
-        """The bounds on profile columns, which are checked once the network is built."""
+        """The bounds on profile columns, which are checked after the network is built."""
         return self._only(PROFILE_COSTS)
 
     def allows(self, counts: Counts) -> bool:
-        """Whether every bounded quantity is within its range."""
+        """Return whether every bounded quantity is within its range."""
         return all(counts[quantity] in bound for quantity, bound in self.bounds.items())
 
     def _only(self, quantities: Sequence[str]) -> "Budget":
@@ -83,11 +83,11 @@ NO_BUDGET = Budget()
 
 @dataclass(frozen=True)
 class Feasible:
-    """The candidates of a space that keep a budget, in the space's order.
+    """The candidates of a space within a budget, in the space's order.
 
     Attributes:
-        space: Where they are from.
-        candidates: At least one; of an architecture all or none, since a recipe changes no count.
+        space: Their space.
+        candidates: At least one; all or none of an architecture, since a recipe changes no count.
     """
 
     space: SearchSpace
@@ -106,13 +106,13 @@ class Feasible:
 
 
 def parse_budget(texts: Iterable[str]) -> Budget:
-    """Read bounds, one or several (with commas) in each text; all of them are to be kept.
+    """Parse bounds, one or several (separated by commas) in each text, into one budget.
 
     A bound is QUANTITY<=NUMBER or NUMBER<=QUANTITY<=NUMBER with any of <=, <, >=, >. A number may be written
     100k, 1.5M, 2G, 1T or 1e6.
 
     Raises:
-        UserError: Text that is no bound, an unknown quantity, a number that is none, or bounds that nothing keeps.
+        UserError: A text is not a bound, a quantity is unknown, a number is malformed, or bounds contradict each other.
     """
     ranges: dict[str, Range] = {}
     for bound in (part.strip() for text in texts for part in text.split(",") if part.strip()):
@@ -127,12 +127,12 @@ def parse_budget(texts: Iterable[str]) -> Budget:
 
 
 def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budget: Budget) -> Feasible:
-    """The candidates of a space whose counts are within a budget.
+    """Return the candidates of a space whose counts are within a budget.
 
-    Calls `counts` only where the budget bounds counts, once for each architecture.
+    Calls `counts` only if the budget bounds counts, once for each architecture.
 
     Raises:
-        UserError: No architecture does. The message names the nearest one and what it has.
+        UserError: No architecture is within the budget. The message names the nearest one and its costs.
     """
     budget = budget.count_budget
     if not budget.bounds:
@@ -184,7 +184,7 @@ def _names_quantity(text: str) -> bool:
 
 
 def _range(quantity: str, operator: str, text: str) -> Range:
-    """The integers for which a comparison with a number holds; of what is measured, all numbers, the end included."""
+    """Return the integers for which a comparison holds; for profile columns all numbers, including the end."""
     number = _number(text)
     if quantity in PROFILE_COSTS:
         return Range(high=float(number)) if operator[0] == "<" else Range(low=float(number))

@@ -1,4 +1,4 @@
-"""The members of a space within a budget on a task; shows the progress of slow counts."""
+"""The members of a space within a budget on a task, with progress if counting is slow."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ from tasks.base import Task
 
 
 def feasible_candidates(space: SearchSpace, task: Task, budget: Budget) -> Feasible | BudgetDP:
-    """The candidates within a budget, listed where they can be."""
+    """Return the candidates within a budget, as a list if the space is enumerable."""
     number = len(space.architectures) if space.is_enumerable else None
     with Progress(f"costs in space {space.name!r} on {task.name}", number) as progress:
 

@@ -6,33 +6,33 @@ from results.records.row import Direction
 from search_spaces.support.errors import UserError, unknown
 
 COUNT_COSTS = ("params", "macs", "flops")
-"""Costs that are counted; a budget bounds them before anything is built. See `results.records.row.Costs`."""
+"""Costs that are counted. A budget bounds them before a network is built. See `results.records.row.Costs`."""
 
 PROFILE_COSTS = ("latency_ms", "step_ms", "peak_memory_bytes", "energy_j")
-"""Costs that are measured on the device before the training. See `nas.costs.profile.profile`."""
+"""Costs that are measured on the device before training. See `nas.costs.profile.profile`."""
 
 COSTS = (
     *COUNT_COSTS,
     *("topology_params", "embedding_params", "non_embedding_params", "train_flops", "elementwise_flops"),
     *PROFILE_COSTS,
 )
-"""All costs that can be objectives; each is minimised."""
+"""All costs that can be objectives; each is minimized."""
 
 MEASURES: Mapping[str, Mapping[str, Direction]] = {"conditioning": {"condition_number": "min"}}
-"""Measure of a trained network -> its columns that can be objectives."""
+"""Measure of a trained network -> its columns that can be objectives, with their directions."""
 
 
 def names_in(text: str | Sequence[str]) -> list[str]:
-    """The names in "A,B", or in a sequence."""
+    """Return the names in "A,B", or in a sequence."""
     names = text.split(",") if isinstance(text, str) else text
     return [name.strip() for name in names if name.strip()]
 
 
 def resolve(names: Sequence[str], metrics: Mapping[str, Direction]) -> dict[str, Direction]:
-    """Objective -> "max" or "min", from names; costs and condition numbers are always to be small.
+    """Return objective -> "max" or "min" for these names; costs and measures have directions of their own.
 
     Raises:
-        UserError: An unknown or repeated objective, none at all, or a test metric, which is never searched on.
+        UserError: An objective is unknown, repeated or a test metric, or there is none. Test metrics are only reported.
     """
     if not names:
         choices = (*metrics, *COSTS)
@@ -55,6 +55,6 @@ def resolve(names: Sequence[str], metrics: Mapping[str, Direction]) -> dict[str,
 
 
 def measures_for(objectives: Iterable[str]) -> tuple[str, ...]:
-    """The measures that give these objectives their values."""
+    """Return the measures that compute these objectives."""
     names = set(objectives)
     return tuple(measure for measure, columns in MEASURES.items() if names & set(columns))

@@ -1,1 +1,1 @@
-"""Spaces too large to be listed: what of them is within a budget is counted, drawn and found block by block."""
+"""Spaces too large to enumerate: their members within a budget are counted, sampled and searched block by block."""

@@ -1,4 +1,4 @@
-"""Costs of changing one block or one run: counted on one network, the same in all others."""
+"""Costs of a change in one block or run: counted on one network, and equal in all others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Point, SearchSpace
 
 CostFunction = Callable[[Architecture], Cost]
-"""Architecture -> the amount of each bounded quantity."""
+"""Maps an architecture to its amount of each bounded quantity."""
 
 
 @dataclass(frozen=True)
 class BlockCosts:
-    """Costs of one block of a network by its values, up to a constant.
+    """Costs of one block of a network by the block's values, up to a constant.
 
     Attributes:
         network: The network.
-        block: Which of its blocks.
-        costs: Values -> what the network costs with them.
+        block: Index of the block.
+        costs: Values of the block -> cost of the whole network.
     """
 
     network: Architecture
@@ -31,10 +31,10 @@ class ChangeCosts:
     """Costs of changes of a network.
 
     Attributes:
-        costs: Of any network.
+        costs: Cost function of networks.
         first: The network that is changed.
-        cost: What it costs.
-        tables: Costs of blocks so far, by their topology group and by heads and head dims or hidden features.
+        cost: Its cost.
+        tables: Costs of blocks so far, by topology group and first field: heads or hidden.
     """
 
     costs: CostFunction
@@ -43,11 +43,11 @@ class ChangeCosts:
     tables: dict[tuple[object, str], BlockCosts]
 
     def topology(self, space: SearchSpace, place: Point, axis: str, text: str) -> Cost:
-        """Another topology in one run."""
+        """Return the cost of another topology in one run, relative to the first network."""
         return plus(self.costs(space.candidate(place | {axis: text}).architecture), self.cost, -1)
 
     def block(self, block: int, group: object, fields: tuple[str, ...], values: tuple[int, ...]) -> Cost:
-        """Other values in one block; they cost the same in all blocks of one topology group."""
+        """Return the cost of other values in one block; it is equal in all blocks of a topology group."""
         table = self.tables.setdefault((group, fields[0]), BlockCosts(self.first, block, {}))
         current = tuple(self.first.by_block(field)[block] for field in fields)
         for choice in (values, current):

@@ -1,7 +1,7 @@
-"""The members within a budget of a space too large to list: counted, drawn and searched by dynamic programming.
+"""Dynamic programming over the members within a budget of a space too large to enumerate: count, sample, search.
 
-Numbers are exact and draws uniform, by `nas.budget.implicit.knapsack` over the parts of
-`nas.budget.implicit.decomposition`. BudgetDP checks on random members that costs add up over these parts.
+Counts are exact and samples uniform, by `nas.budget.implicit.knapsack` over the parts of
+`nas.budget.implicit.decomposition`. BudgetDP checks on random members that costs are sums over these parts.
 """
 
 from bisect import bisect_right
@@ -23,7 +23,7 @@ from search_spaces.support.spec import Scalar
 from search_spaces.topologies.registry import refusal
 
 Distance = Callable[[str, Scalar], float]
-"""Axis, value -> distance from the target value."""
+"""Maps an axis and a value to the distance from the target value."""
 
 CHECKS = 24
 """Number of random members whose counted costs are compared with the sums."""
@@ -33,25 +33,25 @@ _TRIES = 50
 
 
 class BudgetDP:
-    """The members of a space that keep a budget, without listing them.
+    """The members of a space within a budget, not enumerated.
 
     Attributes:
-        space: Where the members are from.
-        number: How many there are, at least one.
-        space_size: Number of members of the space, whatever they cost.
+        space: Their space.
+        number: Number of members within the budget, at least one.
+        space_size: Number of members of the space.
 
     Args:
-        space: Any space; those whose blocks differ are what it is for.
-        counts: What an architecture has of each quantity; asked only where the budget says something.
-        budget: What is counted is kept; its other bounds are not looked at.
+        space: Any space; made for those with axes of single blocks.
+        counts: Returns an architecture's counts; called only if the budget bounds counts.
+        budget: Its bounds on counts are kept; other bounds are ignored.
 
     Raises:
-        UserError: No member keeps the budget; costs do not add up over blocks; or there are too many different costs.
+        UserError: No member is within the budget, costs are not sums over blocks, or there are too many distinct costs.
     """
 
     def __init__(self, space: SearchSpace, counts: Callable[[Architecture], Counts], budget: Budget) -> None:
         self.space, self._budget, self._counts = space, budget.count_budget, counts
-        bounds = self._budget.bounds.values() or (Range(),)  # where nothing is bounded, a quantity that nothing has
+        bounds = self._budget.bounds.values() or (Range(),)  # without bounds, one quantity that is 0 everywhere
         self._low: Cost = tuple(int(bound.low) for bound in bounds)
         self._high: Cost = tuple(_NO_BOUND if bound.high == inf else int(bound.high) for bound in bounds)
         slices = list(slices_of(space, self._cost))
@@ -74,7 +74,7 @@ class BudgetDP:
         return point is not None and self.allows(point)
 
     def allows(self, point: Point) -> bool:
-        """Whether a point is a member's."""
+        """Return whether a point is a member within the budget."""
         if any(point.get(axis) not in values for axis, values in self._recipe.items()):
             return False
         for slice_ in self._of_shape.get(self._shape_of(point), ()):
@@ -84,17 +84,16 @@ class BudgetDP:
         return False
 
     def draw(self, random: np.random.Generator) -> Point:
-        """A member, each with the same chance."""
+        """Return a member within the budget, drawn uniformly."""
         slice_, knapsack = self._slices[bisect_right(self._cumulative, random_below(self._cumulative[-1], random))]
         return self._point(slice_, knapsack.draw(random)) | {
             axis: values[int(random.integers(len(values)))] for axis, values in self._recipe.items()
         }
 
     def mutate(self, point: Point, random: np.random.Generator) -> Point | None:
-        """A member that differs from this one in one or two values; None after too many tries.
+        """Return a member within the budget that differs in one or two values; None after too many attempts.
 
-        One axis is given another value; of what another axis, too, may then have, the value is drawn with which the
-        whole stays inside.
+        One axis gets another value. A second axis gets a value with which the member is within the budget.
         """
         axes = list(point)
         for _ in range(_TRIES):
@@ -110,10 +109,10 @@ class BudgetDP:
         return None
 
     def nearest(self, distance: Distance) -> Point | None:
-        """The member that is least far, all axes' distances summed; None where none is found.
+        """Return the member with the smallest sum of distances over the axes; None if none is found.
 
-        Exact where the sums that a slice's parts can have are few. Where they are many, they are told apart as finely
-        as `nas.budget.implicit.nearest_sum` says, and the member is near, and inside the budget.
+        Exact if the parts of a slice have few distinct sums. If they have many, `nas.budget.implicit.nearest_sum`
+        groups them: the member is then within the budget, but may not be the nearest.
         """
         best: tuple[float, Point] | None = None
         by_shape = sorted(self._slices, key=lambda pair: _distance_of(pair[0].shape, distance))
@@ -130,7 +129,7 @@ class BudgetDP:
         return None if best is None else best[1] | recipe
 
     def _shape_of(self, point: Point) -> tuple[Scalar | None, ...]:
-        """The point's values on the axes of no part; None on those that do not apply."""
+        """Return the point's values on the axes of no part; None for axes that do not apply."""
         return tuple(map(point.get, self._shape))
 
     def _cost(self, architecture: Architecture) -> Cost:
@@ -150,12 +149,12 @@ class BudgetDP:
         return point
 
     def _check(self, slices: list[Slice]) -> None:
-        """Raise UserError where members, drawn at random, do not cost the sum of their parts."""
+        """Raise UserError if random members do not cost the sum of their parts."""
         random = np.random.default_rng(0)
         with_parts = [slice_ for slice_ in slices if slice_.parts]
         for number in range(CHECKS if with_parts else 0):
             slice_ = with_parts[int(random.integers(len(with_parts)))]
-            # Options in turn, so that each topology and each number is met in some members.
+            # The offset ensures that each topology and each number appears in some members.
             choice = [(number + int(random.integers(len(part.costs)))) % len(part.costs) for part in slice_.parts]
             point = self._point(slice_, choice)
             architecture = self.space.candidate(point).architecture
@@ -172,7 +171,7 @@ class BudgetDP:
                 )
 
     def _infeasible(self, slices: list[Slice]) -> UserError:
-        """The error that no member keeps the budget, with the range of each quantity."""
+        """Return the error that no member is within the budget, with the range of each quantity."""
         knapsacks = [(slice_, self._knapsack(slice_)) for slice_ in slices]
         ranges = {}
         for q, quantity in enumerate(self._budget.bounds):

@@ -1,10 +1,10 @@
-"""A space whose members cannot be listed as parts whose costs add up.
+"""Decomposition of a space that cannot be enumerated into parts with additive costs.
 
-What a network costs is what a first one costs, and what each option of each part costs more or less than the first
-one's. Parts are the topology of each run of blocks, the attention and the feed-forward layer of each block or of those
-that an axis holds together. Where a topology takes one head dim in all its blocks, refuses some of them or stands in
-the place of feed-forward layers, the options of other parts or what they cost depend on it: each way of giving runs
-such topologies is a slice of its own.
+A network's cost is the cost of a first network plus, for each part, the difference between its option and the first
+one's. Parts are the topology of each run of blocks, and the attention and the feed-forward layer of each block, or of
+blocks that share an axis. Some topologies need one head dim in all blocks, refuse some blocks or replace feed-forward
+layers. Then the options or costs of other parts depend on the topology. Each combination of such topologies in the
+runs is a slice of its own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,22 +21,22 @@ from search_spaces.support.errors import UserError
 from search_spaces.topologies.registry import load, refusal
 
 MAX_SLICES = 2_000
-"""The most slices of spaces whose blocks differ; each is counted by itself."""
+"""Largest number of slices; each is counted by itself."""
 
 MAX_SHAPES = 20_000
-"""The most combinations of what all blocks have alike, each of which has slices of its own."""
+"""Largest number of shapes, combinations of what all blocks share; each has slices of its own."""
 
 MAX_OPTIONS = 10_000
-"""The most options of one part."""
+"""Largest number of options of one part."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a network, which is chosen by itself.
+    """A part of a network that is chosen independently.
 
     Attributes:
-        axes: The axes that it takes values on.
-        options: Values on these axes -> what the network costs more than the slice's first one.
+        axes: The axes of the part.
+        options: Values on these axes -> cost relative to the slice's first network.
     """
 
     axes: tuple[str, ...]
@@ -55,12 +55,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Slice:
-    """The members that one option of each part makes.
+    """The members that result from choosing one option of each part.
 
     Attributes:
-        shape: What all of them have alike, of the axes that are no part's.
-        cost: What the first one costs.
-        kinds: Parts in groups that cost alike: topologies, feed-forward layers, attention.
+        shape: Their common values on the axes that belong to no part.
+        cost: The cost of the first network.
+        kinds: Groups of parts with similar costs: topologies, feed-forward layers, attention.
     """
 
     shape: Point
@@ -69,11 +69,11 @@ class Slice:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """All of them, in order."""
+        """All parts, in order."""
         return [part for kind in self.kinds for part in kind]
 
     def cost_of(self, point: Point) -> Cost | None:
-        """The cost of a member; None of a point outside this slice."""
+        """Return the cost of a member; None for a point outside this slice."""
         if any(point.get(axis) != value for axis, value in self.shape.items()):
             return None
         costs = [part.options.get(tuple([point.get(axis) for axis in part.axes])) for part in self.parts]
@@ -83,12 +83,12 @@ class Slice:
 
 @dataclass(frozen=True)
 class TopologyGroup:
-    """Topologies of one run of blocks under which the blocks' options are the same, and cost the same.
+    """Topologies of a run under which its blocks have the same options with the same costs.
 
     Attributes:
         topologies: Their texts.
-        head_dim: The one head dim that their blocks have; None where blocks may differ.
-        refusals: Heads and head dims, and hidden features, that they refuse.
+        head_dim: The head dim that all blocks must have; None if blocks may differ.
+        refusals: Values that they refuse: (heads, head dim) or (hidden,).
     """
 
     topologies: tuple[str, ...]
@@ -97,7 +97,7 @@ class TopologyGroup:
 
 
 def slices_of(space: SearchSpace, costs: CostFunction) -> Iterator[Slice]:
-    """Every slice that has a member.
+    """Yield every slice that has a member.
 
     Raises:
         UserError: There are too many.
@@ -119,7 +119,7 @@ def slices_of(space: SearchSpace, costs: CostFunction) -> Iterator[Slice]:
 
 
 class _Layout:
-    """Members that have one shape: where axes of runs stand among its blocks."""
+    """The layout of the members of one shape: which axes apply to which blocks."""
 
     def __init__(self, space: SearchSpace, shape: Point, start: Point) -> None:
         self.space, self.shape, self.start = space, shape, start
@@ -129,7 +129,7 @@ class _Layout:
         self.tables: dict[tuple[object, str], BlockCosts] = {}
 
     def slices(self, costs: CostFunction) -> Iterator[Slice]:
-        """A slice for each product of topology groups of the runs."""
+        """Yield a slice for each combination of topology groups of the runs."""
         if not self.space.runs:
             if refusal(self.base) is None:
                 yield Slice(self.shape, costs(self.base), ())
@@ -151,7 +151,7 @@ class _Layout:
                 yield slice_
 
     def _values(self, field: str, block: int) -> Sequence[int]:
-        """The values of a field in a block."""
+        """Return the possible values of a field in a block."""
         axis = self._axis(field, block)
         return self.space.axes[axis] if axis else (self.base.by_block(field)[block],)  # type: ignore[return-value]
 
@@ -160,7 +160,7 @@ class _Layout:
         return axes[block * len(axes) // self.depth] if axes else None
 
     def _runs(self) -> list[tuple[Sequence[object], range]]:
-        """The topologies of each run of blocks, and its blocks."""
+        """Return for each run of blocks its possible topologies and its blocks."""
         axes = self.space.runs.get("topology")
         if not axes:
             return [((text,), blocks) for text, blocks in runs_of(self.base.topology, self.depth)]
@@ -168,14 +168,14 @@ class _Layout:
         return [(self.space.axes[axis], range(r * length, (r + 1) * length)) for r, axis in enumerate(axes)]
 
     def _groups(self, run: int) -> list[TopologyGroup]:
-        """The topologies of a run in groups under which blocks have the same options."""
+        """Group the topologies of a run by the options that they leave to its blocks."""
         topologies, blocks = self.runs[run]
         common = set.intersection(*(set(self._values("head_dim", block)) for block in blocks))
         texts_of: dict[tuple[str, int | None, frozenset[tuple[int, ...]]], list[str]] = {}
         for text in map(str, topologies):
             topology, options = load(text)
             in_head_space = topology.input_mode_of(options) == "heads"
-            # Under these a block's heads or hidden features cost what they cost under no other.
+            # Under these, heads or hidden features of a block cost differently from all other topologies.
             by_itself = text if in_head_space or topology.replaces_feed_forward else ""
             refusals = self._refusals(text, blocks)
             for head_dim in sorted(common) if in_head_space else [None]:
@@ -195,7 +195,7 @@ class _Layout:
         return frozenset(values for values, variant in all_variants if refusal(variant) is not None)
 
     def _slice(self, groups: Sequence[TopologyGroup], costs: CostFunction) -> Slice | None:
-        """The members whose runs have topologies of these groups; None where there is none."""
+        """Return the members whose runs have topologies of these groups; None if there are none."""
         group_of = {block: group for run, group in enumerate(groups) for block in self.runs[run][1]}
         attention = list(self._parts(("heads", "head_dim"), group_of))
         feed_forward = list(self._parts(("hidden",), group_of))
@@ -208,7 +208,7 @@ class _Layout:
         runs = self.space.runs.get("topology", ())
         place |= {axis: group.topologies[0] for axis, group in zip(runs, groups, strict=bool(runs))}
         first = self.space.candidate(place).architecture
-        if refusal(first) is not None:  # what no axis changes cannot be wired
+        if refusal(first) is not None:  # it refuses values that no axis changes
             return None
         changes = ChangeCosts(costs, first, costs(first), self.tables)
         topologies = [
@@ -227,9 +227,9 @@ class _Layout:
     def _parts(
         self, fields: tuple[str, ...], group_of: Mapping[int, TopologyGroup]
     ) -> Iterator[tuple[tuple[str, ...], range, list[tuple[int, ...]]]]:
-        """The axes of parts of blocks, the blocks that each stands for, and the values that it may have.
+        """Yield for each part its axes, its blocks, and its possible values.
 
-        Axes of heads and of head dims are one part where they stand for the same blocks.
+        Axes of heads and of head dims form one part if they apply to the same blocks.
         """
         numbers = [len(self.space.runs[field]) for field in fields if field in self.space.runs]
         for number in range(gcd(*numbers) if numbers else 0):
@@ -245,7 +245,7 @@ class _Layout:
     def _in_block(
         self, fields: tuple[str, ...], axes: tuple[str, ...], values: Sequence[object], b: int
     ) -> tuple[int, ...]:
-        """The fields of a block where the axes have these values."""
+        """Return the fields of a block for these values of the axes."""
         value_of = dict(zip(axes, values, strict=True))
         return tuple(
             value_of[axis] if (axis := self._axis(field, b)) else self.base.by_block(field)[b]  # type: ignore[misc]
@@ -266,7 +266,7 @@ class _Layout:
         self, changes: "ChangeCosts", axes: tuple[str, ...], blocks: range, values: tuple[int, ...],
         group_of: Mapping[int, TopologyGroup],
     ) -> Cost:  # fmt: skip
-        """The cost of a part's blocks less that in the first network."""
+        """Return the cost of a part's blocks relative to the first network."""
         fields = ("hidden",) if axes[0].startswith("hidden") else ("heads", "head_dim")
         total = (0,) * len(changes.cost)
         for block in blocks:

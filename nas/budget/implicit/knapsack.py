@@ -1,8 +1,8 @@
-"""The multiple-choice knapsack, counted and sampled exactly: one option of each part, so that their costs' sum fits.
+"""The multiple-choice knapsack, counted and sampled exactly: one option of each part, with bounds on the summed costs.
 
-Sums are integers of any size and so are the numbers of ways to reach them: nothing is rounded. Distinct sums are what
-it costs. Parts of one kind have few of them, so each kind is summed up by itself, and the last two groups of parts are
-never joined: for each sum of the one, the ways of the other that fit are looked up.
+Sums and the numbers of choices that reach them are integers of any size: nothing is rounded. Run time depends on the
+number of distinct sums. Parts of one kind have few, so each kind is summed first. The last two groups are never
+joined: for each sum of the outer group, the fitting sums of the inner group are looked up.
 
 Shapes: O = sums of the outer group, I = of the inner one, Q = quantities, L = limbs of a big number.
 """
@@ -26,10 +26,10 @@ Part = Sequence[Cost]
 """The cost of each option."""
 
 Choice = dict[int, int]
-"""Number of a part -> number of its option."""
+"""Index of a part -> index of its option."""
 
 MAX_PAIRS = 100_000_000
-"""The most pairs of sums that are looked at: some seconds."""
+"""Largest number of pairs of sums that are compared, which takes seconds."""
 
 _CHUNK = 2**22
 
@@ -38,34 +38,34 @@ Amounts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Sums(ABC):
-    """The sums that some parts can have.
+    """The sums that a group of parts can have.
 
     Attributes:
-        ways: Sum, its quantities as the digits of one number -> how many choices have it.
+        ways: Sum, with its quantities as the digits of one number -> number of choices that have it.
     """
 
     ways: Mapping[int, int]
 
     @abstractmethod
     def choice(self, total: int, place: int) -> Choice:
-        """One of the choices that have a sum, by its place among them."""
+        """Return the choice at index `place` among those that have a sum."""
 
 
 @dataclass(frozen=True)
 class NoParts(Sums):
-    """No part."""
+    """The empty group of parts."""
 
     def choice(self, total: int, place: int) -> Choice:
-        """Choose nothing."""
+        """Return the empty choice."""
         return {}
 
 
 @dataclass(frozen=True)
 class Leaf(Sums):
-    """One part.
+    """A group of one part.
 
     Attributes:
-        part: Its number.
+        part: Its index.
         options: Cost -> the options that have it.
     """
 
@@ -73,19 +73,18 @@ class Leaf(Sums):
     options: Mapping[int, Sequence[int]]
 
     def choice(self, total: int, place: int) -> Choice:
-        """One of the options with that cost."""
         return {self.part: self.options[total][place]}
 
 
 @dataclass(frozen=True)
 class Pair(Sums):
-    """Two groups of parts, the second with fewer sums."""
+    """Two joined groups of parts, the second with fewer sums."""
 
     many: Sums
     few: Sums
 
     def choice(self, total: int, place: int) -> Choice:
-        """Choices stand in the order of how the groups share the sum, and then in that of each group."""
+        """Return a choice. They are ordered by the second group's share of the sum, then by each group's order."""
         for share, few in self.few.ways.items():
             many = self.many.ways.get(total - share, 0)
             if place < few * many:
@@ -95,16 +94,16 @@ class Pair(Sums):
 
 
 class Knapsack:
-    """One option of each part, so that each quantity's sum is within its range, both ends included.
+    """The choices of one option of each part whose sums are within their ranges, both ends included.
 
     Args:
-        kinds: The parts in groups whose parts have costs alike. A part's number is its place in all groups on end.
-        low: The least of each quantity.
-        high: The most of each quantity.
+        kinds: Groups of parts with similar costs. A part's index counts through all groups.
+        low: Lower bound of each quantity.
+        high: Upper bound of each quantity.
 
     Attributes:
-        least: What no choice has less of, of each quantity by itself.
-        most: What no choice has more of.
+        least: Smallest sum of each quantity by itself, over all choices.
+        most: Largest sum of each quantity by itself.
 
     Raises:
         UserError: There are too many distinct sums.
@@ -115,7 +114,7 @@ class Knapsack:
         quantities = range(len(low))
         self.least = tuple(sum(min(cost[q] for cost in part) for part in parts) for q in quantities)
         self.most = tuple(sum(max(cost[q] for cost in part) for part in parts) for q in quantities)
-        # Sums are counted from the least one, and ranges are cut to what there is.
+        # Sums are relative to the least one, and bounds are clipped to the possible range.
         self._spans = [most - least for least, most in zip(self.least, self.most, strict=True)]
         self._low = [max(0, end - least) for end, least in zip(low, self.least, strict=True)]
         self._high = [min(end - self.least[q], self._spans[q]) for q, end in enumerate(high)]
@@ -130,7 +129,7 @@ class Knapsack:
         return self._cumulative[-1] if self._cumulative else 0
 
     def draw(self, random: np.random.Generator) -> list[int]:
-        """Choose an option of each part, each choice that fits with the same chance. There must be one."""
+        """Return the option of each part for a choice that fits, drawn uniformly. There must be one."""
         place = random_below(self.number, random)
         position = bisect_right(self._cumulative, place)
         outer = self._outer_sums[position]
@@ -145,7 +144,7 @@ class Knapsack:
         raise AssertionError("what fits is what was counted")
 
     def _groups(self, kinds: Sequence[Sequence[Part]]) -> tuple[Sums, Sums]:
-        """All parts in two groups. For each sum of the outer one, those of the inner one that fit are looked up."""
+        """Join all parts into an outer and an inner group. The inner one is monotone if either is."""
         numbers = iter(range(sum(map(len, kinds))))
         groups = [reduce(_pair, [self._leaf(next(numbers), part) for part in kind]) for kind in kinds if kind]
         groups += [NoParts({0: 1})] * (2 - len(groups))
@@ -174,7 +173,7 @@ class Knapsack:
         return list(accumulate(self._outer.ways[s] * n for s, n in zip(self._outer_sums, ways, strict=True)))
 
     def _count_monotone(self) -> Iterator[int]:
-        """For each outer sum, the ways of the inner group that fit, where all quantities grow along its sums."""
+        """Yield for each outer sum the inner choices that fit, if all quantities grow along the inner sums."""
         cumulative = list(accumulate((self._inner.ways[inner] for inner in self._inner_sums), initial=0))
         outer, inner = self._outer_amounts, self._inner_amounts
         start, end = np.zeros(len(outer), dtype=np.intp), np.full(len(outer), len(inner))
@@ -184,11 +183,11 @@ class Knapsack:
         return (cumulative[max(b, a)] - cumulative[a] for a, b in zip(start.tolist(), end.tolist(), strict=True))
 
     def _count_pairs(self) -> Iterator[int]:
-        """For each outer sum, the ways of the inner group that fit, by looking at every pair of sums."""
+        """Yield for each outer sum the inner choices that fit, by comparing every pair of sums."""
         outer, inner = self._outer_amounts, self._inner_amounts
         if len(outer) * len(inner) > MAX_PAIRS:
             raise _too_many(len(outer) * len(inner))
-        bits = 52 - len(inner).bit_length()  # so that a sum of limbs is exact in double precision
+        bits = 52 - len(inner).bit_length()  # then a sum of limbs is exact in double precision
         shifts = range(0, max(self._inner.ways.values()).bit_length(), bits)
         ways = [[self._inner.ways[s] >> shift & (1 << bits) - 1 for shift in shifts] for s in self._inner_sums]
         limbs, rows = np.array(ways, dtype=float), max(1, _CHUNK // len(inner))  # [I, L]
@@ -199,7 +198,7 @@ class Knapsack:
                 yield sum(int(limb) << shift for limb, shift in zip(row, shifts, strict=True))
 
     def _inner_fits(self, position: int) -> list[int]:
-        """Indices of the inner group's sums that fit with one of the outer's."""
+        """Return the indices of the inner sums that fit with an outer sum."""
         total = self._outer_amounts[position] + self._inner_amounts
         inside = ((total >= self._low) & (total <= self._high)).all(axis=1)
         indices: list[int] = np.flatnonzero(inside).tolist()
@@ -214,13 +213,13 @@ class Knapsack:
         return self._amounts(self._inner_sums)
 
     def _amounts(self, sums: Sequence[int]) -> Amounts:
-        """The quantities of sums: [., Q]."""
+        """Return the quantities of sums, [., Q]."""
         digits = list(zip(self._digits, self._spans, strict=False))
         return np.array([[s // digit % (span + 1) for digit, span in digits] for s in sums], dtype=np.int64)
 
 
 def random_below(end: int, random: np.random.Generator) -> int:
-    """A whole number from 0 to below any end, each with the same chance."""
+    """Return a uniform random integer below `end`, which may be of any size."""
     bits = (end - 1).bit_length()
     if bits == 0:
         return 0
@@ -242,7 +241,7 @@ def _pair(a: Sums, b: Sums) -> Sums:
 
 
 def _is_monotone(amounts: Amounts) -> bool:
-    """Whether no quantity becomes less from one sum to the next."""
+    """Return whether no quantity decreases from one sum to the next."""
     return bool((np.diff(amounts, axis=0) >= 0).all())
 
 

@@ -1,8 +1,8 @@
-"""The nearest choice of one option of each part whose sums of costs are within their ranges.
+"""The nearest choice of one option of each part whose summed costs are within their ranges.
 
-Parts are taken one after another. Of the choices so far that have the same sums, the nearest is kept, and none that the
-parts to come cannot bring inside. Beyond STATES different sums, those that fall into one cell of a grid are taken for
-the same: from then on a nearer choice may be missed, but what is found is inside.
+Parts are processed in order. Of the partial choices with equal sums only the nearest is kept, and none that the
+remaining parts cannot bring inside. Beyond STATES distinct sums, those in one cell of a grid count as equal. A nearer
+choice may then be missed, but the result is always inside.
 
 Shapes: S = states, O = options of a part, Q = quantities.
 """
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nas.budget.implicit.knapsack import Cost
 
 STATES = 1024
-"""Most distinct sums that are kept from part to part."""
+"""Largest number of distinct sums kept from part to part."""
 
 _FAR = 2**61
 
@@ -23,12 +23,12 @@ _FAR = 2**61
 def nearest_choice(
     parts: Sequence[tuple[Sequence[float], Sequence[Cost]]], low: Cost, high: Cost
 ) -> tuple[float, list[int]] | None:
-    """The distance of the nearest choice, and the option of each part; None where there is none.
+    """Return the distance of the nearest choice and the option of each part; None if there is none.
 
     Args:
-        parts: How far each option is from what is wanted, and what it costs.
-        low: The least of each quantity.
-        high: The most.
+        parts: For each part, the distance of each option from its target and its cost.
+        low: Lower bound of each quantity.
+        high: Upper bound of each quantity.
     """
     floor, ceiling = (np.array([max(-_FAR, min(_FAR, end)) for end in ends], dtype=np.int64) for ends in (low, high))
     costs = [np.array(cost, dtype=np.int64).reshape(len(cost), len(low)) for _, cost in parts]  # [O, Q] each
@@ -57,7 +57,7 @@ def nearest_choice(
 
 
 def _nearest_of_each(keys: NDArray[np.int64], totals: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The indices of the nearest of each group of equal keys."""
+    """Return the index of the nearest of each group of equal keys."""
     order = np.lexsort((totals, *keys.T))
     rows = keys[order]
     first = np.ones(len(order), dtype=bool)
@@ -66,7 +66,7 @@ def _nearest_of_each(keys: NDArray[np.int64], totals: NDArray[np.float64]) -> ND
 
 
 def _cells(sums: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The cell of a grid that each sum is in, at most STATES of them in all."""
+    """Return the grid cell of each sum; there are at most STATES cells."""
     side = int(STATES ** (1 / sums.shape[1]))
     lowest, span = sums.min(axis=0), np.ptp(sums, axis=0)
     return np.asarray((sums - lowest) // (span // side + 1))
