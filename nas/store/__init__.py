@@ -1,1 +1,1 @@
-"""The store: one database with Rows and studies, whoever uses it at once and whatever becomes of its server."""
+"""The store: one database with Rows and studies, safe for concurrent use and through outages of its server."""

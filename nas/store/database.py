@@ -1,4 +1,4 @@
-"""The database behind a store: URLs, connections, and its errors as UserError."""
+"""The database of a store: URLs, connections, and its errors as UserError."""
 
 import os
 import shutil
@@ -23,18 +23,17 @@ from nas.environment.paths import DEFAULT_STORE
 from nas.store.study_names import no_study
 from search_spaces.support.errors import UserError
 
-LOCK_TIMEOUT_S = 60  # how long a write waits for somebody else's lock
+LOCK_TIMEOUT_S = 60  # of a write that waits for a lock
 
-# libpq's names: seconds to connect, seconds of silence before it is asked whether the other end is there, milliseconds
-# that it has to answer.
+# libpq's names: seconds to connect, idle seconds before a keepalive, milliseconds to answer it.
 _TIMEOUTS = {"connect_timeout": "10", "keepalives_idle": "30", "tcp_user_timeout": "30000"}
 
 
 def parse_url(url: str) -> URL:
-    """A database's URL in parts. Raises UserError for a text that is none."""
+    """Parse a database's URL. Raises UserError for malformed text."""
     try:
         db_url = make_url(url)
-    except (ArgumentError, ValueError):  # the latter of a port that is no number, and with it perhaps a password
+    except (ArgumentError, ValueError):  # ValueError: the port is no number, and may contain a password
         text = visible_part(url)
         message = f"--storage must be a database URL such as {DEFAULT_STORE}, got {text!r}."
         raise UserError("bad-syntax", message, option="--storage", value=text) from None
@@ -46,16 +45,16 @@ def parse_url(url: str) -> URL:
 
 
 def check_url(url: str) -> None:
-    """Raise UserError where a text is no URL of a store."""
+    """Raise UserError if a text is not the URL of a store."""
     is_server(parse_url(url))
 
 
 def check_file(db_url: URL, url: str, make: bool) -> None:
-    """See to a SQLite file and its folder.
+    """Check a SQLite file, and create its folder if `make` is True.
 
     Raises:
-        UserError: The file is not there and is not to be made, it is empty (what it held is gone, and that is not for
-            us to hide), it is no file, or its folder cannot be made.
+        UserError: The file is missing and `make` is False, it is empty since its data was lost, it is not a file, or
+            its folder cannot be created.
     """
     if db_url.database in (None, "", ":memory:"):
         text = without_passwords(url)
@@ -83,7 +82,7 @@ def check_file(db_url: URL, url: str, make: bool) -> None:
 
 
 def is_server(db_url: URL) -> bool:
-    """Whether a database is a PostgreSQL server, which several coordinators may use at once, and no SQLite file.
+    """Return whether a database is a PostgreSQL server, which allows several coordinators, and not a SQLite file.
 
     Raises:
         UserError: It is neither.
@@ -96,7 +95,7 @@ def is_server(db_url: URL) -> bool:
 
 
 def psycopg_url(db_url: URL) -> URL:
-    """The URL of a server with our driver, and with how soon a server that does not answer is noticed.
+    """Return a server's URL with the driver psycopg and with timeouts for a server that does not answer.
 
     Raises:
         UserError: The driver is not installed.
@@ -111,10 +110,10 @@ def psycopg_url(db_url: URL) -> URL:
 
 
 def open_engine(db_url: URL, *, reading: bool = False) -> Engine:
-    """An engine for a database. With `reading` of a SQLite file, one that writes nothing.
+    """Return an engine for a database. `reading` opens a SQLite file read-only.
 
     Raises:
-        UserError: It can be no store, or its driver is not installed.
+        UserError: The database cannot be a store, or its driver is not installed.
     """
     if is_server(db_url):
         return sql.create_engine(psycopg_url(db_url), pool_pre_ping=True)
@@ -126,10 +125,10 @@ def open_engine(db_url: URL, *, reading: bool = False) -> Engine:
 
 
 def _connector(file: Path) -> partial[sqlite3.Connection]:
-    """A function that connects to a SQLite file to read it.
+    """Return a function that connects to a SQLite file for reading.
 
-    A write-ahead log is read with the help of a file beside it. Where that is not there and may not be made (a
-    read-only folder, in which then nobody writes), a copy is read.
+    SQLite reads a write-ahead log with a helper file beside it. If that cannot be created, the folder is read-only and
+    has no writers: then a copy is read.
     """
     connect = partial(_connect_read_only, file.resolve())
     try:
@@ -140,17 +139,17 @@ def _connector(file: Path) -> partial[sqlite3.Connection]:
             connection.close()
     except sqlite3.OperationalError:
         if os.access(file.resolve().parent, os.W_OK):
-            return connect  # whose error is told where it is used
+            return connect  # raises again when it is used
         return partial(_connect_copy, _copy(file.resolve()))
-    except sqlite3.DatabaseError:  # it is no database, or a damaged one
+    except sqlite3.DatabaseError:  # not a database, or a damaged one
         return connect
     return connect
 
 
 def _connect_read_only(file: Path) -> sqlite3.Connection:
-    """A connection that creates no file and changes nothing in one.
+    """Return a connection that creates no file and changes no data.
 
-    Where it may, SQLite keeps house as it closes: with mode=ro it would leave the log and its helper behind.
+    If possible it opens the file with mode=rw: mode=ro would leave the log and its helper file behind on closing.
     """
     is_writable = os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)
     uri = f"file:{quote(str(file))}?mode={'rw' if is_writable else 'ro'}"
@@ -160,7 +159,7 @@ def _connect_read_only(file: Path) -> sqlite3.Connection:
 
 
 def _connect_copy(folder: TemporaryDirectory[str]) -> sqlite3.Connection:
-    """A connection to the copy in a folder, which exists as long as this function's argument."""
+    """Connect to the copy in a temporary folder. The argument keeps the folder alive."""
     return sqlite3.connect(Path(folder.name, "store.db"), check_same_thread=False)
 
 
@@ -175,12 +174,12 @@ def _copy(file: Path) -> TemporaryDirectory[str]:
 
 
 def create_database(url: str) -> None:
-    """Make a SQLite file that is a database from its first moment on: an empty one was emptied. Others are let be.
+    """Create the SQLite file of a store atomically, so that an empty file means lost data. Servers are skipped.
 
-    Whoever calls holds it against others that would make it.
+    The caller holds the lock against concurrent creation.
 
     Raises:
-        UserError: It cannot be made.
+        UserError: It cannot be created.
     """
     file = file_of(url)
     if file is None or file.exists():
@@ -190,7 +189,7 @@ def create_database(url: str) -> None:
         new_file.unlink(missing_ok=True)
         connection = sqlite3.connect(new_file)
         try:
-            connection.execute("PRAGMA journal_mode=WAL")  # which writes its first page
+            connection.execute("PRAGMA journal_mode=WAL")  # writes the first page
         finally:
             connection.close()
         new_file.replace(file)
@@ -199,14 +198,14 @@ def create_database(url: str) -> None:
 
 
 def enable_write_ahead_log(connection: Any, _: Any) -> None:
-    """Let readers read while somebody writes, and lose nothing when the machine stops."""
+    """Let readers read during a write, and lose no commit if the machine stops."""
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
 
 
 @contextmanager
 def translate_errors(url: str) -> Iterator[None]:
-    """Turn what a database raises into a UserError that names the store and what to do."""
+    """Turn errors of a database into UserErrors that name the store and a remedy."""
     try:
         yield
     except SQLAlchemyError as error:
@@ -218,14 +217,14 @@ def translate_errors(url: str) -> Iterator[None]:
 
 
 def _is_of_sqlite(error: UnicodeDecodeError) -> bool:
-    """Whether SQLite's own words, damaged with its file, could not be read, and not something of an evaluation."""
+    """Return whether SQLite's error message could not be decoded, as with a damaged file; not an evaluation's error."""
     *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
     file = innermost.f_code.co_filename
     return file == __file__ or "sqlalchemy" in Path(file).parts
 
 
 def store_error(url: str, error: BaseException) -> UserError:
-    """The error for a store that cannot be used, with the cause and the remedy."""
+    """Return the error for a store that cannot be used, with its cause and a remedy."""
     server = is_server(make_url(url))
     remedy = "see to the server" if server else "free the file or its disk"
     reason = without_passwords(_first_line(error.__cause__ or error))
@@ -248,13 +247,13 @@ def store_error(url: str, error: BaseException) -> UserError:
 
 
 def file_of(url: str) -> Path | None:
-    """The file of a SQLite store; None of any other."""
+    """Return the file of a SQLite store; None for a server."""
     db_url = make_url(url)
     return Path(str(db_url.database)) if db_url.get_backend_name() == "sqlite" else None
 
 
 def file_identity(file: Path | None) -> tuple[int, int] | None:
-    """Device and inode of a file, to notice its replacement; None without a file or for an empty one."""
+    """Return device and inode of a file, to detect its replacement; None for a missing or empty file."""
     try:
         file_stat = None if file is None else file.stat()
     except OSError:
@@ -263,7 +262,7 @@ def file_identity(file: Path | None) -> tuple[int, int] | None:
 
 
 def printable_url(url: str) -> str:
-    """The printable name of a database: a SQLite file, or the URL without its password."""
+    """Return the printable name of a database: its SQLite file, or its URL without the password."""
     return str(file_of(url) or without_passwords(url))
 
 

@@ -1,8 +1,8 @@
-"""Leases of trials and evaluations among coordinators of one database; they expire with their holder.
+"""Leases of trials and evaluations, for several coordinators of one database. They expire if not prolonged.
 
-A trial of a study is held by the coordinator that evaluates it, an evaluation by its identity: in the whole store an
-architecture is trained once. Rows are stored once in any case (see `nas.store.store`): a coordinator that was halted
-for longer than its lease finds its work taken over when it comes back, and harms nothing.
+A coordinator leases each trial that it evaluates. It also leases the evaluation by its identity, so that an
+architecture is trained once in the whole store. A coordinator that was halted for longer than its lease finds its work
+adopted by another. This is harmless: Rows are stored once in any case (see `nas.store.store`).
 """
 
 import os
@@ -25,30 +25,29 @@ from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store
 
 LEASE_S = 60.0
-"""Seconds after which a lease ends that nobody has prolonged."""
+"""Seconds after which a lease expires unless it is prolonged."""
 
 BEAT_S = 10.0
-"""Seconds between two heartbeats, each of which prolongs all leases of a coordinator."""
+"""Seconds between heartbeats. Each prolongs all leases of a coordinator."""
 
 
 class Leases(ABC):
-    """The trials and evaluations that a coordinator works at."""
+    """The trials and evaluations that a coordinator works on."""
 
     @abstractmethod
     def acquire(self, name: str) -> bool:
-        """Acquire a lease; whether this coordinator has it now."""
+        """Acquire a lease, and return whether this coordinator has it now."""
 
     @abstractmethod
     def release(self, name: str) -> None:
-        """Give a lease back, if it is still this coordinator's."""
+        """Release a lease if this coordinator still has it."""
 
 
 @final
 class NoLeases(Leases):
-    """Leases of a single coordinator: it has all of them."""
+    """Leases for a single coordinator: every one is granted."""
 
     def acquire(self, name: str) -> bool:
-        """Succeed always."""
         return True
 
     def release(self, name: str) -> None:
@@ -60,7 +59,7 @@ class DatabaseLeases(Leases):
     """Leases of one coordinator among several, in a table of a PostgreSQL database. The clock is the server's.
 
     Attributes:
-        holder: The coordinator: host, process, and what tells it from an earlier one of the same number.
+        holder: The coordinator: host, process id, and a random id, since process ids are reused.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -68,7 +67,7 @@ class DatabaseLeases(Leases):
         self.holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
 
     def acquire(self, name: str) -> bool:
-        """Acquire a lease that is free or has expired. After an outage of the server, leases have their whole time.
+        """Acquire a lease that is free or has expired. None expires within LEASE_S of a restart of the server.
 
         Raises:
             sqlalchemy.exc.SQLAlchemyError: The database cannot be used.
@@ -77,17 +76,17 @@ class DatabaseLeases(Leases):
             return connection.execute(_ACQUIRE, {"name": name, **self._lease()}).first() is not None
 
     def release(self, name: str) -> None:
-        """Give it back, if it was not taken over. Raises as `acquire` does."""
+        """Release a lease if it was not adopted. Raises as `acquire` does."""
         with self._engine.begin() as connection:
             connection.execute(_RELEASE, {"name": name, "holder": self.holder})
 
     def prolong(self) -> None:
-        """Prolong all leases to their whole time from now. Raises as `acquire` does."""
+        """Prolong all leases by LEASE_S from now. Raises as `acquire` does."""
         with self._engine.begin() as connection:
             connection.execute(_PROLONG, self._lease())
 
     def release_all(self) -> None:
-        """Give back all of them. Raises as `acquire` does."""
+        """Release all leases. Raises as `acquire` does."""
         with self._engine.begin() as connection:
             connection.execute(_RELEASE_ALL, {"holder": self.holder})
 
@@ -97,9 +96,9 @@ class DatabaseLeases(Leases):
 
 @contextmanager
 def leases_in(store: Store) -> Iterator[Leases]:
-    """The leases of a store, released at the end so that others can go on at once. A file has no leases.
+    """Yield the leases of a store, and release them at the end so that others can continue at once.
 
-    Of processes that train together (torchrun) none has leases: they would have to agree who waits.
+    A SQLite file needs no leases. Ranks of a distributed training take none: they would have to agree on who waits.
 
     Raises:
         UserError: The database cannot be used.
@@ -116,7 +115,7 @@ def leases_in(store: Store) -> Iterator[Leases]:
     finally:
         over.set()
         heart.join(timeout=BEAT_S)
-        with suppress(SQLAlchemyError):  # they end by themselves as well
+        with suppress(SQLAlchemyError):  # leases expire anyway
             leases.release_all()
 
 
@@ -127,7 +126,7 @@ def _make_table(store: Store) -> None:
 
 def _beat(leases: DatabaseLeases, over: Event) -> None:
     while not over.wait(BEAT_S):
-        with suppress(SQLAlchemyError):  # of a server that is away, those tell who have something to ask
+        with suppress(SQLAlchemyError):  # functions that need the server report an outage
             leases.prolong()
 
 
@@ -140,7 +139,7 @@ sql.Table(
     sql.Column("until", sql.DateTime(timezone=True), nullable=False),
 )
 
-# While a server was away nobody could prolong a lease: none is over before it has been there for a lease's time.
+# Nobody can prolong a lease during an outage, so none expires before the server has been up for a lease's time.
 _ACQUIRE = sql.text(
     "INSERT INTO nas_leases (name, holder, until) VALUES (:name, :holder, clock_timestamp() + :length) "
     "ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until "

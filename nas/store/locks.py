@@ -1,7 +1,6 @@
-"""Locks of a study, of a database while its tables are made, and of an evaluation's folder.
+"""Locks of a study, of a database during the creation of its tables, and of an evaluation's folder.
 
-A SQLite file has a lock beside it; a server has its own ("advisory") locks, which end with the connection that holds
-them.
+A SQLite file has a lock file beside it. A server has advisory locks, which end with the connection that holds them.
 """
 
 import warnings
@@ -23,10 +22,10 @@ from search_spaces.support.progress import status_if_slow
 
 @contextmanager
 def only_writer(url: str, name: str) -> Iterator[None]:
-    """Lock a study in a SQLite file against a second coordinator. A server may have several: see `study_lock`.
+    """Lock a study in a SQLite file against a second coordinator. A server allows several: see `study_lock`.
 
     Raises:
-        UserError: Another process holds it, or the lock's file cannot be made.
+        UserError: Another process holds the lock, or its file cannot be created.
     """
     busy = f"study {name!r} is being written to by another process"
     with _file_lock(url, f".{slug(name)}.lock", 0, busy, option="--study", value=name):
@@ -35,7 +34,7 @@ def only_writer(url: str, name: str) -> Iterator[None]:
 
 @contextmanager
 def schema_lock(url: str) -> Iterator[None]:
-    """Lock a database while its tables are made: two first commands may come at once. Raises as `only_writer`."""
+    """Lock a database during the creation of its tables, against other first commands. Raises as `only_writer`."""
     if is_server(make_url(url)):
         engine = open_engine(make_url(url))
         try:
@@ -43,7 +42,7 @@ def schema_lock(url: str) -> Iterator[None]:
                 connection.execute(_LOCK_TABLES)
                 yield
         finally:
-            engine.dispose()  # a server that refuses must not be left with what was asked in vain
+            engine.dispose()  # close its connections even if the server refused
         return
     with _file_lock(url, ".lock", LOCK_TIMEOUT_S, "its tables are being made by another process"):
         create_database(url)
@@ -52,11 +51,11 @@ def schema_lock(url: str) -> Iterator[None]:
 
 @contextmanager
 def study_lock(engine: Engine, study: str) -> Iterator[None]:
-    """Lock a study: only this coordinator reads it and writes what follows; the others wait.
+    """Lock a study: only this coordinator reads and writes it; the others wait.
 
-    On a server the lock belongs to a connection. Whoever loses that, or is silent for LOCK_S, loses the lock and can
-    write nothing until the next one: the engine keeps one connection, and none is made meanwhile. A SQLite file has
-    one coordinator and needs no lock.
+    On a server the lock belongs to a connection. A coordinator that loses the connection, or is idle for LOCK_S, loses
+    the lock. It cannot write until it locks again: its engine has one connection and refuses to reconnect. A SQLite
+    file has one coordinator and needs no lock.
 
     Raises:
         sqlalchemy.exc.SQLAlchemyError: The lock was lost.
@@ -86,7 +85,7 @@ def _unlock(engine: Engine, name: str) -> None:
 
 
 LOCK_S = 120.0
-"""Seconds of silence after which a coordinator loses the lock; one that was halted must not halt the others."""
+"""Idle seconds after which a coordinator loses the lock: a halted one must not block the others."""
 
 _LOCK = sql.text(
     "SELECT set_config('idle_session_timeout', :most, false), pg_advisory_lock(hashtextextended(:name, 0))"
@@ -103,7 +102,7 @@ def _refuse_reconnection(*_: Any) -> Never:
 
 @contextmanager
 def _file_lock(url: str, ending: str, patience: float, busy: str, **fields: Any) -> Iterator[None]:
-    """A lock beside a SQLite file, links resolved; nothing for other databases."""
+    """Lock a SQLite file by a file beside it, with links resolved; do nothing for other databases."""
     db_url = make_url(url)
     if db_url.get_backend_name() != "sqlite":
         yield
@@ -111,7 +110,7 @@ def _file_lock(url: str, ending: str, patience: float, busy: str, **fields: Any)
     lock = FileLock(f"{Path(str(db_url.database)).resolve()}{ending}")
     try:
         Path(lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
-        Path(lock.lock_file).touch()  # where that cannot be, FileLock would wait for it
+        Path(lock.lock_file).touch()  # raises at once if impossible; FileLock would wait
         lock.acquire(timeout=patience)
     except Timeout:
         message = f"{busy}, which holds {lock.lock_file}. Wait for it, or give another --study."
@@ -126,7 +125,7 @@ def _file_lock(url: str, ending: str, patience: float, busy: str, **fields: Any)
 
 @contextmanager
 def folder_lock(folder: str | None, *, waits: bool = True) -> Iterator[bool]:
-    """Lock an evaluation's folder; gives whether it had to wait for another process.
+    """Lock an evaluation's folder, and yield whether another process had it.
 
     Raises:
         UserError: Another process has it, and `waits` is False.
@@ -154,5 +153,5 @@ def folder_lock(folder: str | None, *, waits: bool = True) -> Iterator[bool]:
     try:
         yield had_to_wait
     finally:
-        Path(lock.lock_file).unlink(missing_ok=True)  # who waits for it takes a new one: filelock sees to it
+        Path(lock.lock_file).unlink(missing_ok=True)  # filelock has waiting processes create a new one
         lock.release()

@@ -1,4 +1,4 @@
-"""Optuna's studies and trials. Optuna's private names are used here and nowhere else."""
+"""Optuna's studies and trials. This is the only module that uses private names of Optuna."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -30,11 +30,11 @@ from nas.store.store import CONFIG, REEVALUATES_FROM
 from results.records.row import Direction, Row
 from search_spaces.support.errors import UserError
 
-ERRORS = "errors"  # the attribute of Optuna's trials that has the standard errors of its values
-_SEED = "seed"  # that which has the seed of a trial whose candidate was tried before
-_CONTINUES = "continues"  # that which has the number of the trial whose training another one goes on with
-_REPORTS = "reports"  # that which has what it reported at the rungs: see `nas.samplers.rungs`
-_LENGTH = "length"  # the attribute of Optuna's studies that has the steps of a whole training
+ERRORS = "errors"  # attribute of a trial: the standard errors of its values
+_SEED = "seed"  # attribute of a trial: its seed, if its candidate had earlier trials
+_CONTINUES = "continues"  # attribute of a trial: the number of the trial whose training it continues
+_REPORTS = "reports"  # attribute of a trial: its objectives at each rung, see `nas.samplers.rungs`
+_LENGTH = "length"  # attribute of a study: the steps of a whole training
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -45,8 +45,7 @@ def open_study(
     """Create a study, or load one with the same configuration.
 
     Raises:
-        UserError: The study has another configuration (the message names the first difference), or is another
-            program's.
+        UserError: The study has another configuration (the message names the first difference) or another origin.
     """
     with study_lock(storage.engine, name):
         return _create_or_load(storage, name, config, sampler)
@@ -72,10 +71,10 @@ def _create_or_load(
     new_record, old_record = config.record(), SearchConfig.from_record(stored_record).record()
     for key, new in new_record.items():
         old = old_record[key]
-        # Baselines are measured, not asked for: the stored ones stand.
+        # Baselines are measured and not part of the request: the stored ones are kept.
         if key != "baselines" and new != old:
             missing, extra = (_values_beyond(old, new), _values_beyond(new, old)) if key == "axes" else ({}, {})
-            if missing or extra:  # of hundreds of values one may be another
+            if missing or extra:  # show only the values that differ
                 old, new = missing, extra
             message = f"study {name!r} was made with {key} {_text(old)}, got {_text(new)}. Give another --study."
             raise UserError("mismatch", message, option=key, value=new, expected=old, study=name)
@@ -83,9 +82,9 @@ def _create_or_load(
 
 
 def _refuse_foreign_study(storage: optuna.storages.RDBStorage, name: str, directions: list[StudyDirection]) -> None:
-    """Raise UserError where a study of that name is there that no search of ours made.
+    """Raise UserError if another program made a study of that name.
 
-    One without trials and attributes is what a search leaves that was killed just as it began.
+    A study without trials and attributes is accepted: it is left by a search that was killed at its start.
     """
     if name not in optuna.get_all_study_names(storage):
         return
@@ -97,7 +96,7 @@ def _refuse_foreign_study(storage: optuna.storages.RDBStorage, name: str, direct
 
 
 def _values_beyond(axes: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The values on axes that others have not."""
+    """Return the values on these axes that others lack."""
     beyond = {name: [value for value in values if value not in others.get(name, ())] for name, values in axes.items()}
     return {name: values for name, values in beyond.items() if values}
 
@@ -109,17 +108,17 @@ def _text(value: Any) -> str:
 
 
 def trials_of(study: optuna.Study) -> list[FrozenTrial]:
-    """The study's trials by number, read once under a lock of the study."""
+    """Return the study's trials by number; under the study's lock they are read once."""
     return study._get_trials(deepcopy=False, use_cache=True)
 
 
 def is_under_way(study: optuna.Study, trial: FrozenTrial) -> bool:
-    """Whether a trial that was running when it was read still is."""
+    """Return whether a trial that was running when it was read is still running."""
     return study._storage.get_trial(trial._trial_id).state == TrialState.RUNNING
 
 
 def new_trial(study: optuna.Study, paused_trial: FrozenTrial | None = None) -> FrozenTrial:
-    """A running trial without parameters, or one that goes on with the training of a paused trial."""
+    """Return a new running trial, without parameters or to continue the training of a paused trial."""
     cache: Any = study._storage
     number = cache.get_trial_number_from_id(cache.create_new_trial(study._study_id, _continuation(paused_trial)))
     trial: FrozenTrial = cache._studies[study._study_id].trials[number]
@@ -140,10 +139,10 @@ def _continuation(paused_trial: FrozenTrial | None) -> FrozenTrial | None:
 
 
 def record_params(study: optuna.Study, trial: FrozenTrial, params: Mapping[str, Any], axes: Mapping[str, Axis]) -> None:
-    """Write the parameters that a trial has not recorded yet, all at once: by `suggest`, each is a transaction.
+    """Record a trial's missing parameters in one transaction; `suggest` would take one for each.
 
     Raises:
-        UserError: The study has other choices: somebody has installed or removed a topology since.
+        UserError: The study has other choices, as when topologies were installed or removed since.
     """
     cache: Any = study._storage
     distributions = cache._studies[study._study_id].param_distribution
@@ -162,7 +161,7 @@ def record_params(study: optuna.Study, trial: FrozenTrial, params: Mapping[str, 
                             distribution_json=distribution_json,
                         )
                     )
-                else:  # this process has yet to see what the study's first trials had
+                else:  # this process has not yet read the study's first trials
                     cache._backend._set_trial_param_without_commit(session, trial._trial_id, name, value, axis)
             except ValueError as error:
                 raise other_choices(name, axis) from error
@@ -170,7 +169,7 @@ def record_params(study: optuna.Study, trial: FrozenTrial, params: Mapping[str, 
 
 
 def other_choices(name: str, now: Axis) -> UserError:
-    """The error for an axis that Optuna refuses: it takes no other choices than a study's first trial."""
+    """Return the error for an axis whose choices differ from those of the study's first trial, which Optuna refuses."""
     value = tuple(now.choices) if isinstance(now, CategoricalDistribution) else now
     choices = ", ".join(map(str, value)) if isinstance(value, tuple) else value
     message = f"the study was begun with other values of axis {name!r} than {choices}. Give another --study."
@@ -179,25 +178,25 @@ def other_choices(name: str, now: Axis) -> UserError:
 
 @contextmanager
 def proposal_lock(study: optuna.Study) -> Iterator[None]:
-    """Be the only coordinator that proposes in a study. See `nas.store.locks.study_lock`."""
+    """Make this the only coordinator that proposes in a study. See `nas.store.locks.study_lock`."""
     with study_lock(study._storage._backend.engine, study.study_name):  # type: ignore[attr-defined]  # Optuna's cache
-        study._thread_local.cached_all_trials = None  # as Optuna does before it makes a trial
+        study._thread_local.cached_all_trials = None  # as Optuna does before it creates a trial
         yield
 
 
 def reevaluates_from(study: optuna.Study) -> int | None:
-    """The number of the first trial that re-evaluates; None while there is none."""
+    """Return the number of the first trial that re-evaluates; None if there is none yet."""
     number: int | None = study._storage.get_study_user_attrs(study._study_id).get(REEVALUATES_FROM)
     return number
 
 
 def reevaluate_from(study: optuna.Study, number: int | None) -> None:
-    """Let trials from that number on re-evaluate candidates; None for no trial."""
+    """Make trials from this number on re-evaluate candidates; None for no trial."""
     study._storage.set_study_user_attr(study._study_id, REEVALUATES_FROM, number)
 
 
 def seed_of(trial: FrozenTrial) -> int | None:
-    """The seed of a trial whose candidate had earlier trials; None where it has the study's seed."""
+    """Return the seed of a trial whose candidate had earlier trials; None if it has the study's seed."""
     seed: int | None = trial.user_attrs.get(_SEED)
     return seed
 
@@ -208,24 +207,24 @@ def set_trial_seed(study: optuna.Study, trial: FrozenTrial, seed: int) -> None:
 
 
 def root_trial_number(trial: FrozenTrial) -> int:
-    """The number of the trial that began its training: its own, or that of the trial which it continues."""
+    """Return the number of the trial that started its training: its own, or that of the trial it continues."""
     number: int = trial.user_attrs.get(_CONTINUES, trial.number)
     return number
 
 
 def started_trials(study: optuna.Study) -> list[int]:
-    """The numbers of a study's trials, but for those that go on with the training of another."""
+    """Return the numbers of a study's trials, except those that continue another's training."""
     return [trial.number for trial in trials_of(study) if _CONTINUES not in trial.user_attrs]
 
 
 def reports_of(trial: FrozenTrial) -> list[list[float]]:
-    """A trial's objectives at each rung so far."""
+    """Return a trial's objectives at each rung so far."""
     reports: list[list[float]] = trial.user_attrs.get(_REPORTS, [])
     return reports
 
 
 def length_of(study: optuna.Study) -> int | None:
-    """The steps of a whole training; None while that is not known."""
+    """Return the steps of a whole training; None if not known yet."""
     length: int | None = study._storage.get_study_user_attrs(study._study_id).get(_LENGTH)
     return length
 
@@ -236,7 +235,7 @@ def set_training_length(study: optuna.Study, steps: int) -> None:
 
 
 def same_study(study: optuna.Study, other: optuna.Study) -> bool:
-    """Whether two objects are of one study in one storage."""
+    """Return whether two objects stand for one study in one storage."""
     return study._storage is other._storage and study._study_id == other._study_id
 
 
@@ -247,9 +246,9 @@ def conclude(
     objectives: Mapping[str, Direction],
     reports: Sequence[Sequence[float]] = (),
 ) -> None:
-    """Give Optuna the values of a trial whose Row is stored, and what it reported at the rungs.
+    """Tell Optuna the values of a trial whose Row is stored, and its reports at the rungs.
 
-    It may have them already, from here or from another.
+    Does nothing if the trial is finished already.
     """
     columns = row.columns()
     values = [columns[name] for name in objectives if columns.get(name) is not None]
@@ -269,12 +268,12 @@ def conclude(
 
 
 def open_storage(url: str) -> optuna.storages.RDBStorage:
-    """Optuna's view of a store. Raises UserError where its schema is of another version."""
+    """Open Optuna's storage of a store. Raises UserError if its schema has another version."""
     db_url, target = make_url(url), url
     options: dict[str, Any] = {"connect_args": {"timeout": LOCK_TIMEOUT_S}}
     if is_server(db_url):
         target = psycopg_url(db_url).render_as_string(hide_password=False)
-        # One connection is kept, see `nas.store.locks.study_lock`; Optuna makes its tables with two.
+        # One connection is kept, see `nas.store.locks.study_lock`; Optuna needs two to create its tables.
         options = {"pool_pre_ping": True, "pool_size": 1, "max_overflow": 1}
     with clear_storage_errors(url):
         try:
@@ -284,13 +283,13 @@ def open_storage(url: str) -> optuna.storages.RDBStorage:
             raise store_error(url, error) from error
         if not is_server(db_url):
             event.listen(storage.engine, "connect", enable_write_ahead_log)
-            storage.engine.dispose()  # connections made before the listener have no write-ahead log
+            storage.engine.dispose()  # earlier connections have no write-ahead log
     return storage
 
 
 @contextmanager
 def storage_connection(url: str) -> Iterator[optuna.storages.RDBStorage]:
-    """Optuna's storage of a store, with its connections closed at the end. Raises as `open_storage`."""
+    """Open Optuna's storage of a store, and close its connections at the end. Raises as `open_storage`."""
     storage = retry_on_disconnect(open_storage)(url)
     try:
         yield storage
@@ -301,7 +300,7 @@ def storage_connection(url: str) -> Iterator[optuna.storages.RDBStorage]:
 
 @contextmanager
 def clear_storage_errors(url: str) -> Iterator[None]:
-    """Do as `nas.store.database.translate_errors` does, with what Optuna makes of a database's errors."""
+    """Translate a database's errors as `nas.store.database.translate_errors`, including those that Optuna wraps."""
     with translate_errors(url):
         try:
             yield

@@ -1,4 +1,4 @@
-"""Retry while a database's server is away, with a message. A file is never away."""
+"""Retries during an outage of a database's server, with a message. A SQLite file has no outages."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -10,10 +10,10 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponent
 from search_spaces.support.logger import LOGGER
 
 OUTAGE_S = 300.0
-"""Seconds after which a server that is away is given up."""
+"""Seconds after which retries end."""
 
-# PostgreSQL's documentation, appendix A: connections that fail, a server that stops or starts, too many connections,
-# and what a server undid for somebody else's sake.
+# PostgreSQL's documentation, appendix A: connection failures, a server that stops or starts, too many connections, and
+# transactions that the server rolled back because of others.
 _TRANSIENT = ("08", "57P0", "53300", "40001", "40P01")
 
 _P = ParamSpec("_P")
@@ -21,12 +21,12 @@ _T = TypeVar("_T")
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """Whether an error, or one that it came of or came up with, is a server that is away and may come back."""
+    """Return whether an error, or one in its chain of causes, is a temporary outage of a server."""
     while error is not None:
         if isinstance(error, DisconnectionError) or (isinstance(error, DBAPIError) and error.connection_invalidated):
             return True
         if isinstance(error, OperationalError | InterfaceError):
-            code = getattr(error.orig, "sqlstate", "")  # None where the driver found it out; a file has none
+            code = getattr(error.orig, "sqlstate", "")  # None if the driver detected it; absent for a file
             if code is None or code.startswith(_TRANSIENT):
                 return True
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -38,16 +38,16 @@ BACK = "the store is back"
 
 
 def retry_on_disconnect(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """A function that asks a database, called again while its server is away: for five minutes, in growing waits.
+    """Wrap a function that uses a database: call it again during an outage, for five minutes, with growing waits.
 
-    What it did may have been kept although its answer was lost: it must be able to do it again.
+    The function must be safe to repeat: its effect may have been stored although the answer was lost.
     """
 
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         attempts = Retrying(
             retry=retry_if_exception(is_outage),
-            wait=wait_exponential(multiplier=0.5, max=10) + wait_random(0, 0.5),  # not all at once
+            wait=wait_exponential(multiplier=0.5, max=10) + wait_random(0, 0.5),  # spread over coordinators
             stop=_stop_after_outage(),
             before_sleep=_say_once,
             reraise=True,
@@ -61,7 +61,7 @@ def retry_on_disconnect(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 def _stop_after_outage() -> Callable[[RetryCallState], bool]:
-    """A stop condition: OUTAGE_S after the first failure, since the call may have waited before."""
+    """Return a stop condition: OUTAGE_S after the first failure, since the call may have taken long before it."""
     failure_times: list[float] = []
 
     def stop(state: RetryCallState) -> bool:
@@ -76,6 +76,6 @@ def _say_once(state: RetryCallState) -> None:
     if state.attempt_number == 1:
         cause = state.outcome.exception() if state.outcome else None
         while cause is not None and cause.__cause__ is not None:
-            cause = cause.__cause__  # the driver's words
+            cause = cause.__cause__  # the driver's message
         lines = str(cause).strip().splitlines() or [type(cause).__name__]
         LOGGER.info(f"the store is away ({lines[0].rstrip('.')}): it is asked again, for {OUTAGE_S / 60:g} minutes")

@@ -1,4 +1,4 @@
-"""The configuration of a search: stored with its study, compared on resume, read by reports. Plain data."""
+"""The configuration of a search as plain data: stored with its study, compared on resume, read by reports."""
 
 import json
 from collections.abc import Mapping
@@ -18,19 +18,19 @@ class SearchConfig:
         task: Name, or FILE.py:CLASS.
         task_version: Version of the task.
         space: Name of the search space.
-        base: The architecture that the space is laid out around, as text.
-        axes: The space's axes -> their values: a plug-in's topology makes it another space.
-        budget: Canonical text of the budget, "" where there is none.
-        objectives: What is searched for -> "max" or "min", in order.
+        base: The base architecture of the space, as text.
+        axes: Axis of the space -> its values. They change when a topology is installed.
+        budget: Canonical text of the budget, "" without one.
+        objectives: Objective -> "max" or "min", in order.
         preset: The task's preset.
-        settings: What was changed of the preset's recipe -> its value.
+        settings: Override of the preset's recipe -> its value.
         seed: Seed of the search and of every evaluation.
         sampler: Name of the sampler.
-        data: What `--data` said, or None.
-        data_fingerprint: Of what was there; a study of other data is another.
-        metrics: Every metric of the task -> "max" or "min".
-        rungs: Where its trainings are paused: see `nas.samplers.rungs.Rungs`; empty where none is.
-        baselines: Simple methods -> their columns, to hold results against.
+        data: Value of `--data`, or None.
+        data_fingerprint: Fingerprint of the data; other data makes another study.
+        metrics: Metric of the task -> "max" or "min".
+        rungs: Fields of `nas.samplers.rungs.Rungs`; empty without early stopping.
+        baselines: Simple method -> its columns, for comparison.
     """
 
     task: str
@@ -51,13 +51,13 @@ class SearchConfig:
     baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        """The configuration as JSON data."""
+        """Return the configuration as JSON data."""
         record: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return record
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "SearchConfig":
-        """The configuration of a record. Raises UserError where it has other fields."""
+        """Build the configuration from a record. Raises UserError if the record has other fields."""
         names = [field.name for field in fields(cls)]
         if sorted(record) != sorted(names):
             message = f"the record of a search must have the fields {', '.join(names)}. Give another --study."

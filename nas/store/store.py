@@ -1,7 +1,6 @@
-"""The store: one database in which every command writes its Rows, beside the searches that Optuna keeps there.
+"""The store: one database in which every command writes its Rows, beside Optuna's studies.
 
-A SQLite file has one coordinator for each study; on a server there may be several: see `nas.store.leases`. Loads no
-torch.
+A SQLite file has one coordinator for each study; a server may have several: see `nas.store.leases`. Loads no torch.
 """
 
 import gc
@@ -34,8 +33,8 @@ from results.records.duplicates import deduplicate
 from results.records.row import BadRow, Row
 from search_spaces.support.errors import UserError
 
-CONFIG = "settings"  # the attribute of Optuna's study that has a SearchConfig
-REEVALUATES_FROM = "confirms_from"  # and that which has the number of the first trial that re-evaluates
+CONFIG = "settings"  # attribute of an Optuna study: its SearchConfig
+REEVALUATES_FROM = "confirms_from"  # attribute of an Optuna study: the number of the first trial that re-evaluates
 
 _TABLES = sql.MetaData()
 _ROWS = sql.Table(
@@ -53,11 +52,11 @@ _ROWS = sql.Table(
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
-    """The Rows of studies.
+    """The Rows of some studies.
 
     Attributes:
-        rows: Each evaluation once, its last complete Row or else its last; a search's in the order of its trials.
-        bad: What could not be read, a line each: where it is and why.
+        rows: One Row for each evaluation, its last complete one or else its last; in the order of a search's trials.
+        bad: One line for each unreadable record: its location and the reason.
     """
 
     rows: tuple[Row, ...] = ()
@@ -65,15 +64,15 @@ class StoredRows:
 
 
 class Store:
-    """The Rows in a database. Rows are added and never changed; of one evaluation, the newest complete one counts.
+    """The Rows in a database. Rows are added and never changed; the newest complete one of an evaluation counts.
 
     Attributes:
         url: The database.
         is_shared: Whether several coordinators may write to it at once.
-        engine: What talks to it.
+        engine: SQLAlchemy's engine of it.
 
     Raises:
-        UserError: The database cannot be used, or is not there or empty and is not to be made.
+        UserError: The database cannot be used, or it is missing or empty and `make` is False.
     """
 
     def __init__(self, url: str, *, make: bool = False) -> None:
@@ -85,13 +84,13 @@ class Store:
         with translate_errors(url):
             self.engine = open_engine(db_url, reading=not make)
             if make and self.is_shared:
-                self.engine.connect().close()  # of a wrong address or password it is told at once
+                self.engine.connect().close()  # reports a wrong address or password at once
         if make:
             retry_on_disconnect(self._make)()
         self._file_identity = file_identity(file_of(url))
 
     def close(self) -> None:
-        """Let go of the database's connections: a SQLite file then holds everything itself, without a log beside it."""
+        """Close the database's connections. A SQLite file then has no log beside it."""
         self.engine.dispose()
 
     @property
@@ -101,33 +100,33 @@ class Store:
         return RUNS if file is None else file.parent
 
     def network(self, identity: str) -> Path:
-        """The folder of a trained network; it need not be there."""
+        """Return the folder of a trained network, which may not exist."""
         return self.folder / "networks" / identity
 
     def work_folder(self, identity: str) -> Path:
-        """The folder of an evaluation under way."""
+        """Return the folder of an unfinished evaluation."""
         return self.folder / "unfinished" / identity
 
     def clear(self, row: Row) -> None:
-        """Remove the folder of an evaluation whose Row is stored; of a failed one another may go on from it."""
+        """Remove the folder of an evaluation whose Row is stored. A failed one keeps it, to be resumed."""
         if row.status in ("complete", "over-budget"):
             shutil.rmtree(self.work_folder(row.identity()), ignore_errors=True)
 
     def add(self, row: Row, study: str, number: int | None = None) -> Row:
-        """Write a Row, and return the one that counts: of a trial the first, which may be another coordinator's.
+        """Write a Row, and return the one that counts: a trial's first one, which may be another coordinator's.
 
-        A complete Row is written in any case where the store has none of the same evaluation.
+        A complete Row is always written if the store has no complete one of the same evaluation.
 
         Raises:
-            UserError: It cannot be written, or the store's file was deleted, emptied or replaced meanwhile: SQLite
-                would go on writing to what has no name any more.
+            UserError: It cannot be written, or the store's file was deleted, emptied or replaced in the meantime:
+                SQLite would write to a file without a name.
         """
         self._check_file()
         with translate_errors(self.url):
             try:
                 with self.engine.begin() as connection:
                     connection.execute(_ROWS.insert().values(**_values(row, study, number)))
-            except IntegrityError:  # the trial has one
+            except IntegrityError:  # the trial already has a Row
                 assert number is not None
                 if row.status == "complete" and self.find_complete(row.identity()) is None:
                     return self.add(row, study)
@@ -135,14 +134,14 @@ class Store:
         return row
 
     def add_all(self, rows: Iterable[Row], study: str) -> None:
-        """Write Rows that are of no trial: all of them or, where one cannot be written, none. Raises as `add`."""
+        """Write Rows without trials: all of them, or none if one cannot be written. Raises as `add`."""
         self._check_file()
         with translate_errors(self.url), self.engine.begin() as connection:
             for row in rows:
                 connection.execute(_ROWS.insert().values(**_values(row, study, None)))
 
     def find_complete(self, identity: str) -> tuple[str, Row] | None:
-        """The newest Row of a complete evaluation of that identity and the study that it is in, or None."""
+        """Return the newest complete Row of an identity and its study, or None."""
         query = sql.select(_ROWS.c.study, _ROWS.c.row).where(_ROWS.c.identity == identity, _ROWS.c.status == "complete")
         with translate_errors(self.url), self.engine.connect() as connection:
             for study, text in connection.execute(query.order_by(_ROWS.c.id.desc())):
@@ -153,7 +152,7 @@ class Store:
         return None
 
     def rows_by_number(self, study: str, numbers: Collection[int] | None = None) -> dict[int, Row]:
-        """The Rows of a search by the numbers of their trials: of these numbers, or of all."""
+        """Return the Rows of a search by trial number, of these numbers or of all."""
         query = sql.select(_ROWS.c.number, _ROWS.c.row).where(_ROWS.c.study == study, _ROWS.c.number.is_not(None))
         if numbers is not None:
             query = query.where(_ROWS.c.number.in_(numbers))
@@ -167,13 +166,13 @@ class Store:
         return rows
 
     def studies_with(self, identity: str) -> set[str]:
-        """The studies that hold a Row of an evaluation."""
+        """Return the studies that hold a Row of an evaluation."""
         query = sql.select(_ROWS.c.study).where(_ROWS.c.identity == identity).distinct()
         with translate_errors(self.url), self.engine.connect() as connection:
             return {study for (study,) in connection.execute(query)}
 
     def read(self, studies: Iterable[str]) -> StoredRows:
-        """The Rows of some studies; a record that is none is named, and the others are read."""
+        """Read the Rows of some studies; report unreadable records and skip them."""
         rows, bad = [], []
         with _no_garbage_collection():
             for place, text, identity in chain.from_iterable(map(self._texts, studies)):
@@ -184,13 +183,13 @@ class Store:
             return StoredRows(tuple(deduplicate(rows)), tuple(bad))
 
     def studies(self) -> list[str]:
-        """The names of all studies that hold Rows, in the order of their newest ones."""
+        """Return the names of all studies with Rows, in the order of their newest ones."""
         with translate_errors(self.url), self.engine.connect() as connection:
             query = sql.select(_ROWS.c.study).group_by(_ROWS.c.study).order_by(sql.func.max(_ROWS.c.id))
             return [name for (name,) in connection.execute(query)] if self._has("nas_rows") else []
 
     def searches(self) -> dict[str, SearchConfig | None]:
-        """Name of a study -> the configuration of its search, None if another version wrote it; the newest last."""
+        """Return study -> configuration of its search, None if another version wrote it; the newest last."""
         configs: dict[str, SearchConfig | None] = {}
         with translate_errors(self.url), self.engine.connect() as connection:
             if self._has("study_user_attributes"):
@@ -201,7 +200,7 @@ class Store:
         return configs
 
     def reevaluations(self, study: str) -> frozenset[str]:
-        """The identities of a search's re-evaluations: Rows whose seeds had no part in choosing their architecture."""
+        """Return the identities of a search's re-evaluations: Rows of held-out seeds, which chose no architecture."""
         with translate_errors(self.url), self.engine.connect() as connection:
             if not self._has("study_user_attributes"):
                 return frozenset()
@@ -213,20 +212,20 @@ class Store:
             sides: tuple[set[str], set[str]] = (set(), set())
             for place, identity in connection.execute(rows.where(_ROWS.c.number.is_not(None))):
                 sides[place >= number].add(identity)
-            # A paused training that goes on among re-evaluations is none of them.
+            # A paused training that is promoted among re-evaluations does not count as one.
             return frozenset(sides[True] - sides[False])
 
     @property
     def place(self) -> str:
-        """The store's printable name: the file, or the URL without its password."""
+        """The store's printable name: its file, or its URL without the password."""
         return printable_url(self.url)
 
     def _texts(self, study: str) -> Iterator[tuple[str, str, str]]:
-        """The text of each row, with its place and its identity."""
+        """Yield the text of each row, with its location and its identity."""
         with translate_errors(self.url), self.engine.connect() as connection:
             if self._has("nas_rows"):
                 query = sql.select(_ROWS.c.id, _ROWS.c.row, _ROWS.c.identity).where(_ROWS.c.study == study)
-                query = query.order_by(_ROWS.c.number, _ROWS.c.id)  # of a search in the order of its trials
+                query = query.order_by(_ROWS.c.number, _ROWS.c.id)  # in the order of a search's trials
                 for number, text, identity in connection.execute(query):
                     yield f"study {study!r}, row {number}", text, identity
 
@@ -247,13 +246,13 @@ class Store:
 
 
 def _values(row: Row, study: str, number: int | None) -> dict[str, str | int | None]:
-    """A Row as a line of the table."""
+    """Return a Row as the values of a table row."""
     return {"study": study, "number": number, "identity": row.identity(), "status": row.status, "row": row.to_json()}
 
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Without Python's collector of cycles, which walks all rows read so far again and again, and finds none."""
+    """Disable Python's garbage collector, which would walk all rows again and again without finding cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

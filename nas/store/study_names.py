@@ -1,13 +1,13 @@
-"""Names of studies: which are valid, and which ones a text selects."""
+"""Names of studies: validation and selection."""
 
 from search_spaces.support.errors import UserError, unknown
 
 _MAX_NAME = 100
-"""Characters of a study's name, which files are named after."""
+"""Maximal length of a study's name, which file names contain."""
 
 
 def check_name(study: str) -> str:
-    """The name, where a study can have it. Raises UserError."""
+    """Return the name if it is valid for a study, else raise UserError."""
     if study != study.strip() or not study or study == "all" or "," in study or not study.isprintable():
         message = (
             f"a study's name has no commas, line ends or other controls, no blanks at its ends, and is not 'all', got "
@@ -21,7 +21,7 @@ def check_name(study: str) -> str:
 
 
 def no_study(place: object) -> UserError:
-    """The error for a place without any study; names other sources of rows."""
+    """Return the error for a store without studies, which names other sources of rows."""
     message = (
         f"there is no study in {place}. Make one with `nas search`, or give --storage; `nas results --from tables` "
         f"asks what ships."
@@ -30,7 +30,7 @@ def no_study(place: object) -> UserError:
 
 
 def select_studies(text: str, studies: list[str]) -> list[str]:
-    """The studies that "all" or "A,B" means. Raises UserError for one that is not there."""
+    """Return the studies that "all" or "A,B" selects. Raises UserError for an unknown one."""
     names = studies if text == "all" else [name.strip() for name in text.split(",") if name.strip()]
     if "all" in names and text != "all":
         message = f"'all' stands alone, got --study {text}. Leave the others out."
