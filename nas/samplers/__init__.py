@@ -1,1 +1,1 @@
-"""Proposers of candidates, and the Optuna sampler that keeps them inside a budget."""
+"""Proposers of candidates, and the Optuna sampler that keeps them within a budget."""

@@ -1,4 +1,4 @@
-"""The sampler a study is made with: whatever it proposes is new and inside the budget."""
+"""The sampler of every study: it proposes new candidates within the budget, or further seeds of known ones."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -30,30 +30,29 @@ from search_spaces.support.spec import Scalar
 
 
 class NoCandidates(RuntimeError):
-    """Every candidate within the budget has a trial."""
+    """The error that every candidate within the budget has a trial."""
 
 
 class BudgetSampler(BaseSampler):
-    """Proposes candidates that are inside the budget: new ones, and those tried for another seed where that tells more.
+    """An Optuna sampler that proposes only candidates within the budget.
 
-    Trials that confirm what others have found (`nas.store.optuna_study.reevaluate_from`) train what may be on the front
-    with fresh seeds.
+    A proposal is a new candidate, or a tried one for another seed if that is more informative. Trials that re-evaluate
+    (`nas.store.optuna_study.reevaluate_from`) train front candidates with held-out seeds.
 
-    What the space says is first comes first, or the feasible candidate nearest to it. Trials in any state count as
-    tried. What trial n proposes rests on the seed, on n and on
-    the trials in the storage, and on nothing else: a study that was interrupted goes on as if it had not been. One
-    process at a time may ask a study for trials; any number of trials may be running.
+    The first proposal is the space's first candidate, or the feasible one nearest to it. Trials in any state count as
+    tried. The proposal of trial n depends only on the seed, on n and on the stored trials, so a resumed study continues
+    as if it had not stopped. Only one process at a time may ask a study for trials; any number of trials may run.
 
     Args:
-        feasible: What may be proposed.
-        inner: How to choose: a name among SAMPLERS, or "package.module:Class" of an Optuna sampler or a Proposer.
+        feasible: The candidates that may be proposed.
+        inner: A name in SAMPLERS, or "package.module:Class" of an Optuna sampler or a Proposer.
         seed: Any integer that is not negative.
-        costs: What counting tells of architectures' objectives, less being better: NaN where only a training does.
-        seeds: How many trials each candidate gets at least, where none of them fails.
-        max_seeds: Architecture of an enumerated space -> how many seeds it can have; None for any number.
+        costs: Maps an architecture to its counted objectives, less being better; NaN for trained ones.
+        seeds: Minimal number of trials of each candidate, unless one fails.
+        max_seeds: Maps an architecture of an enumerated space to the number of seeds it can have; None: any number.
 
     Raises:
-        UserError: An unknown name, or an import path that leads to no sampler.
+        UserError: The name is unknown, or the import path is not a sampler.
     """
 
     def __init__(
@@ -74,15 +73,15 @@ class BudgetSampler(BaseSampler):
         self._seed, self._costs, self._seeds, self._max_seeds = seed, costs, seeds, max_seeds
 
     def propose(self, trial: optuna.Trial) -> Candidate:
-        """The candidate of a trial just asked for, which is recorded in it; of an older one, what it has.
+        """Return the candidate of a new trial and record it there; of an older trial, return the recorded one.
 
         Raises:
-            Exhausted: There is none left. `remaining` tells beforehand.
+            NoCandidates: No candidate is left; see `has_more`.
         """
         return self.candidate(self._axes.walk(lambda axis: axis.suggest(trial)))
 
     def candidate(self, params: Mapping[str, Scalar]) -> Candidate:
-        """The candidate of a trial's recorded parameters. Raises UserError where they are incomplete or outside."""
+        """Return the candidate of a trial's parameters. Raises UserError if they are incomplete or infeasible."""
         candidate = self._members.candidate(params)
         if candidate is None:
             message = f"parameters {_params_text(params) or '(none)'} are no candidate within the budget."
@@ -90,26 +89,26 @@ class BudgetSampler(BaseSampler):
         return candidate
 
     def remaining(self, study: optuna.Study) -> int:
-        """Number of feasible candidates without a trial."""
+        """Return the number of feasible candidates without a trial."""
         return self._members.remaining(study)
 
     def has_more(self, study: optuna.Study) -> bool:
-        """Whether anything is left to propose: a candidate without a trial, or one with too few seeds."""
+        """Return whether a proposal is left: a candidate without a trial, or one with too few seeds."""
         return self.remaining(study) > 0 or bool(self._short_of_seeds(self._members.trial_table(study)))
 
     def can_reevaluate(self, study: optuna.Study) -> bool:
-        """Whether a candidate with values can be trained with another seed."""
+        """Return whether a candidate with values can be trained with another seed."""
         trials = self._members.trial_table(study)
         return bool(np.setdiff1d(trials.indices[trials.has_values], self._without_new_seeds(trials)).size)
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """Every axis, those that apply to some topologies only included."""
+        """Return all axes, including those that apply only to some topologies."""
         return {name: axis.distribution for name, axis in self._axes.axes.items()}
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The point of one candidate. Keeps the parameters that the trial records already or was enqueued with."""
+        """Return the parameters of one candidate, and keep those that the trial records or was enqueued with."""
         fixed_params, seed = params_of(trial), self._trial_seed(trial.number)
         if fixed_params and self._members.candidate(fixed_params) is not None:
             return dict(fixed_params)
@@ -132,11 +131,11 @@ class BudgetSampler(BaseSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Never called by `propose`: an axis is only asked for where it applies."""
+        """Raise ValueError: `propose` asks only for axes that apply."""
         raise ValueError(f"axis {param_name!r} does not apply to trial {trial.number}. Use BudgetSampler.propose.")
 
     def promote(self, study: optuna.Study, *, searching: bool) -> int | None:
-        """The number of the trial that began the training to go on with next; see `nas.samplers.promotion.promote`."""
+        """Return the number of the trial whose training is promoted next; see `nas.samplers.promotion.promote`."""
         if not self._members.trial_table(study).is_paused.any():
             return None
         number = len(trials_of(study))
@@ -151,7 +150,7 @@ class BudgetSampler(BaseSampler):
         return SearchState(coordinates, trials, new, repeatable, costs, seed, study, trial)
 
     def _trial_seed(self, number: int) -> int:
-        """The seed of the proposal for the trial with this number."""
+        """Return the seed of the proposal for the trial with this number."""
         return int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
 
     def _choose(self, state: SearchState) -> int:
@@ -162,14 +161,14 @@ class BudgetSampler(BaseSampler):
         return short_of_seeds[0] if short_of_seeds else self._proposer.propose(state)
 
     def _short_of_seeds(self, trials: TrialTable) -> list[int]:
-        """Candidates with values and no running trial that have fewer trials than `seeds`."""
+        """Return candidates with values and without running trials that have fewer trials than `seeds`."""
         if self._seeds == 1:
             return []
         repeatable = np.setdiff1d(trials.repeatable, self._without_new_seeds(trials))
         return [int(index) for index in repeatable if (trials.indices == index).sum() < self._seeds]
 
     def _without_new_seeds(self, trials: TrialTable) -> Indices:
-        """The candidates whose trials have all the seeds that their architecture can have."""
+        """Return the candidates whose trials have all the seeds that their architecture can have."""
         if self._max_seeds is None or isinstance(self.feasible, BudgetDP):
             return trials.indices[:0]
         members, counts = np.unique(trials.indices, return_counts=True)
@@ -183,7 +182,7 @@ def _no_costs(study: optuna.Study) -> Costs:
 
 
 def _matching_candidates(coordinates: Coordinates, fixed_params: Mapping[str, Scalar], candidates: Indices) -> Indices:
-    """The new candidates with these parameters; all that match where none is new: somebody enqueued one again."""
+    """Return the new candidates with these parameters, or all of them if none is new: one was enqueued again."""
     indices = coordinates.matching(fixed_params)
     if not len(indices):
         message = f"no candidate within the budget has {_params_text(fixed_params)}. Enqueue one that is."

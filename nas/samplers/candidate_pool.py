@@ -1,8 +1,8 @@
-"""Proposing from a space that cannot be listed: among those tried, a pool of others, and what is asked for beside.
+"""The pool of candidates that a proposal chooses from, in a space that cannot be enumerated.
 
-The pool is drawn anew for each trial, from its seed: some members with the same chance each, and some that differ
-little from the best that were tried. So what a trial is given rests on the seed, its number and the trials before it,
-as in a space that is listed.
+The pool has the tried candidates, random members of the space, and mutations of the best tried ones. It is drawn anew
+for each trial from the trial's seed. So a proposal depends only on the seed, the trial's number and earlier trials, as
+in an enumerated space.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,17 +23,17 @@ from search_spaces.spaces.space import Candidate, Point
 from search_spaces.support.spec import Scalar
 
 RANDOM_MEMBERS, MUTATIONS = 100, 200
-"""Most members of a pool that are drawn at random, and most that are mutations of the best so far."""
+"""Largest numbers of random members and of mutations of the best members in a pool."""
 
 NEIGHBOURS = 32
-"""Mutations of a member that was tried already, of which the nearest is taken in its stead."""
+"""Number of mutations of a tried member, the nearest of which replaces it."""
 
 _ELSEWHERE = 1e9
 
 
 @final
 class ImplicitCandidates(Candidates):
-    """The members within a budget."""
+    """The members of a non-enumerable space within a budget."""
 
     def __init__(self, dp: BudgetDP) -> None:
         self._dp = dp
@@ -41,32 +41,31 @@ class ImplicitCandidates(Candidates):
         self._first: Point | None = None
 
     def candidate(self, params: Mapping[str, Scalar]) -> Candidate | None:
-        """The candidate of a complete point inside the budget."""
+        """Return the candidate of a complete point within the budget, else None."""
         return self._space.candidate(params) if self._dp.allows(dict(params)) else None
 
     def remaining(self, study: optuna.Study) -> int:
-        """The number of members without a trial."""
         return self._dp.number - len(self._points_by_candidate(study))
 
     def trial_table(self, study: optuna.Study) -> TrialTable:
-        """The study's trials; indices follow the order of candidates in the trials."""
+        """Return the study's trials; indices follow the candidates' order in the trials."""
         return History(study, MemberPool(self._dp, self._points_by_candidate(study), 0)).trial_table()
 
     def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
-        """The candidates with trials, the first of the space, and a pool."""
+        """Return the candidates with trials, the space's first and a pool, and the table of the trials."""
         trial_points = self._points_by_candidate(study, without=number)
         trials = History(study, MemberPool(self._dp, trial_points, 0)).trial_table(number)
         random = np.random.default_rng([seed, 1])
         points = {**trial_points, **self._by_candidate([self._start()])}
         points |= self._by_candidate(islice(self._draw_members(random), RANDOM_MEMBERS))
-        while len(points) == len(trial_points) < self._dp.number:  # few are left, which none of these is
+        while len(points) == len(trial_points) < self._dp.number:  # few are left, and none of them was drawn
             points |= self._by_candidate([self._dp.draw(random)])
         random_count = len(points) - len(trial_points)
         points |= self._by_candidate(islice(self._mutations(list(trial_points.values()), trials, random), MUTATIONS))
         return MemberPool(self._dp, points, len(trial_points) + random_count), trials
 
     def start(self, coordinates: Coordinates, seed: int) -> int:
-        """The first of the space, or a feasible candidate near it."""
+        """Return the index of the space's first candidate, or of a feasible one near it."""
         index = coordinates.index(self._start())
         assert index is not None  # it is in every pool
         return index
@@ -74,7 +73,7 @@ class ImplicitCandidates(Candidates):
     def _start(self) -> Point:
         if self._first is None:
             first = self._space.point(self._space.first)
-            assert first is not None  # a space has its base
+            assert first is not None  # a space contains its base
             near = MemberPool(self._dp, {}, 0).near(Coordinates(self._space, {}).place(first))
             self._first = near or self._dp.draw(np.random.default_rng(0))
         return self._first
@@ -92,7 +91,7 @@ class ImplicitCandidates(Candidates):
             yield self._dp.draw(random)
 
     def _mutations(self, points: list[Point], trials: TrialTable, random: np.random.Generator) -> Iterator[Point]:
-        """Mutations of the front's members; none where nothing has values."""
+        """Yield mutations of the front's members; none without values."""
         complete = np.flatnonzero(np.isfinite(trials.values).all(axis=1))
         best = trials.indices[complete[non_dominated(trials.values[complete])]] if len(complete) else complete
         for _ in range(MUTATIONS if len(best) else 0):
@@ -102,12 +101,12 @@ class ImplicitCandidates(Candidates):
 
 
 class MemberPool(Coordinates):
-    """Some members within a budget; `nearest` and `matching` add others.
+    """Coordinates of some members within a budget; `nearest` and `matching` add others.
 
     Args:
         dp: All members.
-        members: Those that are here from the start.
-        random_count: How many of these, at the front, were not mutated from others.
+        members: The initial members.
+        random_count: Number of these, at the start, that are not mutations.
     """
 
     def __init__(self, dp: BudgetDP, members: Mapping[Candidate, Point], random_count: int) -> None:
@@ -115,15 +114,15 @@ class MemberPool(Coordinates):
         self._dp, self._random_count, self._initial = dp, random_count, len(members)
 
     def random_members(self, indices: Indices) -> Indices:
-        """The members that were drawn at random, and not mutated."""
+        """Return the members that were drawn at random, without mutations."""
         return indices[indices < self._random_count]
 
     def is_new(self, index: int) -> bool:
-        """Whether it was added."""
+        """Return whether a member was added after the start."""
         return index >= self._initial
 
     def near(self, place: Array) -> Point | None:
-        """The member nearest to a place, or one near it; None where none is found."""
+        """Return the member nearest to a place, or one near it; None if none is found."""
         starts = np.cumsum([0, *(len(self.axis_place(name, None)) for name in self.axes)])
         spans = dict(zip(self.axes, pairwise(starts), strict=True))
 
@@ -134,7 +133,7 @@ class MemberPool(Coordinates):
         return self._dp.nearest(distance)
 
     def nearest(self, place: Array, among: Indices, random: np.random.Generator) -> int:
-        """The nearest member, or where that was tried, the nearest of its mutations and of those to choose from."""
+        """Return the nearest member; if it was tried, the nearest of its mutations and of `among`."""
         point = self.near(place)
         index = None if point is None else self.index(point)
         if point is not None and (index is None or index in among):
@@ -148,7 +147,7 @@ class MemberPool(Coordinates):
         return self._add(best) if index is None else index
 
     def matching(self, params: Mapping[str, Scalar]) -> Indices:
-        """The indices of points with these parameters; adds a member that has them where there is none."""
+        """Return the indices of points with these parameters; if there is none, add a member with them."""
         fits = super().matching(params)
         if len(fits):
             return fits

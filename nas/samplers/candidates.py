@@ -1,4 +1,4 @@
-"""The feasible candidates that a sampler proposes from, and a study's trials of them."""
+"""The feasible candidates of a sampler, and a study's trials of them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -19,28 +19,28 @@ class Candidates(ABC):
 
     @abstractmethod
     def candidate(self, params: Mapping[str, Scalar]) -> Candidate | None:
-        """The candidate of a trial's parameters; None where they are incomplete or outside."""
+        """Return the candidate of a trial's parameters; None if they are incomplete or outside the budget."""
 
     @abstractmethod
     def remaining(self, study: optuna.Study) -> int:
-        """Number of candidates without a trial."""
+        """Return the number of candidates without a trial."""
 
     @abstractmethod
     def trial_table(self, study: optuna.Study) -> TrialTable:
-        """The study's trials; indices tell candidates apart, and need not be those of `around`."""
+        """Return the study's trials. Indices identify candidates, but may differ from those of `around`."""
 
     @abstractmethod
     def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
-        """The candidates that a trial with that number may be given one of, and which of them other trials have."""
+        """Return the candidates that a trial with that number may get, and the table of the other trials."""
 
     @abstractmethod
     def start(self, coordinates: Coordinates, seed: int) -> int:
-        """The index of what is tried first."""
+        """Return the index of the first candidate to try."""
 
 
 @final
 class EnumeratedCandidates(Candidates):
-    """All candidates of an enumerated space. Reads a study's trials once."""
+    """All candidates of an enumerated space. Finished trials of a study are read once."""
 
     def __init__(self, feasible: Feasible) -> None:
         self._feasible = feasible
@@ -49,20 +49,18 @@ class EnumeratedCandidates(Candidates):
         self._start: int | None = None
 
     def candidate(self, params: Mapping[str, Scalar]) -> Candidate | None:
-        """The candidate at this point; None where it is not in the list."""
         index = self._coordinates.index(params)
         return None if index is None else self._feasible.candidates[index]
 
     def remaining(self, study: optuna.Study) -> int:
-        """The number of candidates without a trial."""
         return len(self.trial_table(study).new_candidates(len(self._coordinates)))
 
     def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
-        """All of them."""
+        """Return all candidates."""
         return self._coordinates, self.trial_table(study, without=number)
 
     def start(self, coordinates: Coordinates, seed: int) -> int:
-        """The first of the space, or the feasible candidate nearest to it."""
+        """Return the index of the space's first candidate, or of the feasible one nearest to it."""
         if self._start is None:
             space = self._feasible.space
             first = coordinates.place(space.members[space.first])
@@ -70,7 +68,7 @@ class EnumeratedCandidates(Candidates):
         return self._start
 
     def trial_table(self, study: optuna.Study, without: int | None = None) -> TrialTable:
-        """The study's trials, but for the one with the number `without`."""
+        """Return the study's trials, except the one with the number `without`."""
         if self._history is None or not self._history.belongs_to(study):
             self._history = History(study, self._coordinates)
         return self._history.trial_table(without)

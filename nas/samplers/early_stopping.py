@@ -15,26 +15,26 @@ Reports = list[list[float]]
 
 
 class EarlyStopping:
-    """The rungs of one study, which are known once a first training has come to its end.
+    """The rungs of one study. Their steps are known after the first complete training.
 
     Args:
-        study: Optuna's; what was reported is kept with its trials.
-        rungs: Where its trainings are paused.
-        objectives: What is searched for.
+        study: The Optuna study; reports are stored with its trials.
+        rungs: The rungs.
+        objectives: Objective -> "max" or "min".
     """
 
     def __init__(self, study: optuna.Study, rungs: Rungs, objectives: Mapping[str, Direction]) -> None:
         self._study, self._rungs, self._objectives = study, rungs, objectives
 
     def max_steps(self, trial: FrozenTrial) -> int | None:
-        """The step at which a trial's training is paused next; None where it goes to its end."""
+        """Return the step at which a trial's training is paused next; None if it runs to its end."""
         if not (steps := self._steps()):
             return None
         rung = len(self._reports_by_training().get(root_trial_number(trial), ()))
         return steps[rung] if rung < len(steps) else None
 
     def reports(self, row: Row) -> Reports:
-        """An evaluation's objectives at the rungs. The first complete one says where the rungs lie."""
+        """Return an evaluation's objectives at the rungs. The first complete one defines the rungs' steps."""
         if not self._rungs.number or row.status not in ("complete", "pruned"):
             return []
         if row.status == "complete" and length_of(self._study) is None:
@@ -50,7 +50,7 @@ class EarlyStopping:
         return reports
 
     def _reports_by_training(self) -> dict[int, Sequence[Sequence[float]]]:
-        """Number of the trial that began a training -> the training's reports."""
+        """Return the number of the trial that started a training -> the training's reports."""
         return {root_trial_number(trial): reports for trial in trials_of(self._study) if (reports := reports_of(trial))}
 
     def _steps(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""A finite space as Optuna and as geometry see it: a distribution and coordinates for each axis.
+"""A finite space as Optuna distributions and as coordinates, one of each for every axis.
 
 Shapes: M = candidates, F = coordinates.
 """
@@ -22,11 +22,11 @@ from search_spaces.support.spec import Scalar
 
 
 class Axis(ABC):
-    """One axis of a space, in both views.
+    """One axis of a space.
 
     Attributes:
         name: "depth", "topology", "dca.k", "recipe.lr" ...
-        distribution: What Optuna records values with.
+        distribution: The Optuna distribution of recorded values.
     """
 
     name: str
@@ -38,11 +38,11 @@ class Axis(ABC):
 
     @abstractmethod
     def place(self, value: Scalar | None) -> Array:
-        """Coordinates of a value; None where the axis does not apply."""
+        """Return the coordinates of a value; None if the axis does not apply."""
 
 
 class Numbers(Axis):
-    """Numbers stand on a line from 0 to 1, by their logarithm where all are positive: sizes are told by factors."""
+    """An axis of numbers, scaled from 0 to 1. If all are positive, their logarithms are: ratios matter for sizes."""
 
     def __init__(self, name: str, values: Sequence[float]) -> None:
         self.name = name
@@ -55,13 +55,12 @@ class Numbers(Axis):
             self.distribution = FloatDistribution(values[0], values[-1], log=self._log)
 
     def suggest(self, trial: optuna.Trial) -> Scalar:
-        """Ask for an integer or a float."""
         if isinstance(self.distribution, IntDistribution):
             return trial.suggest_int(self.name, self.distribution.low, self.distribution.high, log=self._log)
         return trial.suggest_float(self.name, self._low, self._high, log=self._log)
 
     def place(self, value: Scalar | None) -> Array:
-        """One coordinate; the middle where the axis does not apply."""
+        """Return one coordinate; the middle if the axis does not apply."""
         if value is None or self._low == self._high:
             return np.array([0.5])
         values = np.array([value, self._low, self._high], dtype=float)
@@ -70,7 +69,7 @@ class Numbers(Axis):
 
 
 class Words(Axis):
-    """Words and truth values stand apart from one another, each at a distance of 1 from any other."""
+    """An axis of words or booleans, each at distance 1 from every other."""
 
     def __init__(self, name: str, values: Sequence[Scalar]) -> None:
         self.name = name
@@ -78,39 +77,39 @@ class Words(Axis):
         self.distribution = CategoricalDistribution(self._values)
 
     def suggest(self, trial: optuna.Trial) -> Scalar:
-        """Ask for one of the choices.
+        """Ask a trial for one of the choices.
 
         Raises:
-            UserError: The study has other choices: somebody has installed or removed a topology since.
+            UserError: The study has other choices, as when topologies were installed or removed since.
         """
         try:
             value = trial.suggest_categorical(self.name, self._values)
         except UserError:
             raise
-        except ValueError as error:  # Optuna's, which takes no other choices than a study's first trial
+        except ValueError as error:  # Optuna's: a study's choices are those of its first trial
             raise other_choices(self.name, self.distribution) from error
-        assert value is not None  # it is one of the values, none of which is
+        assert value is not None  # no choice is None
         return value
 
     def place(self, value: Scalar | None) -> Array:
-        """A coordinate for each word; all zero where the axis does not apply."""
+        """Return a coordinate for each word; all zero if the axis does not apply."""
         return np.array([0.5**0.5 * (value == word) for word in self._values])
 
 
 class Coordinates:
     """Coordinates of the feasible candidates of a space.
 
-    An axis of one of n runs of blocks is worth 1 / sqrt(n) of an axis of all blocks: blocks that all move by as much
-    have moved as far.
+    An axis of one of n runs of blocks has the weight 1 / sqrt(n): an equal step in all runs is as far as a step of an
+    axis of all blocks.
 
     Attributes:
         space: The space.
         axes: The space's axes by name.
-        candidates: The candidates, in the order of all indices.
+        candidates: The candidates, in index order.
 
     Args:
         space: The space.
-        members: The candidates and their points, in the order of all indices.
+        members: The candidates and their points, in index order.
     """
 
     def __init__(self, space: SearchSpace, members: Mapping[Candidate, Point]) -> None:
@@ -126,51 +125,51 @@ class Coordinates:
 
     @classmethod
     def of(cls, feasible: Feasible) -> "Coordinates":
-        """The coordinates of all feasible candidates of an enumerated space."""
+        """Return the coordinates of all feasible candidates of an enumerated space."""
         return cls(feasible.space, {candidate: feasible.space.members[candidate] for candidate in feasible})
 
     def random_members(self, indices: Indices) -> Indices:
-        """The candidates that are a uniform sample of all feasible ones: here, all of them."""
+        """Return the candidates that are a uniform sample of all feasible ones: here, all of them."""
         return indices
 
     def is_new(self, index: int) -> bool:
-        """Whether a candidate was added while one was being proposed."""
+        """Return whether a candidate was added during a proposal: here, never."""
         return False
 
     @property
     def common_axes(self) -> Mapping[str, Axis]:
-        """The axes that apply whatever the topology is: fields and the recipe's, not options."""
+        """The axes that apply to every topology: fields and the recipe's axes, without options."""
         return {name: axis for name, axis in self.axes.items() if option_of(name) is None}
 
     def point(self, index: int) -> Point:
-        """A feasible candidate's value on each axis that applies to it."""
+        """Return a feasible candidate's value on each axis that applies to it."""
         return self._points[index]
 
     def index(self, point: Mapping[str, Scalar]) -> int | None:
-        """The index of a point, None where it is not feasible or not complete."""
+        """Return the index of a point; None if it is not feasible or not complete."""
         return self._index.get(self._names(point))
 
     def matching(self, params: Mapping[str, Scalar]) -> Indices:
-        """The indices of the points with these parameters."""
+        """Return the indices of the points with these parameters."""
         fits = [params.items() <= point.items() for point in self._points]
         return np.flatnonzero(fits)
 
     def walk(self, value_of: Callable[[Axis], Scalar]) -> Point:
-        """Make a point axis by axis; which options apply follows from the topology."""
+        """Build a point axis by axis; the topology decides which options apply."""
         point: Point = {name: value_of(axis) for name, axis in self.common_axes.items()}
         return {**point, **{name: value_of(self.axes[name]) for name in self.space.options(point)}}
 
     def place(self, point: Mapping[str, Scalar]) -> Array:
-        """Coordinates of any point, a member or not: [F]."""
+        """Return the coordinates of any point, whether or not it is a member: [F]."""
         return np.concatenate([self.axis_place(name, point.get(name)) for name in self.axes] or [np.zeros(1)])
 
     def axis_place(self, name: str, value: Scalar | None) -> Array:
-        """Coordinates of a value on one axis."""
+        """Return the coordinates of a value on one axis."""
         return np.asarray(self.axes[name].place(value) * self._weights.get(name, 1.0))
 
     @cached_property
     def sizes(self) -> Array:
-        """The logarithm of every feasible candidate's size, from 0 to 1: [M, 1]."""
+        """The logarithm of every feasible candidate's size, scaled from 0 to 1: [M, 1]."""
         logs = np.log([size(candidate.architecture) for candidate in self.candidates])
         return np.asarray((logs - logs.min()) / max(float(np.ptp(logs)), 1e-9))[:, None]
 
@@ -185,7 +184,7 @@ class Coordinates:
 
     @cached_property
     def features(self) -> Features:
-        """A model's features of every feasible candidate: numbers and the size, and words apart from them."""
+        """Model features of every feasible candidate: numbers and the size, and separately words."""
         words = np.concatenate(
             [np.full(len(self.axis_place(name, None)), isinstance(axis, Words)) for name, axis in self.axes.items()]
             or [np.zeros(1, dtype=bool)]
@@ -193,8 +192,8 @@ class Coordinates:
         return Features(np.concatenate([self.places[:, ~words], self.sizes], axis=1), self.places[:, words])
 
     def nearest(self, place: Array, among: Indices, random: np.random.Generator) -> int:
-        """The index nearest to a place, one of the nearest at random."""
-        distances = (self._squares - 2 * self.places @ place)[among]  # squared, less a constant
+        """Return the index nearest to a place, with ties broken at random."""
+        distances = (self._squares - 2 * self.places @ place)[among]  # squared, up to a constant
         return int(random.choice(among[distances <= distances.min() + 1e-9]))
 
     @cached_property
@@ -206,7 +205,7 @@ class Coordinates:
 
 
 def size(architecture: Architecture) -> float:
-    """Roughly the weights of a transformer's blocks: what most objectives follow, whatever the task."""
+    """Return roughly the number of weights in a transformer's blocks, which most objectives depend on."""
     blocks = zip(*map(architecture.by_block, ("heads", "head_dim", "hidden")), strict=True)
     return float(architecture.width * sum(4 * heads * head_dim + 2 * hidden for heads, head_dim, hidden in blocks))
 

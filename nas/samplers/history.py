@@ -1,6 +1,6 @@
 """A study's trials so far, as arrays.
 
-Shapes: T = trials that stand at a feasible candidate, N = candidates with values, K = objectives.
+Shapes: T = trials of feasible candidates, N = candidates with values, K = objectives.
 """
 
 from collections.abc import Sequence
@@ -20,20 +20,20 @@ from results.stats.gaussian_process import Array, Indices
 from results.stats.pareto import non_dominated
 
 WIDE = 3.0
-"""The factor that an objective spans to be taken by its logarithm."""
+"""An objective that spans more than this factor is modeled by its logarithm."""
 
 
 @dataclass(frozen=True)
 class TrialTable:
-    """The candidates of trials in any state, in the order of trials; a training that went on stands once, as its last.
+    """The trials of feasible candidates in any state, in order; a continued training appears once, as its last trial.
 
     Attributes:
-        indices: Which candidate: [T].
-        values: The values it got, turned so that less is better; NaN where it has none: [T, K].
-        errors: Their standard errors; NaN where there is none: [T, K].
-        running: Whether values are still to come: [T].
-        numbers: Of the trials that began these trainings: [T].
-        reports: What they reported at the rungs; NaN where they have not come so far: [T, MAX_RUNGS, K].
+        indices: Index of the candidate: [T].
+        values: Its objectives, with signs such that less is better; NaN without values: [T, K].
+        errors: Their standard errors; NaN without any: [T, K].
+        running: Whether a trial is unfinished: [T].
+        numbers: Number of the trial that started the training: [T].
+        reports: Objectives at the rungs; NaN for rungs not reached: [T, MAX_RUNGS, K].
     """
 
     indices: Indices
@@ -59,11 +59,11 @@ class TrialTable:
 
     @cached_property
     def has_failed(self) -> NDArray[np.bool_]:
-        """Whether a trial has ended and is to have no values: [T]."""
+        """Whether a trial has ended and will never have values: [T]."""
         return np.asarray(~self.has_values & ~self.running & ~self.is_paused)
 
     def latest(self) -> "TrialTable":
-        """Each training as the last of its trials found it."""
+        """Return the last trial of each training."""
         _, from_the_end = np.unique(self.numbers[::-1], return_index=True)
         if len(from_the_end) == len(self.numbers):
             return self
@@ -72,11 +72,11 @@ class TrialTable:
 
     @property
     def repeatable(self) -> Indices:
-        """The candidates with values of which no trial is under way."""
+        """The candidates with values and without a running trial."""
         return np.setdiff1d(self.indices[self.has_values], self.indices[self.running])
 
     def new_candidates(self, members: int) -> Indices:
-        """The indices of the candidates without a trial, of so many members."""
+        """Return the indices of the candidates without a trial, out of `members`."""
         mask = np.ones(members, dtype=bool)
         mask[self.indices] = False
         return np.flatnonzero(mask)
@@ -84,14 +84,14 @@ class TrialTable:
 
 @dataclass(frozen=True)
 class CandidateMeans:
-    """The candidates that have values, each once, however many seeds it was trained with.
+    """The candidates with values, each once, averaged over its seeds.
 
     Attributes:
-        indices: Which candidates: [N].
+        indices: Index of the candidate: [N].
         values: Means over seeds; less is better: [N, K].
-        seeds: How many these are means of: [N].
-        errors: The standard error of one seed's value; NaN where it is not known of all: [N, K].
-        within: Sums of squares of its seeds' values about their mean: [N, K].
+        seeds: Number of seeds of a mean: [N].
+        errors: The standard error of one seed's value; NaN unless known for all seeds: [N, K].
+        within: Sum of squared deviations of the seeds' values from their mean: [N, K].
     """
 
     indices: Indices
@@ -101,16 +101,16 @@ class CandidateMeans:
     within: Array
 
     def at(self, rows: Indices) -> "CandidateMeans":
-        """The rows of some candidates."""
+        """Return the rows of some candidates."""
         return CandidateMeans(*(getattr(self, field.name)[rows] for field in fields(CandidateMeans)))
 
     def at_most(self, number: int, random: np.random.Generator) -> "CandidateMeans":
-        """At most so many candidates: see `subsample`."""
+        """Return at most `number` candidates: see `subsample`."""
         return self.at(subsample(self.values, number, random))
 
 
 def subsample(values: Array, number: int, random: np.random.Generator) -> Indices:
-    """Indices of at most so many: some of the front, and others at random: [N, K] -> [number]."""
+    """Return indices of at most `number` rows, up to half from the front, others at random: [N, K] -> [number]."""
     if len(values) <= number:
         return np.arange(len(values))
     front = random.permutation(np.flatnonzero(non_dominated(values)))[: number // 2]
@@ -119,10 +119,9 @@ def subsample(values: Array, number: int, random: np.random.Generator) -> Indice
 
 
 def candidate_means(trials: TrialTable) -> CandidateMeans:
-    """Each candidate's means over its trials.
+    """Return each candidate's means over its trials.
 
-    An objective that is positive and spans a factor of more than WIDE is taken by its logarithm: what training and
-    profiles tell of it multiplies.
+    A positive objective that spans more than a factor of WIDE is replaced by its logarithm: its errors multiply.
     """
     values, errors = trials.values[trials.has_values], trials.errors[trials.has_values]
     if len(values):
@@ -142,7 +141,7 @@ def candidate_means(trials: TrialTable) -> CandidateMeans:
 
 
 class History:
-    """Reads the trials of one study; those before the first unfinished one are read once and kept."""
+    """A reader of the trials of one study. Trials before the first unfinished one are read only once."""
 
     def __init__(self, study: optuna.Study, coordinates: Coordinates) -> None:
         self._study = study
@@ -153,13 +152,13 @@ class History:
         self._finished_trials, self._finished_count = self._read([]), 0
 
     def belongs_to(self, study: optuna.Study) -> bool:
-        """Whether this is the history of that study."""
+        """Return whether this is the history of that study."""
         return same_study(study, self._study)
 
     def trial_table(self, without: int | None = None) -> TrialTable:
-        """All trials so far, but for the one with the number `without`.
+        """Return all trials so far, except the one with the number `without`.
 
-        A trial stands for the parameters it has recorded or, while it waits, was enqueued with.
+        A trial's candidate has its recorded parameters or, while it waits, those it was enqueued with.
         """
         trials = trials_of(self._study)
         end = self._finished_count
@@ -194,5 +193,5 @@ class History:
 
 
 def params_of(trial: FrozenTrial) -> dict[str, int | float | str | bool]:
-    """The parameters that a trial records or else was enqueued with."""
+    """Return the parameters that a trial records, or else was enqueued with."""
     return {**trial.system_attrs.get("fixed_params", {}), **trial.params}

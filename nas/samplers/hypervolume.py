@@ -1,6 +1,6 @@
 """Hypervolume that points add to others.
 
-Shapes: N = points so far, C = others, K = objectives, R = directions, Z = outcomes.
+Shapes: N = points so far, C = other points, K = objectives, R = directions, Z = outcomes.
 """
 
 import numpy as np
@@ -11,26 +11,26 @@ DIRECTIONS = 64
 
 
 class Hypervolume:
-    """Hypervolume of points and gains of others, by random directions: cheap for any number of objectives.
+    """Hypervolume of points and the gains of other points, by random directions: cheap for any number of objectives.
 
     The hypervolume is, up to a constant, the mean over directions r on the positive unit sphere of the greatest
     min_k(max(0, (reference - point)_k / r_k))^K (Zhang and Golovin, "Random Hypervolume Scalarizations for
-    Provable Multi-Objective Black Box Optimization", ICML 2020). Each objective is measured in ranges, from the best to
-    the worst of all points; the reference lies a little beyond the worst.
+    Provable Multi-Objective Black Box Optimization", ICML 2020). Each objective is scaled by its range over all points;
+    the reference is slightly beyond the worst.
 
     Attributes:
         total: The hypervolume of the points.
 
     Args:
         points: The points so far: [N, K].
-        others: Points that may be, which the ranges take in: [C, K].
-        random: Draws the directions.
+        others: Possible points, included in the ranges: [C, K].
+        random: Generator of the directions.
     """
 
     def __init__(self, points: Array, others: Array, random: np.random.Generator) -> None:
         all_points = np.concatenate([points, others])
         best, worst = all_points.min(axis=0), all_points.max(axis=0)
-        flat = worst <= best  # in which points do not differ: it must not be what limits them
+        flat = worst <= best  # an objective in which points are equal must not limit them
         self._range = np.where(flat, 1.0, worst - best)
         self._reference = worst + np.where(flat, 1.0, 0.02 * self._range)
         directions = np.abs(random.standard_normal((DIRECTIONS, points.shape[1])))
@@ -44,11 +44,11 @@ class Hypervolume:
         self.total = float(self._best.mean())
 
     def gain(self, outcomes: Array) -> Array:
-        """The mean gain of each point over its outcomes: [Z, C, K] -> [C]."""
+        """Return the mean gain of each point over its outcomes: [Z, C, K] -> [C]."""
         return self._mean_of_greater(outcomes, self._best) - self.total
 
     def gain_again(self, outcomes: Array) -> Array:
-        """The mean gain of the first N points if their values change to these outcomes: [Z, N, K] -> [N]."""
+        """Return the mean gain of the first N points if their values change to these outcomes: [Z, N, K] -> [N]."""
         return self._mean_of_greater(outcomes, self._without[: outcomes.shape[1]]) - self.total
 
     def _mean_of_greater(self, outcomes: Array, lengths: Array) -> Array:

@@ -1,4 +1,4 @@
-"""From text to a proposer: an installed name, or the import path of a proposer or an Optuna sampler."""
+"""Proposers from text: an installed name, or the import path of a proposer or an Optuna sampler."""
 
 import importlib
 import inspect
@@ -16,13 +16,13 @@ from search_spaces.support.errors import UserError, fields_of, reason_of, unknow
 
 
 def load_proposer(text: str) -> Proposer:
-    """The proposer of an installed name, or of "package.module:Class".
+    """Return the proposer of an installed name, or of "package.module:Class".
 
-    An Optuna sampler is constructed with `seed` where it takes one, anew for each proposal, and what it proposes is
-    moved to the nearest untried candidate: it is as true to a budget as any other.
+    An Optuna sampler is constructed anew for each proposal, with `seed` if it takes one. Its proposals are moved to the
+    nearest untried candidate, so they are always within the budget.
 
     Raises:
-        UserError: An unknown name, a path that cannot be imported, or what is no sampler or cannot be constructed.
+        UserError: The name is unknown, or the path cannot be imported, is not a sampler or cannot be constructed.
     """
     if ":" in text:
         return CheckedProposer(text, _make_proposer(text, _import(text)))
@@ -32,23 +32,23 @@ def load_proposer(text: str) -> Proposer:
 
 @final
 class CheckedProposer(Proposer):
-    """A plug-in's proposer: turns its exceptions into UserError, and checks what it proposes."""
+    """A plug-in's proposer: turns its exceptions into UserErrors, and checks its proposals."""
 
     def __init__(self, text: str, inner: Proposer) -> None:
         self._text = text
         self._inner = inner
 
     def propose(self, state: SearchState) -> int:
-        """Choose as the inner one does.
+        """Choose as the inner proposer does.
 
         Raises:
-            UserError: It failed (CMA-ES, for one, takes a single objective), or chose what it may not.
+            UserError: It failed (CMA-ES, for one, takes a single objective), or chose an invalid candidate.
         """
         try:
             index = self._inner.propose(state)
         except UserError:
             raise
-        except Exception as error:  # somebody's code may fail in any way
+        except Exception as error:  # a plug-in may raise anything
             message = f"sampler {self._text!r} failed: {reason_of(error).rstrip('.')}. Choose another one."
             raise UserError("bad-plugin", message, **_origin(self._text, error)) from error
         is_candidate = index in state.new or index in state.repeatable
@@ -82,7 +82,7 @@ def _import(text: str) -> Any:
     except UserError as error:
         fields = {**error.fields, "plugin": text, "place": path}
         raise UserError(error.kind, f"sampler {text!r}: {error}", **fields) from error
-    except Exception as error:  # somebody's module may fail in any way
+    except Exception as error:  # a plug-in may raise anything
         remedy = "It is MODULE:CLASS, of a module that is installed, or here with PYTHONPATH=. before the command."
         message = f"sampler {text!r} could not be imported: {reason_of(error)}. {remedy}"
         raise UserError("bad-plugin", message, **_origin(text, error)) from error
@@ -98,7 +98,7 @@ def _import(text: str) -> Any:
 
 
 def _may_be_sampler(value: Any, path: str) -> bool:
-    """Whether a module's value is a sampler's class, or a class or function of its own that may give one."""
+    """Return whether a module's value is a sampler class, or its own class or function that may return one."""
     if inspect.isclass(value) and issubclass(value, BaseSampler):
         return not inspect.isabstract(value)
     return callable(value) and (hasattr(value, "propose") or getattr(value, "__module__", None) == path)
@@ -106,7 +106,7 @@ def _may_be_sampler(value: Any, path: str) -> bool:
 
 def _with_seed(sampler: type[BaseSampler], seed: int) -> BaseSampler:
     takes = inspect.signature(sampler).parameters
-    with warnings.catch_warnings(action="ignore", category=ExperimentalWarning):  # whoever names one has chosen it
+    with warnings.catch_warnings(action="ignore", category=ExperimentalWarning):  # chosen by name
         return sampler(seed=seed) if "seed" in takes else sampler()  # type: ignore[call-arg]  # the base class takes none
 
 
@@ -121,7 +121,7 @@ def _try(text: str, make: Callable[[], Any]) -> Any:
 
 
 def _origin(text: str, error: BaseException) -> dict[str, Any]:
-    """Fields of an error of somebody's sampler: its name, and what was raised, where."""
+    """Return the fields of an error in a plug-in's sampler: its name, and the exception with its location."""
     return {**fields_of(error), "sampler": text}
 
 

@@ -1,4 +1,4 @@
-"""Optuna's own samplers, made true to a budget: what they propose is moved to the nearest untried candidate."""
+"""Optuna's samplers within a budget: their proposals are moved to the nearest untried candidate."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,12 +12,12 @@ from search_spaces.support.spec import Scalar
 
 
 class OptunaSampler(Proposer):
-    """A sampler of Optuna's, made anew from a seed for each proposal, so that nothing rests on what it did before.
+    """A proposer that uses an Optuna sampler, constructed anew for each proposal so that it keeps no state.
 
     Args:
-        make: Gives a sampler of a seed.
-        infers: Whether the sampler is asked which axes it draws together, as Optuna does; CMA-ES, for one, draws no
-            words. Without it, it draws all that apply everywhere, from the first trial on.
+        make: Maps a seed to a sampler.
+        infers: Whether the sampler chooses the axes that it draws jointly, as in Optuna; CMA-ES, for one, excludes
+            words. Otherwise it draws all axes that apply everywhere, from the first trial on.
     """
 
     def __init__(self, make: Callable[[int], BaseSampler], *, infers: bool = False) -> None:
@@ -25,7 +25,7 @@ class OptunaSampler(Proposer):
         self._infers = infers
 
     def propose(self, state: SearchState) -> int:
-        """Move the sampler's point, which need not be a candidate, to the nearest one."""
+        """Move the sampler's point to the nearest candidate."""
         study, trial, coordinates = state.study, state.trial, state.coordinates
         sampler = self._make(state.seed)
         params = sampler.sample_relative(study, trial, self._joint_axes(sampler, state))
@@ -42,7 +42,7 @@ class OptunaSampler(Proposer):
         return coordinates.nearest(place, state.new, np.random.default_rng(state.seed))
 
     def _joint_axes(self, sampler: BaseSampler, state: SearchState) -> dict[str, BaseDistribution]:
-        """The axes that the sampler draws in one go, among those that apply everywhere."""
+        """Return the axes that the sampler draws jointly, among those that apply everywhere."""
         everywhere: Mapping[str, Axis] = state.coordinates.common_axes
         if not self._infers:
             return {name: axis.distribution for name, axis in everywhere.items() if not axis.distribution.single()}
@@ -51,10 +51,9 @@ class OptunaSampler(Proposer):
 
 
 class Random(Proposer):
-    """Any untried candidate, all with the same chance."""
+    """Random search: an untried candidate, drawn uniformly."""
 
     def propose(self, state: SearchState) -> int:
-        """Draw one."""
         return int(np.random.default_rng(state.seed).choice(state.random_members))
 
 

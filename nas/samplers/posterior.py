@@ -1,4 +1,4 @@
-"""The posterior of candidates' objectives: a Gaussian process of those that training tells, counts of the others.
+"""The posterior of candidates' objectives: Gaussian processes of the trained ones, exact counts of the others.
 
 Shapes: N = candidates with values, C = any candidates, K = objectives, Z = outcomes, D = draws.
 """
@@ -13,9 +13,9 @@ from nas.samplers.proposer import SearchState
 from results.stats.gaussian_process import Array, GaussianProcess, Indices, Observations
 
 RUNNING = 32
-"""Most running candidates whose values are taken to be as predicted."""
+"""Largest number of running candidates that are assumed to end as predicted."""
 
-_OUTCOMES = ndtri((np.arange(8) + 0.5) / 8)  # deviations by which something may come out, each as likely
+_OUTCOMES = ndtri((np.arange(8) + 0.5) / 8)  # equally likely standardized deviations of an outcome
 
 
 @dataclass(frozen=True)
@@ -23,23 +23,23 @@ class Predictions:
     """Predicted objectives of candidates.
 
     Attributes:
-        values: Their objectives: [C, K].
-        moves: Standard deviations of the change of each prediction by one more training: [C, K].
+        values: Predicted objectives: [C, K].
+        moves: Standard deviation of each prediction's change by one more training: [C, K].
     """
 
     values: Array
     moves: Array
 
     def outcomes(self, weight: float, random: np.random.Generator) -> Array:
-        """Possible predictions after one more training, as if they were less certain by this weight: [Z, C, K]."""
+        """Return possible predictions after one more training, with deviations scaled by `weight`: [Z, C, K]."""
         by_objective = [random.permutation(_OUTCOMES) for _ in range(self.values.shape[1])]
         return np.asarray(self.values + weight * self.moves * np.stack(by_objective, axis=1)[:, None, :])
 
 
 class Posterior:
-    """The posterior of every candidate's objectives. Each is measured in standard deviations of the N values.
+    """The posterior of every candidate's objectives, in units of the standard deviations of the N values.
 
-    Running candidates are taken to come out as predicted.
+    Running candidates are assumed to end as predicted.
 
     Attributes:
         running: Candidates with a running trial, at most RUNNING.
@@ -57,7 +57,7 @@ class Posterior:
         self._processes = [self._process(means, k) for k in self._model_columns]
 
     def predict(self, at: Indices) -> Predictions:
-        """The predicted objectives of some candidates."""
+        """Return the predicted objectives of some candidates."""
         values, moves = self._count_values(at), np.zeros((len(at), len(self._mean)))
         for k, process in zip(self._model_columns, self._processes, strict=True):
             values[:, k], variance = process.predict(self._places.at(at))
@@ -65,7 +65,7 @@ class Posterior:
         return Predictions(values, moves)
 
     def draws(self, at: Indices, number: int, random: np.random.Generator) -> Array:
-        """Joint samples of the candidates' objectives: [D, C, K]."""
+        """Draw joint samples of the candidates' objectives: [D, C, K]."""
         outcomes = np.repeat(self._count_values(at)[None], number, axis=0)
         for k, process in zip(self._model_columns, self._processes, strict=True):
             outcomes[:, :, k] = process.draws(self._places.at(at), number, random)
@@ -78,7 +78,7 @@ class Posterior:
             return process
         predictions, _ = process.predict(self._places.at(self.running))
         features = self._places.at(np.concatenate([means.indices, self.running]))
-        # Values that are predictions say nothing of how large variances are.
+        # Predicted values carry no information on variances: keep the fitted scales.
         return GaussianProcess(features, observations.extend(predictions), process.scales, process.unit)
 
     def _count_values(self, at: Indices) -> Array:

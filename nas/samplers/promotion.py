@@ -1,10 +1,10 @@
-"""Promotion of trainings that are paused at a rung: how they would end, and which of them go on.
+"""Promotion of trainings that are paused at a rung, by their predicted ends.
 
 Rungs are those of asynchronous successive halving (L. Li et al., "A System for Massively Parallel Hyperparameter
-Tuning", MLSys 2020; with several objectives R. Schmucker et al., arXiv 2106.12639). There, a training goes on where it
-is among the best by what was reported at the rung, so that whatever learns slowly is lost, large networks first. Here
-it goes on where its end is expected to add to the front: by a Gaussian process of the ends over architectures and
-reports, which knows what costs are and how uncertain it is.
+Tuning", MLSys 2020; with several objectives R. Schmucker et al., arXiv 2106.12639). There, a training is promoted if it
+is among the best at the rung, which loses slow learners, above all large networks. Here, a training is promoted if its
+end is expected to add to the front. The ends are modeled by a Gaussian process over architectures and reports, which
+knows costs and its own uncertainty.
 
 Shapes: T = trials, P = complete trainings, H = paused ones, K = objectives.
 """
@@ -23,20 +23,19 @@ from nas.samplers.rungs import MAX_RUNGS
 from results.stats.gaussian_process import Array, Features, GaussianProcess, Observations
 
 PAIRS = 8
-"""Complete trainings that a rung needs before others stay paused there."""
+"""Complete trainings that a rung needs before trainings stay paused there."""
 
 MIN_GAIN = 2e-3
-"""The least expected gain of a promotion, as a share of the front's hypervolume."""
+"""Smallest expected gain of a promotion, as a fraction of the front's hypervolume."""
 
 MAX_COMPLETE = 128
-"""Most complete trainings that the model of ends is fitted to."""
+"""Largest number of complete trainings that the model of ends is fitted to."""
 
 
 def promote(coordinates: Coordinates, trials: TrialTable, costs: Costs, seed: int, searching: bool) -> int | None:
-    """The number of the trial whose training is promoted next: from the highest rung, the one that adds most.
+    """Return the number of the trial to promote next: on the highest rung, the one that adds most to the front.
 
-    None where none adds anything. While a search goes on, new architectures come first until more trainings are paused
-    than complete.
+    None if none adds anything. During a search, new architectures come first until more trainings are paused than done.
     """
     random = np.random.default_rng(seed)
     rungs = has_reports(trials).sum(axis=1)
@@ -61,18 +60,18 @@ def promote(coordinates: Coordinates, trials: TrialTable, costs: Costs, seed: in
 def promotion_gains(
     places: Features, counts: Array, reports: Array, values: Array, errors: Array, random: np.random.Generator
 ) -> Array:
-    """The hypervolume that trainings paused at a rung are expected to add, as shares of the front's: [H].
+    """Return the expected hypervolume gain of trainings paused at a rung, as fractions of the front's: [H].
 
-    Objectives that are counted are known. The others are predicted by a Gaussian process of the architectures and of
-    what each training reported at that rung.
+    Counted objectives are known. The others are predicted by a Gaussian process over the architectures and their
+    reports at that rung.
 
     Args:
-        places: Of P architectures whose trainings are complete, and then of H that are paused.
-        counts: Their objectives as counting tells them; NaN where it does not: [P + H, K].
-        reports: What they reported at the rung: [P + H, K].
-        values: What the first P ended with: [P, K].
-        errors: The standard errors of that: [P, K].
-        random: Draws outcomes.
+        places: Features of P architectures with complete trainings, then of H with paused ones.
+        counts: Their counted objectives; NaN for trained ones: [P + H, K].
+        reports: Their reports at the rung: [P + H, K].
+        values: Final values of the first P: [P, K].
+        errors: Standard errors of these values: [P, K].
+        random: Generator of the outcomes.
     """
     number = len(values)
     predictions, moves = counts.copy(), np.zeros(counts.shape)
@@ -88,28 +87,27 @@ def promotion_gains(
 
 
 def with_predicted_ends(trials: TrialTable) -> TrialTable:
-    """The trials, where paused trainings have the values that they are predicted to end with.
+    """Return the trials with predicted final values for paused trainings.
 
-    A rung from which fewer than PAIRS trainings are complete predicts nothing.
+    A rung with fewer than PAIRS complete trainings predicts nothing.
     """
     values, errors, reports = trials.values.copy(), trials.errors.copy(), has_reports(trials)
     for rung in range(MAX_RUNGS):
-        paused = trials.is_paused & reports[:, rung]  # a higher rung's prediction comes last, and stays
+        paused = trials.is_paused & reports[:, rung]  # the highest rung's prediction wins
         complete = trials.has_values & reports[:, rung]
         if paused.any() and complete.sum() >= PAIRS:
             at = trials.reports[:, rung]
             values[paused], errors[paused] = predict_end(at[complete], trials.values[complete], at[paused])
-            least = trials.values[complete].min(axis=0)  # what is positive stays so, however far the line is drawn
+            least = trials.values[complete].min(axis=0)  # positive values stay positive under extrapolation
             values[paused] = np.where(least > 0, np.maximum(values[paused], least / 2), values[paused])
     return replace(trials, values=values, errors=errors)
 
 
 def predict_end(reports: Array, values: Array, at: Array) -> tuple[Array, Array]:
-    """Predicted ends of trainings, and their standard errors: [P, K], [P, K], [H, K] -> [H, K] and [H, K].
+    """Predict the ends of trainings, and their standard errors: [P, K], [P, K], [H, K] -> [H, K] and [H, K].
 
-    By least squares, objective by objective, from the reports of P trainings at a rung to the values they ended with.
-    Which trainings went on was chosen by these reports, which leaves the line as it is. Where all reported the same, it
-    has the slope 1.
+    Least squares for each objective, from the reports of P trainings at a rung to their final values. Promotion
+    selected these trainings by their reports, which does not bias the line. If all reports are equal, the slope is 1.
     """
     middle, mean = reports.mean(axis=0), values.mean(axis=0)
     spread = ((reports - middle) ** 2).sum(axis=0)
@@ -121,10 +119,10 @@ def predict_end(reports: Array, values: Array, at: Array) -> tuple[Array, Array]
 
 
 def has_reports(trials: TrialTable) -> NDArray[np.bool_]:
-    """Whether a trial has reported at each rung: [T, MAX_RUNGS]."""
+    """Return whether a trial has reported at each rung: [T, MAX_RUNGS]."""
     return np.asarray(np.isfinite(trials.reports).all(axis=2), dtype=bool)
 
 
 def in_its_range(values: Array) -> Array:
-    """Values scaled to 0 for the least and 1 for the greatest."""
+    """Scale values linearly to the range from 0 to 1."""
     return np.asarray((values - values.min()) / max(float(np.ptp(values)), 1e-12))

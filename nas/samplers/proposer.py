@@ -14,7 +14,7 @@ from results.stats.gaussian_process import Array, Indices
 from search_spaces.architecture.architecture import Architecture
 
 Costs = Callable[[Architecture], Sequence[float]]
-"""An architecture -> its objectives as counting tells them, less being better; NaN for all where it does not."""
+"""Maps an architecture to its counted objectives, less being better; NaN for trained ones."""
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,14 @@ class SearchState:
     """The state of a search: all that a proposal may depend on.
 
     Attributes:
-        coordinates: The feasible candidates; of a space that cannot be listed, those tried and some that may be next.
+        coordinates: The feasible candidates; in a space that cannot be enumerated, the tried ones and a pool.
         trials: The trials so far, as arrays.
-        new: The candidates that no trial has.
+        new: The candidates without a trial.
         repeatable: The candidates that may get another seed.
-        costs: What counting tells of architectures' objectives: see `BudgetSampler`.
-        seed: Drawn from the search's seed and the trial's number.
-        study: The study that asks.
-        trial: The trial that is to be.
+        costs: Counted objectives of architectures: see `BudgetSampler`.
+        seed: Derived from the search's seed and the trial's number.
+        study: The study.
+        trial: The new trial.
     """
 
     coordinates: Coordinates
@@ -43,23 +43,23 @@ class SearchState:
 
     @property
     def random_members(self) -> Indices:
-        """The new candidates that are a uniform sample of all: all of them in an enumerated space."""
+        """The new candidates that are a uniform sample of all; all of them in an enumerated space."""
         members = self.coordinates.random_members(self.new)
         return members if len(members) else self.new
 
     def cost_matrix(self, indices: Indices) -> Array:
-        """Candidates' objectives as counting tells them, NaN where only training does: [C, K]."""
+        """Return candidates' counted objectives, NaN for trained ones: [C, K]."""
         return cost_matrix(self.coordinates, self.costs, indices).reshape(len(indices), self.trials.values.shape[1])
 
 
 def cost_matrix(coordinates: Coordinates, costs: Costs, indices: Indices) -> Array:
-    """Candidates' objectives as counting tells them: [C, K]."""
+    """Return candidates' counted objectives: [C, K]."""
     return np.array([costs(coordinates.candidates[index].architecture) for index in indices], dtype=float)
 
 
 class Proposer(ABC):
-    """A way of searching. It keeps nothing between proposals."""
+    """A search strategy without state between proposals."""
 
     @abstractmethod
     def propose(self, state: SearchState) -> int:
-        """Choose one of the untried candidates, or one for another seed, by its index."""
+        """Return the index of an untried candidate, or of one that gets another seed."""

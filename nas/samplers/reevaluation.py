@@ -1,8 +1,8 @@
-"""Which architecture a search re-evaluates next with a held-out seed.
+"""The choice of the architecture that a search re-evaluates next with a held-out seed.
 
-Trainings go to candidates in proportion to how likely they stand on the front: the next is that with the greatest
-chance for each training it would then have had (the method of V. D'Hondt, 1878, for seats by votes). So the surest have
-a fresh seed first, the next ones follow, and what turns out not to stand there gets no more.
+Trainings are allocated in proportion to each candidate's probability of being on the front. The next one goes to the
+largest p_front / (1 + re-evaluations so far), V. D'Hondt's method of 1878 for seats by votes. Likely candidates get a
+held-out seed first, and those that prove not to be on the front get no more.
 """
 
 import numpy as np
@@ -14,14 +14,14 @@ from results.stats.front_probability import front_probabilities
 from results.stats.gaussian_process import Indices
 
 DRAWS = 256
-"""Samples of the posterior."""
+"""Number of samples of the posterior."""
 
 CONTENDERS = 256
-"""Most candidates that are compared."""
+"""Largest number of candidates that are compared."""
 
 
 def next_reevaluation(state: SearchState, since: int, exclude: Indices) -> int:
-    """The candidate to re-evaluate next; trials with numbers from `since` on are re-evaluations.
+    """Return the candidate to re-evaluate next; trials with numbers from `since` on are re-evaluations.
 
     Candidates in `exclude` cannot be trained with another seed; there must be others with values.
     """

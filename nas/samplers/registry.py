@@ -1,17 +1,17 @@
-"""The installed ways of searching by name. Loads none of them."""
+"""The registry of installed samplers by name. Loads none of them."""
 
 from search_spaces.support.registry import Registry
 
 DEFAULT = "surrogate"
 
 SAMPLERS = Registry("nas.samplers", "sampler")
-"""Each entry is a Proposer's class, an Optuna sampler's class, or a function without arguments that gives a Proposer.
+"""Each entry is a Proposer class, an Optuna sampler class, or a function without arguments that returns a Proposer.
 
-The first line of its docstring is what `nas list samplers` shows.
+`nas list samplers` shows the first line of its docstring.
 """
 
 
 def check_sampler(text: str) -> None:
-    """Raise UserError where a sampler is no "package.module:Class" and has no installed name."""
+    """Raise UserError for a name that is not installed; accept any "package.module:Class"."""
     if text and ":" not in text:
         SAMPLERS.check(text)

@@ -1,7 +1,7 @@
-"""Early stopping with several objectives: the steps at which trainings are paused, and their reports there.
+"""Rungs: the steps at which early stopping pauses trainings.
 
-A paused training has a Row and a checkpoint. If it may be on the front (`nas.samplers.promotion`), it is promoted: it
-goes on as another trial, which continues the first.
+A paused training has a Row and a checkpoint. If it may be on the front (`nas.samplers.promotion`), it is promoted:
+another trial continues it.
 """
 
 from collections.abc import Mapping
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from tasks.base import Task
 
 MAX_RUNGS = 5
-"""Most rungs of a search."""
+"""Largest number of rungs of a search."""
 
 
 @dataclass(frozen=True)
 class Rungs:
-    """The steps at which trainings are paused.
+    """The rungs of a search: the steps at which trainings are paused.
 
     Attributes:
-        number: How many rungs there are; with none, nothing is paused.
-        min_fraction: The share of a training before the first.
-        reduction_factor: How much further each lies than the one before it.
+        number: Number of rungs; with 0, nothing is paused.
+        min_fraction: Fraction of a training at the first rung.
+        reduction_factor: Ratio of the steps of consecutive rungs.
 
     Raises:
-        UserError: There cannot be such rungs.
+        UserError: The rungs are invalid.
     """
 
     number: int = 0
@@ -60,27 +60,27 @@ class Rungs:
             raise UserError("infeasible", message, option="--rungs", value=self.number, share=self._shares()[-1])
 
     def record(self) -> dict[str, float]:
-        """As JSON has it: empty without rungs."""
+        """Return the rungs as JSON data; empty without rungs."""
         if not self.number:
             return {}
-        # Of Python's 2 and the command line's 2.0, the same record: it names the study.
+        # Python's 2 and the command line's 2.0 give the same record, which identifies the study.
         fractions = {"min_fraction": float(self.min_fraction), "reduction_factor": float(self.reduction_factor)}
         return asdict(self) | fractions
 
     def steps(self, length: int) -> list[int]:
-        """The steps at which a training of that length is paused."""
-        return [ceil(length * share - 1e-9) for share in self._shares()]  # 100 * 0.1 * 3 is 30
+        """Return the steps at which a training of that length is paused."""
+        return [ceil(length * share - 1e-9) for share in self._shares()]  # without the epsilon, 100 * 0.1 * 3 gives 31
 
     def _shares(self) -> list[float]:
         return [self.min_fraction * self.reduction_factor**rung for rung in range(self.number)]
 
 
 NO_RUNGS = Rungs()
-"""No early stopping: every training goes to its end."""
+"""No early stopping."""
 
 
 def check_reports(task: "Task", recipe: Any, rungs: Rungs) -> None:
-    """Raise UserError where trainings cannot be paused at the same steps: without reports, or with lengths in hours."""
+    """Raise UserError if rungs are impossible: a task without reports, or trainings measured in hours."""
     if rungs.number and not task.reports_intermediate:
         message = f"--rungs hold trainings at their reports, and {task.name} has none on the way. Leave it out."
         raise UserError("unsupported", message, option="--rungs", task=task.name)
@@ -95,7 +95,7 @@ def check_reports(task: "Task", recipe: Any, rungs: Rungs) -> None:
 
 
 def check_rung_objectives(objectives: Mapping[str, Direction], metrics: Mapping[str, Direction], rungs: Rungs) -> None:
-    """Raise UserError where an objective is not known at a rung."""
+    """Raise UserError if an objective is not known at a rung."""
     late = [name for name in objectives if name not in metrics and name not in COSTS]
     if late and rungs.number:
         message = f"--rungs needs objectives that are known on the way; {late[0]} is measured at the end."

@@ -1,12 +1,12 @@
-"""Search by a model of the objectives, over the feasible candidates themselves.
+"""Search by a model of the objectives over the feasible candidates.
 
-What a training tells is modelled (`nas.samplers.posterior`), what counting tells is known. The next training is the one
-after which the front of expected values is expected to have the most hypervolume: the knowledge gradient (P. Frazier,
-W. Powell and S. Dayanik, "The Knowledge-Gradient Policy for Correlated Normal Beliefs", 2009), as if a training moved
-the expectation of its own candidate alone. So a new candidate and another seed of one that was tried are weighed by the
-same rule. The set is finite: nothing is optimised, and nothing has to be moved into the budget.
+Trained objectives are modeled (`nas.samplers.posterior`), counted ones are known. The next training maximizes the
+expected hypervolume of the front of expected values: the knowledge gradient (P. Frazier, W. Powell and S. Dayanik,
+"The Knowledge-Gradient Policy for Correlated Normal Beliefs", 2009), as if a training changed only its own candidate's
+expectation. New candidates and further seeds of tried ones are compared by the same rule. The set is finite, so no
+acquisition function is optimized and no proposal is moved into the budget.
 
-Shapes: N = candidates with values, C = the pool looked at, K = objectives, R = directions, Z = outcomes.
+Shapes: N = candidates with values, C = the pool of new candidates, K = objectives, R = directions, Z = outcomes.
 """
 
 import numpy as np
@@ -19,25 +19,25 @@ from nas.samplers.proposer import Proposer, SearchState
 from results.stats.gaussian_process import Array, GaussianProcess, Indices, Observations, Scales
 
 START = 8
-"""Candidates that must have values before a model is believed; they are drawn at random until then."""
+"""Candidates that must have values before the model is used; until then proposals are random."""
 
 POOL, OBSERVATIONS, FAILURES = 500, 128, 32
-"""Most new candidates, observations and failures of a proposal, so that it costs the same in a long search."""
+"""Largest numbers of new candidates, observations and failures in a proposal, so that its time stays constant."""
 
 EXPLORATION = (1, 2, 4, 8)
-"""Factors on the predictions' uncertainty; the least one with which anything promises a gain is used."""
+"""Factors on the predictions' uncertainty; the smallest one that promises a gain is used."""
 
 _FAILURE_SCALES = Scales(noise=0.02, nugget=1e-6, remainder=1.0, sizes=1.0, words=1.0)
 
 MIN_GAIN = 1e-4
-"""The least share of the hypervolume that counts as a gain."""
+"""Smallest gain that counts, as a fraction of the hypervolume."""
 
 
 class Surrogate(Proposer):
-    """Gaussian processes over the feasible candidates: proposes what adds most to what is known of the front."""
+    """Gaussian processes over the feasible candidates; proposes the candidate that adds most to the expected front."""
 
     def propose(self, state: SearchState) -> int:
-        """Choose by the model, or at random while too little is known."""
+        """Choose by the model, or at random while fewer than START candidates have values."""
         random = np.random.default_rng(state.seed)
         means = candidate_means(with_predicted_ends(state.trials))
         if len(means.indices) < START:
@@ -60,7 +60,7 @@ class Surrogate(Proposer):
 
 
 def _chance_of_values(state: SearchState, means: CandidateMeans, at: Indices, random: np.random.Generator) -> Array:
-    """The probability that an evaluation succeeds, by where others failed: [C]."""
+    """Return the probability that an evaluation succeeds, from the places of failures: [C]."""
     trials = state.trials
     failures = random.permutation(trials.indices[trials.has_failed])[:FAILURES]
     if not len(failures):
