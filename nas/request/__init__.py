@@ -1,1 +1,1 @@
-"""Checks of a call, before PyTorch is loaded."""
+"""Text of a call -> checked requests and jobs; text checks run before PyTorch is loaded."""

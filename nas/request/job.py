@@ -1,4 +1,4 @@
-"""An evaluation's job, as plain data that travels to other processes, and its identity."""
+"""The job of an evaluation, as plain data that is sent to other processes, and its identity."""
 
 import hashlib
 import os
@@ -25,31 +25,31 @@ from tasks.registry import TASKS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationJob:
-    """What to evaluate and what to measure.
+    """One evaluation: what to train, and what to measure.
 
     Attributes:
         task: Name, or FILE.py:CLASS.
-        architecture: What to evaluate.
+        architecture: The architecture.
         preset: The task's preset.
-        settings: What is changed of the preset's recipe, by name.
-        seed: Seed of initialisation, data order and augmentation.
-        data: What `--data` said, or None.
-        start: Folder of the checkpoint whose weights training begins with, or None where they are drawn.
+        settings: Overrides of the preset's recipe: (name, value).
+        seed: Seed of initialization, data order and augmentation.
+        data: Value of `--data`, or None.
+        start: Folder of the checkpoint whose weights training starts from; None draws them.
         space: Name of the search space, or None.
-        number: Of the trial in its search, or None.
-        folder: Where the evaluation keeps what it needs to be continued, and its Row once it has one, or None.
-        network: Folder that the trained network is kept in, or is in already, or None.
-        max_steps: The training stops at the first report at this step or behind it; None trains to the end.
-        limits: A network that does not keep them is not trained.
-        profiled: Whether the network is profiled before it is trained; for limits or a trace it is in any case.
-        trace: File, without its ending, for a trace of its training steps, or None.
-        measures: What is measured of the trained network, by names in nas.budget.objectives.MEASURES.
-        render: File that shows what the trained network does, or None.
-        save: Another folder that the trained network is to be in, or None.
-        threads: Of the CPU.
+        number: Number of the trial in its search, or None.
+        folder: Folder of the files for resuming, and of the Row until the store has it; or None.
+        network: Folder of the trained network, or None.
+        max_steps: Stop the training at its first report from this step on; None trains to the end.
+        limits: A network outside these bounds is not trained.
+        profiled: Whether to profile the network before training; limits on profile columns and a trace imply it.
+        trace: File, without its suffix, for a trace of training steps, or None.
+        measures: Measures of the trained network, by name in nas.budget.objectives.MEASURES.
+        render: File for a picture of what the trained network does, or None.
+        save: A second folder for the trained network, or None.
+        threads: Number of CPU threads.
         earlier_row: The Row of an earlier evaluation with the same identity: then nothing is trained.
-        identity: What tells the evaluation from all others, see `with_identity`: 16 hex digits, or "" before that.
-        store: Where its Row will be: to look there after waiting for another process.
+        identity: Identifies the evaluation, see `with_identity`: 16 hex digits, or "" before that.
+        store: URL of the store of its Row, which is read again after waiting for another process.
     """
 
     task: str
@@ -78,7 +78,7 @@ class EvaluationJob:
 
 @lru_cache(maxsize=4)
 def task_of(reference: str, data: str | None) -> Task:
-    """The task of this process: data is read once however many architectures are evaluated."""
+    """Return the task, cached in this process so that its data is read once for many architectures."""
     task = load_task(reference, None if data is None else Path(data))
     if code_of(reference) is not None and task.name in TASKS.names():
         message = f"task {task.name!r} is installed; the one in {reference} must have another name."
@@ -87,9 +87,9 @@ def task_of(reference: str, data: str | None) -> Task:
 
 
 def fresh_task(reference: str, data: str | Path | None) -> Task:
-    """The task as its file and its data are now: what this process has read of any task before is forgotten.
+    """Return the task from its current file and data, and clear this process's caches of all tasks.
 
-    Doors begin so, since a notebook's process outlives many changes of files. Raises UserError as `load_task` does.
+    Functions of `nas.api` start with it, since a notebook outlives changes of files. Raises UserError as `load_task`.
     """
     task_of.cache_clear()
     code_of.cache_clear()
@@ -99,22 +99,22 @@ def fresh_task(reference: str, data: str | Path | None) -> Task:
 
 
 def text_of(path: str | Path | None) -> str | None:
-    """A path as a job carries it."""
+    """Return a path as a string, as jobs have it."""
     return None if path is None else str(path)
 
 
 @lru_cache(maxsize=4)
 def code_of(reference: str) -> str | None:
-    """Twelve hex digits of the file that a task is in; None of an installed one, whose version stands for its code."""
+    """Return twelve hex digits that identify a task's file; None for an installed task, whose version identifies it."""
     path = Path(reference.rpartition(":")[0])
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.suffix == ".py" and path.is_file() else None
 
 
 def recipe_of(task: Task, preset: str, settings: tuple[tuple[str, Scalar], ...] = ()) -> Any:
-    """A task's preset, changed by settings.
+    """Return a task's preset with overrides.
 
     Raises:
-        UserError: An unknown preset or setting, or a value that a setting cannot have.
+        UserError: An unknown preset or setting, or an invalid value.
     """
     if preset not in task.presets:
         raise unknown("preset", preset, task.presets, of=f"task {task.name!r}")
@@ -123,20 +123,20 @@ def recipe_of(task: Task, preset: str, settings: tuple[tuple[str, Scalar], ...] 
 
 @lru_cache(maxsize=64)
 def data_fingerprint(reference: str, data: str | None, preset: str, settings: tuple[tuple[str, Scalar], ...]) -> str:
-    """The fingerprint of the data that a training sees."""
+    """Return the fingerprint of the data of a training."""
     task = task_of(reference, data)
     return task.fingerprint(recipe_of(task, preset, settings))
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedJob:
-    """A job with what its texts mean in this process: read once, and handed on.
+    """A job with the objects that its texts stand for in this process.
 
     Attributes:
-        job: What to evaluate.
-        task: What its network learns.
-        recipe: The preset, changed by the job's settings.
-        row: The Row before anything is known: failed, without a reason.
+        job: The job.
+        task: Its task.
+        recipe: The preset with the job's overrides.
+        row: The initial Row: failed, without a reason.
     """
 
     job: EvaluationJob
@@ -146,7 +146,7 @@ class ResolvedJob:
 
 
 def resolve(job: EvaluationJob) -> ResolvedJob:
-    """Load what a job names. Raises UserError for an unknown task, preset or setting, or missing data."""
+    """Load the objects of a job. Raises UserError for an unknown task, preset or setting, or missing data."""
     task = task_of(job.task, job.data)
     recipe = recipe_of(task, job.preset, job.settings)
     row = Row(
@@ -168,26 +168,26 @@ def resolve(job: EvaluationJob) -> ResolvedJob:
 
 
 def failed_row(job: EvaluationJob, reason: str) -> Row:
-    """The Row of a job that failed before its evaluation wrote one."""
+    """Return the Row of a job that failed before its evaluation wrote one."""
     return replace(resolve(job).row, error=reason)
 
 
 def identity(job: EvaluationJob) -> str:
-    """The identity of the evaluation's Row: a hash of all that its numbers follow from, 16 hex digits."""
+    """Return the identity of the evaluation's Row: a hash of all that determines its numbers, 16 hex digits."""
     return resolve(job).row.identity()
 
 
 def with_identity(job: EvaluationJob) -> EvaluationJob:
-    """The job with its identity, as it leaves a plan."""
+    """Return the job with its identity set."""
     return replace(job, identity=identity(job))
 
 
 def lacks_network(job: EvaluationJob, row: Row) -> bool:
-    """Whether the job needs the trained network for measures, a picture or a copy that the Row lacks."""
+    """Return whether the job needs the trained network for measures, a picture or a copy that the Row lacks."""
     missing = any(not set(MEASURES[measure]) <= set(row.extra_metrics) for measure in job.measures)
     return missing or job.render is not None or job.save is not None
 
 
 def first_process() -> bool:
-    """Whether this is the one that speaks and writes, of the processes that torchrun started."""
+    """Return whether this process prints and writes: rank 0 of torchrun, or the only process."""
     return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["RANK"] == "0"

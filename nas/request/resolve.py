@@ -1,4 +1,4 @@
-"""From text to the architectures, spaces and recipes that it names."""
+"""Text -> the architectures, spaces and recipes that it names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,14 +22,14 @@ from tasks.recipes.settings import plain_values
 DEFAULT_SPACE = "joint"
 
 RecipeOverrides = tuple[tuple[str, Scalar], ...]
-"""Overrides of a preset, in the order of names."""
+"""Overrides of a preset, sorted by name."""
 
 
 def architecture_of(task: Task, preset: str, arch: str, topology: str | None = None) -> Architecture:
-    """The preset's base architecture, changed by `--arch` and `--topology`.
+    """Return the preset's base architecture, changed by `--arch` and `--topology`.
 
     Raises:
-        UserError: An unknown preset, or an architecture that cannot be wired.
+        UserError: An unknown preset, or an architecture that its topology refuses.
     """
     if preset not in task.presets:
         raise unknown("preset", preset, task.presets, of=f"task {task.name!r}")
@@ -48,7 +48,7 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
 
 
 def _others(architecture: Architecture) -> tuple[str, ...]:
-    """Other topologies that fit; none where its own fit with other options that spaces search."""
+    """Return other topologies that fit; none if the architecture's own one fits with other options."""
     texts_of = compatible_topologies(architecture)
     if {Spec.parse(text).name for text in topologies_of(architecture.topology)} <= texts_of.keys():
         return ()
@@ -56,12 +56,12 @@ def _others(architecture: Architecture) -> tuple[str, ...]:
 
 
 def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] = ()) -> SearchSpace:
-    """A named space around the task's base architecture under a preset, changed by `--arch` and `--axis`.
+    """Return a named space around the preset's base architecture, changed by `--arch` and `--axis`.
 
-    Without a name it is the task's own, where it has one, or `joint`.
+    Without a name it is the task's own space if there is one, else `joint`.
 
     Raises:
-        UserError: An unknown space, an axis that cannot be, or a recipe that has not the field of one.
+        UserError: An unknown space, an invalid axis, or an axis of a field that the recipe lacks.
     """
     fixed_space = task.fixed_space()
     if fixed_space is not None:
@@ -76,7 +76,7 @@ def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] 
         raise UserError("conflict", message, option="--arch", value=arch, space=name)
     if space.base.model:
         with meta_device():
-            task.build(space.base)  # which raises where the task has no models of timm's: now, and not in every trial
+            task.build(space.base)  # raises for tasks without timm models: now, not in every trial
     space = space.with_axes(parse_axes(axes))
     for axis, values in space.axes.items():
         if axis.startswith("recipe."):
@@ -85,7 +85,7 @@ def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] 
 
 
 def _check_recipes(task: Task, preset: str, axis: str, values: tuple[Any, ...]) -> None:
-    """Refuse values that the recipe cannot have, and two that make one recipe: it would be two points of the space."""
+    """Raise UserError for values that the recipe refuses, and for two that give equal recipes: they are one point."""
     recipes: list[Any] = []
     for value in values:
         recipe = recipe_of(task, preset, ((axis.removeprefix("recipe."), value),))
@@ -97,10 +97,10 @@ def _check_recipes(task: Task, preset: str, axis: str, values: tuple[Any, ...]) 
 
 
 def parse_overrides(task: Task, preset: str, settings: str | Mapping[str, Any]) -> RecipeOverrides:
-    """The overrides of `--set`, each value with the type of its field.
+    """Return the overrides of `--set`, each value with its field's type.
 
     Raises:
-        UserError: No FIELD=VALUE, a field that stands twice or that the recipe has not, a value that it cannot have.
+        UserError: Not FIELD=VALUE, a repeated or unknown field, or an invalid value.
     """
     overrides = pairs_of(settings)
     values = plain_values(recipe_of(task, preset, tuple(overrides.items())))
@@ -108,7 +108,7 @@ def parse_overrides(task: Task, preset: str, settings: str | Mapping[str, Any]) 
 
 
 def check_max_steps(task: Task, max_steps: int | None) -> None:
-    """Raise UserError where a training is to be stopped at a report, and there is none before its end."""
+    """Raise UserError if `max_steps` is set and the task's trainings report only at their end."""
     if max_steps is not None and not task.reports_intermediate:
         message = f"--max-steps stops a training at a report, and {task.name} has none on the way. Leave it out."
         raise UserError("unsupported", message, option="--max-steps", value=max_steps, task=task.name)
@@ -119,13 +119,13 @@ def _hashable(value: Any) -> Any:
 
 
 def check_measures(measures: str | Sequence[str], task: Task, architecture: Architecture) -> tuple[str, ...]:
-    """The names of measures. Raises UserError, before the training, where one cannot be measured."""
+    """Return the names of measures. Raises UserError, before training, if one does not apply."""
     names = names_in(measures)
     for name in names:
         if name not in MEASURES:
             raise unknown("measure", name, MEASURES)
     if "conditioning" in names:
-        from nas.costs.conditioning import check_attention  # which loads scipy
+        from nas.costs.conditioning import check_attention  # loads SciPy
 
         with meta_device():
             check_attention(task.build(architecture))
@@ -133,7 +133,7 @@ def check_measures(measures: str | Sequence[str], task: Task, architecture: Arch
 
 
 def make_folder(folder: str | Path | None) -> str | None:
-    """A folder that can be written to, made where it is not there: before hours of training, not after."""
+    """Create a folder if it is missing, and return its path. Called early, so that hours of training are not lost."""
     if folder is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Read and check a search's request before anything is trained."""
+"""The request of a search, checked before anything is trained."""
 
 import hashlib
 import json
@@ -32,17 +32,14 @@ from tasks.base import Task
 
 
 def check_device(quantities: Collection[str]) -> None:
-    """Raise UserError where energy is an objective or a bound and no device measures it."""
+    """Raise UserError if energy is an objective or a bound and no device measures it."""
     if "energy_j" in quantities and not torch.cuda.is_available():
         message = "energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops."
         raise UserError("needs-system", message, option="energy_j", needs="cuda")
 
 
 def check_measurable(task: Task, base: Architecture, quantities: Collection[str]) -> None:
-    """Raise UserError where a measured quantity needs a network or a device that is missing.
-
-    This is checked once, and not in every trial.
-    """
+    """Raise UserError if a measured quantity needs a network or a device that is missing: once, not in every trial."""
     check_device(quantities)
     if measures_for(quantities) or any(name in PROFILE_COSTS for name in quantities):
         with meta_device():
@@ -54,7 +51,7 @@ class SearchRequest:
     """A search that passed all checks.
 
     Attributes:
-        config: What the search is of, as plain data.
+        config: The configuration of the search, as plain data.
         budget: The config's budget, parsed.
         members: The candidates within the budget.
         summary: The number of candidates, in words.
@@ -67,7 +64,7 @@ class SearchRequest:
 
     @property
     def name(self) -> str:
-        """The task and a digest of the config: the same command finds its study again."""
+        """The default study name, from the task and a digest of the config: the same command resumes its study."""
         record = json.dumps({**self.config.record(), "baselines": {}}, sort_keys=True)
         return f"{safe_name(Path(self.config.task).name)}-{hashlib.sha256(record.encode()).hexdigest()[:6]}"
 
@@ -87,7 +84,7 @@ def build_request(
     data: str | Path | None,
     rungs: Rungs = NO_RUNGS,
 ) -> SearchRequest:
-    """Read and check the arguments of a search. Raises UserError before anything is trained."""
+    """Parse and check the arguments of a search. Raises UserError before anything is trained."""
     task_object = fresh_task(task, data)
     search_space = space_of(task_object, space, arch, preset, as_list(axis))
     bounds, changes = parse_budget(as_list(budget)), parse_overrides(task_object, preset, settings)
@@ -101,7 +98,7 @@ def build_request(
     check_rung_objectives(objective_directions, directions, rungs)
     check_reports(task_object, recipe, rungs)
     check_measurable(task_object, search_space.base, {*bounds.bounds, *objective_directions})
-    load_proposer(sampler or DEFAULT)  # which raises where there is no such sampler
+    load_proposer(sampler or DEFAULT)  # raises for an unknown sampler
     members = feasible_candidates(search_space, task_object, bounds)
     return SearchRequest(
         config=SearchConfig(
@@ -128,7 +125,7 @@ def build_request(
 
 
 def _check_no_axis_is_set(settings: Mapping[str, Any], space: SearchSpace) -> None:
-    """Raise UserError where a setting is an axis of the space as well."""
+    """Raise UserError if a setting is also an axis of the space."""
     for name in settings:
         if f"recipe.{name}" in space.axes:
             message = f"{name} is an axis of the space and stands in --set as well. Leave one of them out."
@@ -136,13 +133,13 @@ def _check_no_axis_is_set(settings: Mapping[str, Any], space: SearchSpace) -> No
 
 
 def _data_fields(task: Task, recipe: Any) -> dict[str, Any]:
-    """The config's fields about data: its fingerprint and the baselines on it."""
+    """Return the config's fields about data: its fingerprint and the baselines on it."""
     with status_if_slow(f"reading the data of {task.name} ..."):
         return {"data_fingerprint": task.fingerprint(recipe), "baselines": task.baselines(recipe)}
 
 
 def _summary(members: Feasible | BudgetDP, budget: Budget) -> str:
-    """How many candidates there are, in words."""
+    """Return the number of candidates, in words."""
     space, profile_bounds = members.space, str(budget.profile_budget)
     suffix = f"; {profile_bounds} is measured before each training" if profile_bounds else ""
     if not str(budget.count_budget):
@@ -153,5 +150,5 @@ def _summary(members: Feasible | BudgetDP, budget: Budget) -> str:
 
 
 def format_count(number: int) -> str:
-    """A number to its last digit, and where it is long, its size in front: "1.5e+33 (1484...)"."""
+    """Format a number with all digits; put a large one's magnitude first: "1.5e+33 (1484...)"."""
     return str(number) if number < 10**9 else f"{Decimal(number):.2e} ({number:,})"

@@ -13,19 +13,19 @@ from search_spaces.support.spec import MAX_INTEGER, Spec, split_top_level
 from tasks.registry import check_reference
 
 LogFormat = Literal["tensorboard"]
-"""Loggers of curves of trainings."""
+"""Loggers of training curves."""
 
 ALL_TOPOLOGIES = "all"
-"""In the place of a comparison's topology: every one that is installed."""
+"""Stands for every installed topology in a comparison."""
 
 MATCH_QUANTITIES = ("params", "flops")
-"""Costs at which `--match` makes architectures equal."""
+"""Costs that `--match` makes equal."""
 
 LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "max_steps": 1, "batch": 1, "examples": 1}
 """Minimum of each parameter."""
 
 MOST = {"trials": 10**6, "seeds": 10**4, "tune_trials": 10**4, "threads": 10**4, "batch": 10**6}
-"""The most; of any other it is MAX_INTEGER, which a Row can hold."""
+"""Maximum of each parameter; others have MAX_INTEGER, the largest integer in a Row."""
 
 WORDS = {
     "save_models": ("front", "all", "none"),
@@ -33,11 +33,11 @@ WORDS = {
     "log": get_args(LogFormat),
     "match": MATCH_QUANTITIES,
 }
-"""The words that a parameter may be."""
+"""Allowed words of each parameter."""
 
 
 def pairs_of(settings: str | Mapping[str, Any]) -> dict[str, Any]:
-    """Field -> value of `--set`. Raises UserError where it is no FIELD=VALUE, or a field stands twice."""
+    """Return field -> value of `--set`. Raises UserError for text without FIELD=VALUE, or a repeated field."""
     return _pairs(settings) if isinstance(settings, str) else dict(settings)
 
 
@@ -55,12 +55,12 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def as_list(texts: str | Sequence[str] | None) -> list[str]:
-    """One text or several as a list."""
+    """Return one text or several as a list."""
     return [texts] if isinstance(texts, str) else list(texts or ())
 
 
 def parse_topologies(topologies: str | Sequence[str]) -> list[str]:
-    """The topologies that a comparison names, `ALL_TOPOLOGIES` among them. Raises UserError where it names none."""
+    """Return the topologies of a comparison, or `ALL_TOPOLOGIES`. Raises UserError if there are none."""
     texts = split_top_level(topologies) if isinstance(topologies, str) else topologies
     names = [text.strip() for text in texts if text.strip()]
     if not names:
@@ -70,10 +70,9 @@ def parse_topologies(topologies: str | Sequence[str]) -> list[str]:
 
 
 def check_call(**options: Any) -> None:
-    """Raise UserError for a mistake in the text of options; skip those that are None.
+    """Raise UserError for an invalid value of an option; skip options that are None.
 
-    A number that is too small or too large, a word, task, topology or sampler that is unknown, a budget or setting that
-    is none, a URL that is none.
+    Checks ranges of numbers, words, names of tasks, topologies and samplers, budgets, settings and URLs.
     """
     for name, value in options.items():
         if value is None:
@@ -102,7 +101,7 @@ def check_type(name: str, value: object, expected: type) -> None:
 
 
 def _check_url(url: str) -> None:
-    from nas.store.database import check_url  # which loads SQLAlchemy
+    from nas.store.database import check_url  # loads SQLAlchemy
 
     check_url(url)
 
