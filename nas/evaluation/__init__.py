@@ -1,1 +1,1 @@
-"""One evaluation: a job in, a Row out, whatever happens."""
+"""One evaluation: a job in, a Row out, also after failures."""

@@ -1,7 +1,7 @@
-"""One architecture on one task -> one Row, whatever happens.
+"""The evaluation of one job: one Row, also after a failure.
 
-The Row follows from the job and the data: it is the same in this process, in a local worker or elsewhere, but for
-its speeds, its profile and its provenance.
+The Row is determined by the job and the data, except for its speeds, profile and provenance. It is the same in this
+process, in a local worker or on another machine.
 """
 
 import math
@@ -41,13 +41,13 @@ ROW_FILE = "row.json"
 
 
 def evaluate(job: EvaluationJob) -> Row:
-    """Build, count, train and measure, under the lock of the job's folder (`job_lock`). A failure is a Row, too.
+    """Build, count, train and measure, under the lock of the job's folder (`job_lock`). A failure returns a Row, too.
 
     A job with an `earlier_row`, or with the Row of an earlier process in its folder, is not trained again: measures and
-    pictures are of the saved network. Without a saved network it is trained again.
+    pictures use the saved network. Without a saved network it is trained again.
 
     Raises:
-        UserError: What was asked for cannot be done for any architecture (missing data, unknown task).
+        UserError: The job is impossible for any architecture (missing data, unknown task).
     """
     began = time.perf_counter()
     task_of(job.task, job.data).prepare()
@@ -60,37 +60,37 @@ def evaluate(job: EvaluationJob) -> Row:
             row = _within(job.limits.count_budget, row, asdict(row.costs))
             if row.status != "over-budget" and (job.profiled or job.limits.profile_budget.bounds or job.trace):
                 row = _profile(evaluation, row)
-            _check_measures(evaluation)  # before hours of training, not after
+            _check_measures(evaluation)  # before hours of training
             if row.status != "over-budget":
                 earlier, network = _load_earlier(evaluation)
                 if earlier is None:
                     row, network = _train(evaluation, row)
-                    row = _write(job, row, began)  # what is measured now must not cost a finished training
+                    row = _write(job, row, began)  # a failure of a measure must not lose the training
                 else:
                     row = replace(earlier, space=job.space, preset=job.preset, profile=row.profile or earlier.profile)
                 if network is not None and row.status == "complete":
                     row = _measure_and_render(evaluation, row, network)
-        except (Exception, SystemExit) as error:  # a trial may fail in any way; the search goes on
+        except (Exception, SystemExit) as error:  # a trial may raise anything; the search continues
             show_traceback(error)
             row = replace(row, error=reason_of_failure(error))
     del network
-    clean_up(row)  # now that nothing holds the network
+    clean_up(row)  # nothing refers to the network any more
     return _write(job, row, began)
 
 
 @contextmanager
 def job_lock(job: EvaluationJob) -> Iterator[EvaluationJob]:
-    """Lock a job's folder while it is evaluated; gives the job, with the Row that another process wrote meanwhile.
+    """Lock a job's folder for its evaluation, and yield the job, with the Row that another process wrote meanwhile.
 
     Raises:
-        UserError: Another process has it, and this is one of several that train together and must not wait.
+        UserError: Another process has the lock, and this is a distributed training, which must not wait.
     """
     with folder_lock(job.folder if first_process() else None, waits=processes() == 1) as had_to_wait:
         yield replace(job, earlier_row=_find_concurrent_row(job)) if had_to_wait else job
 
 
 def find_row(job: EvaluationJob, folder: str | Path | None) -> Row | None:
-    """The Row that an evaluation of the same job left in a folder, or None; what cannot be read is none."""
+    """Return the complete Row that an evaluation of the same job left in a folder, or None."""
     if folder is None:
         return None
     content = read_checked(Path(folder, ROW_FILE))
@@ -102,7 +102,7 @@ def find_row(job: EvaluationJob, folder: str | Path | None) -> Row | None:
 
 
 def _load_earlier(evaluation: ResolvedJob) -> tuple[Row | None, nn.Module | None]:
-    """The Row of an earlier, identical evaluation, and its network where the job needs it."""
+    """Return the Row of an earlier identical evaluation, and its network if the job needs it."""
     job = evaluation.job
     earlier_row = job.earlier_row or find_row(job, job.folder)
     if earlier_row is None or not lacks_network(job, earlier_row):
@@ -119,7 +119,7 @@ def _load_earlier(evaluation: ResolvedJob) -> tuple[Row | None, nn.Module | None
 
 
 def _find_concurrent_row(job: EvaluationJob) -> Row | None:
-    """The Row that another process wrote meanwhile: it is in the folder until the store has it, so look there first."""
+    """Return the Row that another process wrote meanwhile: from the folder, where it is first, or the store."""
     row = find_row(job, job.folder)
     if row is not None or job.store is None:
         return row or job.earlier_row
@@ -131,7 +131,7 @@ _PRUNED_NOTICE = "the training was stopped on its way: nothing is saved, shown o
 
 
 def _train(evaluation: ResolvedJob, row: Row) -> tuple[Row, nn.Module | None]:
-    """Train, and save the network where the job says."""
+    """Train, and save the network in the job's folders."""
     job, task = evaluation.job, evaluation.task
     curve: list[CurvePoint] = []
     stop_steps: list[int] = []
@@ -188,16 +188,16 @@ def _start(job: EvaluationJob) -> Mapping[str, Tensor] | None:
 
 
 def _check_measures(evaluation: ResolvedJob) -> None:
-    """Raise UserError where a measure is for no network of this kind."""
+    """Raise UserError if a measure does not apply to networks of this kind."""
     if "conditioning" in evaluation.job.measures:
-        from nas.costs.conditioning import check_attention  # which loads SciPy
+        from nas.costs.conditioning import check_attention  # loads SciPy
 
         with count.meta_device():
             check_attention(evaluation.task.build(evaluation.job.architecture))
 
 
 def _measure_and_render(evaluation: ResolvedJob, row: Row, network: nn.Module) -> Row:
-    """The Row with what was measured of the trained network; what fails there takes no finished training with it."""
+    """Return the Row with measures of the trained network. A failure here only warns: the training is not lost."""
     job, task = evaluation.job, evaluation.task
     if "conditioning" in job.measures and not set(MEASURES["conditioning"]) <= set(row.extra_metrics):
         from nas.costs.conditioning import measure
@@ -221,7 +221,7 @@ def _warn_on_failure(problem: str, option: str) -> Iterator[None]:
 
 
 def _profile(evaluation: ResolvedJob, row: Row) -> Row:
-    """The Row with its profile, held to the job's limits on it."""
+    """Return the Row with its profile, over budget if the profile exceeds the job's limits."""
     job, limits = evaluation.job, evaluation.job.limits.profile_budget
     trace = Path(job.trace) if job.trace else None
     record = profile(evaluation.task, job.architecture, evaluation.recipe, None, trace, job.threads)
@@ -232,8 +232,8 @@ def _profile(evaluation: ResolvedJob, row: Row) -> Row:
 
 
 def _within(limits: Budget, row: Row, amounts: Mapping[str, Any]) -> Row:
-    """The Row, over budget where amounts are not within limits."""
-    costs = {quantity: amounts[quantity] or 0 for quantity in limits.bounds}  # None where the record does not tell
+    """Return the Row, over budget if the amounts are outside the limits."""
+    costs = {quantity: amounts[quantity] or 0 for quantity in limits.bounds}  # None: not in the record
     if limits.allows(costs):
         return row
     text = ", ".join(f"{n}={costs[n]}" if n in COUNT_COSTS else f"{n}={costs[n]:.4g}" for n in costs)
@@ -241,7 +241,7 @@ def _within(limits: Budget, row: Row, amounts: Mapping[str, Any]) -> Row:
 
 
 def _check(evaluation: ResolvedJob, fit: FitResult) -> None:
-    """Raise where a metric is missing or not finite, or `fit` gave something else."""
+    """Raise if `fit` did not return a FitResult, or a metric is missing or not finite."""
     task = evaluation.task
     if not isinstance(fit, FitResult):
         raise TypeError(f"fit of task {task.name!r} must return a FitResult, got {type(fit).__name__}")
@@ -254,7 +254,7 @@ def _check(evaluation: ResolvedJob, fit: FitResult) -> None:
 
 
 def _finite_numbers(values: Mapping[str, float]) -> dict[str, float]:
-    """The finite values: extra metrics must not make a Row fail."""
+    """Return the finite values: extra metrics must not make a Row fail."""
     return {name: number for name, number in values.items() if math.isfinite(number)}
 
 
@@ -263,8 +263,8 @@ def _finite_points(curve: list[CurvePoint]) -> tuple[CurvePoint, ...]:
 
 
 def _write(job: EvaluationJob, row: Row, began: float) -> Row:
-    """The Row with its time. Writes a complete one into the job's folder, until the store has it."""
-    if "wall_s" not in row.provenance:  # an earlier Row has that of its training
+    """Return the Row with its time. Write a complete one into the job's folder, until the store has it."""
+    if "wall_s" not in row.provenance:  # an earlier Row has its training's time
         row = replace(row, provenance={**row.provenance, "wall_s": time.perf_counter() - began})
     if job.folder is not None and row.status == "complete" and first_process():
         path = Path(job.folder, ROW_FILE)

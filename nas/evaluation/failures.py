@@ -1,4 +1,4 @@
-"""Why an evaluation failed, in the words that its Row has, and a process that is clean for the next one."""
+"""The reason of a failed evaluation, as its Row has it, and the cleanup of the process."""
 
 import errno
 import gc
@@ -11,7 +11,7 @@ from results.records.row import Row
 from search_spaces.support.errors import reason_of
 
 OUT_OF_MEMORY, TIMED_OUT = "out-of-memory", "timed-out"
-"""First words of the error of a Row that failed for lack of memory or time."""
+"""Prefixes of the error of a Row that failed for lack of memory or time."""
 
 _OUT_OF_MEMORY_TEXTS = (
     "can't allocate memory",
@@ -21,42 +21,42 @@ _OUT_OF_MEMORY_TEXTS = (
     "alloc_failed",
     "failed to map segment",
 )
-"""Parts of messages of torch, its libraries and the operating system where memory is short, in small letters."""
+"""Parts of out-of-memory messages of torch, its libraries and the operating system, in lower case."""
 
 _ON_GPUS = ("cuda", "cublas", "cudnn")
-"""Names in messages of errors on a GPU, in small letters."""
+"""Names in messages of GPU errors, in lower case."""
 
 
 def reason_of_failure(error: BaseException) -> str:
-    """An error as `errors.reason_of` has it, behind "out-of-memory:" where that is what it was."""
+    """Return `errors.reason_of` an error, with the prefix "out-of-memory:" if memory ran out."""
     reason = reason_of(error)
     return f"{OUT_OF_MEMORY}: {reason}" if _is_out_of_memory(error) else reason
 
 
 def ran_out_of_memory(row: Row) -> bool:
-    """Whether an evaluation failed because the memory of host or GPU was short."""
+    """Return whether an evaluation failed because host or GPU memory ran out."""
     return (row.error or "").startswith(OUT_OF_MEMORY)
 
 
 def is_gpu_error(row: Row) -> bool:
-    """Whether an evaluation failed by what CUDA or its libraries say, which short memory makes say much."""
+    """Return whether an evaluation failed with an error of CUDA or its libraries, often a symptom of low memory."""
     return row.status == "failed" and any(name in (row.error or "").lower() for name in _ON_GPUS)
 
 
 def clean_up(row: Row) -> None:
-    """Give back what an evaluation has left of a GPU, which others may share, and of memory where it ran out of it."""
+    """Free GPU memory, which others may share, and host memory if the evaluation ran out of it."""
     on_gpu = torch.cuda.is_initialized()
     if on_gpu or ran_out_of_memory(row):
         gc.collect()
     if on_gpu:
-        with suppress(RuntimeError):  # what broke CUDA in this process was said where it did
+        with suppress(RuntimeError):  # a broken CUDA context was reported by the evaluation
             torch.cuda.empty_cache()
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    if isinstance(error, ImportError):  # a package may say anything of why it could not be loaded whole
+    if isinstance(error, ImportError):  # a package may raise it with any text
         return any(text in str(cause).lower() for cause in _with_causes(error) for text in _OUT_OF_MEMORY_TEXTS)
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
@@ -64,7 +64,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and those that it came of."""
+    """Yield an error and the errors that caused it."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

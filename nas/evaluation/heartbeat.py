@@ -1,6 +1,6 @@
-"""Heartbeats of trainings: each writes its step to a file of its folder, which whoever waits for it reads.
+"""Heartbeats of trainings: each writes its step to a file in its folder, for processes that wait for it.
 
-Its process may be any one of this machine or of a cluster; the folder is seen by both.
+They may be on this machine or in a cluster, as long as both see the folder.
 """
 
 import time
@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import final
 
 FILE = "steps"
-"""The file's name in the folder of a training."""
+"""Name of the file in a training's folder."""
 
 EVERY_S = 1.0
-"""Seconds between two times that a training says it; one that takes less never does."""
+"""Seconds between heartbeats; a shorter training writes none."""
 
 
 @final
 class Heartbeat:
-    """A callback of a training: writes its step and the number of steps to a file.
+    """A training callback that writes the step and the number of steps to a file.
 
     Args:
-        folder: Its own, or None where nobody is told.
+        folder: Folder of the training; None writes nothing.
     """
 
     def __init__(self, folder: str | None) -> None:
@@ -28,23 +28,23 @@ class Heartbeat:
         self._next = time.monotonic() + EVERY_S
 
     def __call__(self, step: int, steps: int) -> None:
-        """Say it, unless it was said just now."""
+        """Write the step if EVERY_S seconds have passed."""
         now = time.monotonic()
         if self._path is not None and now >= self._next:
             self._next = now + EVERY_S
-            with suppress(OSError):  # nothing rests on it
+            with suppress(OSError):  # heartbeats are optional
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._path.write_text(f"{step} {steps}\n")
 
     def forget(self) -> None:
-        """The training has ended."""
+        """Delete the file at the end of a training."""
         if self._path is not None:
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
 
 
 def has_recent_heartbeat(folder: str | None, within_s: float = 10 * EVERY_S) -> bool:
-    """Whether a training has said lately how far it is: what was said before, a process that died may have left."""
+    """Return whether a training wrote a heartbeat recently. An old one may be from a process that died."""
     if folder is None:
         return False
     try:
@@ -54,11 +54,11 @@ def has_recent_heartbeat(folder: str | None, within_s: float = 10 * EVERY_S) -> 
 
 
 def read_heartbeat(folder: str | None, max_steps: int | None = None) -> tuple[int, int] | None:
-    """The step that a training has taken and how many it will, at most `max_steps`; None where it says nothing."""
+    """Return the step and the number of steps of a training, at most `max_steps`; None without a heartbeat."""
     if folder is None:
         return None
     try:
         step, steps = map(int, Path(folder, FILE).read_text().split())
-    except (OSError, ValueError):  # it is written anew at this moment, for one
+    except (OSError, ValueError):  # for example while it is being written
         return None
     return step, steps if max_steps is None else min(steps, max_steps)

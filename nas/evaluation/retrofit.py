@@ -1,4 +1,4 @@
-"""The origin of a checkpoint, and retrofits: its network with another topology to start from."""
+"""The origin of a checkpoint, and retrofits: its network with another topology, as the start of a training."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -27,11 +27,11 @@ class CheckpointSource:
 
     Attributes:
         folder: Its checkpoint.
-        task: What it was trained on.
-        reference: What that task is asked for by.
-        preset: The preset that it was trained with, or the one that was asked for.
-        data: The same of its data.
-        settings: What was changed of that preset's recipe; nothing where another preset was asked for.
+        task: The task that it was trained on.
+        reference: Text that loads the task.
+        preset: The preset of its training, unless another was given.
+        data: The `--data` of its training, unless other data was given.
+        settings: Overrides of the preset's recipe; none if another preset was given.
     """
 
     folder: Path
@@ -49,10 +49,10 @@ def origin_of(
     data: str | None = None,
     load: Callable[[str, str | None], Task] = fresh_task,
 ) -> CheckpointSource:
-    """The origin of a checkpoint: its record, overridden by the arguments. `load` may cache the task of several.
+    """Return the origin of a checkpoint: its record, overridden by the arguments. `load` may cache tasks.
 
     Raises:
-        UserError: It says nothing, is of another version or task, or its task is in a file that was not named.
+        UserError: The checkpoint has no preset or another task or version, or its task is in a file that was not given.
     """
     record = read_record(checkpoint)
     settings = {name: str(value) for name, value in record.settings.items()}
@@ -78,11 +78,11 @@ def origin_of(
 def start_architecture(
     checkpoint: Path, task: Task, save: str | Path | None, changes: Mapping[str, str | None]
 ) -> Architecture:
-    """The architecture of the checkpoint that a training starts from, of its task or of one that follows it.
+    """Return the architecture of the checkpoint that a training starts from, of the task or one it can start from.
 
     Raises:
-        UserError: It is of another task or another encoding, cannot be wired, `changes` to what it has were asked for,
-            or it would be written over.
+        UserError: The checkpoint has another task or another encoding, its topology refuses the architecture,
+            `changes` of it are given, or `save` would overwrite it.
     """
     for flag, value in changes.items():
         if value:
@@ -101,14 +101,14 @@ def start_architecture(
 
 
 def data_of(checkpoint: Path, reference: str) -> str | None:
-    """The `--data` that a network of this task was trained on; None for another task or without `--data`."""
+    """Return the `--data` that a network of this task was trained on; None for another task or without `--data`."""
     settings = read_record(checkpoint).settings
     data = settings.get("data") if settings.get("reference") == reference else None
     return None if data is None else str(data)
 
 
 def check_task(record: Record, tasks: Mapping[str, int], checkpoint: Path) -> None:
-    """Raise UserError where a checkpoint is of none of these tasks, or of another version than theirs."""
+    """Raise UserError if a checkpoint is not of one of these tasks in these versions."""
     if tasks.get(record.task) != record.task_version:
         versions = " or ".join(f"{name!r} version {version}" for name, version in tasks.items())
         message = (
@@ -126,7 +126,7 @@ def check_task(record: Record, tasks: Mapping[str, int], checkpoint: Path) -> No
 
 
 def check_encoding(record: Record, task: Task, checkpoint: Path) -> None:
-    """Raise UserError where what a network has learnt is of another tokenizer's ids, which have the same shapes."""
+    """Raise UserError if a network was trained with another tokenizer's ids, whose shapes are the same."""
     if "encoding" in record.settings and record.settings["encoding"] != task.encoding():
         data = record.settings.get("data")
         message = (
@@ -137,7 +137,7 @@ def check_encoding(record: Record, task: Task, checkpoint: Path) -> None:
 
 
 def installed_reference(record: Record, checkpoint: Path) -> str:
-    """The installed task of a checkpoint. Raises UserError where it is none: a file is data and names no program."""
+    """Return the installed task of a checkpoint. Raises UserError for others: a file must not choose code to run."""
     if is_installed(record.task):
         return record.task
     message = f"{checkpoint} is of task {record.task!r}, which is not installed. Name it: --task FILE.py:CLASS."
@@ -145,24 +145,24 @@ def installed_reference(record: Record, checkpoint: Path) -> str:
 
 
 def is_installed(task: str) -> bool:
-    """Whether a task's name is all that it takes to load it."""
+    """Return whether a task can be loaded by its name alone."""
     return task in TASKS.names() or task.startswith("goal:")
 
 
 def retrofit_job(origin: CheckpointSource, topology: str, job: EvaluationJob) -> EvaluationJob:
-    """The job of a training that goes on with another topology: `job` with the architecture and start set.
+    """Return the job of a training that continues with another topology: `job` with architecture and start set.
 
-    Writes the start into the folder where the network is saved.
+    Writes the starting checkpoint into the folder of the saved network.
 
     Raises:
-        UserError: The topology does not start as the residual network does, or the folder cannot be made, or it holds
-            another network.
+        UserError: The topology does not start as the residual network does, or the folder cannot be created, or it
+            holds another network.
     """
     target = Path(str(job.save))
     if target.resolve() == origin.folder:
         message = f"--save must be another folder than the checkpoint, got {target}."
         raise UserError("conflict", message, option="--save", path=str(target), excludes="CHECKPOINT")
-    torch.manual_seed(job.seed)  # of what the topology adds
+    torch.manual_seed(job.seed)  # for the topology's new weights
     record = read_record(origin.folder)
     check_encoding(record, origin.task, origin.folder)
 
@@ -175,6 +175,6 @@ def retrofit_job(origin: CheckpointSource, topology: str, job: EvaluationJob) ->
         job = replace(job, architecture=start_record.architecture, start=elsewhere)
         check_save_folder(with_identity(job))
     make_folder(target)
-    start = target / "start" if first_process() else Path(mkdtemp())  # two must not write the same files
+    start = target / "start" if first_process() else Path(mkdtemp())  # two processes must not write the same files
     save_checkpoint(start, weights_of(network), start_record)
     return replace(job, start=str(start))

@@ -1,4 +1,4 @@
-"""Saved networks: a folder of weights and a record each, beside the store."""
+"""Saved networks, each a folder of weights and a record, beside the store."""
 
 import warnings
 from collections.abc import Sequence
@@ -26,12 +26,12 @@ from tasks.training.supervised import SupervisedTask
 
 
 def has_network(folder: str | Path | None) -> bool:
-    """Whether a trained network is in a folder."""
+    """Return whether a folder contains a trained network."""
     return folder is not None and Path(folder, RECORD).exists()
 
 
 def save_network(task: Task, job: EvaluationJob, fit: FitResult) -> None:
-    """Save a trained network where the job says; warn if that fails, without losing the training."""
+    """Save a trained network in the job's folders; warn if that fails, without losing the training."""
     places = [Path(place) for place in (job.network, job.save) if place is not None]
     if fit.network is None:
         if job.save is not None:
@@ -41,7 +41,7 @@ def save_network(task: Task, job: EvaluationJob, fit: FitResult) -> None:
     if not places:
         return
     steps = fit.steps if fit.network_steps is None else fit.network_steps
-    weights = weights_of(fit.network)  # all of the processes that train together gather them
+    weights = weights_of(fit.network)  # distributed: all ranks gather them
     for place in places if first_process() else ():
         try:
             save_checkpoint(place, weights, _record(task, job, steps))
@@ -51,12 +51,12 @@ def save_network(task: Task, job: EvaluationJob, fit: FitResult) -> None:
 
 
 def copy_network(folder: Path, to: Path) -> None:
-    """Write a saved network to another folder. Raises UserError where it cannot be read."""
+    """Write a saved network to another folder. Raises UserError if it cannot be read."""
     save_checkpoint(to, read_weights(folder), read_record(folder))
 
 
 def check_save_folder(job: EvaluationJob) -> None:
-    """Raise UserError where a job's `save` folder holds a network of another identity."""
+    """Raise UserError if a job's `save` folder holds a network of another identity."""
     if job.save is None or not has_network(job.save):
         return
     remedy = "Give another folder, or remove that one."
@@ -90,11 +90,11 @@ def _record(task: Task, job: EvaluationJob, steps: int) -> Record:
 
 
 def load_network(folder: str | Path | None, task: Task) -> nn.Module | None:
-    """A saved network with its weights, on the CPU; None where there is none or, with a warning, a damaged one."""
+    """Load a saved network, on the CPU; return None if there is none or, with a warning, if it is damaged."""
     if folder is None or not has_network(folder):
         return None
     try:
-        with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
+        with torch.random.fork_rng(devices=[]):  # initial weights are overwritten
             network = network_of(task, read_record(Path(folder)))
         load_weights(network, read_weights(Path(folder)), str(folder))
     except UserError as error:
@@ -104,7 +104,7 @@ def load_network(folder: str | Path | None, task: Task) -> nn.Module | None:
 
 
 def network_of(task: Task, record: Record) -> nn.Module:
-    """The network of a record: a recipe may have changed what the task builds (the landmarks of its attention)."""
+    """Build a record's network. The recipe may change what the task builds, such as the landmarks of its attention."""
     preset = str(record.settings.get("preset"))
     if not isinstance(task, SupervisedTask) or preset not in task.presets:
         return task.build(record.architecture)
@@ -114,10 +114,10 @@ def network_of(task: Task, record: Record) -> nn.Module:
 
 
 def network_folder(store: Store, study: str, rows: Sequence[Row], key: str) -> Path:
-    """The folder of the trained network of an architecture, or of a row by its identity; a beginning will do.
+    """Return the folder of the trained network with this architecture key or row identity, or a prefix of either.
 
     Raises:
-        UserError: There is no such row, more than one, or its network was not kept.
+        UserError: There is no such row, more than one, or its network was not saved.
     """
     if not key:
         message = "KEY must be the beginning of an architecture's key or of a row's identity, got nothing."
@@ -142,7 +142,7 @@ def network_folder(store: Store, study: str, rows: Sequence[Row], key: str) -> P
 
 
 def before_training(row: Row) -> str | None:
-    """A line with the metrics of a start's weights before further training."""
+    """Return a line with the metrics of the starting weights before further training, if the Row has them."""
     if row.start is None or not row.curve:
         return None
     metrics = row.curve[0]["metrics"]
