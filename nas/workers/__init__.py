@@ -1,1 +1,1 @@
-"""Where evaluations run: in this process, in local processes, on a Ray cluster; and what one may take."""
+"""Workers that run evaluations: this process, local processes, or a Ray cluster; and the resources of each."""

@@ -1,4 +1,4 @@
-"""Attempts of an evaluation whose process or node dies, and the Row of one that takes too long."""
+"""Attempts of an evaluation whose process or node dies, and the Row of one that exceeds its time."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,13 +9,13 @@ from results.records.row import Row
 from search_spaces.support.logger import LOGGER
 
 PROCESS_DIED, NODE_DIED = "its process died", "its node died"
-"""First words of the error of an evaluation that died too often."""
+"""Prefixes of the error of an evaluation that died too often."""
 
 MAX_DEATHS = 3
-"""Deaths of an evaluation's own process, without a new checkpoint in between, that fail it."""
+"""An evaluation fails after so many deaths of its own process without a new checkpoint in between."""
 
 MAX_NODES = 10
-"""Deaths of its node that fail it: nodes die of other things, too."""
+"""The same for deaths of its node, which may have other causes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,10 @@ class Deaths:
     """Deaths of an evaluation's process or node since its last new checkpoint.
 
     Attributes:
-        job: What is evaluated.
-        checkpoints: Names of those that it had when it began or last died.
-        most: So often fails it.
-        number: How often.
+        job: Its job.
+        checkpoints: Names of its checkpoints when it started or last died.
+        most: Number of deaths that fails it.
+        number: Number of deaths so far.
     """
 
     job: EvaluationJob
@@ -35,13 +35,13 @@ class Deaths:
     number: int = 0
 
     def another(self) -> "Deaths":
-        """One death more; the count restarts at a new checkpoint."""
+        """Add a death; the count restarts at a new checkpoint."""
         checkpoints = _checkpoints(self.job)
         number = 1 if checkpoints - self.checkpoints else self.number + 1
         return replace(self, checkpoints=checkpoints, number=number)
 
     def row(self, cause: str) -> Row | None:
-        """The failed Row of an evaluation that has died too often; none where it is to go on, which is said."""
+        """Return the failed Row of an evaluation that died too often; else None, after a message."""
         if self.number < self.most:
             LOGGER.info(f"{self.job.architecture}: {cause}. It goes on from its last checkpoint.")
             return None
@@ -49,15 +49,15 @@ class Deaths:
 
 
 def no_deaths(job: EvaluationJob, most: int = MAX_DEATHS) -> Deaths:
-    """The count of an evaluation that begins: none."""
+    """Return the count at the start of an evaluation: no deaths."""
     return Deaths(job, _checkpoints(job), most)
 
 
 def timeout_row(job: EvaluationJob, seconds: float) -> Row:
-    """The failed Row of an evaluation that exceeded its time."""
+    """Return the failed Row of an evaluation that exceeded its time."""
     return failed_row(job, f"{TIMED_OUT}: it was not done after {seconds:g} s (--trial-timeout)")
 
 
 def _checkpoints(job: EvaluationJob) -> frozenset[str]:
-    """The names of the checkpoints that an evaluation has."""
+    """Return the names of an evaluation's checkpoints."""
     return frozenset(path.name for path in Path(job.folder).glob("*.ckpt")) if job.folder else frozenset()

@@ -1,4 +1,4 @@
-"""Several processes of this machine that train one network together, as torchrun would start them."""
+"""Distributed training of one network by several processes of this machine, started as torchrun does."""
 
 import os
 import warnings
@@ -18,9 +18,9 @@ from search_spaces.support.errors import UserError, show_notices
 
 
 def evaluate_distributed(job: EvaluationJob, processes: int) -> Row:
-    """Evaluate in so many processes, each with a GPU of its own where there are any; in this one where it is one.
+    """Evaluate in `processes` processes, each with its own GPU if there are any; one process is this one.
 
-    They live and die together: where one dies, so does this process, which whoever began it takes for what it is.
+    If one of them dies, they all end and so does this process. Its parent handles that as the death of an evaluation.
 
     Raises:
         UserError: As `nas.evaluation.evaluate.evaluate`.
@@ -54,7 +54,7 @@ def _launch(job: EvaluationJob, processes: int) -> Row:
 
 
 def _evaluate_rank(job: EvaluationJob, parent: int) -> Row | UserError:
-    """Evaluate in one process of several; only the first one prints."""
+    """Evaluate in one rank; only rank 0 prints."""
     prepare_process(parent)
     show_notices()
     if os.environ["RANK"] != "0":

@@ -1,4 +1,4 @@
-"""The load of a GPU, and whether it has room for one more evaluation."""
+"""The load of a GPU, and whether it has room for another evaluation."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from nas.environment.nvml import handle_of
 from search_spaces.support.errors import UserError, fields_of, reason_of
 
 MAX_USED = 0.9
-"""The share of a GPU's time, and of its memory, that evaluations are to take at most."""
+"""Largest fraction of a GPU's time, and of its memory, that evaluations may use."""
 
 ENOUGH_LOADS = 30
-"""Measurements, a second or more apart, that a decision needs."""
+"""Measurements, at least a second apart, that a decision needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuLoad:
-    """The load of a GPU at a moment, by all its processes.
+    """The load of a GPU by all its processes.
 
     Attributes:
-        busy: The share of the last moments in which it computed anything.
-        memory: The share of its memory that was taken.
+        busy: Fraction of the last moments in which it computed anything.
+        memory: Fraction of its memory in use.
     """
 
     busy: float
@@ -27,9 +27,9 @@ class GpuLoad:
 
 
 def has_room_for_one_more(loads: Collection[GpuLoad], running: int) -> bool:
-    """Whether one evaluation more finds room where these loads were measured while so many `running` ones were there.
+    """Return whether another evaluation fits, from loads that were measured with `running` evaluations.
 
-    It is taken to need as much as each of them: of the GPU's time on average, of its memory at the worst moment.
+    It is assumed to need as much as each of them: their mean of the GPU's time, and their peak of its memory.
     """
     if len(loads) < ENOUGH_LOADS:
         return False
@@ -39,7 +39,7 @@ def has_room_for_one_more(loads: Collection[GpuLoad], running: int) -> bool:
 
 
 def read_load(gpu: int) -> GpuLoad:
-    """The load of a GPU, by its number among those that this process sees. Raises UserError where NVML does not say."""
+    """Return the load of a GPU, by its index among those this process sees. Raises UserError if NVML cannot tell."""
     try:
         import pynvml
 
@@ -49,7 +49,7 @@ def read_load(gpu: int) -> GpuLoad:
     except ImportError:
         message = '--trial-gpus auto measures by NVML: pip install ".[gpu]"'
         raise UserError("needs-extra", message, option="--trial-gpus", value="auto", extra="gpu") from None
-    except Exception as error:  # NVML's own has no name where it is not installed; a MIG slice tells no times
+    except Exception as error:  # NVML's error class needs pynvml; a MIG slice has no utilization
         reason = reason_of(error)
         raise UserError(
             "needs-system",

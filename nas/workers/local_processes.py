@@ -1,4 +1,4 @@
-"""Evaluations in processes of this machine: one that dies or takes too much costs its evaluation, never the search."""
+"""Evaluations in processes of this machine: one that dies or exceeds its limits does not end the search."""
 
 import os
 import re
@@ -26,16 +26,16 @@ from search_spaces.support.errors import UserError, show_notices
 
 
 class LocalProcesses:
-    """Several evaluations at once, each in a process of its own that serves one after the other.
+    """Several evaluations at once, each in a process that runs one after another.
 
-    Each process is a pool of one, because a pool of several that loses a process fails all their evaluations. Where a
-    process dies, its evaluation goes on from its checkpoint in another one.
+    Each process is a pool of one, because a larger pool that loses a process fails all its evaluations. If a process
+    dies, another one resumes its evaluation from the checkpoint.
 
     Args:
-        processes: How many to begin with; there are more where a place is asked for that has no idle one.
-        seconds: After so many an evaluation is ended, or None.
-        memory: Bytes that one may allocate beyond those that its process and its task begin with, or None.
-        gpus: Of this machine, for each: a whole number or a share of one; None shares evenly what there is.
+        processes: Initial number; more are added if a place without an idle one is asked for.
+        seconds: Time limit of an evaluation, or None.
+        memory: Bytes that an evaluation may allocate in addition to those at its start, or None.
+        gpus: GPUs of each evaluation: a whole number or a fraction of one; None divides all evenly.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class LocalProcesses:
         return len(self._processes)
 
     def submit(self, job: EvaluationJob, place: int | None = None) -> None:
-        """Hand the job to an idle process; to one at that place where a place is given."""
+        """Run the job in an idle process, at `place` if it is given."""
         deadline = None if self._seconds is None else time.monotonic() + self._seconds
         process = self._idle[-1] if place is None else self._idle_at(place)
         self._begin(_Attempt(job, process, no_deaths(job), deadline))
         self._idle.remove(process)
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
-        """Wait for evaluations to end: by themselves, with their process too often, or because their time is up."""
+        """Wait for evaluations to end: by themselves, by deaths of their process, or at their time limit."""
         deadline = None if patience is None else time.monotonic() + patience
         while True:
             now = time.monotonic()
@@ -78,11 +78,11 @@ class LocalProcesses:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for process in self._processes:
-            # What one is at is not wanted, and is taken up again from its checkpoint; PyTorch takes seconds to unload.
+            # Running evaluations are dropped and resume from their checkpoint later; unloading PyTorch takes seconds.
             process.pool.shutdown(wait=True, kill_workers=True)
 
     def end_idle(self, place: int) -> None:
-        """End the processes at a place that have nothing to do, so that what they hold is free."""
+        """Restart the idle processes at a place, to free their GPU memory."""
         for process in self._idle:
             if process.place == place:
                 process.replace()
@@ -100,13 +100,13 @@ class LocalProcesses:
         attempt = replace(attempt, kills=kills_for_memory())
         try:
             future = attempt.process.submit(attempt.job)
-        except BrokenProcessPool:  # it died while it had nothing to do
+        except BrokenProcessPool:  # it died while it was idle
             attempt.process.replace()
             future = attempt.process.submit(attempt.job)
         self._busy[future] = attempt
 
     def _next_rows(self) -> list[tuple[EvaluationJob, Row]]:
-        """The first evaluation that has ended, and no other: an exception of another must not lose its Row."""
+        """Return only the first evaluation that has ended: an exception of another one must not lose its Row."""
         for future, attempt in list(self._busy.items()):
             if future.done():
                 row, attempt = _outcome(future, attempt)
@@ -125,14 +125,14 @@ class LocalProcesses:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """An evaluation under way.
+    """A running evaluation.
 
     Attributes:
-        job: What is evaluated.
-        process: Where.
-        deaths: How often its process has died.
-        deadline: When its time is up, on the clock of time.monotonic.
-        kills: How many processes the kernel had ended for lack of memory before.
+        job: Its job.
+        process: Its process.
+        deaths: Deaths of its processes.
+        deadline: Time limit on the clock of time.monotonic, or None.
+        kills: The kernel's count of out-of-memory kills at its start.
     """
 
     job: EvaluationJob
@@ -143,33 +143,33 @@ class _Attempt:
 
 
 class SingleProcessPool:
-    """A pool of one process, at one place: places take the GPUs by turns, and several processes may be at one."""
+    """A pool of one process at a place. Places are assigned to GPUs in turn; several processes may share a place."""
 
     def __init__(self, place: int, memory: int | None, gpus: float | None) -> None:
         self.place, self._memory, self._gpus = place, memory, gpus
         self.pool = self._new()
 
     def submit(self, job: EvaluationJob) -> Future[Row]:
-        """Begin an evaluation. Raises BrokenProcessPool where the process has died."""
-        with hide_working_directory():  # the process itself begins with its first evaluation
+        """Start an evaluation. Raises BrokenProcessPool if the process has died."""
+        with hide_working_directory():  # the process starts with its first evaluation
             future: Future[Row] = self.pool.submit(evaluate_within, job, processes_for(self._gpus), self._memory)
             return future
 
     def replace(self) -> None:
-        """End this process and start another in its place."""
+        """End this process and start another one."""
         self.pool.shutdown(wait=True, kill_workers=True)
         self.pool = self._new()
 
     def _new(self) -> ProcessPoolExecutor:
-        # Neither forked, which torch and CUDA do not survive, nor spawned by the standard library, which would
-        # run the script that called us once more: a notebook, or a file without `if __name__ == "__main__"`.
+        # Not forked, which torch and CUDA do not survive. Not spawned by the standard library either: that would run
+        # the calling script again, a notebook or a file without `if __name__ == "__main__"`.
         with hide_working_directory():
             initargs = (_visible_gpus(self.place, self._gpus), os.getpid())
             return ProcessPoolExecutor(1, context=get_context("loky"), initializer=_prepare, initargs=initargs)
 
 
 def _outcome(future: Future[Row], attempt: _Attempt) -> tuple[Row | None, _Attempt]:
-    """The Row of an evaluation that has ended; none where its process has died and it is to go on in another one."""
+    """Return the Row of an evaluation that has ended; None if its process died and it resumes in another one."""
     try:
         return future.result(), attempt
     except BrokenProcessPool as error:
@@ -178,14 +178,14 @@ def _outcome(future: Future[Row], attempt: _Attempt) -> tuple[Row | None, _Attem
         attempt = replace(attempt, deaths=attempt.deaths.another())
     except UserError:
         raise
-    except Exception as error:  # before it came to train: its data did not fit into what it may allocate
+    except Exception as error:  # before training, such as a lack of memory for the data
         return failed_row(attempt.job, reason_of_failure(error)), attempt
     return attempt.deaths.row(cause), attempt
 
 
 def _cause(error: BrokenProcessPool, kills_before: int | None) -> str:
-    """The cause of a process's death: its exit code, and whether the kernel ended it for lack of memory."""
-    match = re.search(r"exit codes of the workers are \{(.+?)\}", str(error))  # loky says it in its message alone
+    """Return the cause of a process's death: its exit code, and whether the kernel killed it for lack of memory."""
+    match = re.search(r"exit codes of the workers are \{(.+?)\}", str(error))  # only loky's message has the exit code
     reason = f"{PROCESS_DIED} ({match[1]})" if match else PROCESS_DIED
     kills = kills_for_memory()
     if kills is None or kills_before is None or kills == kills_before or "SIGKILL" not in reason:
@@ -194,7 +194,7 @@ def _cause(error: BrokenProcessPool, kills_before: int | None) -> str:
 
 
 def _visible_gpus(place: int, gpus: float | None) -> str | None:
-    """CUDA_VISIBLE_DEVICES at a place; None with fewer than two GPUs."""
+    """Return CUDA_VISIBLE_DEVICES at a place; None with fewer than two GPUs."""
     if gpus == 0:
         return ""
     gpu_count = torch.cuda.device_count()
@@ -206,8 +206,8 @@ def _visible_gpus(place: int, gpus: float | None) -> str | None:
 
 
 def _prepare(gpus: str | None, parent: int) -> None:
-    """Before anything touches CUDA, which looks at its variable once."""
-    # Ctrl-C reaches every process of a terminal; what follows from it is the coordinator's to decide.
+    """Set up the process before anything uses CUDA, which reads its variable once."""
+    # Ctrl-C reaches every process of a terminal; only the coordinator handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     prepare_process(parent)
     show_notices()
@@ -216,7 +216,7 @@ def _prepare(gpus: str | None, parent: int) -> None:
 
 
 def evaluate_within(job: EvaluationJob, processes: int, memory: int | None) -> Row:
-    """The Row of an evaluation that may allocate so much. What the task's own code takes is what it begins with."""
+    """Evaluate within a memory limit, in addition to the memory that the task's own code takes."""
     if memory is None:
         return evaluate_distributed(job, processes)
     task_of(job.task, job.data)

@@ -1,4 +1,4 @@
-"""The memory of a process on Linux: a bound on it, and whether the kernel has ended any for lack of it."""
+"""Memory of a process on Linux: a limit on it, and the kernel's count of out-of-memory kills."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 
 
-@cache  # once a process: what one evaluation leaves is not what the next one begins with
+@cache  # only the first evaluation's start counts, not what later ones inherit
 def keep_memory_within(memory: int) -> None:
-    """Have this process's allocations fail once it has so many bytes more than now, in whatever library."""
+    """Make allocations of this process fail, in any library, once it has `memory` bytes more than now."""
     import resource
 
     data_line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData:"))
@@ -17,7 +17,7 @@ def keep_memory_within(memory: int) -> None:
 
 
 def kills_for_memory(root: Path = Path("/")) -> int | None:
-    """How many processes of this control group the kernel has ended for lack of memory; None where it does not say."""
+    """Return the number of out-of-memory kills in this control group; None if the kernel does not report it."""
     for file in _accounts(root):
         with suppress(OSError, ValueError):
             for line in file.read_text().splitlines():
@@ -28,7 +28,7 @@ def kills_for_memory(root: Path = Path("/")) -> int | None:
 
 
 def _accounts(root: Path) -> Iterator[Path]:
-    """The files in which the kernel counts: of this group or, in a container, at the top."""
+    """Yield the kernel's files of these counts: of this group or, in a container, of the root."""
     groups = root / "sys/fs/cgroup"
     with suppress(OSError):
         for line in (root / "proc/self/cgroup").read_text().splitlines():

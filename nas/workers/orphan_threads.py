@@ -1,6 +1,6 @@
-"""Threads that wait for a cluster's head for ever. A module of its own, so that the end of a process loads no Ray."""
+"""Threads that wait for a Ray head forever. A separate module, so that the end of a process does not load Ray."""
 
 from threading import Thread
 
 STUCK_THREADS: list[Thread] = []
-"""If there are any, the process must end without Ray's own shutdown, which waits for the head too, or crashes."""
+"""If not empty, the process must end without Ray's own shutdown, which would wait for the head too, or crash."""

@@ -1,4 +1,4 @@
-"""Where evaluations run: in this process, in local processes that may die without taking the search down."""
+"""Pools of workers: this process, local processes, shared GPUs, or a Ray cluster."""
 
 from types import TracebackType
 from typing import Protocol, Self
@@ -16,28 +16,28 @@ from search_spaces.support.errors import UserError
 
 
 class Workers(Protocol):
-    """Somewhere to run evaluations."""
+    """The contract of workers, which run evaluations."""
 
     @property
     def capacity(self) -> int:
-        """Most evaluations at once."""
+        """Largest number of evaluations at once."""
 
     def submit(self, job: EvaluationJob) -> None:
-        """Begin an evaluation; at most `capacity` at a time."""
+        """Start an evaluation; at most `capacity` at a time."""
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
-        """Wait until at least one evaluation has ended, and return those that have; none after so many seconds."""
+        """Wait until an evaluation has ended, and return those that have; none after `patience` seconds."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give back what was held; evaluations under way are dropped."""
+        """Free all resources; running evaluations are dropped."""
 
 
 class ThisProcess:
-    """One evaluation at a time, in this process."""
+    """A worker that runs one evaluation at a time, in this process."""
 
     capacity = 1
 
@@ -45,11 +45,11 @@ class ThisProcess:
         self._waiting: list[EvaluationJob] = []
 
     def submit(self, job: EvaluationJob) -> None:
-        """Keep the job until it is collected."""
+        """Queue the job until it is collected."""
         self._waiting.append(job)
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
-        """Evaluate what was submitted, however long it takes."""
+        """Evaluate the submitted job, however long it takes."""
         job = self._waiting.pop()
         with job_lock(job) as job_with_row:
             return [(job, evaluate(job_with_row))]
@@ -64,7 +64,7 @@ class ThisProcess:
 
 
 def default_workers(gpus: float | None = None) -> int:
-    """The default number of workers: by `gpus` of each evaluation, or one a GPU, or one a core without GPUs."""
+    """Return the default number of workers: by `gpus` of each evaluation, else one a GPU, or one a core without any."""
     if gpus:
         return fits_on(torch.cuda.device_count(), gpus)
     gpu_count = torch.cuda.device_count() if gpus is None else 0
@@ -72,13 +72,12 @@ def default_workers(gpus: float | None = None) -> int:
 
 
 def pool_of(resources: Resources, most: int, *, isolate: bool = False) -> Workers:
-    """A Ray cluster; GPUs that are shared; local processes for several workers, limits or `isolate`; or this process.
+    """Return a Ray cluster; shared GPUs; local processes for several workers, limits or `isolate`; or this process.
 
-    `most` is how many evaluations there are at most.
+    `most` is the total number of evaluations.
 
     Raises:
-        UserError: There are fewer GPUs than asked for, they do not say how busy they are, Ray is not installed, or the
-            cluster is not there.
+        UserError: There are too few GPUs, their load is unknown, Ray is not installed, or its cluster is not available.
     """
     check_gpus(resources)
     if isinstance(resources.workers, str):
@@ -105,7 +104,7 @@ def pool_of(resources: Resources, most: int, *, isolate: bool = False) -> Worker
 
 
 def check_gpus(resources: Resources) -> None:
-    """Raise UserError for GPUs on a machine without any, or for a cluster's GPUs shared by their load."""
+    """Raise UserError for GPUs on a machine without any, or for `auto` on a cluster."""
     on_cluster = isinstance(resources.workers, str)
     if on_cluster and resources.trial_gpus == AUTO:
         message = "--trial-gpus auto is for this machine's GPUs. Tell a Ray cluster a share of one: 0.5."
@@ -123,7 +122,7 @@ def _on_shared_gpus(workers: int | None, resources: Resources, most: int) -> Wor
 
 def _on_ray(address: str, resources: Resources) -> Workers:
     try:
-        import ray  # noqa: F401  # heavy, and an extra
+        import ray  # noqa: F401  # a slow import, and an extra
     except ImportError:
         message = f'--workers {address} needs Ray: pip install ".[ray]"'
         raise UserError("needs-extra", message, option="--workers", value=address, extra="ray") from None

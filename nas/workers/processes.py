@@ -1,4 +1,4 @@
-"""Set-up of our child processes: they end with their parent, and import installed modules only."""
+"""Setup of child processes: they end with their parent, and import installed modules only."""
 
 import ctypes
 import multiprocessing
@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 from search_spaces.support.logger import set_level
 
-_PR_SET_PDEATHSIG = 1  # of linux/prctl.h
+_PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 _SAFE_PATH = "PYTHONSAFEPATH"
 
 
 @contextmanager
 def hide_working_directory() -> Iterator[None]:
-    """A process that begins here finds no copy.py or types.py of the working directory in the place of Python's own."""
+    """Start processes without the working directory in sys.path: a copy.py there must not replace Python's own."""
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
@@ -30,15 +30,15 @@ def hide_working_directory() -> Iterator[None]:
 
 def prepare_process(parent: int) -> None:
     """Prepare a process that `parent` has started."""
-    os.environ.pop(_SAFE_PATH, None)  # what a task begins is its own affair
-    set_level("WARNING")  # the parent shows how far this is
-    multiprocessing.set_start_method(None, force=True)  # loky's own is the default here, and begins no DataLoader's
+    os.environ.pop(_SAFE_PATH, None)  # processes that a task starts are not affected
+    set_level("WARNING")  # the parent shows progress
+    multiprocessing.set_start_method(None, force=True)  # loky's default cannot start a DataLoader's
     end_with_parent(parent)
     end_forks_with_this()
 
 
 def end_forks_with_this() -> None:
-    """Have what this process forks, to load its data for one, end with it; and what that forks with that."""
+    """Make processes that this one forks, such as data loaders, end with it, and so on recursively."""
     forking = [os.getpid()]
 
     def remember() -> None:
@@ -48,8 +48,8 @@ def end_forks_with_this() -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """Have the kernel end this process with the one that began it: nobody would read what it finds. On Linux."""
+    """Have the kernel end this process with its parent, which alone would read its result. Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
-            os._exit(1)  # it had ended already
+            os._exit(1)  # the parent had already ended

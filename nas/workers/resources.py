@@ -17,10 +17,10 @@ _GPUS = re.compile(r"\d{1,6}(?:\.0*)?|0?\.\d+")
 _QUANTITY = re.compile(r"(\d{1,15}(?:\.\d{0,9})?)\s*([a-zA-Z]{0,3})")
 
 MAX_WORKERS = 10**3
-"""Most workers of one machine."""
+"""Largest number of workers of one machine."""
 
 AUTO: Final = "auto"
-"""As many evaluations on each GPU as its measured load leaves room for."""
+"""Run as many evaluations on each GPU as its measured load allows."""
 
 
 @final
@@ -31,17 +31,16 @@ class Resources:
     Each value is a number or text: times are 90, "90s", "30m" or "2h", memory 4e9, "4G" or "4GiB".
 
     Attributes:
-        workers: Evaluations at once, None for what uses the machine well, or the Ray cluster that they run on:
-            "ray" or "ray://HOST:PORT".
-        threads: CPU threads of each.
-        trial_timeout: Seconds after which an evaluation is ended; None lets it run.
-        trial_memory: Bytes that one may allocate beyond those that its process and its task begin with; None takes what
-            there is. On Linux.
-        trial_gpus: GPUs of each: a whole number, or a share of one, or AUTO; None is one where there are any, shared by
-            surplus workers.
+        workers: Evaluations at once, None to choose by the machine, or a Ray cluster: "ray" or "ray://HOST:PORT".
+        threads: CPU threads of each evaluation.
+        trial_timeout: Time limit of an evaluation in seconds, or None.
+        trial_memory: Bytes that an evaluation may allocate in addition to those at its start; None is no limit. Linux
+            only.
+        trial_gpus: GPUs of each evaluation: a whole number, a fraction of one, or AUTO; None is one if there are any,
+            shared if there are more workers than GPUs.
 
     Raises:
-        UserError: A value is none of these.
+        UserError: A value cannot be read or is out of range.
     """
 
     workers: int | str | None
@@ -72,7 +71,7 @@ class Resources:
 
 
 def memory_of(value: str | float | None) -> int | None:
-    """Bytes: 4e9, "4G", "800MB", "4GiB". Raises UserError where it is none, or this is not Linux."""
+    """Parse a size in bytes: 4e9, "4G", "800MB", "4GiB". Raises UserError, also on systems other than Linux."""
     if value is None:
         return None
     size = int(_quantity("trial_memory", value, _BYTES, "4G, 800MB or 4GiB", 1, 1e15))
@@ -83,7 +82,7 @@ def memory_of(value: str | float | None) -> int | None:
 
 
 def workers_of(value: int | str | None) -> int | str | None:
-    """A number of workers, or the Ray cluster that they are on. Raises UserError for what is neither."""
+    """Parse a number of workers, or the address of a Ray cluster. Raises UserError for other text."""
     text = str(value).strip()
     if value is None:
         return None
@@ -101,7 +100,7 @@ def workers_of(value: int | str | None) -> int | str | None:
 
 
 def gpus_of(value: float | str | None) -> float | Literal["auto"] | None:
-    """GPUs of an evaluation. Raises UserError where they are neither a whole number, nor a share of one, nor AUTO."""
+    """Parse the GPUs of an evaluation: a whole number, a fraction of one, or AUTO. Raises UserError for other text."""
     if value is None:
         return None
     if str(value).strip() == AUTO:
@@ -113,17 +112,17 @@ def gpus_of(value: float | str | None) -> float | Literal["auto"] | None:
 
 
 def processes_for(gpus: float | None) -> int:
-    """Number of processes of an evaluation: one a GPU."""
+    """Return the number of processes of an evaluation: one for each GPU."""
     return max(1, int(gpus or 1))
 
 
 def fits_on(available: float, request: float) -> int:
-    """How many evaluations fit on so many GPUs, if each requests a whole number or a share of one."""
+    """Return how many evaluations fit on `available` GPUs, each with a whole number or a fraction of one."""
     return int(available // request) if request >= 1 else int(available) * int(1 / request + 1e-9)
 
 
 def seconds_of(name: str, value: str | float | None) -> float | None:
-    """A time in seconds: 90, "90", "30m", "2h", "1d". Raises UserError, naming the option, where it is none."""
+    """Parse a time in seconds: 90, "90", "30m", "2h", "1d". Raises UserError, naming the option, for other text."""
     return None if value is None else _quantity(name, value, _SECONDS, "90s, 30m, 2h or 1d", 1e-3, 1e9)
 
 

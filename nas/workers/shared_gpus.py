@@ -1,4 +1,4 @@
-"""Evaluations that share GPUs: as many on each as measurements say find room there."""
+"""Evaluations that share GPUs, as many on each as its measured load allows."""
 
 import time
 from collections import deque
@@ -17,20 +17,20 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.logger import LOGGER
 
 TICK_S = 1.0
-"""Seconds between two measurements; NVML's own are of the last sixth of a second to second."""
+"""Seconds between measurements; NVML averages over the last sixth of a second to a second."""
 
 STARTING_S = 60.0
-"""Seconds after which an evaluation is taken to train even without a heartbeat."""
+"""Seconds after which an evaluation counts as training even without a heartbeat."""
 
 
 @dataclass(eq=False)
 class _Running:
-    """An evaluation under way on a GPU.
+    """An evaluation that runs on a GPU.
 
     Attributes:
-        job: What is evaluated.
-        since: When it began, on the clock of time.monotonic.
-        concurrent: Most other evaluations there meanwhile.
+        job: Its job.
+        since: Its start on the clock of time.monotonic.
+        concurrent: Largest number of other evaluations at the same time.
     """
 
     job: EvaluationJob
@@ -38,22 +38,22 @@ class _Running:
     concurrent: int
 
     def trains(self) -> bool:
-        """Whether it is past its beginning, in which it loads its data and uses no GPU."""
+        """Return whether it trains: at first it loads its data and does not use the GPU."""
         return has_recent_heartbeat(self.job.folder) or time.monotonic() - self.since >= STARTING_S
 
 
 @dataclass
 class _Gpu:
-    """One GPU and what runs on it.
+    """One GPU and its evaluations.
 
     Attributes:
-        number: Which one, of those that this process sees.
-        target: How many evaluations it is to run at once.
-        is_final: Whether that stays so: one more did not find room, or it no longer says how busy it is.
-        running: What runs there.
+        number: Its index among those that this process sees.
+        target: Number of evaluations to run at once.
+        is_final: Whether the target is fixed: one more did not fit, or the load can no longer be read.
+        running: The running evaluations.
         retries: Jobs that failed beside others, to be run alone; the first of them may be running.
-        crowd: How many evaluations ran there when the first of those failed.
-        loads: The last ones, measured while `target` trained.
+        crowd: Number of running evaluations when the first of those failed.
+        loads: The latest loads, measured while `target` evaluations trained.
     """
 
     number: int
@@ -66,32 +66,32 @@ class _Gpu:
 
     @property
     def assignments(self) -> int:
-        """How many evaluations are assigned to it: running ones, and retries that wait."""
+        """Number of evaluations assigned to it: running ones, and waiting retries."""
         return len(self.running) + sum(not self.runs(job) for job in self.retries)
 
     @property
     def room(self) -> int:
-        """How many more it has room for now: none while there is a retry."""
+        """Number of further evaluations that it has room for: none while there is a retry."""
         return 0 if self.retries else max(0, self.target - self.assignments)
 
     def runs(self, job: EvaluationJob) -> bool:
-        """Whether it runs there."""
+        """Return whether a job runs on it."""
         return any(evaluation.job == job for evaluation in self.running)
 
     def begin(self, job: EvaluationJob) -> None:
-        """Record an evaluation that begins."""
+        """Record the start of an evaluation."""
         concurrent = len(self.running)
         for evaluation in self.running:
             evaluation.concurrent = max(evaluation.concurrent, concurrent)
         self.running.append(_Running(job, time.monotonic(), concurrent))
 
     def end(self, job: EvaluationJob, row: Row) -> bool:
-        """Record an evaluation that has ended; whether its Row counts, or it is retried alone."""
+        """Record the end of an evaluation, and return whether its Row counts; otherwise it is retried alone."""
         evaluation = next(candidate for candidate in self.running if candidate.job == job)
         self.running.remove(evaluation)
         if job in self.retries:
             self.retries.remove(job)
-            if row.status != "failed":  # so it was the others that left it no room
+            if row.status != "failed":  # it succeeds alone, so the others left it no room
                 self._have_fewer()
             return True
         if not evaluation.concurrent or not is_gpu_error(row):
@@ -104,12 +104,12 @@ class _Gpu:
         return False
 
     def measure(self, read: Callable[[int], GpuLoad]) -> None:
-        """Look at the GPU while as many train there as it is to have, and let it have one more where there is room."""
+        """Read the load while `target` evaluations train, and raise the target if there is room."""
         if self.is_final or sum(evaluation.trains() for evaluation in self.running) != self.target:
             return
         try:
             self.loads.append(read(self.number))
-        except UserError as error:  # it did when the search began
+        except UserError as error:  # it worked at the start of the search
             self.is_final = True
             LOGGER.info(f"{error} Until the end it has {self.target} at once, as now.")
             return
@@ -124,21 +124,20 @@ class _Gpu:
 
 
 class SharedGpus:
-    """One evaluation on each GPU at first, and one more where those that run there leave room for it.
+    """Workers that run one evaluation on each GPU at first, and another one whenever its load allows.
 
-    One to which CUDA fails beside others, for lack of memory as a rule, has not failed: it goes again once it has the
-    GPU to itself, so that what it finds does not depend on what ran beside it.
+    An evaluation that hits a CUDA error beside others, usually for lack of memory, has not failed: it is retried alone
+    on the GPU, so that its result does not depend on other evaluations.
 
     Args:
-        gpus: How many there are.
-        bound: Evaluations at once, on all of them, at most.
-        seconds: After so many an evaluation is ended, or None.
-        memory: Bytes of the host's memory that one may allocate beyond what its process and its task begin with, or
-            None.
-        read: Measures the load of a GPU.
+        gpus: Number of GPUs.
+        bound: Largest number of evaluations at once, on all GPUs.
+        seconds: Time limit of an evaluation, or None.
+        memory: Bytes of host memory that an evaluation may allocate in addition to those at its start, or None.
+        read: Reads the load of a GPU.
 
     Raises:
-        UserError: A GPU does not say how busy it is.
+        UserError: The load of a GPU cannot be read.
     """
 
     def __init__(
@@ -164,16 +163,16 @@ class SharedGpus:
         return self._last_capacity
 
     def submit(self, job: EvaluationJob) -> None:
-        """Hand the job to a process on the GPU that has the least to do."""
+        """Run the job in a process on the GPU with the fewest evaluations."""
         self._begin(min((gpu for gpu in self._gpus if gpu.room), key=lambda gpu: gpu.assignments), job)
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
-        """Wait for evaluations to end; none, too, once there is more room than there was."""
+        """Wait for evaluations to end; return none once there is more room than before."""
         deadline = None if patience is None else time.monotonic() + patience
         while True:
             timeout = TICK_S if deadline is None else max(0.0, min(TICK_S, deadline - time.monotonic()))
             rows = self._processes.collect(timeout)
-            self._measure()  # what is said is of the moments until now, in which these ran
+            self._measure()  # the load of the time when these still ran
             rows = [(job, row) for job, row in rows if self._counts(job, row)]
             has_grown = self._current_capacity() > self._last_capacity
             if rows or (deadline is not None and time.monotonic() >= deadline) or has_grown:
@@ -199,11 +198,11 @@ class SharedGpus:
         gpu.begin(job)
 
     def _counts(self, job: EvaluationJob, row: Row) -> bool:
-        """Whether a Row counts. Begins the first retry of its GPU once nothing runs there."""
+        """Return whether a Row counts. Start the first retry of its GPU once nothing else runs there."""
         gpu = next(each_gpu for each_gpu in self._gpus if each_gpu.runs(job))
         counts = gpu.end(job, row)
         if gpu.retries and not gpu.running:
-            self._processes.end_idle(gpu.number)  # what they hold of its memory is free then
+            self._processes.end_idle(gpu.number)  # frees their GPU memory
             self._begin(gpu, gpu.retries[0])
         return counts
 

@@ -1,4 +1,4 @@
-"""A Ray cluster: joining it without its talk, how much room it has, and what its head still answers."""
+"""A Ray cluster: joining it without its output, its room, and calls that need its head."""
 
 import atexit
 import io
@@ -26,43 +26,43 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.progress import status_if_slow
 
 HEAD_PATIENCE_S = 20.0
-"""Seconds that the head may be away. Ray ends a process that cannot reach it for 60 s, without a word to its Python."""
+"""Seconds that the head may be away. Ray kills a process that cannot reach it for 60 s, without an exception."""
 
 LEAVE_PATIENCE_S = 10.0
-"""Seconds that leaving a cluster may take, since one that hangs takes for ever."""
+"""Seconds that leaving a cluster may take; it may hang forever."""
 
 T = TypeVar("T")
 
 _AGAIN_S = 0.5
-# A head forks a server for each client, which may die of it while gRPC is busy there: then it can be asked once more.
+# A head forks a server for each client, which may crash if gRPC is busy at that moment: then ask again.
 _retry_server_start = Retrying(
     retry=retry_if_exception_message(match=r"(?s).*Starting Ray client server failed"),
     stop=stop_after_attempt(5),
     reraise=True,
 )
 _PLACE = re.compile(r"(ray://)?([^\s/:]+):(\d{1,5})")
-_CALLER = "nas_asks_ray"  # our thread that waits for Ray, which prints there what it has kept to itself so far
-_LISTENER = "ray_listen_error_messages"  # Ray's thread that prints what goes wrong in nodes, on standard output
+_CALLER = "nas_asks_ray"  # a thread that waits for Ray; Ray prints its buffered messages in it
+_LISTENER = "ray_listen_error_messages"  # Ray's thread that prints errors of nodes on standard output
 
 
 class RayCluster:
-    """A cluster that this process has joined, or begun where there was none to join; left, or ended, by `close`.
+    """A cluster that this process has joined, or started if there was none. `close` leaves or ends it.
 
     Args:
-        address: "ray" takes the one of RAY_ADDRESS, or the one on this machine, or begins one here;
-            "ray://HOST:PORT" is a client's.
+        address: "ray" is the one of RAY_ADDRESS, or the one on this machine, or a new one here;
+            "ray://HOST:PORT" connects as a client.
 
     Attributes:
-        has_gpus: Whether any of its nodes had as it was joined.
+        has_gpus: Whether any of its nodes had GPUs when it was joined.
 
     Raises:
-        UserError: It is not there, or does not let us in.
+        UserError: It is not available, or refuses the connection.
     """
 
     def __init__(self, address: str) -> None:
         self._where = (os.environ.get("RAY_ADDRESS") or "of this machine") if address == "ray" else address
         self._quiet = redirect_stdout(_WithoutRay())
-        self._owns_cluster = not ray.is_initialized()  # else it is the caller's, and stays
+        self._owns_cluster = not ray.is_initialized()  # otherwise it is the caller's, and is not ended
         self._quiet.__enter__()
         try:
             if self._owns_cluster:
@@ -73,14 +73,14 @@ class RayCluster:
             raise
 
     def room(self, request: Mapping[str, float]) -> int:
-        """How many evaluations that request so much (CPU, GPU, memory) the nodes have room for, were they idle."""
+        """Return how many evaluations with this request (CPU, GPU, memory) fit on the nodes, if they were idle."""
         return sum(_room_on(node["Resources"], request) for node in self._nodes())
 
     def answer(self, ask: Callable[[], T]) -> T:
         """Call Ray where it may need its head, which may be gone or stopping.
 
         Raises:
-            UserError: There was none for HEAD_PATIENCE_S.
+            UserError: The head did not answer for HEAD_PATIENCE_S.
         """
         deadline = time.monotonic() + HEAD_PATIENCE_S
         with status_if_slow("waiting for the head of the Ray cluster ..."):
@@ -89,7 +89,7 @@ class RayCluster:
                     return _call_with_timeout(timeout, ask)
                 except TimeoutError:
                     break
-                except ConnectionError as error:  # a client's last word
+                except ConnectionError as error:  # raised by a client
                     raise self.head_error(f"is gone: {error}") from error
                 except (grpc.RpcError, ValueError) as error:
                     if not _is_broken(error):
@@ -98,7 +98,7 @@ class RayCluster:
         raise self.head_error(f"has not answered for {HEAD_PATIENCE_S:g} s", HEAD_PATIENCE_S)
 
     def head_error(self, how: str, seconds: float | None = None) -> UserError:
-        """The error for a head that is gone, or has not answered for so many seconds."""
+        """Return the error for a head that is gone, or has not answered for `seconds`."""
         return UserError(
             "unavailable",
             f"the head of the Ray cluster {self._where} {how}. What has ended is stored; with a cluster again, the "
@@ -108,17 +108,17 @@ class RayCluster:
         )
 
     def close(self, tasks: Sequence[Any]) -> None:
-        """End tasks under way, and leave the cluster, or end it where it was begun here, if its head lets us."""
+        """Cancel running tasks and leave the cluster, or end it if it was started here, unless its head hangs."""
 
         def leave() -> None:
             if self._owns_cluster:
-                ray.shutdown()  # which ends all that this process has begun
+                ray.shutdown()  # ends all tasks of this process
             else:
                 for task in tasks:
                     ray.cancel(task, force=True)
 
         try:
-            with status_if_slow("leaving the Ray cluster ..."), suppress(Exception):  # what ended the search is told
+            with status_if_slow("leaving the Ray cluster ..."), suppress(Exception):  # the search's error is reported
                 _call_with_timeout(LEAVE_PATIENCE_S, leave)
         finally:
             self._quiet.__exit__(None, None, None)
@@ -128,7 +128,7 @@ class RayCluster:
 
 
 class _WithoutRay(io.TextIOBase):
-    """Standard error, but for Ray's remarks: standard output is for results, and what they say is said in a line."""
+    """A standard output for Ray: drops Ray's own messages, and writes all else to standard error."""
 
     def write(self, text: str) -> int:
         if threading.current_thread().name not in (_CALLER, _LISTENER) or DEBUG in os.environ:
@@ -140,7 +140,7 @@ class _WithoutRay(io.TextIOBase):
 
 
 def _is_broken(error: Exception) -> bool:
-    """Whether a client's connection is broken, which it is mending for half a minute."""
+    """Return whether a client's connection is broken; Ray tries to repair it for half a minute."""
     return isinstance(error, grpc.RpcError) or "closed channel" in str(error)
 
 
@@ -166,12 +166,12 @@ def _call_with_timeout(seconds: float, ask: Callable[[], T]) -> T:
 
 def _join(address: str | None, where: str) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # an error is raised here, in a line
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # we hide GPUs ourselves, and need no remark
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # errors are raised here as UserErrors
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # GPUs are hidden in `nas.workers.ray.task`
     on_term = signal.getsignal(signal.SIGTERM)
     options: dict[str, Any] = {} if address else {"include_dashboard": False}
     try:
-        if place := _PLACE.fullmatch(where):  # Ray takes a minute or two to find out
+        if place := _PLACE.fullmatch(where):  # Ray takes a minute or two to fail
             socket.create_connection((place[2], int(place[3])), timeout=5).close()
         with status_if_slow("joining, or beginning, a Ray cluster ..."):
             _retry_server_start(
@@ -179,7 +179,7 @@ def _join(address: str | None, where: str) -> None:
             )
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        reason = " ".join(dict.fromkeys((lines[0], lines[-1])))  # the last one is the cause, of a server's traceback
+        reason = " ".join(dict.fromkeys((lines[0], lines[-1])))  # the last line of a server's traceback is the cause
         raise UserError(
             "unavailable",
             f"the Ray cluster {where} could not be joined: {reason}. See `ray status` there; one with tokens needs "
@@ -189,11 +189,11 @@ def _join(address: str | None, where: str) -> None:
         ) from error
     finally:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, on_term)  # which Ray takes
+            signal.signal(signal.SIGTERM, on_term)  # Ray replaces the handler
 
 
 def _room_on(resources: Mapping[str, float], request: Mapping[str, float]) -> int:
-    """How many such requests fit on a node with these resources."""
+    """Return how many such requests fit on a node with these resources."""
     fits = {
         name: fits_on(resources.get(name, 0.0), amount) if name == "GPU" else int(resources.get(name, 0.0) // amount)
         for name, amount in request.items()

@@ -1,4 +1,4 @@
-"""The task of a Ray worker: one evaluation, on a node that must see the coordinator's files."""
+"""The task of a Ray worker: one evaluation, on a node that shares the coordinator's files."""
 
 import os
 import platform
@@ -28,11 +28,11 @@ class Assignment:
     """An evaluation for a worker.
 
     Attributes:
-        job: What to evaluate; its paths are absolute.
-        attempt: The name of this attempt at it.
-        memory: Bytes that it may allocate beyond those that its process and its task begin with, or None.
-        gpus: How many it has.
-        debug: Whether tracebacks are shown.
+        job: The job, with absolute paths.
+        attempt: Name of this attempt.
+        memory: Bytes that it may allocate in addition to those at its start, or None.
+        gpus: Number of GPUs.
+        debug: Whether to print tracebacks.
     """
 
     job: EvaluationJob
@@ -43,13 +43,13 @@ class Assignment:
 
 
 def evaluate_assignment(assignment: Assignment) -> tuple[Row, list[Notice]]:
-    """The Row of an evaluation, and the notices that were given on the way.
+    """Return the Row of an evaluation, and its notices.
 
-    It is in this process; where memory is bounded, in one of its own: Ray's, short of it, never comes to its end. Where
-    that one dies, so does this, which its coordinator takes for what it is.
+    It runs in this process; with a memory limit in a child process, since Ray's own does not end cleanly without
+    memory. If the child dies, this process ends too, which the coordinator handles as a death.
 
     Raises:
-        UserError: This node does not see what the coordinator sees, or `nas.evaluation.evaluate.evaluate` raised it.
+        UserError: This node has other files than the coordinator, or `nas.evaluation.evaluate.evaluate` raised it.
     """
     _prepare(assignment.gpus > 0, assignment.debug)
     if assignment.memory is None:
@@ -77,12 +77,12 @@ def _evaluate_and_note(assignment: Assignment) -> tuple[Row, list[Notice]]:
 
 
 def stamp_of(job: EvaluationJob, attempt: str) -> Path:
-    """The file beside an evaluation's folder that its coordinator makes for an attempt, and its worker writes to."""
+    """Return the file beside a job's folder that the coordinator creates for an attempt and the worker marks."""
     return Path(f"{job.folder}.{attempt}")
 
 
 def has_begun(job: EvaluationJob, attempt: str) -> bool:
-    """Whether a worker has begun an attempt."""
+    """Return whether a worker has started an attempt."""
     try:
         return stamp_of(job, attempt).read_bytes() == _BEGIN_MARK
     except OSError:
@@ -93,10 +93,10 @@ _BEGIN_MARK = b"begun\n"
 
 
 def _begin(job: EvaluationJob, attempt: str) -> None:
-    """Say that the evaluation begins, in the storage that is to be shared."""
+    """Mark the start of the evaluation on the shared storage."""
     stamp = stamp_of(job, attempt)
     try:
-        with stamp.open("r+b") as file:  # it is there
+        with stamp.open("r+b") as file:  # fails if the file is missing
             file.write(_BEGIN_MARK)
     except OSError as error:
         raise UserError(
@@ -108,9 +108,9 @@ def _begin(job: EvaluationJob, attempt: str) -> None:
         ) from None
 
 
-@cache  # once a process: Ray gives it one evaluation after the other where there are no GPUs
+@cache  # once a process: without GPUs, Ray reuses it for several evaluations
 def _prepare(has_gpus: bool, debug: bool) -> None:
-    """Before anything touches CUDA."""
+    """Set up the process before anything uses CUDA."""
     end_forks_with_this()
     if debug:
         os.environ[DEBUG] = "1"

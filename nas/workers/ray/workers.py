@@ -1,4 +1,4 @@
-"""Evaluations on a Ray cluster: a node that dies costs its evaluations the time since their last checkpoints."""
+"""Evaluations on a Ray cluster: if a node dies, its evaluations resume from their last checkpoints."""
 
 import os
 import pickle
@@ -36,20 +36,20 @@ from results.records.row import Row
 from search_spaces.support.errors import UserError, fields_of, reason_of
 from search_spaces.support.logger import LOGGER
 
-_TICK_S = 1.0  # between looks at times and nodes
+_TICK_S = 1.0  # between checks of time limits and nodes
 
 
 class RayWorkers:
-    """As many evaluations at once as the cluster has room for, each a task of Ray's, and one that waits for room.
+    """As many evaluations at once as the cluster has room for, each a Ray task, and one that waits for room.
 
-    The one that waits is what an autoscaler sees. Workers write to the store's folder and do not open the store.
+    The waiting one is visible to an autoscaler. Workers write to the store's folder and do not open the store.
 
     Args:
         address: "ray", or "ray://HOST:PORT"; see `nas.workers.ray.cluster.RayCluster`.
-        resources: What each evaluation requests, and its limits.
+        resources: Request and limits of each evaluation.
 
     Raises:
-        UserError: The cluster is not there.
+        UserError: The cluster is not available.
     """
 
     def __init__(self, address: str, resources: Resources) -> None:
@@ -62,7 +62,7 @@ class RayWorkers:
 
     @property
     def capacity(self) -> int:
-        """How many evaluations find room in the nodes that there are now, and one more."""
+        """Number of evaluations that fit on the current nodes, and one more."""
         room = self._cluster.room(self._request)
         if room == 0 != self._room:
             wants = ", ".join(f"{name} {amount:g}" for name, amount in self._request.items())
@@ -71,15 +71,15 @@ class RayWorkers:
         return room + 1
 
     def submit(self, job: EvaluationJob) -> None:
-        """Hand the job to Ray, which finds it a node."""
+        """Submit the job to Ray, which finds a node for it."""
         self._begin(_first_attempt(job))
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
-        """Wait for evaluations to end; none, too, once there is more room than there was."""
+        """Wait for evaluations to end; return none once there is more room than before."""
         deadline = None if patience is None else time.monotonic() + patience
         while True:
             timeout = _TICK_S if deadline is None else max(0.0, min(_TICK_S, deadline - time.monotonic()))
-            wait(self._running, timeout=timeout, return_when=FIRST_COMPLETED)  # ray.wait takes signals for Ctrl-C
+            wait(self._running, timeout=timeout, return_when=FIRST_COMPLETED)  # ray.wait treats signals as Ctrl-C
             rows = self._next_rows()
             if rows or (deadline is not None and time.monotonic() >= deadline) or self._has_grown():
                 return rows
@@ -120,16 +120,16 @@ class RayWorkers:
         try:
             task, future = self._cluster.answer(partial(self._submit_task, assignment))
         except BaseException:
-            attempt.remove_stamp()  # a task that Ray takes later finds nothing to begin
+            attempt.remove_stamp()  # a task that Ray starts later finds no stamp
             raise
         self._running[future] = replace(attempt, task=task)
 
     def _submit_task(self, assignment: Assignment) -> tuple[Any, Future[Any]]:
-        """A task of Ray's, and what it will return."""
+        """Submit a Ray task; return it and the future of its result."""
         request = self._request
         function = ray.remote(_portable_call(self._folder)).options(
             name=f"nas {assignment.job.identity}",
-            max_retries=0,  # what has died, and how often, is counted here
+            max_retries=0,  # deaths are counted here
             num_cpus=request["CPU"],
             num_gpus=request.get("GPU", 0),
             memory=request.get("memory"),
@@ -138,7 +138,7 @@ class RayWorkers:
         return task, task.future()
 
     def _next_rows(self) -> list[tuple[EvaluationJob, Row]]:
-        """The first evaluation that has ended, and no other: an exception of another must not lose its Row."""
+        """Return only the first evaluation that has ended: an exception of another one must not lose its Row."""
         for future, attempt in list(self._running.items()):
             if future.done():
                 row, attempt = self._outcome(future, attempt)
@@ -155,13 +155,13 @@ class RayWorkers:
         return []
 
     def _outcome(self, future: Future[Any], attempt: "_Attempt") -> tuple[Row | None, "_Attempt"]:
-        """The Row of an evaluation that has ended; none where its node or process has died and it is to go on."""
+        """Return the Row of an evaluation that has ended; None if its node or process died and it resumes."""
         try:
             row, notices = future.result()
         except RayTaskError as error:
             if isinstance(error.cause, UserError | ImportError):
                 raise _user_error(error.cause) from None
-            return failed_row(attempt.job, reason_of_failure(error.cause)), attempt  # before it came to train
+            return failed_row(attempt.job, reason_of_failure(error.cause)), attempt  # failed before training
         except (NodeDiedError, LocalRayletDiedError, ObjectLostError):
             attempt = replace(attempt, nodes=attempt.nodes.another())
             return attempt.nodes.row(NODE_DIED), attempt
@@ -169,7 +169,7 @@ class RayWorkers:
             cause = f"{OUT_OF_MEMORY}: Ray ended its process, for its node was short of memory"
         except WorkerCrashedError:
             cause = PROCESS_DIED
-        except ConnectionError as error:  # a client's
+        except ConnectionError as error:  # raised by a client
             raise self._cluster.head_error(f"is gone: {error}") from error
         except RayError as error:
             message = f"Ray could not carry out an evaluation: {reason_of(error)}. See its logs."
@@ -182,7 +182,7 @@ class RayWorkers:
         return attempt.deaths.row(cause), attempt
 
     def _is_overdue(self, future: Future[Any], attempt: "_Attempt") -> bool:
-        """Whether an evaluation's time is up: it counts from when a worker has begun it."""
+        """Return whether an evaluation has exceeded its time since a worker started it."""
         if self._resources.trial_timeout is None:
             return False
         if attempt.deadline is None and has_begun(attempt.job, attempt.name):
@@ -193,15 +193,15 @@ class RayWorkers:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """An evaluation under way.
+    """A running evaluation.
 
     Attributes:
-        job: What is evaluated.
-        deaths: How often its own process has died.
-        nodes: How often its node has.
-        name: Of this attempt.
-        task: Ray's.
-        deadline: When its time is up, on the clock of time.monotonic; None before it has begun.
+        job: Its job.
+        deaths: Deaths of its own process.
+        nodes: Deaths of its node.
+        name: Name of this attempt.
+        task: The Ray task.
+        deadline: Time limit on the clock of time.monotonic; None before a worker has started it.
     """
 
     job: EvaluationJob
@@ -222,7 +222,7 @@ def _first_attempt(job: EvaluationJob) -> _Attempt:
 
 
 def _user_error(error: BaseException) -> BaseException:
-    """A worker's exception as the user sees it: a missing package of a node is a UserError."""
+    """Return a worker's exception as shown to users: a missing package on a node is a UserError."""
     if isinstance(error, ImportError):
         message = f"a node could not begin: {reason_of(error)}. Install the same packages on all of them."
         return UserError("needs-extra", message, module=error.name, **fields_of(error))
@@ -230,9 +230,9 @@ def _user_error(error: BaseException) -> BaseException:
 
 
 def _portable_call(folder: str) -> Callable[[bytes], Any]:
-    """A function that travels as its code: Ray has workers look in this process's folder first for what is imported.
+    """Return a function that Ray sends by its code, since Ray's workers import from this process's folder first.
 
-    A copy.py there would stand in the place of Python's own, so it forgets that folder before it imports anything.
+    A copy.py there would replace Python's own, so the function removes that folder from sys.path before it imports.
     """
 
     def call(payload: bytes) -> Any:
@@ -240,21 +240,21 @@ def _portable_call(folder: str) -> Callable[[bytes], Any]:
         import sys
 
         sys.path[:] = [place for place in sys.path if place != folder]
-        function, argument = pickle.loads(payload)  # noqa: S301  # what our coordinator wrote
+        function, argument = pickle.loads(payload)  # noqa: S301  # written by the coordinator
         return function(argument)
 
     return call
 
 
 def _with_absolute_paths(job: EvaluationJob) -> EvaluationJob:
-    """The job with paths that mean the same in every working directory, and without the store, which workers leave."""
+    """Return the job with paths that are valid in every working directory, and without the store."""
     task, colon, kind = job.task.rpartition(":")
     if task.endswith(".py"):
         task = os.path.abspath(task)
     return replace(
         job,
         task=f"{task}{colon}{kind}",
-        data=_absolute(job.data) if job.data and Path(job.data).exists() else job.data,  # else it is a name
+        data=_absolute(job.data) if job.data and Path(job.data).exists() else job.data,  # otherwise it is a name
         start=_absolute(job.start),
         folder=_absolute(job.folder),
         network=_absolute(job.network),
