@@ -1,1 +1,1 @@
-"""A search: its request, its plan, and the scheduler's loop."""
+"""A search: its plan, and the scheduler that evaluates the plan's jobs."""

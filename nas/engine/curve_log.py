@@ -1,6 +1,6 @@
-"""Curves of trainings as TensorBoard reads them: a folder a training, written once its Row is stored.
+"""Training curves for TensorBoard: one folder for each training, written once its Row is stored.
 
-The coordinator writes them, from Rows: workers know nothing of it. It is a copy, and may be deleted.
+The coordinator writes them from Rows, without the workers. They are copies, and may be deleted.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from tensorboard.compat.proto.event_pb2 import Event
 
 _NAME = "events.out.tfevents"
-"""How the names of TensorBoard's files begin."""
+"""Prefix of TensorBoard's file names."""
 
 
 def curve_logs(log: LogFormat | None, store_folder: Path, study: str) -> Sequence[Callable[[Row], None]]:
-    """The listeners that write a study's curves: one where `log` is given, else none."""
+    """Return the listeners that write a study's curves: one if `log` is given, else none."""
     return [CurveLog(store_folder, study).add] if log is not None and first_process() else []
 
 
 @final
 class CurveLog:
-    """The folder of a study's curves, with one for each of its trainings that has any.
+    """The folder of a study's curves, with a subfolder for each training that has any.
 
-    A training that goes on is written anew, whole. What cannot be written is said once, and loses no Row.
+    The curve of a resumed training is rewritten as a whole. A failure to write is reported once, and loses no Row.
 
     Args:
         store_folder: The store's folder, see `nas.store.store.Store.folder`.
@@ -48,12 +48,12 @@ class CurveLog:
         LOGGER.info(f"curves go to {self._folder}; they are shown by: tensorboard --logdir {root}")
 
     def add(self, row: Row) -> None:
-        """Write a Row's curve. A Row without one is passed over."""
+        """Write a Row's curve. A Row without one is skipped."""
         points = _curve(row)
         if not points or self._failure:
             return
         folder = self._folder / run_name(row)
-        file = folder / f"{_NAME}.{points[-1].step:012d}"  # TensorBoard goes on to names that come later
+        file = folder / f"{_NAME}.{points[-1].step:012d}"  # TensorBoard reads files in name order
         try:
             folder.mkdir(parents=True, exist_ok=True)
             _write(_events(row, points), file)
@@ -67,7 +67,7 @@ class CurveLog:
 
 @dataclass(frozen=True)
 class Point:
-    """What was measured on the way of a training: after how many steps, when in seconds since 1970, what."""
+    """A point of a training curve: step, time in seconds since 1970, metrics."""
 
     step: int
     time: float
@@ -75,16 +75,16 @@ class Point:
 
 
 def run_name(row: Row) -> str:
-    """What a training's folder is called: its topology, depth, key, seed and identity."""
+    """Return the folder name of a training: topology, depth, key, seed and identity."""
     shape = f"{safe_name(row.architecture.topology)[:80]}-{row.architecture.depth}-{row.architecture.key}"
     return f"{shape}-seed{row.seed}-{row.identity()[:8]}"
 
 
 def _curve(row: Row) -> list[Point]:
-    """The points of its curve, the last with its metrics on test too; without standard errors."""
+    """Return the points of a Row's curve, without standard errors; the last one includes the test metrics."""
     start, points = _start_time(row), []
     for point in row.points():
-        if not is_number(point["step"]):  # of a Row from elsewhere
+        if not is_number(point["step"]):  # of a Row from another program
             continue
         values = {name: point[name] for name in row.directions if is_number(point.get(name))}
         points.append(Point(int(point["step"]), start + float(point.get("seconds") or 0.0), values))
@@ -104,7 +104,7 @@ def _start_time(row: Row) -> float:
 
 
 def _settings(row: Row) -> dict[str, Any]:
-    """What the training was of, as TensorBoard's page of hyperparameters orders it."""
+    """Return what TensorBoard shows as hyperparameters: recipe, architecture, costs and seed."""
     shape = {field.name: getattr(row.architecture, field.name) for field in fields(row.architecture)}
     costs = {name: getattr(row.costs, name) for name in ("params", "flops")}
     values = {**row.recipe, **shape, **costs, "seed": row.seed}

@@ -1,4 +1,4 @@
-"""A search as a plan, as one coordinator sees it: propose a trial, have it evaluated, record the outcome."""
+"""The plan of a search in one coordinator: propose a trial, have it evaluated, record the outcome."""
 
 import shutil
 from pathlib import Path
@@ -39,7 +39,7 @@ from results.stats.pareto import not_surely_dominated
 from search_spaces.spaces.space import Point
 
 SaveModels = Literal["front", "all", "none"]
-"""Which trained networks a search keeps."""
+"""Which trained networks a search saves."""
 
 
 @final
@@ -47,20 +47,20 @@ class SearchPlan(Plan):
     """The trials of a study, one after another, until it has `trials` of them.
 
     A study that was interrupted, or whose coordinator died, resumes the trials that were running. They keep their
-    numbers and candidates, so the study ends as it would have without the interruption. Of several coordinators, each
+    numbers and candidates, so the study ends as it would have without the interruption. With several coordinators, each
     adopts the trials of one that died.
 
     Attributes:
-        study: Optuna's, with its trials.
-        store: Where the Rows are.
-        config: What the search is of.
-        budget: Its hard limits.
-        leases: What this coordinator has acquired.
-        sampler: What proposes candidates.
+        study: The Optuna study.
+        store: The store of its Rows.
+        config: Its configuration.
+        budget: Its budget.
+        leases: The leases of this coordinator.
+        sampler: The sampler of candidates.
         trials: Total number of trials.
-        reevals: How many of these, at its end, train front candidates with held-out seeds.
-        rungs: The steps at which early stopping pauses trainings.
-        save_models: Which trained networks are kept.
+        reevals: Number of these that re-evaluate front candidates with held-out seeds, at the end.
+        rungs: The rungs of early stopping.
+        save_models: Which trained networks are saved.
         threads: CPU threads of each evaluation.
         traces: Folder of the networks' traces, or None for no traces.
         resumes: Whether an earlier process left trials running.
@@ -85,19 +85,19 @@ class SearchPlan(Plan):
         self.leases, self.trials, self.reevals = leases, trials, reevals
         self.rungs, self.save_models, self.threads, self.traces = rungs, save_models, threads, traces
         self._stopping = EarlyStopping(study, rungs, self.config.objectives)
-        self._local_trials: set[int] = set()  # numbers of the trials that this coordinator has begun or taken over
-        self._networks: set[str] = set()  # identities of the study's Rows whose networks may still be there
-        self._front: dict[str, list[list[float]]] = {}  # of complete rows not surely beaten, values and errors
+        self._local_trials: set[int] = set()  # numbers of the trials that this coordinator started or adopted
+        self._networks: set[str] = set()  # identities of the study's Rows whose networks may still exist
+        self._front: dict[str, list[list[float]]] = {}  # identity -> values and errors of complete Rows
         self._trials_with_rows: set[int] = set()
         self.resumes = bool(self._orphans())
         self._read_new_rows()
 
     def next(self) -> EvaluationJob | Wait | None:
-        """The job of an orphaned trial, or else of a new one; None where the study has all its trials."""
+        """Return the job of an orphaned trial, or of a new one; None if the study has all its trials."""
         with proposal_lock(self.study):
             orphans = self._orphans()
             orphan = next(filter(self._adopt, orphans), None)
-            # Of a trial that died while it was proposed, what it had recorded is kept, and the rest proposed again.
+            # A trial that died during its proposal keeps its recorded parameters; the others are proposed again.
             trial = self._new() if orphan is None else orphan
             job = None if trial is None else self._job(trial)
         if trial is None:
@@ -105,7 +105,7 @@ class SearchPlan(Plan):
                 return WAIT
             self._prune_networks()
             return None
-        self._local_trials.add(trial.number)  # now that the turn was not lost
+        self._local_trials.add(trial.number)  # now that the lock was not lost
         return job
 
     def on_end(self, job: EvaluationJob, row: Row) -> None:
@@ -125,7 +125,7 @@ class SearchPlan(Plan):
         estimates = np.array(list(self._front.values())).reshape(-1, 2, len(self.config.objectives))
         mask = not_surely_dominated(estimates[:, 0], estimates[:, 1])
         best = {name for name, is_candidate in zip(self._front, mask, strict=True) if is_candidate}
-        self._front = {name: self._front[name] for name in best}  # what is beaten once stays beaten
+        self._front = {name: self._front[name] for name in best}  # dominated ones never return
         for name in self._networks - best:
             network = self.store.network(name)
             others = self.store.studies_with(name) - {self.study.study_name}
@@ -134,7 +134,7 @@ class SearchPlan(Plan):
         self._networks &= best
 
     def has_open_trials(self) -> bool:
-        """Whether a trial is running, or a paused one is to be promoted."""
+        """Return whether a trial is running, or a paused one is to be promoted."""
         with proposal_lock(self.study):
             running = any(trial.state == TrialState.RUNNING for trial in trials_of(self.study))
             return running or self._next_promotion() is not None
@@ -143,7 +143,7 @@ class SearchPlan(Plan):
         conclude(self.study, number, row, self.config.objectives, self._stopping.reports(row))
 
     def _new(self) -> FrozenTrial | None:
-        """Create a trial and acquire its lease; None where the study has all its trials.
+        """Create a trial and acquire its lease; return None if the study has all its trials.
 
         Promotions of paused trainings come first, and do not count towards `trials`.
         """
@@ -155,7 +155,7 @@ class SearchPlan(Plan):
         return trial
 
     def _next_promotion(self) -> FrozenTrial | None:
-        """The trial whose training, paused at a rung, is promoted next; None where none is."""
+        """Return the trial whose paused training is promoted next, or None."""
         if not self.rungs.number:
             return None
         searching = len(started_trials(self.study)) < self.trials - self.reevals and self.sampler.has_more(self.study)
@@ -165,10 +165,10 @@ class SearchPlan(Plan):
         return next(trial for trial in reversed(trials_of(self.study)) if root_trial_number(trial) == first)
 
     def _has_room(self) -> bool:
-        """Whether to start a trial: one of the search or, after it, a re-evaluation with a held-out seed.
+        """Return whether to start a trial: one of the search or, after it, a re-evaluation with a held-out seed.
 
-        Optuna's study records the first trial that re-evaluates. A study that is extended, or whose candidates have no
-        seed left, searches on and re-evaluates later. Once every candidate is tried, all remaining trials re-evaluate.
+        Optuna's study records the first trial that re-evaluates. If the study is extended, or no candidate has a seed
+        left, it searches first and re-evaluates later. Once every candidate is tried, the remaining trials re-evaluate.
         """
         trials, has_more = trials_of(self.study), self.sampler.has_more(self.study)
         starts = started_trials(self.study)
@@ -186,17 +186,17 @@ class SearchPlan(Plan):
         return (first_reeval is not None and confirmable) or has_more
 
     def _adopt(self, trial: FrozenTrial) -> bool:
-        """Acquire the lease of another coordinator's trial: whether it is now this one's."""
+        """Acquire the lease of another coordinator's trial, and return whether that succeeded."""
         lease = self._lease_name(trial.number)
         if not self.leases.acquire(lease):
             return False
         if is_under_way(self.study, trial):
             return True
-        self.leases.release(lease)  # it was concluded, and its lease given back, since this turn began
+        self.leases.release(lease)  # it was concluded and its lease released in the meantime
         return False
 
     def _orphans(self) -> list[FrozenTrial]:
-        """Running trials of other coordinators that have no Row; those that have one are concluded here."""
+        """Return running trials of other coordinators without a Row; conclude those with one."""
         running = [trial for trial in trials_of(self.study) if trial.state == TrialState.RUNNING]
         running = [trial for trial in running if trial.number not in self._local_trials]
         rows = self.store.rows_by_number(self.study.study_name, [trial.number for trial in running]) if running else {}
@@ -209,7 +209,7 @@ class SearchPlan(Plan):
         return f"trial {number} of {self.study.study_name}"
 
     def _read_new_rows(self) -> None:
-        """Read the Rows of all trials that ended since the last call, of any coordinator."""
+        """Read the Rows of all coordinators' trials that ended since the last call."""
         numbers = {
             trial.number for trial in trials_of(self.study) if trial.state.is_finished()
         } - self._trials_with_rows
@@ -221,7 +221,7 @@ class SearchPlan(Plan):
         columns = row.columns()
         objectives = self.config.objectives.items()
         values = [columns.get(name) for name, _ in objectives]
-        if row.status == "complete":  # what was held has no network yet, and may have one of the same identity later
+        if row.status == "complete":  # a paused training has no network yet, and may have one of this identity later
             self._networks.add(row.identity())
         if row.status == "complete" and None not in values:
             signs = [-1.0 if direction == "max" else 1.0 for _, direction in objectives]
@@ -233,20 +233,20 @@ class SearchPlan(Plan):
         return first_reeval is not None and root_trial_number(trial) >= first_reeval
 
     def _seed(self, trial: FrozenTrial, point: Point) -> int:
-        """The seed of a trial: the search's, or the next that no other trial of the candidate has."""
-        if trial.params:  # as an earlier process recorded it
+        """Return the seed of a trial: the search's, or the next that no other trial of the candidate has."""
+        if trial.params:  # recorded by an earlier process
             return self._recorded_seed(trial)
         siblings = [sibling for sibling in trials_of(self.study) if sibling.number != trial.number]
         seeds = {
             self._recorded_seed(sibling) for sibling in siblings if (sibling.params or params_of(sibling)) == point
         }
         seed = next_seed(self.config.seed, seeds, self._seeds(point))
-        if seed != self._recorded_seed(trial):  # a process may have died between this and the candidate
+        if seed != self._recorded_seed(trial):  # recorded first: a process may die before it records the candidate
             set_trial_seed(self.study, trial, seed)
         return seed
 
     def _seeds(self, point: Point) -> tuple[int, ...] | None:
-        """The seeds that a candidate can have; None where it can have any."""
+        """Return the seeds that a candidate can have; None for any."""
         config = self.config
         return task_of(config.task, config.data).seeds(self.sampler.candidate(point).architecture)
 
@@ -256,7 +256,7 @@ class SearchPlan(Plan):
 
     def _job(self, trial: FrozenTrial) -> EvaluationJob:
         axes = self.sampler.infer_relative_search_space(self.study, trial)
-        point = self.sampler.sample_relative(self.study, trial, axes)  # what an earlier process recorded is kept
+        point = self.sampler.sample_relative(self.study, trial, axes)  # keeps what an earlier process recorded
         seed = self._seed(trial, point)
         record_params(self.study, trial, point, axes)
         candidate = self.sampler.candidate(point)
@@ -272,9 +272,9 @@ class SearchPlan(Plan):
             data=config.data,
             space=config.space,
             number=trial.number,
-            # What has other seeds already has shown that it matters.
+            # Candidates with several seeds have proved promising: they are not paused.
             max_steps=None if seed != first_seed or self._is_reeval(trial) else self._stopping.max_steps(trial),
-            limits=NO_BUDGET if resumes else self.budget,  # it kept them when it began
+            limits=NO_BUDGET if resumes else self.budget,  # checked at the start of the training
             profiled=bool(profile_budget.bounds) or any(name in PROFILE_COSTS for name in config.objectives),
             trace=str(self.traces / candidate.key) if self.traces else None,
             measures=measures_for(config.objectives),

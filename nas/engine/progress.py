@@ -1,4 +1,4 @@
-"""Evaluations as they begin and end, shown to whoever waits for them."""
+"""Progress of evaluations as they start and end."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ class EvaluationProgress:
     Args:
         title: What is evaluated.
         scores: The columns shown of each Row; None to show no Rows.
-        identities: Identities of the Rows that exist already, so that a resumed training is not counted twice.
+        identities: Identities of the stored Rows, so that a resumed training is not counted twice.
         total: Number of evaluations.
     """
 
@@ -30,7 +30,7 @@ class EvaluationProgress:
         self._progress = Progress(title, total, len(self._identities))
 
     def begin(self, job: EvaluationJob) -> None:
-        """Show that an evaluation has begun."""
+        """Show that an evaluation has started."""
         settings = "".join(f" {name}={value}" for name, value in job.settings)
         LOGGER.debug(f"begins: {job.architecture} seed={job.seed} preset={job.preset}{settings}")
         new = float(job.identity not in self._identities)
@@ -42,13 +42,13 @@ class EvaluationProgress:
         )
 
     def add(self, row: Row) -> None:
-        """Show that an evaluation has ended and how."""
+        """Show that an evaluation has ended, with its result."""
         identity, columns = row.identity(), row.columns()
         self._identities.add(identity)
         number = len(self._identities)
         scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._scores or () if columns.get(name) is not None)
         was_under_way = self._progress.end(identity)
-        reach = self._progress.reach if was_under_way else self._progress.reach_at_once  # which was known before
+        reach = self._progress.reach if was_under_way else self._progress.reach_at_once  # its Row was stored before
         reach(number, f"{row.architecture.topology} {row.error or scores}")
         if self._scores is not None and (row.status == "failed" or not self._progress.is_drawn):
             state = "" if row.status == "complete" else f"{row.status}: "
@@ -70,7 +70,7 @@ class EvaluationProgress:
 
 
 def _label(architecture: Architecture) -> str:
-    """What tells it from others, foremost its topology: a terminal may have room for no more."""
+    """Return a label that starts with the topology, since a terminal may have room for no more."""
     record = architecture.record()
     return " ".join([str(record.pop("topology")), *(f"{name}={value}" for name, value in record.items() if value)])
 

@@ -1,4 +1,4 @@
-"""Rows that were made elsewhere, taken into a store. Loads no torch."""
+"""Import of rows from files into a store. Loads no torch."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -15,17 +15,17 @@ from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.progress import status_if_slow
 
 _MAX_LINES = 3
-"""Bad lines of a file that are named."""
+"""Largest number of bad lines that an error lists."""
 
 
 @dataclass(frozen=True)
 class ImportCounts:
-    """How many rows an import added.
+    """The numbers of rows in an import.
 
     Attributes:
-        study: The study that the rows are in.
-        new: Rows that the study did not have.
-        duplicates: Rows that it had.
+        study: The study of the rows.
+        new: Rows that were added.
+        duplicates: Rows that the study had.
     """
 
     study: str
@@ -34,7 +34,7 @@ class ImportCounts:
 
 
 def rows_in(paths: Sequence[Path]) -> list[Row]:
-    """The rows of some files. Raises UserError where one cannot be read, a line holds no row, or there is none."""
+    """Read the rows of some files. Raises UserError for an unreadable or empty file, or a line without a row."""
     rows = []
     for path in paths:
         file_rows, bad = jsonl.read(path)
@@ -54,7 +54,7 @@ def rows_in(paths: Sequence[Path]) -> list[Row]:
 
 
 def _check_possible(row: Row, path: Path) -> None:
-    """Raise UserError where no evaluation can give this row. Rows that are only read are not checked."""
+    """Raise UserError for a row that no evaluation can produce. Rows that are only read are not checked."""
 
     def error(reason: str, **fields: Any) -> UserError:
         message = f"training {row.identity()} of {path} cannot be: {reason}. Nothing was imported."
@@ -72,7 +72,7 @@ def _check_possible(row: Row, path: Path) -> None:
 
 
 def import_into(storage: str, study: str, rows: Sequence[Row]) -> ImportCounts:
-    """Write what a study does not have yet. Raises UserError where the study is a search's."""
+    """Write the rows that a study lacks. Raises UserError if the study is a search."""
     with closing(Store(storage, make=True)) as store, status_if_slow(f"importing {len(rows)} rows ..."):
         if study in store.searches():
             message = f"study {study!r} is a search, whose rows are its own. Give another --study."

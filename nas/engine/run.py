@@ -1,4 +1,4 @@
-"""Run a search: build its sampler, study and plan, and evaluate until it is done."""
+"""The run of a search: build sampler, study and plan, and evaluate until it is done."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -47,15 +47,15 @@ from tasks.base import Task
 
 @dataclass(frozen=True)
 class TrialCounts:
-    """How many trials a search has, and how they are split.
+    """The number of trials of a search, and its split.
 
     Attributes:
         trials: Total number of trials.
-        seeds: Seeds of each candidate, at least.
+        seeds: Minimal number of seeds of each candidate.
         reeval_fraction: Fraction of the trials that re-evaluate front candidates with held-out seeds, at the end.
 
     Raises:
-        UserError: There are not so many trials, or it is no share.
+        UserError: `seeds` is not from 1 to `trials`, or `reeval_fraction` is not from 0 to below 1.
     """
 
     trials: int
@@ -74,7 +74,7 @@ class TrialCounts:
             raise UserError(kind, message, option="--reeval-fraction", value=self.reeval_fraction, least=0, below=1)
 
     def check_recorded_seeds(self, task: Task, members: Feasible | BudgetDP) -> None:
-        """Raise UserError where a task with recorded seeds has too few of a member."""
+        """Raise UserError if a task with recorded seeds has too few of them for a member."""
         if task.seeds(members.space.base) is None or isinstance(members, BudgetDP):
             return
         fewest = min(len(task.seeds(member.architecture) or ()) for member in members)
@@ -84,12 +84,12 @@ class TrialCounts:
 
     @property
     def reevals(self) -> int:
-        """How many trials re-evaluate front candidates."""
-        return int(self.reeval_fraction * self.trials + 1e-9)  # 0.29 of 100 is 29
+        """Number of trials that re-evaluate front candidates."""
+        return int(self.reeval_fraction * self.trials + 1e-9)  # without the epsilon, 0.29 of 100 gives 28
 
 
 def closed_form_costs(task: Task, objectives: Collection[str], base: Architecture) -> Costs | None:
-    """A function from an architecture to its counted objectives; None for a task without a closed form."""
+    """Return a function from an architecture to its counted objectives; None for a task without a closed form."""
     if task.closed_form(base) is None:
         return None
 
@@ -102,12 +102,12 @@ def closed_form_costs(task: Task, objectives: Collection[str], base: Architectur
 
 
 def seed_limits(task: Task, base: Architecture) -> Callable[[Architecture], int] | None:
-    """A function from an architecture to its number of seeds; None where that is unlimited."""
+    """Return a function from an architecture to its number of seeds; None if it is unlimited."""
     return None if task.seeds(base) is None else lambda architecture: len(task.seeds(architecture) or ())
 
 
 def check_resources(request: SearchRequest, resources: Resources, *, trace: bool) -> None:
-    """Raise UserError where there are no such GPUs, or networks are to be measured while they share one with others."""
+    """Raise UserError if GPUs are missing, or networks are measured while they share one."""
     check_gpus(resources)
     quantities = [*request.config.objectives, *request.budget.profile_budget.bounds]
     measurements = [name for name in dict.fromkeys(quantities) if name in PROFILE_COSTS] or ["--profile"] * trace
@@ -163,7 +163,7 @@ def run_search(
         storage_connection(storage) as searches,
     ):
         retry_on_disconnect(_check_holds_no_evaluations)(store, name)
-        rungs = retry_on_disconnect(rungs_for)(config, store)  # by what the store knows of the task
+        rungs = retry_on_disconnect(rungs_for)(config, store)  # may depend on stored rows of the task
         study = retry_on_disconnect(open_study)(searches, name, config, sampler)
         traces = store.folder.absolute() / f"{slug(name)}-traces" if trace else None
         plan = retry_on_disconnect(SearchPlan)(
@@ -180,7 +180,8 @@ def run_search(
             traces,
         )
         done, logs = retry_on_disconnect(_row_identities)(store, name), _open_logs(store, name, log)
-        # Whether a process died of its evaluation is seen from outside, and not by coordinators that die one by one.
+        # Deaths of an evaluation are counted only from outside its process; else coordinators would die one after
+        # another.
         separate_process = store.is_shared or plan.resumes or seconds is not None
         try:
             with (
@@ -199,14 +200,14 @@ def run_search(
 
 
 def _check_holds_no_evaluations(store: Store, study: str) -> None:
-    """Raise UserError where rows of no search have that name: as a search it would take no more of them."""
+    """Raise UserError if the name belongs to a study of evaluations, which could get no more of them as a search."""
     if study in store.studies() and study not in store.searches():
         message = f"study {study!r} holds evaluations, and is no search. Give another --study."
         raise UserError("mismatch", message, option="--study", value=study)
 
 
 def _open_logs(store: Store, study: str, log: LogFormat | None) -> Sequence[Callable[[Row], None]]:
-    """The listeners that write curves, after they wrote those of the stored Rows."""
+    """Return the listeners that write curves, after they have written those of the stored Rows."""
     logs = curve_logs(log, store.folder, study)
     with status_if_slow("writing the curves of what is stored already ..."):
         for row in retry_on_disconnect(store.read)([study]).rows if logs else ():
@@ -216,7 +217,7 @@ def _open_logs(store: Store, study: str, log: LogFormat | None) -> Sequence[Call
 
 
 def _is_unfinished(plan: SearchPlan, trials: int) -> bool:
-    """Whether a search whose time is up has trials left; prints so."""
+    """Return whether a search whose time is up has trials left, and print so."""
     number = len(retry_on_disconnect(_row_identities)(plan.store, plan.study.study_name))
     is_unfinished = number < trials or retry_on_disconnect(plan.has_open_trials)()
     if is_unfinished:

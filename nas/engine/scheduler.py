@@ -31,11 +31,11 @@ from tasks.base import Task
 
 
 class OutOfTime(Exception):
-    """The time was up before the plan was done; stored Rows stay, and the same call resumes."""
+    """The error that the time is up before the plan is done. Rows stay stored, and the same call resumes."""
 
 
 class Wait(Enum):
-    """The answer of a plan with no job now, which may have one while other coordinators run."""
+    """The answer of a plan without a job now, which may have one while other coordinators run."""
 
     WAIT = "wait"
 
@@ -43,22 +43,22 @@ class Wait(Enum):
 WAIT: Final = Wait.WAIT
 
 POLL_S = 2.0
-"""Seconds between looks at what other coordinators have done."""
+"""Seconds between checks of what other coordinators have done."""
 
 
 class Plan(ABC):
-    """Which jobs to evaluate, in which order. The store keeps the Rows.
+    """The jobs to evaluate, in order. The store keeps the Rows.
 
     Both methods must be idempotent: after a lost connection they are called again.
     """
 
     @abstractmethod
     def next(self) -> EvaluationJob | Wait | None:
-        """The next job; None where there is none before a running one has ended, or none any more."""
+        """Return the next job; None if there is none before a running one ends, or none at all."""
 
     @abstractmethod
     def on_end(self, job: EvaluationJob, row: Row) -> None:
-        """Called after each evaluation, once its Row is stored."""
+        """Handle the end of an evaluation whose Row is stored."""
 
 
 @final
@@ -74,28 +74,26 @@ class SequentialPlan(Plan):
         self.rows: dict[str, Row] = {}
 
     def next(self) -> EvaluationJob | None:
-        """The next job of the list."""
         return self._waiting.pop() if self._waiting else None
 
     def on_end(self, job: EvaluationJob, row: Row) -> None:
-        """Keep the Row."""
         self.rows[job.identity] = row
 
 
 @dataclass(frozen=True)
 class Scheduler:
-    """Evaluates a plan's jobs and writes each Row to the store as it comes.
+    """The loop that evaluates a plan's jobs and writes each Row to the store.
 
     Attributes:
-        store: Where Rows go; an evaluation with a complete Row is not repeated.
+        store: The store of Rows; an evaluation with a complete Row is not repeated.
         study: The study that Rows are written to.
-        leases: This coordinator's leases; without its lease no evaluation begins.
-        workers: Where evaluations run.
+        leases: This coordinator's leases; an evaluation starts only with its lease.
+        workers: The workers that run evaluations.
         listeners: Called with each Row once it is stored.
-        keep_networks: Whether trained networks are kept, beside the store.
-        deadline: When the time is up, on the clock of time.monotonic, or None.
-        on_begin: Called with each evaluation as it begins.
-        timings: What it spends its time on.
+        keep_networks: Whether to save trained networks beside the store.
+        deadline: End of the time limit on the clock of time.monotonic, or None.
+        on_begin: Called with each job when its evaluation starts.
+        timings: Records the time of each activity.
     """
 
     store: Store
@@ -112,10 +110,10 @@ class Scheduler:
         """Run until the plan has no more jobs. A UserError or Ctrl-C ends it; stored Rows stay.
 
         Raises:
-            OutOfTime: The time is up; what was running then is dropped with the workers.
+            OutOfTime: The time is up; running evaluations are dropped with the workers.
         """
         running, is_waiting = 0, False
-        remote_jobs: list[EvaluationJob] = []  # what another coordinator is evaluating: its Row will be known
+        remote_jobs: list[EvaluationJob] = []  # jobs that another coordinator evaluates: their Rows will come
         while True:
             raise_pending_termination()
             running, plan_waits = self._fill_workers(plan, running, remote_jobs)
@@ -140,7 +138,7 @@ class Scheduler:
                 raise OutOfTime
 
     def _fill_workers(self, plan: Plan, running: int, remote_jobs: list[EvaluationJob]) -> tuple[int, bool]:
-        """Submit jobs while workers are free: how many evaluations run then, and whether the plan answered WAIT."""
+        """Submit jobs while workers are free; return how many evaluations run, and whether the plan answered WAIT."""
         for job in tuple(remote_jobs):
             if running < self.workers.capacity and (ready := self._acquire(job)) is not None:
                 remote_jobs.remove(job)
@@ -161,7 +159,7 @@ class Scheduler:
         return running, False
 
     def _begin(self, plan: Plan, job: EvaluationJob) -> int:
-        """Submit a job, unless the store has its Row: the number of evaluations submitted, 0 or 1."""
+        """Submit a job unless its Row is stored; return the number of evaluations submitted, 0 or 1."""
         measures = job.profiled or job.trace
         if job.earlier_row is None or measures or lacks_network(job, job.earlier_row):
             self.on_begin(job)
@@ -178,14 +176,14 @@ class Scheduler:
 
     @retry_on_disconnect
     def _acquire(self, job: EvaluationJob) -> EvaluationJob | None:
-        """The job with its stored Row and its folders; None while another coordinator has its lease.
+        """Return the job with its stored Row and its folders; None while another coordinator has its lease.
 
-        The store is read after the lease is acquired: from then on nobody else can add a Row of this job.
+        The store is read after the lease is acquired: from then on no other coordinator can add a Row of this job.
         """
         if not self.leases.acquire(_lease_name(job.identity)):
             return None
         entry = self.store.find_complete(job.identity)
-        network = self.store.network(job.identity).absolute()  # as all folders that are told to other processes
+        network = self.store.network(job.identity).absolute()  # absolute, for other processes
         return replace(
             job,
             store=self.store.url,
@@ -204,7 +202,7 @@ class Scheduler:
     def _store_row(self, plan: Plan, job: EvaluationJob, row: Row) -> Row:
         """Store the Row that counts, pass it to the plan and return it."""
         entry = self.store.find_complete(job.identity) if row.status == "failed" else None
-        if entry is not None:  # somebody else's, whom it waited for too long
+        if entry is not None:  # another coordinator's
             row = replace(entry[1], space=job.space, preset=job.preset)
         is_new = job.number is not None or self.store.find_complete(job.identity) != (self.study, row)
         if is_new and first_process():
@@ -217,7 +215,7 @@ class Scheduler:
 
 
 def _lease_name(identity: str) -> str:
-    """The name of an evaluation's lease."""
+    """Return the name of an evaluation's lease."""
     return f"evaluation {identity}"
 
 
@@ -228,10 +226,10 @@ def evaluate_all(
     resources: Resources,
     log: LogFormat | None = None,
 ) -> list[Row]:
-    """Evaluate jobs and return their Rows in order; each is written to the study as it comes.
+    """Evaluate jobs and return their Rows in order; each is written to the study when it is done.
 
-    With `log` their curves are written too. Without jobs the store is not opened. Raises UserError for a store that
-    cannot be used, a task without data, or a folder with another network.
+    With `log` their curves are written too. Without jobs the store is not opened. Raises UserError for an unusable
+    store, a task without data, or a folder with another network.
     """
     if not jobs:
         return []
@@ -255,7 +253,7 @@ def evaluate_all(
 
 @contextmanager
 def evaluation_store(storage: str, study: str | None) -> Iterator[tuple[Store, str]]:
-    """The store and the study that evaluations are written to. Raises UserError where they cannot be."""
+    """Open the store and name the study of evaluations. Raises UserError if the name belongs to a search."""
     name = check_name(study or EVALUATIONS)
     with closing(Store(storage, make=True)) as store:
         if name in store.searches():
@@ -265,13 +263,13 @@ def evaluation_store(storage: str, study: str | None) -> Iterator[tuple[Store, s
 
 
 def prepare(task: Task) -> None:
-    """Prepare a task's data, with a status line where that is slow. Raises UserError."""
+    """Prepare a task's data, with a status line if that is slow. Raises UserError."""
     with status_if_slow(f"preparing the data of {task.name} ..."):
         task.prepare()
 
 
 def _scores(jobs: Sequence[EvaluationJob], task: Task) -> list[str] | None:
-    """The columns that are printed of each Row; None for a single job, whose Row is printed by its caller."""
+    """Return the columns that are printed of each Row; None for a single job, whose Row its caller prints."""
     if len(jobs) == 1:
         return None
     overrides = {name for job in jobs for name, _ in {*job.settings} ^ {*jobs[0].settings}}

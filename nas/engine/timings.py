@@ -1,4 +1,4 @@
-"""Where the time of a search goes."""
+"""Timings of a search by activity."""
 
 import sys
 import time
@@ -12,19 +12,19 @@ from results.records.row import Row
 
 @final
 class Timings:
-    """Seconds of the clock since its making, by what they were spent on, and what evaluations did meanwhile.
+    """Wall-clock seconds since its creation by activity, and the time of workers by the Rows that they returned.
 
-    As a context it prints them at its end if `verbose`. `loading` counts seconds before its making.
+    As a context it prints them at its end if `verbose`. `loading` is the seconds spent before its creation.
     """
 
     def __init__(self, *, verbose: bool = False, loading: float | None = None) -> None:
         self._verbose, self._start = verbose, time.perf_counter() - (loading or 0.0)
         self._seconds: dict[str, float] = {} if loading is None else {"loading": loading}
-        self._worker_seconds, self._evaluating, self._training = 0.0, 0.0, 0.0  # seconds of all workers together
+        self._worker_seconds, self._evaluating, self._training = 0.0, 0.0, 0.0  # summed over all workers
 
     @contextmanager
     def track(self, activity: str, workers: int = 0) -> Iterator[None]:
-        """A context whose time is spent on this, on nothing else that is timed, and with so many workers at work."""
+        """Time an activity of the main thread; `workers` run meanwhile. Activities must not overlap."""
         start = time.perf_counter()
         try:
             yield
@@ -34,7 +34,7 @@ class Timings:
             self._worker_seconds += workers * seconds
 
     def add(self, row: Row) -> None:
-        """Add what an evaluation that a worker has ended took, and its training."""
+        """Add the time of a worker's evaluation, and of its training."""
         whole, training = (row.provenance.get(name) for name in ("wall_s", "fit_s"))
         self._evaluating += whole if isinstance(whole, float) else 0.0
         self._training += training if isinstance(training, float) else 0.0
@@ -49,10 +49,9 @@ class Timings:
             print("\n".join(self.lines()), file=sys.stderr)
 
     def lines(self) -> list[str]:
-        """What was timed, as text: shares of the clock, and of the time of all workers.
+        """Format the timings: fractions of wall-clock time, and of the time of all workers.
 
-        They are timed while they are waited for, and by the Rows that they gave: of trainings that were ended there is
-        none.
+        Workers count while the search waits for them, and by the Rows that they returned: dropped trainings have none.
         """
         total, worker_seconds = time.perf_counter() - self._start, max(self._worker_seconds, self._evaluating)
         meanwhile = {
