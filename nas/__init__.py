@@ -5,8 +5,8 @@
     study = nas.search("digits-vit", budget="params<=100k", trials=24)
     study.front(), study.to_pandas(), study.plot("front.png")
 
-Each function is the command of that name: `nas search --help` says what its parameters mean. Nothing here loads torch
-before it is needed.
+Each function corresponds to the command of the same name: `nas search --help` describes its parameters. torch is loaded
+when it is first needed.
 """
 
 import sys
@@ -91,7 +91,7 @@ def __getattr__(name: str) -> Any:
         return _version()
     if _HOMES.get(name, __name__) in sys.modules:
         return _lazily(name)
-    from nas.environment.loading import loading  # with rich, which `import nas` does without
+    from nas.environment.loading import loading  # imports rich, which `import nas` avoids
 
     with loading(name):
         return _lazily(name)
@@ -102,7 +102,7 @@ def _version() -> str:
 
     try:
         return version("nas-bench-wiring")
-    except PackageNotFoundError:  # a checkout that was not installed
+    except PackageNotFoundError:  # a checkout that is not installed
         return "0+unknown"
 
 
