@@ -1,1 +1,1 @@
-"""What people see of a study: tables, pictures, an HTML page."""
+"""Reports of a study: tables, plots, an HTML page."""

@@ -1,4 +1,4 @@
-"""Axes of plots and charts of architectures. Draws nothing."""
+"""Axes of plots and charts, shared by Matplotlib and Vega-Lite."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 def axis_names(objectives: Mapping[str, Direction]) -> tuple[str, str]:
-    """The objectives of the x axis, which is the first cost or else the second of them, and of the y axis."""
+    """Return the x objective (the first cost, or else the second objective) and the y objective."""
     x_name = next((name for name in objectives if name in COSTS), [*objectives, *objectives][1])
     return x_name, next((name for name in objectives if name != x_name), x_name)
 
 
 def topology_of(architecture: "ArchitectureSummary") -> str:
-    """An architecture's topology; a dash where a line of a file has none, as in tables."""
+    """Return an architecture's topology, or a dash if a line of a file has none."""
     return str(architecture.record.get("topology") or "-")
 
 
 def front_corners(
     architectures: "Sequence[ArchitectureSummary]", objectives: Mapping[str, Direction]
 ) -> list[tuple[float, float, float]]:
-    """The corners of the front through what is expected: where a step begins, its height and that one's error.
+    """Return the corners (x, y, standard error of y) of the front of posterior means, best x first.
 
-    A step goes from its corner towards what is worse across: what costs more than a corner, and less than the next, is
-    no better. Of other than two objectives it is no line.
+    A step extends from its corner towards worse x. The last corner repeats the height at the worst x of all
+    architectures. Empty unless there are two objectives.
     """
     if len(objectives) != 2:
         return []
@@ -47,5 +47,5 @@ def front_corners(
 
 
 def is_wide(values: Sequence[float]) -> bool:
-    """Whether an axis through these is to be logarithmic."""
+    """Return whether an axis through these values should be logarithmic."""
     return bool(values) and min(values) > 0 and max(values) / min(values) > 5

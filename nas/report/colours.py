@@ -1,4 +1,4 @@
-"""One colour and one marker a topology; of this project's own the same on every picture and page."""
+"""A colour and a marker for each topology, the same in every plot and report."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,12 +10,15 @@ COLOURS = (
     *("#ff5c00", "#d60014", "#eb668f", "#528fff", "#8f00ff", "#00707a", "#47a314", "#997a5c"),
     *("#477000", "#9970cc", "#f53df5", "#ad3d5c", "#7099b8", "#5c5ccc", "#ad1fad", "#e0008f"),
 )
-"""Sixteen that keep a contrast of 3 on white and on a dark page, and lie as far apart as sixteen such can, to eyes
-without red or green cones too (greedy exchange in OKLab, after Machado, Oliveira and Fernandes, 2009)."""
+"""Sixteen colours, as far apart as possible, also for readers without red or green cones.
+
+Each has a contrast of at least 3 on white and on a dark page. Chosen by greedy exchange in OKLab, with the simulation
+of Machado, Oliveira and Fernandes (2009).
+"""
 
 
 class Marker(NamedTuple):
-    """A shape, as matplotlib calls it and as a path of SVG about the origin, one unit to each side."""
+    """A marker: its Matplotlib code, and an SVG path about the origin with one unit to each side."""
 
     code: str
     path: str
@@ -33,7 +36,7 @@ _MARKERS = {
     "rmt": Marker("h", "M0,-1.1L.95,-.55V.55L0,1.1L-.95,.55V-.55Z"),
     "none": Marker("X", "M-1,-.5L-.5,-1L0,-.5L.5,-1L1,-.5L.5,0L1,.5L.5,1L0,.5L-.5,1L-1,.5L-.5,0Z"),
 }
-"""Topology, whatever its options -> its shape."""
+"""Topology without its options -> its marker."""
 
 _OTHERS = (
     Marker(">", "M1.1,0L-.85,1.1V-1.1Z"),
@@ -44,7 +47,7 @@ _OTHERS = (
 
 
 class Look(NamedTuple):
-    """How a topology is drawn."""
+    """The colour and marker of a topology."""
 
     colour: str
     marker: Marker
@@ -54,14 +57,14 @@ _USUAL = (
     *("resnet", "ancre", "ancre(temperature=0.1)", "dca(k=1)", "dca(k=2)", "dca(k=4)"),
     *("denseformer", "grn-v1", "grn-v2", "grn-v3", "hyper(streams=2)", "hyper", "rmt(keys=16)", "rmt", "none"),
 )
-"""What the space `joint` has, and `none`, in the order of COLOURS."""
+"""Topologies of the space `joint`, and `none`, in the order of COLOURS."""
 
 
 _LESS_USUAL = (
     *("attnres", "mhc", "dca", "frac", "value-residual", "layerscale", "rezero", "deepnorm", "laurel"),
     *("highway", "depth-lstm", "attnres-delta", "muddformer", "mhc(streams=2)", "aggregation", "laurel-rw", "svformer"),
 )
-"""What else is installed with this project; they have the colours in turn. What is not named here follows its name."""
+"""The other topologies of this project, which reuse the colours in turn; all others get a look by their name."""
 
 
 def _family(topology: str) -> str:
@@ -69,7 +72,6 @@ def _family(topology: str) -> str:
 
 
 def _own_looks() -> Iterator[tuple[str, Look]]:
-    """The look of each topology of this project."""
     for name, colour in zip(_USUAL, COLOURS, strict=False):
         yield name, Look(colour, _MARKERS[_family(name)])
     for number, name in enumerate(_LESS_USUAL):
@@ -81,9 +83,10 @@ _LOOKS = dict(_own_looks())
 
 
 def looks(topologies: Iterable[str]) -> Mapping[str, Look]:
-    """The look of each topology of a picture, no two alike as long as there are looks left (sixty and more).
+    """Return the look of each topology of a plot; looks are distinct while unused ones are left (about sixty).
 
-    Those of this project always look the same. Others follow from their names, and make way where two would be alike.
+    Topologies of this project always look the same. For others the name suggests a look; if it is in use, the next free
+    one is taken.
     """
     names = set(topologies)
     looks_by_topology = {name: _LOOKS[name] for name in sorted(names & _LOOKS.keys())}
@@ -96,7 +99,7 @@ def looks(topologies: Iterable[str]) -> Mapping[str, Look]:
 
 
 def _by_name(topology: str) -> Iterator[Look]:
-    """Every look that a topology may have, the first ones being those that its name suggests."""
+    """Yield every look that a topology may have, starting with those that its name suggests."""
     number = int.from_bytes(hashlib.sha256(topology.encode("utf-8", "backslashreplace")).digest()[:4])
     markers = [marker for family, marker in _MARKERS.items() if family == _family(topology)]
     first = number % len(_OTHERS)

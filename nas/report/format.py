@@ -1,4 +1,4 @@
-"""The formats that results are printed and drawn in."""
+"""Output formats of results and pictures."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -20,10 +20,10 @@ class Format(StrEnum):
 
 
 def format_for(output: Path | None, format: Format) -> Format:
-    """The form that the name of a file ends in, where no other was asked for than that of a terminal.
+    """Return the format that the file's suffix names if `format` is the default of the terminal, else `format`.
 
     Raises:
-        UserError: Its name ends in another form than was asked for.
+        UserError: The suffix and `format` contradict each other.
     """
     ending = output.suffix.lower().removeprefix(".") if output is not None else ""
     if ending not in (Format.CSV, Format.JSON, Format.JSONL, Format.PARQUET):
@@ -35,14 +35,14 @@ def format_for(output: Path | None, format: Format) -> Format:
 
 
 def check_picture(path: Path | None) -> None:
-    """Raise UserError where a picture cannot be of that kind: before a search and not after it."""
+    """Raise UserError if the suffix names no picture format; callers check before a search starts."""
     if path is not None and path.suffix.lower() not in _PICTURES:
         message = f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}."
         raise UserError("unsupported", message, path=str(path), choices=_PICTURES)
 
 
 def check_page(path: Path) -> None:
-    """Raise UserError where a report cannot be of that kind."""
+    """Raise UserError if the suffix is not that of an HTML file."""
     if path.suffix.lower() not in (".html", ".htm"):
         message = f"a report must end in .html, got {str(path)!r}."
         raise UserError("unsupported", message, option="--output", path=str(path), choices=(".html", ".htm"))

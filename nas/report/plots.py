@@ -1,4 +1,4 @@
-"""Pictures: of a front, with every architecture, what is expected and its error; of what samplers have found."""
+"""Matplotlib figures of fronts, tournaments, effects and coordinate checks."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,9 +25,9 @@ def draw_front(
     title: str,
     baselines: Mapping[str, Mapping[str, float]],
 ) -> Figure:
-    """Draw every architecture, coloured by topology, the front through what is expected, and simple methods as lines.
+    """Draw every architecture coloured by topology, the front of posterior means, and baselines as lines.
 
-    Error bars and the band about the front are standard errors of means; what has no fresh seeds is hollow.
+    Error bars and the band about the front are standard errors of means. Without held-out seeds, markers are hollow.
     """
     x_name, y_name = axis_names(objectives)
     figure = Figure(figsize=(8, 5), layout="constrained")
@@ -45,16 +45,16 @@ def draw_front(
 
 
 _BESIDE: Mapping[str, Any] = {"fontsize": 7, "loc": "center left", "bbox_to_anchor": (1, 0.5), "frameon": False}
-"""Where a legend stands that hides nothing of a picture."""
+"""Legend to the right of the axes, so that it covers no data."""
 
 
 def escape_math(text: str) -> str:
-    """Text for a picture, in which dollars begin no formula."""
+    """Return the text with dollar signs escaped, so that Matplotlib reads no formula."""
     return text.replace("$", r"\$")
 
 
 def _draw_line(axes: Axes, corners: Sequence[tuple[float, float, float]]) -> None:
-    """The front as a step and a band about it."""
+    """Draw the front as a step with an error band."""
     if not corners:
         return
     across, up, off = zip(*corners, strict=True)
@@ -65,7 +65,7 @@ def _draw_line(axes: Axes, corners: Sequence[tuple[float, float, float]]) -> Non
 
 
 def _draw_points(axes: Axes, architectures: Sequence[ArchitectureSummary], x_name: str, y_name: str) -> None:
-    """Each topology with a colour and a marker of its own, what is confirmed filled."""
+    """Draw each topology with its colour and marker, filled where the mean is over held-out seeds."""
     single = any(architecture.is_held_out for architecture in architectures)
     if single and not all(architecture.is_held_out for architecture in architectures):
         axes.plot([], [], "o", color="grey", markerfacecolor="none", label="hollow: no fresh seeds")
@@ -91,13 +91,12 @@ def _draw_points(axes: Axes, architectures: Sequence[ArchitectureSummary], x_nam
 
 
 def _label(axes: Axes, span: Sequence[float], x_name: str, y_name: str) -> None:
-
     if is_wide(span):
         axes.set_xscale("log")
-        axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more of them overlap
+        axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more labels overlap
         axes.xaxis.set_minor_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.tick_params(axis="x", which="both", length=3.5, pad=3.5)  # the labels of both stand on one line
+    axes.tick_params(axis="x", which="both", length=3.5, pad=3.5)  # minor and major labels on one line
     axes.set_xlabel(escape_math(x_name))
     axes.set_ylabel(escape_math(y_name if y_name in COSTS else f"{y_name} (validation)"))
     axes.grid(alpha=0.25)
@@ -132,11 +131,11 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
 
 
 def draw_effects(effects: Mapping[str, Effects]) -> Figure:
-    """Draw what each value of an axis is worth and its interval: a panel a task, the values in one order."""
+    """Draw the effect of each value of an axis with its interval: one panel for each task, values in one order."""
     lines = dict(zip(effects, _named_records([*effects.values()]), strict=True))
     order = _in_one_order([*lines.values()])
     looks_by_value = _looks_by_name([line for records in lines.values() for line in records])
-    columns, rows = min(4, len(effects)), -(-len(effects) // 4)  # more of them would be too small on a page
+    columns, rows = min(4, len(effects)), -(-len(effects) // 4)  # more columns would be too small on a page
     figure = Figure(figsize=(2 + 3 * columns, rows * (1.2 + 0.22 * len(order))), layout="constrained")
     panels = [*figure.subplots(rows, columns, sharey=True, squeeze=False).flat]
     for axes in panels[len(effects) :]:
@@ -152,7 +151,7 @@ def draw_effects(effects: Mapping[str, Effects]) -> Figure:
             )
             axes.errorbar([over], [order[name]], xerr=ends, fmt=marker, color=colour, elinewidth=0.8, markersize=5)
         axes.axvline(0, color="grey", linewidth=0.8)
-        axes.locator_params(axis="x", nbins=4)  # more of them touch in a panel so narrow
+        axes.locator_params(axis="x", nbins=4)  # more labels overlap in so narrow a panel
         axes.xaxis.set_inverted(task_effects.direction == "min")  # better is to the right
         axes.set_xlabel(escape_math(f"{task_effects.metric} over {task_effects.values[0]}, better to the right"))
         axes.set_title(
@@ -166,7 +165,7 @@ def draw_effects(effects: Mapping[str, Effects]) -> Figure:
 
 
 def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int], title: str) -> Figure:
-    """Draw how far steps move each part against width, a panel a parametrisation."""
+    """Draw how far steps move each part against width, one panel for each parametrization."""
     kinds = list(dict.fromkeys(record["parametrization"] for record in records))
     figure = Figure(figsize=(8, 4), layout="constrained")
     for axes, kind in zip(figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0], kinds, strict=True):
@@ -186,7 +185,7 @@ def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int]
 
 
 def _named_records(effects: Sequence[Effects]) -> list[list[dict[str, Any]]]:
-    """The lines of each task with their `name`: "mhc(...)" of a topology that each has once, with other options."""
+    """Return each task's records with a `name`: "mhc(...)" if each task has one mhc, with other options."""
     names = [dict(zip(task_effects.values, plain_names(task_effects.values), strict=True)) for task_effects in effects]
     values: dict[Any, set[Any]] = {}
     for name_of in names:
@@ -205,14 +204,14 @@ def _named_records(effects: Sequence[Effects]) -> list[list[dict[str, Any]]]:
 
 
 def _looks_by_name(lines: Sequence[Mapping[str, Any]]) -> dict[str, Look]:
-    """Name -> the look of the first value that has it."""
+    """Return name -> the look of the first value with that name."""
     values = {line["name"]: str(line["value"]) for line in reversed(lines)}
     of_value = looks(values.values())
     return {name: of_value[value] for name, value in values.items()}
 
 
 def _in_one_order(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int]:
-    """Every name -> its height: the best, in the mean over tasks of its share of those below, is on top."""
+    """Return name -> its height: the highest has the best mean rank over tasks."""
     shares: dict[str, list[float]] = {}
     for lines in tasks:
         for place, line in enumerate(lines):
@@ -222,7 +221,7 @@ def _in_one_order(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int
 
 
 def save_figure(figure: "Figure", file: str | Path | None) -> "Figure":
-    """The figure, written into a file where one is named. Raises UserError where that cannot be."""
+    """Return the figure, saved if `file` is given. Raises UserError if it cannot be written."""
     if file is None:
         return figure
     path = Path(file)

@@ -1,4 +1,4 @@
-"""Rows and records as files, or on standard output for other programs."""
+"""Rows and records written to files or to standard output."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from results.records.row import Row
 
 
 def write_rows(rows: Sequence[Row], format: Format, output: Path | None) -> None:
-    """Write Rows to a file or to standard output: whole as JSON Lines, and as a flat table in any other format."""
+    """Write Rows to a file or to standard output: complete as JSON Lines, as a flat table in any other format."""
     if format is Format.JSONL:
         jsonl.write(rows, output)
     else:
@@ -18,5 +18,5 @@ def write_rows(rows: Sequence[Row], format: Format, output: Path | None) -> None
 
 
 def write_records(records: Sequence[Mapping[str, Any]], format: Format, output: Path | None = None) -> None:
-    """Write records to a file or to standard output, a line each."""
+    """Write records to a file or to standard output, one line each."""
     export.write(table.from_records(records), format.value, output)

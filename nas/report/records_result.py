@@ -1,4 +1,4 @@
-"""What functions return that find flat records: a data frame, a table in a notebook."""
+"""The base class of results that are flat records: a data frame, a table in a notebook."""
 
 from abc import ABC
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ class RecordsResult(ABC):
     """Flat records under a title.
 
     Attributes:
-        title: What they are about, in a line.
-        records: Of scalars, a line each.
+        title: One line about the records.
+        records: Name -> scalar, one mapping for each line.
     """
 
     title: str
     records: tuple[Mapping[str, Any], ...]
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A line a record."""
+        """Return the records as a data frame."""
         return table.from_records(self.records).to_pandas()
 
     def _repr_html_(self) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def check_comparable(summaries: "Sequence[ArchitectureSummary]", what: str) -> None:
-    """Raise UserError where architectures are of several tasks, presets or data, which `what` cannot mix."""
+    """Raise UserError if architectures are of several tasks, presets or data, which `what` cannot mix."""
     for column in COMPARABLE:
         values = sorted({summary.record.get(column) for summary in summaries}, key=str)
         if len(values) > 1:
@@ -44,17 +44,17 @@ def check_comparable(summaries: "Sequence[ArchitectureSummary]", what: str) -> N
 
 @final
 class Study:
-    """The Rows of a search, or of whatever was evaluated under one name, as they were when it was opened.
+    """The Rows of a search, or all Rows evaluated under one name, as of when it was opened.
 
     Attributes:
-        name: What it is called; several names with commas where several were opened together.
-        storage: The database that it is in.
-        config: What a search was about; None where the Rows are no search's, or those of several.
-        bad: What could not be read as a Row: a line each.
-        reeval_identities: Those of the Rows with held-out seeds, which had no part in choosing what they train.
+        name: Its name; comma-separated names if several studies were opened together.
+        storage: URL of its database, or its files.
+        config: Configuration of the search; None if the Rows are of no search or of several.
+        bad: What could not be read as a Row, one line each.
+        reeval_identities: Identities of the Rows with held-out seeds, which had no part in choosing the architectures.
 
     Args:
-        flat: Tables of columns alone, which are asked together with the Rows.
+        flat: Tables of columns alone, which are queried together with the Rows.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class Study:
         self._rows, self._flat = tuple(rows), tuple(flat)
 
     def rows(self) -> list[Row]:
-        """Every Row, failures included, in the order of trials."""
+        """Return every Row, failures included, in the order of trials."""
         return list(self._rows)
 
     @cached_property
     def _by_objectives(self) -> dict[tuple[tuple[str, Direction], ...], "list[ArchitectureSummary]"]:
-        return {}  # filled as it is asked
+        return {}  # a cache, filled by `summaries`
 
     @cached_property
     def directions(self) -> dict[str, Direction]:
@@ -86,10 +86,10 @@ class Study:
         return directions | {name: way for row in self._rows for name, way in row.directions.items()}
 
     def directions_of(self, names: Sequence[str]) -> dict[str, Direction]:
-        """Columns -> "max" or "min": read from "max accuracy", and known of metrics and costs.
+        """Return column -> "max" or "min": as given in "max accuracy", else as known of metrics and costs.
 
         Raises:
-            UserError: An unknown column, or one without a known direction.
+            UserError: An unknown or repeated column, or one without a known direction.
         """
         directions: dict[str, Direction] = {}
         for name in names:
@@ -114,10 +114,10 @@ class Study:
 
     @property
     def objectives(self) -> dict[str, Direction]:
-        """What was searched for; of Rows that no search made, their task's first metric and FLOPs.
+        """The objectives of the search; for Rows of no search, their task's first metric and FLOPs.
 
         Raises:
-            UserError: The Rows are of no task that is known to have a metric.
+            UserError: There is no Row, or none that names a metric.
         """
         if self.config is not None:
             return dict(self.config.objectives)
@@ -136,11 +136,11 @@ class Study:
         Raises:
             UserError: An unknown objective.
         """
-        # SciPy's algebra takes a quarter of a second to import.
+        # Imported here: SciPy's linear algebra takes a quarter of a second.
         from results.stats.architecture_summary import summarize
 
         directions = self._resolve_objectives(objectives)
-        if not directions.keys() <= set(self.column_names):  # where all failed, no metric is a column
+        if not directions.keys() <= set(self.column_names):  # if every training failed, no metric is a column
             return []
         key = tuple(directions.items())
         if key not in self._by_objectives:
@@ -148,17 +148,17 @@ class Study:
         return list(self._by_objectives[key])
 
     def effects(self, axis: str, metric: str | None = None, *, at: str | None = None) -> "dict[str, Effects]":
-        """What each value of an axis is worth with all else equal, for each task (preset, data) that its rows are of.
+        """Estimate the effect of each value of an axis with all else equal, for each task (preset, data) of the rows.
 
         Args:
             axis: A column that tells architectures apart: `topology`, `depth`, `recipe_lr` ...
-            metric: A column, as "max NAME" where it is no metric and no cost. Default: the first metric of each task.
-            at: A cost, as `flops` or `params`, at which architectures are equal in place of their shape.
+            metric: A column, as "max NAME" if it is neither metric nor cost. Default: the first metric of each task.
+            at: A cost, such as `flops` or `params`, that compared architectures share instead of their shape.
 
         Raises:
-            UserError: An unknown column or cost, or nothing to be held against anything.
+            UserError: An unknown column or cost, or no comparable rows.
         """
-        from results.stats.effects import check_axis, comparable, effects  # SciPy, a quarter of a second to import
+        from results.stats.effects import check_axis, comparable, effects  # SciPy takes a quarter of a second
 
         if not (self._rows or self._flat):
             message = "there is no row to be held against another. Ask others, or leave --where out."
@@ -195,7 +195,7 @@ class Study:
         return results
 
     def front(self, objectives: str | Sequence[str] | None = None) -> "list[ArchitectureSummary]":
-        """The architectures on the front of what is expected of them; one front for each task, preset and data.
+        """Return the architectures on the front of posterior means; one front for each task, preset and data.
 
         Raises:
             UserError: An unknown objective.
@@ -204,11 +204,11 @@ class Study:
 
     @cached_property
     def table(self) -> "pyarrow.Table":
-        """A line a Row, a column a number: see results/README.md; after them the lines of tables without Rows."""
+        """One line for each Row, then the lines of tables without Rows; results/README.md lists the columns."""
         return self.select(self.column_names)
 
     def select(self, names: Sequence[str]) -> "pyarrow.Table":
-        """The table of some columns. Of Parquet files no others are read, but for what tells lines that stand twice."""
+        """Return the table of some columns; Parquet files read only these, and those that detect duplicates."""
         beside = ("identity", "status") if len(self._tables) > 1 else ()
         columns = dict.fromkeys((*names, *beside))
         table_columns = [
@@ -219,16 +219,16 @@ class Study:
 
     @cached_property
     def schema(self) -> "pyarrow.Schema":
-        """The columns of its table and what they hold; none is read for that."""
+        """The schema of the table, without reading any data."""
         return table.deduplicate([table.empty(part.schema) for part in self._tables]).schema
 
     @property
     def column_names(self) -> list[str]:
-        """The columns of its table, in order."""
+        """The columns of the table, in order."""
         return list(self.schema.names)
 
     def extra_columns(self) -> list[str]:
-        """The columns of numbers that its files have and its Rows have not: neither costs nor shapes nor recipes."""
+        """Return the columns of numbers that only its files have, without costs, shapes and recipes."""
         row_columns = self._tables[0].column_names if self._rows else []
         return table.metric_columns([field for field in self.schema if field.name not in row_columns])
 
@@ -237,12 +237,12 @@ class Study:
         return [table.from_rows(self._rows), *self._flat] if self._rows or not self._flat else [*self._flat]
 
     def where(self, condition: str) -> "Study":
-        """The study of what meets a condition, which is written as for `results.query.condition.select`.
+        """Return the study of the rows that meet a condition, written as for `results.query.condition.select`.
 
         Raises:
-            UserError: A condition that cannot be used.
+            UserError: An invalid condition.
         """
-        from results.query.condition import select  # DuckDB, which takes a tenth of a second to import
+        from results.query.condition import select  # DuckDB takes a tenth of a second
 
         matches = select(self.table, condition)
         identities = {*matches["identity"].to_pylist()} if self._rows else set()
@@ -253,11 +253,11 @@ class Study:
         return Study(self.name, self.storage, rows, self.config, self.bad, self.reeval_identities, flat_tables)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """The table as a data frame."""
+        """Return the table as a data frame."""
         return self.table.to_pandas()
 
     def plot(self, path: str | Path | None = None, objectives: str | Sequence[str] | None = None) -> "Figure":
-        """Draw every architecture and the front through what is expected, and into a file where one is named.
+        """Draw every architecture and the front of posterior means; save the figure if `path` is given.
 
         Raises:
             UserError: An unknown objective, nothing to draw, or a file that cannot be written.
@@ -274,9 +274,9 @@ class Study:
         )
 
     def report(self, path: str | Path, objectives: str | Sequence[str] | None = None, *, wirings: bool = False) -> None:
-        """Write one HTML file that shows all of it to whoever opens it: see docs/report.md.
+        """Write one self-contained HTML file about the study: see docs/report.md.
 
-        With `wirings` it shows as well how the best networks that the store keeps are wired, and loads torch.
+        With `wirings` it also measures the topologies of the best saved networks, which loads torch.
 
         Raises:
             UserError: An unknown objective, nothing to show, a package that is missing (extra `report`), or a file that
@@ -294,13 +294,13 @@ class Study:
         write_page(contents, Path(path), wirings=wirings)
 
     def contents(self, objectives: str | Sequence[str] | None = None) -> "ReportContents":
-        """The contents of its report. Raises UserError where no Row is complete, or an objective is unknown."""
-        from nas.report.html.contents import ReportContents  # with SciPy's statistics
+        """Return the report's contents. Raises UserError if no Row is complete or an objective is unknown."""
+        from nas.report.html.contents import ReportContents  # loads SciPy's statistics
 
         directions, architectures = self._resolve_objectives(objectives), self.summaries(objectives)
         if not architectures:
             raise self.missing_rows_error()
-        # Of seeds, whose means are shown, there is nothing to say.
+        # Mixed seeds need no note: the report shows means over them.
         notes = mixtures(self.select([name for name in mixture_columns(self.column_names) if name != "seed"]))
         return ReportContents(
             name=self.name,
@@ -315,22 +315,22 @@ class Study:
         )
 
     def title(self, objectives: Mapping[str, Direction], architectures: "Sequence[ArchitectureSummary]") -> str:
-        """The title of its front, in a line."""
+        """Return one line about the front."""
         ways = ", ".join(f"{way} {name}" for name, way in objectives.items())
         budget = self.config.budget or "no budget" if self.config else "all rows"
         members = sum(architecture.on_front for architecture in architectures)
         return f"{members} of {len(architectures)} architectures on the front of {self.name} ({ways}; {budget})"
 
     def identifying_columns(self) -> list[str]:
-        """The columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe."""
+        """Return the columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe."""
         axes = self.config.axes if self.config else {}
         recipe = [axis.replace(".", "_", 1) for axis in axes if axis.startswith("recipe.")]
         objectives = list(self.objectives) if self.directions else []
-        metrics = [next(iter(row.directions)) for row in self._rows if row.directions]  # the first one of each task
+        metrics = [next(iter(row.directions)) for row in self._rows if row.directions]  # the first metric of each task
         return [*tables.front_columns(objectives, dict.fromkeys(metrics)), *recipe]
 
     def missing_rows_error(self) -> UserError:
-        """The error that it has no complete Row, with the first failure."""
+        """Return the error for a study without a complete Row; it quotes the first failure."""
         why = next((f", the first with: {row.error}" for row in self._rows if row.error), "")
         see = f"See `{tables.results_command(self.name, self.storage)}`"
         again = "; another --study tries them again" if self.config and len(self) else ""
@@ -349,7 +349,6 @@ class Study:
         return f"Study({self.name!r}, {len(self._rows)} rows, {without_passwords(self.storage)!r})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the front."""
         if not self.directions:
             return f"<p>{escape(repr(self))}</p>"
         records = tables.front_records(self.summaries())

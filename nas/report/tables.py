@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 
 SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
 SUMMARY_COLUMNS = ("seeds", "p_front", "tier")
-"""Of a front's architectures: seeds that chose them + fresh ones, the probability of being there, the tier."""
+"""Summary columns of a front: search seeds + held-out seeds, probability of being on the front, tier."""
 
 CONTENDER_CHANCE = 0.1
-"""The chance from which on an architecture is shown with the front."""
+"""An architecture with at least this probability of being on the front is a contender."""
 
 DROP_ORDER = ("data", "status", "head_dim", "key", "params", "seeds", "heads")
-"""Columns that a terminal leaves out before others, where it is too narrow for all."""
+"""Columns that a narrow terminal drops before others, in this order."""
 
 _COMPARISON_COLUMNS = ("hidden", "head_dim", "heads", "depth", "over_first", "low", "high", "than_first", "topology")
 """Columns of a comparison that a narrow terminal drops last: how architectures differ, and the verdict."""
 
 _FILES = (".csv", ".json", ".jsonl", ".parquet")
-"""What the name of a file of rows ends in."""
+"""Suffixes of files of rows."""
 
 MAX_OPERATORS = 10
-"""How many operators of a trace are shown."""
+"""Most operators of a trace that are printed."""
 
 
 def screen(*, stderr: bool = False) -> Console:
-    """Where tables go: the terminal, or where there is none to fit into COLUMNS, or else 120 of them."""
+    """Return a console as wide as the terminal; without one, COLUMNS or else 120 characters wide."""
     console = Console(stderr=stderr)
     return (
         console if console.is_terminal or os.environ.get("COLUMNS", "").isdigit() else Console(stderr=stderr, width=120)
@@ -53,12 +53,12 @@ def screen(*, stderr: bool = False) -> Console:
 
 
 def print_line(console: Console, line: str) -> None:
-    """Print a line as it is."""
+    """Print a line without markup, highlighting or wrapping."""
     console.print(printable(line), soft_wrap=True, highlight=False, markup=False)
 
 
 def results_command(name: str, storage: str) -> str:
-    """The `nas results` command of a study or of files of rows, without a password."""
+    """Return the `nas results` command of a study or of files of rows, without a password."""
     if "://" not in storage:
         return f"nas results {' '.join(f'--from {shlex.quote(file)}' for file in storage.split(','))}"
     where = "" if storage == DEFAULT_STORE else f" --storage {shlex.quote(without_passwords(storage))}"
@@ -66,7 +66,7 @@ def results_command(name: str, storage: str) -> str:
 
 
 def is_for_terminal(format: Format, output: Path | None = None) -> bool:
-    """Whether to print a table. Raises UserError where a table is to go to a file."""
+    """Return whether to print a table. Raises UserError if a table is to go to a file."""
     is_table = format in (Format.TABLE, Format.MARKDOWN)
     if is_table and output is not None:
         endings = f"{', '.join(_FILES[:-1])} or {_FILES[-1]}"
@@ -76,13 +76,13 @@ def is_for_terminal(format: Format, output: Path | None = None) -> bool:
 
 
 def say_path(*files: Path | None) -> None:
-    """Say on standard error which files were written, of those that were asked for."""
+    """Print on standard error which files were written; None stands for a file that was not requested."""
     for file in filter(None, files):
         print_line(screen(stderr=True), f"{file} is written")
 
 
 def readable_columns(row: "Row") -> dict[str, Any]:
-    """A Row's columns for people: its recipe and its versions in a line each."""
+    """Return a Row's columns with recipe and versions in one line each."""
     columns = row.columns()
     for prefix, name in (("recipe_", "recipe"), ("version_", "versions")):
         names = [column for column in columns if column.startswith(prefix)]
@@ -98,8 +98,8 @@ def print_comparison(
     baselines: Mapping[str, Mapping[str, float]],
     format: Format = Format.TABLE,
 ) -> None:
-    """Print what architectures do not have in common as a table, and the rest above it."""
-    names = [name for name in records[0] if not name.endswith("_se")]  # which stand in their metric's cells
+    """Print the columns in which architectures differ as a table, below a title with those that they share."""
+    names = [name for name in records[0] if not name.endswith("_se")]  # a metric's cell includes its standard error
     cells = [{name: (record[name], record.get(f"{name}_se")) for name in names} for record in records]
     same = [name for name in names if len(records) > 1 and all(record[name] == cells[0][name] for record in cells)]
     common = ", ".join(f"{name} {records[0][name]}" for name in same if records[0][name] not in ("", None))
@@ -118,7 +118,7 @@ def print_comparison(
 
 
 def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str]:
-    """The columns a front is shown with: architecture, costs, objectives, validation and test metrics apart."""
+    """Return the columns of a front: architecture, costs, objectives, validation and test metrics."""
     metric_columns = [
         f"{prefix}{name}{ending}" for name in metrics for prefix in ("", "test_") for ending in ("", "_se")
     ]
@@ -126,26 +126,26 @@ def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str
 
 
 def front_records(architectures: "Sequence[ArchitectureSummary]") -> list[dict[str, Any]]:
-    """The architectures on a front and those that may be, a record each."""
+    """Return one record for each contender of the front."""
     return [*map(summary_record, contenders(architectures))]
 
 
 def summary_record(architecture: "ArchitectureSummary") -> dict[str, Any]:
-    """An architecture's columns and how it stands; `p_front` is its chance, in () where it is not expected there."""
+    """Return an architecture's columns and summary; `p_front` is in brackets if it is not on the front."""
     fresh = architecture.record["seeds"] if architecture.is_held_out else 0
     seeds = f"{len(architecture.identities) - fresh}{f'+{fresh}' if fresh else ''}"
     return {**architecture.record, "seeds": seeds, "p_front": _p_front(architecture), "tier": architecture.tier}
 
 
 def _p_front(architecture: "ArchitectureSummary") -> str | None:
-    """The chance to be on the front, in brackets where that is not expected; None where it is not known."""
+    """Return the probability of being on the front, in brackets if it is not on it; None if unknown."""
     if math.isnan(architecture.p_front):
         return None
     return f" {architecture.p_front:.2f}" if architecture.on_front else f"({architecture.p_front:.2f})"
 
 
 def front_notes(architectures: "Sequence[ArchitectureSummary]") -> list[str]:
-    """Notes below the table of a front."""
+    """Return the notes below the table of a front."""
     candidates = contenders(architectures)
     if any(math.isnan(architecture.p_front) for architecture in candidates):
         return ["single trainings without standard errors: what of this is chance cannot be told; --seeds 2 can"]
@@ -163,7 +163,7 @@ def front_notes(architectures: "Sequence[ArchitectureSummary]") -> list[str]:
 
 
 def contenders(architectures: "Sequence[ArchitectureSummary]") -> "list[ArchitectureSummary]":
-    """What is on the front, or may be."""
+    """Return the architectures that are on the front, or are with probability CONTENDER_CHANCE or more."""
     return [
         architecture
         for architecture in architectures
@@ -181,7 +181,7 @@ def print_records(
 ) -> None:
     """Print records as a table; a metric and its standard error share a cell.
 
-    Where there is no room for all columns, those in `drop_order` go first, in that order, and then the last.
+    If the terminal is too narrow, the columns of `drop_order` are dropped first, in that order, then the last columns.
     """
     names = [column for column in columns if not column.endswith("_se") or column.removesuffix("_se") not in columns]
     cells = {column: [printable(cell(record, column)) for record in records] for column in names}
@@ -189,7 +189,7 @@ def print_records(
     if format is Format.MARKDOWN:
         _print_markdown(cells)
         return
-    headings = {column: printable(column.replace("_", "\n", 1)) for column in names}  # two short lines leave room
+    headings = {column: printable(column.replace("_", "\n", 1)) for column in names}  # two short lines are narrower
     lines = {column: [*headings[column].split("\n"), *cells[column]] for column in names}
     visible = _fitting(lines, console.width, drop_order)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True, show_edge=False)
@@ -205,7 +205,7 @@ def print_records(
 
 
 def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:
-    """Print columns of cells as a table in Markdown, whole, with a line apart from what stands before it."""
+    """Print all columns as a Markdown table after an empty line."""
     lines = [list(cells), *zip(*cells.values(), strict=True)]
     print()
     for number, line in enumerate(lines):
@@ -215,7 +215,7 @@ def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:
 
 
 def _fitting(cells: Mapping[str, Sequence[str]], width: int, drop_order: Sequence[str]) -> list[str]:
-    """The columns that there is room for: those in `drop_order` go first, and then the last; never a digit."""
+    """Return the columns that fit: those of `drop_order` go first, then the last; no cell is cut."""
     widths = {column: 2 + max(map(cell_len, lines)) for column, lines in cells.items()}
     last = [column for column in reversed([*cells]) if column not in drop_order]
     for column in [*(column for column in drop_order if column in cells), *last[:-1]]:
@@ -225,7 +225,7 @@ def _fitting(cells: Mapping[str, Sequence[str]], width: int, drop_order: Sequenc
 
 
 def cell(record: Mapping[str, Any], column: str) -> str:
-    """What a table shows of a record's column; a metric stands with its standard error."""
+    """Return the text of a record's cell; a metric includes its standard error."""
     value, error = record.get(column), record.get(f"{column}_se")
     for field, _, runs in (part.partition("=") for part in (record.get("blocks") or "").split(",")):
         if field == column:
@@ -244,23 +244,23 @@ def cell(record: Mapping[str, Any], column: str) -> str:
 
 
 def _probability(value: float) -> str:
-    """A chance with two digits, by which no one is taken for none."""
+    """Return a probability with two digits; a small one is not printed as 0."""
     return "<0.01" if 0 < value < 0.01 else f"{value:.2f}"
 
 
 def decimals(error: float) -> int:
-    """Digits behind the point that show a standard error: three, and more of one that they would show as nothing."""
+    """Return the decimals that show a standard error: at least three, up to six for a small one."""
     return min(max(3, -math.floor(math.log10(error))), 6) if error > 0 else 3
 
 
 def print_record(console: Console, record: Mapping[str, Any]) -> None:
-    """Print one record, a line a column; what is empty is left out."""
+    """Print one record, one line for each column that is not empty."""
     columns = [column for column in record if not column.endswith("_se") and record[column] not in (None, "")]
     print_pairs(console, [(column, cell(record, column)) for column in columns])
 
 
 def print_pairs(console: Console, pairs: Iterable[tuple[str, str]], title: str | None = None) -> None:
-    """Print names and what is said of each, a line each."""
+    """Print pairs of a name and a text, one line each."""
     table = Table(title=title, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -276,14 +276,14 @@ def print_texts(
     whole: Sequence[str] = (),
     right: Sequence[str] = (),
 ) -> None:
-    """Print lines of texts, which are folded where they are long, but for columns that are to stay whole.
+    """Print a table of texts; long ones are folded, except in the columns of `whole` and `right`.
 
     Args:
-        console: Where to.
-        headings: Of the columns.
-        lines: A text a column.
-        whole: Headings of columns of which no text is folded.
-        right: Those of them whose texts end where the column does.
+        console: Where to print.
+        headings: The columns' headings.
+        lines: One text for each column.
+        whole: Headings of columns that are never folded.
+        right: Headings of columns that are never folded and are aligned to the right.
     """
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
     for heading in headings:
@@ -295,7 +295,7 @@ def print_texts(
 
 
 def baseline_lines(baselines: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """One line for each simple method that results are held against."""
+    """Return one line for each baseline."""
     lines = []
     for name, columns in baselines.items():
         cells = (f"{column} {cell(columns, column)}" for column in columns if not column.endswith("_se"))

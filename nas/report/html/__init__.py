@@ -1,1 +1,1 @@
-"""A study as one page that opens anywhere: `summaries` has its numbers, `charts` draws them, `page` writes them."""
+"""A study as one HTML file: `summaries` computes the numbers, `charts` draws them, `page` writes the file."""

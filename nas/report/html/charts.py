@@ -1,7 +1,7 @@
-"""The charts of a report, as Vega-Lite: what they are drawn of is in `summaries`. Loads altair.
+"""Charts of a report as Vega-Lite specifications; `summaries` computes their data. Loads altair.
 
-Text, lines and what is of no topology have the colour of the page's text, so that they can be read in light and dark.
-Every topology's records have `topology`, and are left out while the page's parameter `hidden` holds it.
+Text and lines that belong to no topology have the colour of the page's text, which works in light and dark mode.
+Records of a topology have the field `topology`; the page's parameter `hidden` filters them out.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,9 +24,9 @@ TEXT = "currentColor"
 _HIDDEN = alt.param(name="hidden", value=[])
 _FONT = "system-ui, -apple-system, Segoe UI, Roboto, sans-serif"
 _ROW = 22
-"""Pixels of a line of a chart that has one for each name."""
+"""Height in pixels of one line of a chart with one line for each name."""
 _SIDE_BY_SIDE = 30
-"""Characters of names, with those between them, that a narrow screen has room for."""
+"""Total length of labels, with separators, that fits side by side on a narrow screen."""
 
 
 def front(
@@ -36,13 +36,13 @@ def front(
     baselines: Mapping[str, float],
     published: Sequence[Record],
 ) -> Spec:
-    """Every architecture with its error, the front through what is expected, simple methods, and what papers print."""
+    """Draw every architecture with its error, the front of posterior means, baselines and published results."""
     across, up = axis_names(objectives)
     corners = [
         {"x": x, "y": y, "low": y - error, "high": y + error}
         for x, y, error in front_corners(architectures, objectives)
     ]
-    step: Literal["step-before", "step-after"]  # from left to right
+    step: Literal["step-before", "step-after"]
     step = "step-before" if objectives[across] == "max" else "step-after"
     x = _across(
         [architecture.record[across] for architecture in architectures] + [point["x"] for point in published], across
@@ -69,7 +69,7 @@ def front(
 
 
 def hypervolume(shares: Sequence[Record], trainings: int) -> Spec:
-    """The share of the hypervolume after so many trainings."""
+    """Draw the share of the final hypervolume over the number of trainings."""
     share = alt.Y("share:Q", title="share of the hypervolume", axis=alt.Axis(format="%"))
     x = alt.X("trainings:Q", scale=alt.Scale(domain=[1, max(trainings, 2)]), axis=_roomy(tickMinStep=1))
     chart = alt.Chart(data(shares)).encode(x=x, y=share)
@@ -80,7 +80,7 @@ def hypervolume(shares: Sequence[Record], trainings: int) -> Spec:
 
 
 def curves(points: Sequence[Record], metric: str, looks: Mapping[str, Look]) -> Spec:
-    """The metric on the way of every training."""
+    """Draw the learning curve of every training."""
     chart = _visible_chart(points).encode(
         x=alt.X("step:Q", title="steps", axis=alt.Axis(format="~s", tickCount=6)),
         y=alt.Y("value:Q", title=_title(metric), scale=alt.Scale(zero=False)),
@@ -93,7 +93,7 @@ def curves(points: Sequence[Record], metric: str, looks: Mapping[str, Look]) -> 
 
 
 def parts(records: Sequence[Record], whole: str) -> Spec:
-    """What the parameters, or the operations, of architectures are for."""
+    """Draw the parameters, or the operations, of each architecture by part."""
     bars = [{**bar, "name": f"{bar['topology']} {str(bar['key'] or '')[:6]}"} for bar in records]
     order = [*summaries.PARTS[whole]]
     opacity = alt.Opacity(
@@ -114,9 +114,9 @@ def parts(records: Sequence[Record], whole: str) -> Spec:
 
 
 def axis(architectures: Sequence[ArchitectureSummary], name: str, metric: str, looks: Mapping[str, Look]) -> Spec:
-    """The metric of the architectures with each value of an axis: each of them, their mean and spread.
+    """Draw a metric by the values of an axis: every architecture, and each value's mean and standard deviation.
 
-    Values with long names stand one below the other, where they do not touch on the narrowest screen.
+    Long labels are placed one below the other, so that they do not overlap on a narrow screen.
     """
     means = summaries.means_by_value(architectures, name, metric)
     values = [
@@ -153,7 +153,7 @@ def axis(architectures: Sequence[ArchitectureSummary], name: str, metric: str, l
 
 
 def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Mapping[str, Look]) -> Spec:
-    """By how much topologies lie above others of equal cost: each architecture, and the mean with its error."""
+    """Draw how far each architecture lies above others of equal cost, and each topology's mean and standard error."""
     means = summaries.by_topology(differences)
     row = alt.Y("topology:N", title=None, sort=[means_record["topology"] for means_record in means])
     x = alt.X("above:Q", title=f"{metric} above others'", axis=alt.Axis(tickCount=5))
@@ -173,7 +173,7 @@ def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Map
 
 
 def _with_ends(means: Sequence[Record], error: str) -> list[dict[str, Any]]:
-    """Those means that are of several, and what they are known between."""
+    """Return the means of several values, with the ends of their intervals."""
     several = (one for one in means if one[error] is not None)
     return [{**one, "low": one["mean"] - one[error], "high": one["mean"] + one[error]} for one in several]
 
@@ -187,7 +187,7 @@ def _shape_tips(across: str, up: str) -> list[Any]:
 
 
 def _point(architecture: ArchitectureSummary, across: str, up: str) -> dict[str, Any]:
-    """What a point of the front shows, and its label says."""
+    """Return the data of one architecture's point and tooltip."""
     value, error = architecture.record[up], architecture.record.get(f"{up}_se") or 0.0
     record = tables.summary_record(architecture)
     return {
@@ -204,7 +204,7 @@ def _point(architecture: ArchitectureSummary, across: str, up: str) -> dict[str,
 
 
 def _points(records: Sequence[Record], x: Any, y: Any, looks: Mapping[str, Look], tooltip: Sequence[Any]) -> list[Any]:
-    """Markers with error bars, hollow where there are no fresh seeds, if there are any elsewhere."""
+    """Draw markers with error bars; hollow without held-out seeds if other architectures have them."""
     hollow = any(record["fresh"] for record in records)
     shape = alt.Shape("topology:N", legend=None, scale=_scale(looks, [look.marker.path for look in looks.values()]))
     fill_opacity = alt.condition("datum.fresh", alt.value(0.9), alt.value(0)) if hollow else alt.value(0.9)
@@ -219,7 +219,7 @@ def _points(records: Sequence[Record], x: Any, y: Any, looks: Mapping[str, Look]
 
 
 def _visible_chart(records: Iterable[Record]) -> alt.Chart:
-    """A chart of the records whose topology is not hidden."""
+    """Return a chart of the records whose topology is not hidden."""
     return alt.Chart(data(records)).transform_filter("indexof(hidden, datum.topology) < 0")
 
 
@@ -241,7 +241,7 @@ def _across(values: Sequence[float], name: str) -> alt.X:
 
 
 def _roomy(**more: Any) -> alt.Axis:
-    """An axis whose labels do not touch, however narrow the page is."""
+    """Return an axis whose labels do not overlap on a narrow page."""
     return alt.Axis(labelOverlap=True, labelSeparation=6, **more)
 
 
@@ -250,7 +250,7 @@ def _title(name: str) -> str:
 
 
 def spec(chart: Any, height: int, description: str) -> Spec:
-    """The chart as JSON, as wide as the page and `height` pixels high; `description` is what screen readers say."""
+    """Return the chart as JSON, `height` pixels high and as wide as the page; screen readers read `description`."""
     lines = dict.fromkeys(("domainColor", "tickColor", "gridColor", "labelColor", "titleColor"), TEXT)
     faint = {"domainOpacity": 0.4, "tickOpacity": 0.4, "gridOpacity": 0.12}
     text = {"labelFont": _FONT, "titleFont": _FONT, "labelFontSize": 11, "titleFontSize": 12}
@@ -259,6 +259,6 @@ def spec(chart: Any, height: int, description: str) -> Spec:
     chart = chart.configure(background="transparent", font=_FONT).configure_view(stroke=None)
     chart = chart.configure_axis(**lines, **faint, **text, titleFontWeight="normal", labelLimit=190)
     chart = chart.configure_legend(labelColor=TEXT, labelFont=_FONT, symbolFillColor=TEXT, symbolStrokeWidth=0)
-    with alt.data_transformers.enable("default", max_rows=None):  # what is shown is bounded by what was trained
+    with alt.data_transformers.enable("default", max_rows=None):  # bounded by the number of trainings
         vega_lite: Spec = chart.to_dict()
     return vega_lite

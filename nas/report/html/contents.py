@@ -1,4 +1,4 @@
-"""What a report is made of."""
+"""The contents of a report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from results.stats.architecture_summary import ArchitectureSummary
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportContents:
-    """What a report is made of.
+    """The contents of a report.
 
     Attributes:
-        name: What the study is called.
-        storage: Where it is.
-        title: What its front is, in a line.
-        config: What was searched for; None where no search made the rows.
-        objectives: What architectures are held against each other in.
-        rows: Every Row.
-        architectures: How each stands, at least one.
+        name: Name of the study.
+        storage: URL of its database, or its files.
+        title: One line about its front.
+        config: Configuration of the search; None if no search made the rows.
+        objectives: Objective -> direction.
+        rows: All Rows.
+        architectures: Summaries, at least one.
         columns: The columns that tell rows apart.
-        notes: What should be known of the rows, a line each.
+        notes: Notes about the rows, one line each.
     """
 
     name: str

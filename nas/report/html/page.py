@@ -1,6 +1,6 @@
-"""A study as one HTML file that needs nothing beside it: no network, no folder, no server.
+"""A study as one self-contained HTML file: it needs no network, folder or server.
 
-The file allows itself two scripts, by their digests, and no request: whatever a name in a row tries, it is text.
+Its content security policy allows two scripts, by their digests, and no requests. Names in rows are escaped as text.
 """
 
 import warnings
@@ -31,19 +31,19 @@ from search_spaces.support.files import atomic_write, unwritable
 from search_spaces.support.progress import LOADING, status_if_slow
 
 MAX_CURVES = 200
-"""Trainings whose curves are drawn; of more, those of the architectures that may be on the front."""
+"""Most trainings whose curves are drawn; if there are more, only those of front contenders are."""
 
 MAX_PARTS = 20
-"""Architectures whose costs are drawn by part."""
+"""Most architectures whose costs are drawn by part."""
 
 _HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: a heading, what is to be known of it, its charts by name, notes, and what is in it.
+    """A section of the page: heading, description, charts by name, notes and subsections.
 
-    One of a topology is hidden with that.
+    If `topology` is set, the section is hidden together with that topology.
     """
 
     title: str
@@ -56,14 +56,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Cell:
-    """What a table shows, and what it is ordered by."""
+    """A cell of a table: its text, and the value that it is sorted by."""
 
     text: str
     value: Any
 
 
 def write_page(contents: ReportContents, path: Path, *, wirings: bool = False) -> None:
-    """Write a study's report into a file, with the wirings of its best networks where they are asked for.
+    """Write a study's report to a file, if `wirings` with the measured topologies of its best networks.
 
     Raises:
         UserError: The file cannot be written.
@@ -76,7 +76,7 @@ def write_page(contents: ReportContents, path: Path, *, wirings: bool = False) -
 
 
 def page_of(contents: ReportContents, *, wirings: bool = False) -> str:
-    """The page of a study. Without `wirings` it loads no torch; if none of these can be shown, a Notice says why."""
+    """Return the page as HTML. Only `wirings` loads torch; if none can be shown, a Notice gives the reason."""
     architectures = contents.architectures
     vega = _vega()
     scripts = [vega, (_HERE / "page.js").read_text()]
@@ -103,17 +103,17 @@ def page_of(contents: ReportContents, *, wirings: bool = False) -> str:
 
 @cache
 def _vega() -> str:
-    """Vega and vegaEmbed as one script, made once a process: that takes a second."""
+    """Return Vega and vegaEmbed as one script; building it takes a second."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
 
 def _template() -> Template:
-    """What the page is filled into: whatever is no markup already is escaped, and can be printed."""
+    """Return the page's template, which escapes all strings that are not Markup."""
     pages = Environment(
         autoescape=True,
         loader=FileSystemLoader(_HERE),
         undefined=StrictUndefined,
-        finalize=lambda value: printable(value) if type(value) is str else value,  # not what is markup already
+        finalize=lambda value: printable(value) if type(value) is str else value,  # Markup stays as it is
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -162,7 +162,7 @@ def _sections(contents: ReportContents, look_by_topology: Mapping[str, Look]) ->
 
 
 def _wirings(contents: ReportContents, look_by_topology: Mapping[str, Look]) -> Section:
-    """How the best networks are wired: a part for each of their stacks."""
+    """Return the section with one subsection for each stack of the best networks."""
     with status_if_slow(LOADING):
         from nas.report.html.wirings import wirings_of
 
@@ -224,7 +224,7 @@ def _columns(contents: ReportContents) -> list[str]:
 
 
 def _lines(contents: ReportContents) -> Iterator[list[Cell]]:
-    """The cells of every architecture."""
+    """Yield the table cells of each architecture."""
     names = _columns(contents)
     for architecture in contents.architectures:
         record = tables.summary_record(architecture)
@@ -233,7 +233,7 @@ def _lines(contents: ReportContents) -> Iterator[list[Cell]]:
 
 
 def _origins(contents: ReportContents) -> Iterator[tuple[str, str]]:
-    """What it takes to make the study again, and where it is."""
+    """Yield what is needed to reproduce the study, and where it is stored."""
     yield "store", without_passwords(contents.storage)
     if contents.config is not None:
         for name in ("task", "space", "base", "budget", "preset", "seed", "sampler"):

@@ -1,4 +1,4 @@
-"""What a report says beside the front, as plain records: nothing here draws, and nothing loads torch."""
+"""The data of a report's charts as plain records. Loads no torch."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan, sqrt
@@ -19,16 +19,16 @@ from results.stats.true_front import BEYOND
 Record = Mapping[str, Any]
 
 COST_FACTOR = 1.5
-"""The factor within which costs are held to be equal."""
+"""Costs within this factor count as equal."""
 
 MAX_VALUES = 24
-"""Of an axis: one with more is no axis that a picture could show."""
+"""Most values of an axis that is drawn."""
 
 PARTS = {
     "parameters": ("topology_params", "embedding_params", "other params"),
     "operations": ("flops", "elementwise_flops"),
 }
-"""What is summed up -> its parts, `other params` being what is in no other."""
+"""Cost -> the parts that it is split into; `other params` are the parameters in no other part."""
 
 _PAPERS = {
     "c4-lm": ("ancre", "C4"),
@@ -38,11 +38,11 @@ _PAPERS = {
     "tinystories-lm": ("leaner", "TinyStories"),
     **{f"lra-{name.lower()}": ("leaner", name) for name in ("ListOps", "Text", "Retrieval", "Image", "Pathfinder")},
 }
-"""Task -> the paper whose training it follows, as far as perplexities may be compared, and what that calls its data."""
+"""Task -> the paper with a comparable training, and that paper's name for the data."""
 
 
 def shape_of(architecture: ArchitectureSummary) -> dict[str, Any]:
-    """What every record of an architecture begins with: its name, how it is wired, and its shape."""
+    """Return the fields that every record of an architecture starts with: key, topology and shape."""
     return {
         "key": architecture.record.get("key"),
         "topology": topology_of(architecture),
@@ -53,11 +53,11 @@ def shape_of(architecture: ArchitectureSummary) -> dict[str, Any]:
 def hypervolumes(
     rows: Sequence[Row], architectures: Sequence[ArchitectureSummary], objectives: Mapping[str, Direction]
 ) -> list[dict[str, Any]]:
-    """The share of the hypervolume that had been reached after so many trainings, wherever it grew, and at the end.
+    """Return the share of the final hypervolume after each training at which it grew, and after the last.
 
-    It is that of what is expected of the architectures now, by all readings: a lucky seed adds nothing. Each objective
-    is measured from the best to the worst of them; the reference lies BEYOND the worst. Architectures without a Row,
-    from files of columns alone, were trained nobody knows when, and are left out.
+    It uses the posterior means of all readings, so a lucky seed adds nothing. Each objective is scaled to the range
+    from its best to its worst value; the reference point lies BEYOND the worst. Architectures without a Row are left
+    out, because files of columns do not say when they were trained.
     """
     order = {row.identity(): number for number, row in enumerate(rows, 1)}
     candidates = [architecture for architecture in architectures if order.keys() & {*architecture.identities}]
@@ -83,14 +83,14 @@ def hypervolumes(
 
 
 def curves(rows: Sequence[Row], metric: str) -> list[dict[str, Any]]:
-    """The points of all trainings in which a metric was measured on the way."""
+    """Return the points of all learning curves of a metric."""
     names = ("identity", "key", "topology", "seed", "step")
     points = table.curves(rows).to_pylist()
     return [{**{n: p[n] for n in names}, "value": p[metric]} for p in points if p.get(metric) is not None]
 
 
 def parts(architectures: Sequence[ArchitectureSummary], whole: str) -> list[dict[str, Any]]:
-    """What each architecture's parameters, or its operations, are for: a record a part. Uncounted ones are left out."""
+    """Return one record for each counted part of each architecture's parameters or operations."""
     records = []
     for architecture in architectures:
         record = dict(architecture.record)
@@ -102,7 +102,7 @@ def parts(architectures: Sequence[ArchitectureSummary], whole: str) -> list[dict
 
 
 def axes_of(architectures: Sequence[ArchitectureSummary]) -> list[str]:
-    """The columns of architecture and recipe in which these differ, and that have few enough values to be shown."""
+    """Return the columns of architecture and recipe that differ, and have few enough values to draw."""
     names = [name for name in architectures[0].record if name in SHAPE or name.startswith("recipe_")]
     return [
         name
@@ -112,9 +112,9 @@ def axes_of(architectures: Sequence[ArchitectureSummary]) -> list[str]:
 
 
 def means_by_value(architectures: Sequence[ArchitectureSummary], axis: str, metric: str) -> list[dict[str, Any]]:
-    """The mean of a metric over the architectures with each value of an axis, in order, and by how much these differ.
+    """Return the mean and spread of a metric over the architectures with each value of an axis, in order.
 
-    `spread` is their standard deviation; None where there is one.
+    `spread` is the standard deviation; None if the value has one architecture.
     """
     groups: dict[Any, list[float]] = {}
     for architecture in sorted(architectures, key=lambda architecture: _sortable(architecture.record.get(axis))):
@@ -136,9 +136,9 @@ def _sortable(value: Any) -> tuple[bool, float, str]:
 
 
 def at_equal_cost(architectures: Sequence[ArchitectureSummary], cost: str, metric: str) -> list[dict[str, Any]]:
-    """By how much each architecture's metric lies above the mean of all others that cost the same, within COST_FACTOR.
+    """Return each architecture's metric minus the mean of all others with the same cost, within COST_FACTOR.
 
-    What has no such neighbour is left out.
+    Architectures without such a neighbour are left out.
     """
     records = []
     for architecture in architectures:
@@ -164,9 +164,9 @@ def at_equal_cost(architectures: Sequence[ArchitectureSummary], cost: str, metri
 
 
 def by_topology(differences: Sequence[Record]) -> list[dict[str, Any]]:
-    """The mean of what `at_equal_cost` gives for each topology, the greatest first, and its standard error.
+    """Return each topology's mean difference from `at_equal_cost` and its standard error, largest first.
 
-    `error` is None where a topology has one architecture.
+    `error` is None if a topology has one architecture.
     """
     groups: dict[str, list[float]] = {}
     for record in differences:
@@ -184,7 +184,7 @@ def by_topology(differences: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def published(tasks: set[str], cost: str, metric: str) -> list[dict[str, Any]]:
-    """What a paper prints of a task in the same columns: parameters, and loss, perplexity or accuracy."""
+    """Return the results that a paper prints for the task: parameters with loss, perplexity or accuracy."""
     if cost != "params" or len(tasks) != 1 or not tasks <= _PAPERS.keys():
         return []
     paper, data = _PAPERS[next(iter(tasks))]
@@ -202,7 +202,7 @@ def published(tasks: set[str], cost: str, metric: str) -> list[dict[str, Any]]:
 
 
 def origins(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """What the Rows were made by: what it is, and every value that there is of it."""
+    """Yield the provenance of Rows: a name, and all its values."""
     for name in ("command", "commit", "device", "threads"):
         values = dict.fromkeys(row.provenance.get(name) for row in rows)
         yield name, "; ".join(str(value) for value in values if value is not None)
@@ -217,7 +217,7 @@ def origins(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 
 def rank_key(architecture: ArchitectureSummary, objectives: Mapping[str, Direction]) -> tuple[float, float]:
-    """The less, the more surely it is on the front; where nobody knows how surely, the better by its metric."""
+    """Return a sort key: the likeliest on the front first; without probabilities, the best by metric."""
     _, metric = axis_names(objectives)
     value = architecture.expected[metric]
     return 0.0 if isnan(architecture.p_front) else -architecture.p_front, -value if objectives[

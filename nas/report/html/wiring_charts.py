@@ -1,6 +1,6 @@
-"""The charts of how a network is wired, as Vega-Lite, of the records of `wirings`. Loads altair.
+"""Charts of a network's topology as Vega-Lite specifications, drawn from the records of `wirings`. Loads altair.
 
-A topology's colour on the page's own ground, the stronger the larger the share, reads in light and in dark.
+Larger shares have a stronger shade of the topology's colour, which works in light and dark mode.
 """
 
 import json
@@ -12,20 +12,20 @@ import altair as alt
 from nas.report.html.charts import TEXT, Record, Spec, data, spec
 
 _ROW, _LEAST, _MOST = 18, 220, 420
-"""Pixels of a line of the heat map, and of all of them: of a deep network each has less."""
+"""Pixels: height of one line of the heat map, its least height, its greatest height."""
 
 FULL = 0.5
-"""The share from which on a field is as strong as it can be: of many sources most have a few per cent."""
+"""The share at which a cell has full opacity; with many sources, most shares are a few per cent."""
 
 _SIZES = 240
-"""Pixels."""
+"""Height of the chart over depth in pixels."""
 
 _QUANTITIES = {"read": "read", "made": "made", "gradient": "gradient (right axis)"}
-"""Of a record -> in the legend."""
+"""Field of a record -> its name in the legend."""
 
 
 def heat_map(pairs: Sequence[Record], colour: str) -> Spec:
-    """Readers downwards, sources across, the share of each source in what is read; what cannot be read is empty."""
+    """Draw the share of each source (across) in what each reader (down) reads; unreachable cells stay empty."""
     readers, sources = _by_number(pairs, "reader", "reads"), _by_number(pairs, "source", "of")
     legend = alt.Legend(
         title=None, orient="top", values=[0, 0.05, 0.2, FULL], columns=4,
@@ -52,7 +52,7 @@ def heat_map(pairs: Sequence[Record], colour: str) -> Spec:
 
 
 def over_depth(depths: Sequence[Record], colour: str) -> Spec:
-    """Root mean squares of what each layer reads and makes and, by an axis of its own, the gradient's norm."""
+    """Draw the RMS of what each layer reads and makes and, on a second axis, the gradient's norm."""
     quantities = [name for name in _QUANTITIES if any(name in record for record in depths)]
     points = [
         {"number": record["number"], "layer": record["layer"], "what": _QUANTITIES[name], "value": record[name]}
@@ -68,7 +68,7 @@ def over_depth(depths: Sequence[Record], colour: str) -> Spec:
 
 
 def coefficient_map(name: str, weights: Sequence[Record], colour: str) -> Spec:
-    """A topology's own weights, a row each: the stronger the larger, in grey where they are below 0."""
+    """Draw a topology's own weights, one row each: larger is stronger, negative is grey."""
     cells = [{**cell, "size": abs(cell["weight"]), "below": cell["weight"] < 0} for cell in weights]
     most, rows = max(cell["size"] for cell in cells) or 1.0, len({cell["row"] for cell in weights})
     tooltip = ["row:O", alt.Tooltip("column:N"), alt.Tooltip("weight:Q", title=name, format=".4~g")]
@@ -84,9 +84,9 @@ def coefficient_map(name: str, weights: Sequence[Record], colour: str) -> Spec:
 
 
 def _line(points: Sequence[Record], title: str, quantities: Sequence[str], colour: str, **axis: Any) -> Any:
-    """Lines and points of what an axis has."""
+    """Draw the lines and points of one axis."""
     names = [_QUANTITIES[name] for name in quantities]
-    log = all(point["value"] > 0 for point in points)  # else something is nothing
+    log = all(point["value"] > 0 for point in points)  # a zero has no logarithm
     legend = alt.Legend(title=None, orient="top", columns=3, symbolFillColor=colour)
     dashes = alt.Scale(domain=names, range=[[1, 0], [5, 3], [1, 3]])
     shapes = alt.Scale(domain=names, range=["circle", "square", "diamond"])
@@ -111,16 +111,16 @@ def _line(points: Sequence[Record], title: str, quantities: Sequence[str], colou
 
 
 def _by_number(pairs: Sequence[Record], number: str, name: str) -> list[str]:
-    """Names in the order of their numbers; two may be alike."""
+    """Return names in the order of their numbers; two names may be equal."""
     names = {pair[number]: str(pair[name]) for pair in pairs}
     return [names[place] for place in sorted(names)]
 
 
 def _label_extent(names: Sequence[str]) -> float:
-    """Pixels that the longest name takes downwards; what is left out for want of room is not counted by Vega itself."""
+    """Return the height in pixels of the longest rotated label; Vega ignores labels that it leaves out."""
     return 5.0 * max(map(len, names))
 
 
 def _name_axis(names: Sequence[str], **more: Any) -> alt.Axis:
-    """An axis of numbers that shows names, as many as there is room for."""
+    """Return an axis that shows names for numbers, as many as fit."""
     return alt.Axis(labelExpr=f"{json.dumps(names)}[datum.value]", labelOverlap="greedy", ticks=False, **more)

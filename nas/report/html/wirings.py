@@ -1,4 +1,4 @@
-"""The wiring of a study's best saved networks, measured as by `nas show`. Draws nothing."""
+"""The measured topologies of a study's best saved networks, as `nas show` measures them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -31,7 +31,7 @@ MAX_NETWORKS = 6
 """Most networks that are measured: each takes seconds, and most of a screen."""
 
 SIGNIFICANT_DIGITS = 4
-"""Digits of each number: a deep network has thousands of pairs, and a page is sent by mail."""
+"""Significant digits of each number, so that the page of a deep network stays small."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,14 @@ class NetworkWiring:
     """One stack of a trained network.
 
     Attributes:
-        topology: What its architecture is found by on the page.
-        title: What tells it from the others.
-        description: What was measured, in a line.
-        pairs: A record for each reader and each source that it can read: their numbers (`reader`, `source`) and names,
-            weight (None where there is none), gain, share.
-        depths: A record for each source and the head: `number`, `layer`, and of read, made, gradient what there is.
-        coefficients: The topology's own weights by name, a record each: `row`, `column` and `weight`.
+        topology: Name of its topology, by which the page hides it.
+        title: Its heading, unique in the report.
+        description: One line about what was measured.
+        pairs: One record for each reader and each source that it can read: their numbers (`reader`, `source`) and names
+            (`reads`, `of`), weight (None if there is none), gain, share.
+        depths: One record for each source and the head: `number`, `layer`, and those of read, made, gradient that
+            exist.
+        coefficients: The topology's own weights by name, one record each: `row`, `column` and `weight`.
     """
 
     topology: str
@@ -58,12 +59,12 @@ class NetworkWiring:
 
 @dataclass(frozen=True)
 class Wirings:
-    """The wirings that a study's report shows.
+    """The measured networks of a study's report.
 
     Attributes:
         networks: The stacks of its best networks, in the order of their costs.
-        notes: Which architectures are not among them, and why, a line a reason.
-        errors: Why networks could not be measured, one of each reason.
+        notes: Which architectures are missing and why, one line for each reason.
+        errors: One error for each reason that networks could not be measured.
     """
 
     networks: tuple[NetworkWiring, ...]
@@ -104,7 +105,7 @@ def wirings_of(
 def _saved_networks(
     storage: str, rows: Sequence[Row], contenders: Sequence[ArchitectureSummary]
 ) -> list[_SavedNetwork]:
-    """The saved network of each contender's first Row that has one."""
+    """Return the saved network of each contender's first Row that has one."""
     if not _is_stored(storage):
         return []
     by_identity, networks = {row.identity(): row for row in rows}, []
@@ -128,9 +129,9 @@ def _reason_without_network(storage: str) -> str:
 
 
 def _measure(networks: Sequence[_SavedNetwork]) -> tuple[list[NetworkWiring], dict[str, tuple[UserError, list[str]]]]:
-    """The wirings of networks, and the failures: reason -> the first error and the networks' names."""
+    """Measure networks; return the results and the failures: reason -> the first error and the networks' names."""
     wirings, failures = list[NetworkWiring](), dict[str, tuple[UserError, list[str]]]()
-    load = cache(fresh_task)  # they are of one task: its data is read once
+    load = cache(fresh_task)  # all are of one task: read its data once
     with Progress("networks measured", len(networks)) as progress:
         for network in networks:
             try:
@@ -142,7 +143,7 @@ def _measure(networks: Sequence[_SavedNetwork]) -> tuple[list[NetworkWiring], di
 
 
 def _wiring_report(network: _SavedNetwork, load: Any) -> WiringReport:
-    """Measure a saved network as `nas.show` does. Raises UserError, also where that would run a file of code."""
+    """Measure a saved network as `nas.show` does; raise UserError if its task is a file, whose code would be run."""
     if not is_installed(network.row.task):
         any_of = f"{network.folder.parent}/..."  # one reason for all of them
         message = f"a report runs no file of code; `nas show FILE.py:CLASS --checkpoint {any_of}` shows each"
@@ -168,7 +169,7 @@ def _wirings(network: _SavedNetwork, report: WiringReport) -> Iterator[NetworkWi
 
 def _pairs(stack: StackWiring) -> list[Record]:
     records = pair_records(stack)
-    readers = accumulate(record["source"] == 0 for record in records)  # each begins with the network's input
+    readers = accumulate(record["source"] == 0 for record in records)  # each reader starts with the network's input
     return [
         {
             "reader": number - 1,

@@ -1,1 +1,1 @@
-"""What `nas show` shows: who reads what of whom in a network, and how large stream and gradients are over depth."""
+"""What `nas show` measures: how each layer mixes earlier outputs, and RMS and gradients over depth."""

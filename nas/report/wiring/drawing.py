@@ -1,4 +1,4 @@
-"""The picture of how a network is wired: who reads what, as matrices and as arcs, and what is how large over depth.
+"""The figure of `nas show`: who reads what, as matrices and as arcs, and RMS and gradients over depth.
 
 Shapes: R = readers, S = sources; see `nas.report.wiring.influence`.
 """
@@ -22,23 +22,23 @@ from nas.report.wiring.influence import Array
 from nas.report.wiring.stack_wiring import HEAD, StackWiring, coefficient_records
 
 MAX_NAMES = 17
-"""So many sources have their names at the axes; of more, numbers."""
+"""With more sources than this, axes show numbers instead of names."""
 
 MAX_NUMBERS = 13
-"""In matrices of so many sources each entry says its number."""
+"""With at most this many sources, each entry of a matrix shows its number."""
 
 DIVERGING, SEQUENTIAL = "RdBu", "Blues"
-"""Colour maps that eyes without red or green cones read as well; what is positive is blue in both."""
+"""Colour maps that are readable without red or green cones; positive values are blue in both."""
 
 _WEIGHTS_ROW, _ABREAST, _TICKS = 2.4, 4, 8
-"""Inches of a line of the topology's own weights, how many stand in it, and how many rows or columns have numbers."""
+"""For a topology's own weights: inches of one line of matrices, matrices in a line, most ticks of an axis."""
 
 _SMALL = 7
-"""Points of letters at the axes."""
+"""Font size of labels at the axes, in points."""
 
 
 def draw(title: str, topology: str, stacks: Sequence[StackWiring]) -> Figure:
-    """Draw each stack: its matrix, the shares of what is read, these as arcs, and sizes over depth."""
+    """Draw each stack: its weights, the shares of what is read, these as arcs, and RMS and gradients over depth."""
     heights = [_height(stack) + _WEIGHTS_ROW * _lines(stack) for stack in stacks]
     figure = Figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
     figure.suptitle(escape_math(fill(title, 130)), fontsize=9, x=0.01, ha="left")
@@ -50,13 +50,13 @@ def draw(title: str, topology: str, stacks: Sequence[StackWiring]) -> Figure:
 
 
 def _height(stack: StackWiring) -> float:
-    """Inches: room for the readers' names, where they are written."""
+    """Return the height of a stack in inches, with room for its readers' names."""
     rows = len(stack.readers) if len(stack.sources) <= MAX_NAMES else MAX_NAMES
     return max(6.5, 3.6 + 0.16 * rows)
 
 
 def _lines(stack: StackWiring) -> int:
-    """Of the topology's own weights."""
+    """Return the number of lines that the topology's own weights take."""
     return -(-len(stack.coefficients) // _ABREAST)
 
 
@@ -95,9 +95,9 @@ def _draw_stack(part: SubFigure, stack: StackWiring, colour: str) -> None:
 
 
 def _draw_matrix(axes: Axes, stack: StackWiring, matrix: Array, title: str, *, sqrt_scale: bool = False) -> None:
-    """A matrix [R, S] with readers downwards and sources across; what comes later than a reader is grey.
+    """Draw a matrix [R, S] with readers down and sources across; sources after the reader are grey.
 
-    `sqrt_scale` colours by the square root: small shares are many.
+    `sqrt_scale` colours by the square root, which makes small shares visible.
     """
     reachable = np.arange(len(stack.sources)) < np.array(stack.influence.layers)[:, None]
     most, has_negative = float(np.abs(matrix).max()) or 1.0, matrix.min() < 0
@@ -116,7 +116,7 @@ def _draw_matrix(axes: Axes, stack: StackWiring, matrix: Array, title: str, *, s
 
 
 def _draw_coefficients(axes: Axes, name: str, coefficients: Array) -> None:
-    """The topology's own weights, a row each; of matrices all rows of one beside another, with a line between."""
+    """Draw a topology's own weights, one row each; matrices stand side by side, separated by lines."""
     wide = coefficients.reshape(len(coefficients), -1)
     most = float(np.nanmax(np.abs(wide), initial=0.0)) or 1.0
     has_negative = np.nanmin(wide, initial=0.0) < 0
@@ -142,7 +142,7 @@ def _draw_coefficients(axes: Axes, name: str, coefficients: Array) -> None:
 
 
 def _name(axes: Axes, stack: StackWiring) -> None:
-    """Names at both axes of a matrix, or the numbers of layers where there are many."""
+    """Label both axes of a matrix with names, or with layer numbers if there are many."""
     if len(stack.sources) <= MAX_NAMES:
         axes.set_xticks(range(len(stack.sources)), stack.sources, rotation=45, ha="right", rotation_mode="anchor")
         axes.set_yticks(range(len(stack.readers)), stack.readers)
@@ -157,13 +157,13 @@ def _name(axes: Axes, stack: StackWiring) -> None:
 
 
 def _first_rows(stack: StackWiring) -> list[int]:
-    """The first row of each layer."""
+    """Return the first row of each layer."""
     layers = stack.influence.layers
     return [row for row, layer in enumerate(layers) if row == 0 or layers[row - 1] != layer]
 
 
 def _write_numbers(axes: Axes, matrix: Array, reachable: npt.NDArray[np.bool_], image: AxesImage) -> None:
-    """A number in each entry, dark on light and light on dark."""
+    """Write the number into each entry, dark on light and light on dark."""
     for row, column in np.argwhere(reachable):
         red, green, blue, _ = image.to_rgba(matrix[row, column])
         light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.55
@@ -174,12 +174,12 @@ def _write_numbers(axes: Axes, matrix: Array, reachable: npt.NDArray[np.bool_], 
 
 
 def _in_short(value: float) -> str:
-    """Two digits, or a whole number: there is room for .25 and not for 0.25."""
+    """Return the number with two significant digits and without a leading zero, so that it fits."""
     return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}".replace("0.", ".", 1)
 
 
 def _draw_arcs(axes: Axes, stack: StackWiring, colour: str) -> None:
-    """Layers in a row, and an arc from each source to each layer that reads it, as thick as its share; ports' mean."""
+    """Draw an arc from each source to each layer that reads it, as thick as its share, averaged over ports."""
     layers, shares = np.array(stack.influence.layers), stack.influence.shares
     last = len(stack.sources)
     for t in range(1, last + 1):
@@ -229,12 +229,12 @@ def _marker_size(stack: StackWiring) -> float:
 
 
 def _over_depth(axes: Axes, values: Sequence[float], last: int) -> None:
-    """Layers across, and a logarithmic axis unless something is nothing."""
+    """Set up the layer axis, and a logarithmic value axis unless a value is zero."""
     if min(values) > 0:
         axes.set_yscale("log")
         wide = max(values) / min(values) > 50
         axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more of them overlap
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more labels overlap
         axes.yaxis.set_minor_formatter(NullFormatter() if wide else FormatStrFormatter("%g"))
     axes.set_xlim(-0.04 * (last + 1), 1.04 * last)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -1,7 +1,7 @@
-"""Derivatives in which weights that depend on the input count as numbers.
+"""Derivatives that treat weights that depend on the input as constants.
 
-A topology may weigh what it mixes by functions of the same tensors: a softmax, a relu, a tanh. Who reads what is told
-by the weights, and not by how they would change; so derivatives end at such functions here.
+A topology may compute its mixing weights from the same tensors: by a softmax, a relu, a tanh. The weights say who reads
+what; how they would change does not. So derivatives stop at such functions here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,20 +18,19 @@ _NONLINEAR = frozenset(
     "square pow float_power __pow__ __rpow__ reciprocal __rdiv__ __rtruediv__ abs __abs__ sin cos norm vector_norm var "
     "std clamp clamp_min clamp_max clip".split()
 )
-"""Functions that are not linear, by name; a method, a function of torch and one of torch.nn.functional share one."""
+"""Names of nonlinear functions; methods, functions of torch and of torch.nn.functional share a name."""
 
 
 class DetachNonlinearities(TorchFunctionMode):
-    """Inside, derivatives do not follow functions that are not linear: what comes out of them is a number.
+    """A mode in which the outputs of nonlinear functions are detached.
 
-    Layer and RMS norms are followed, at the scale that they have: they would else hide all that they norm. A product is
-    followed in both factors, and so is any function that is not known here.
+    Layer norm and RMS norm are followed at a fixed scale, since detaching them would hide everything that they
+    normalize. Products are followed in both factors, and so is any function that is not listed.
     """
 
     def __torch_function__(
         self, function: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Call a function of torch."""
         output = _AT_FIXED_SCALE.get(function, function)(*args, **(kwargs or {}))
         is_nonlinear = getattr(function, "__name__", "") in _NONLINEAR
         return output.detach() if is_nonlinear and isinstance(output, Tensor) else output

@@ -1,18 +1,18 @@
-"""Who reads what of whom: how what each layer of a stack reads depends on the outputs of the layers before it.
+"""How what each layer of a stack reads depends on the outputs of earlier layers.
 
-It is measured from outside, of any topology. In one forward pass every layer's output is cut off from what made it; so
-what a layer reads is a function of the network's input e_0 and of the outputs e_1, e_2 ... of the layers before it, and
-the topology alone makes it. Of its Jacobian J by one of them, [D, D] at each position,
+The measurement works from outside, for any topology. One forward pass detaches every layer's output. What a layer reads
+is then a function of the network's input e_0 and of the outputs e_1, e_2 ... of earlier layers, computed by the
+topology alone. With its Jacobian J by one of them, [D, D] at each position:
 
-    weight = the mean of the diagonal of J        gain = |J| / sqrt(D), Frobenius' norm
+    weight = the mean of the diagonal of J        gain = |J| / sqrt(D), Frobenius norm
 
-Where a weighted sum is read, the weight is its coefficient (the mean of them, where features or positions have their
-own), and the gain is its size. Topologies work position by position; so one product with random signs z for each reader
-gives both: z'J z and |J'z|^2 are them in the mean, and for a diagonal J, as a weighted sum has, exactly. Weights that
-depend on the input count as numbers (see DetachNonlinearities).
+For a weighted sum, the weight is the coefficient (its mean, if features or positions have their own) and the gain is
+its absolute value. Topologies work position by position. So one product with random signs z for each reader estimates
+both: E[z'J z] is the trace and E[|J'z|^2] the squared norm, without error if J is diagonal, as in a weighted sum.
+Weights that depend on the input count as constants (see DetachNonlinearities).
 
-Shapes: B = batch, N = tokens, ... = [B, N] or [B], P = positions, D = width, R = readers (a layer with several ports is
-several, the head is the last), S = sources (the network's input, and each layer's output).
+Shapes: B = batch, N = tokens, ... = [B, N] or [B], P = positions, D = width, R = readers (one for each port of a layer,
+then the head), S = sources (the network's input, and each layer's output).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +34,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Influence:
-    """Of one stack.
+    """Measurements of one stack.
 
     Attributes:
         weights: [R, S], 0 where a source comes after its reader.
@@ -43,8 +43,8 @@ class Influence:
         input_rms: Root mean square of what each reader reads, [R].
         output_rms: Root mean square of each source, [S].
         gradient: Norm of the loss's gradient by each source, over the whole batch, [S]; None without a loss.
-        fixed: Whether weights that depend on the input count as numbers; not where that leaves nothing of a reader.
-        in_heads: Whether anything is delivered in head space, where there is no weight: sources have other features.
+        fixed: Whether weights that depend on the input count as constants; False if that leaves some reader no source.
+        in_heads: Whether any layer reads in head space, where no weight is defined: sources have other features.
     """
 
     weights: Array
@@ -58,7 +58,7 @@ class Influence:
 
     @property
     def shares(self) -> Array:
-        """How much of what a reader reads is each source's, [R, S]: gain times size, as a share of the reader's sum."""
+        """The share of each source in what a reader reads, [R, S]: gain times RMS, divided by the reader's sum."""
         parts: Array = self.gains * self.output_rms
         sums: Array = parts.sum(axis=1, keepdims=True)
         return parts / np.where(sums > 0, sums, 1.0)
@@ -76,9 +76,9 @@ class Flow:
     """What passed through a stack in its last forward pass.
 
     Attributes:
-        sources: Zeros that were added to the network's input and to each layer's output, to differentiate by: [..., D].
-        outputs: What they were added to.
-        inputs: What each layer read, a tensor for each port, and what the head did.
+        sources: Zeros added to the network's input and to each layer's output, to differentiate by: [..., D].
+        outputs: The tensors that they were added to.
+        inputs: What each layer read, one tensor for each port, and then what the head read.
         token_mask: False where a token is padding, [B, N], or None.
     """
 
@@ -89,7 +89,7 @@ class Flow:
 
 
 class RecordingTopology(nn.Module):
-    """A topology in whose place this notes what passes; `detach` ends derivatives at each layer's output."""
+    """A wrapper of a topology that records what passes; `detach` detaches each layer's output."""
 
     def __init__(self, topology: Any, flow: Flow, *, detach: bool) -> None:
         super().__init__()
@@ -97,28 +97,28 @@ class RecordingTopology(nn.Module):
         self.takes_values = topology.takes_values
 
     def open(self, *parts: Tensor) -> Any:
-        """Open the topology anew: of a stack that is called twice, the last call counts."""
+        """Open the topology and clear the records: if a stack is called twice, the last call counts."""
         for tensors in (self.flow.sources, self.flow.outputs, self.flow.inputs):
             tensors.clear()
         first, *rest = parts
         return self.topology.open(first + self._source(sum_tensors(parts)), *rest)
 
     def read(self, t: int, state: Any) -> Any:
-        """Note what the layer reads."""
+        """Record what the layer reads."""
         inputs, state = self.topology.read(t, state)
         self.flow.inputs.append(inputs)
         return inputs, state
 
     def values(self, t: int, state: Any, v: Tensor | None) -> Any:
-        """Change values as the topology does: they are inside a layer, and nothing that it reads."""
+        """Pass values on unrecorded: they are inside a layer."""
         return self.topology.values(t, state, v)
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
-        """Note what the layer made."""
+        """Record the layer's output."""
         return self.topology.write(t, state, (y.detach() if self.detach else y) + self._source(y))
 
     def close(self, state: Any) -> Tensor:
-        """Note what the head reads."""
+        """Record what the head reads."""
         y: Tensor = self.topology.close(state)
         self.flow.inputs.append((y,))
         return y
@@ -131,7 +131,7 @@ class RecordingTopology(nn.Module):
 
 
 def influences(network: nn.Module, forward: Callable[[], Tensor | None]) -> dict[str, Influence]:
-    """Each stack of a network by its name in there; `forward` calls the network and gives a loss, or None."""
+    """Measure each stack of a network, by module name; `forward` calls the network and returns a loss or None."""
     stacks = {name: module for name, module in network.named_modules() if isinstance(module, Stack)}
     with _record_flows(stacks, detach=False) as flows:
         loss = forward()
@@ -152,7 +152,7 @@ def influences(network: nn.Module, forward: Callable[[], Tensor | None]) -> dict
 
 
 def _measure_stack(name: str, stack: Stack, forward: Callable[[], Any]) -> tuple[tuple[Array, Array], bool]:
-    """Weights and gains of a stack, and whether weights were numbers."""
+    """Return weights and gains of a stack, and whether input-dependent weights were constants."""
     flow = _detached_flow(name, stack, forward, DetachNonlinearities())
     if all(x.requires_grad for inputs in flow.inputs for x in inputs):
         pair = _weights_and_gains(flow)
@@ -162,14 +162,14 @@ def _measure_stack(name: str, stack: Stack, forward: Callable[[], Any]) -> tuple
 
 
 def _detached_flow(name: str, stack: Stack, forward: Callable[[], Any], mode: AbstractContextManager[Any]) -> Flow:
-    """What passes through a stack whose layers' outputs are cut off from what made them."""
+    """Return what passes through a stack whose layers' outputs are detached."""
     with _record_flows({name: stack}, detach=True) as flows, mode:
         forward()
     return flows[name]
 
 
 def _weights_and_gains(flow: Flow) -> tuple[Array, Array]:
-    """Two [R, S]."""
+    """Return the weights and the gains, [R, S] each."""
     generator = Generator().manual_seed(0)
     weights, gains = [], []
     for x in (x for inputs in flow.inputs for x in inputs):
@@ -182,7 +182,7 @@ def _weights_and_gains(flow: Flow) -> tuple[Array, Array]:
 
 
 def _weight_and_gain(back: Tensor | None, signs: Tensor, real: Tensor | None) -> tuple[float, float]:
-    """Of one reader and source; None is no influence, and so no weight is one between spaces of other widths."""
+    """Return weight and gain of a source; without a gradient both are 0, for other widths the weight is."""
     if back is None:
         return 0.0, 0.0
     back, signs = _at(back, real), _at(signs, real)
@@ -198,7 +198,7 @@ def _gradient(loss: Tensor | None, flow: Flow) -> Array | None:
 
 
 def _at(x: Tensor, real: Tensor | None) -> Tensor:
-    """What there is at positions that are no padding, [P, D]."""
+    """Return the positions that are not padding, [P, D]."""
     return x.flatten(0, -2) if real is None else x[real]
 
 
@@ -208,13 +208,13 @@ def _rms(x: Tensor) -> float:
 
 @contextmanager
 def _record_flows(stacks: Mapping[str, Stack], *, detach: bool) -> Iterator[dict[str, Flow]]:
-    """Note what passes through stacks; in the end they have their topologies again."""
+    """Record what passes through stacks; restore their topologies at the end."""
     flows = {name: Flow() for name in stacks}
     with ExitStack() as ends:
         for name, stack in stacks.items():
             ends.enter_context(_record_mask(stack, flows[name]))
             ends.callback(setattr, stack, "topology", stack.topology)
-            stack.topology = RecordingTopology(stack.topology, flows[name], detach=detach)  # type: ignore[assignment]  # for a while
+            stack.topology = RecordingTopology(stack.topology, flows[name], detach=detach)  # type: ignore[assignment]
         yield flows
 
 

@@ -1,4 +1,4 @@
-"""Measure the wiring of a network, at initialisation or of a checkpoint, on a batch of its task's data."""
+"""Measurement of a network's topology, at initialization or from a checkpoint, on a batch of its task."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -25,13 +25,13 @@ from tasks.data.batches import call, map_tensors, select
 from tasks.training.supervised import SupervisedTask
 
 EXAMPLES = 16
-"""Of a batch of training."""
+"""Most examples of the training batch that are used."""
 
 
 def wiring_at_init(
     task: Task, architecture: Architecture, preset: str, settings: tuple[tuple[str, Scalar], ...], seed: int
 ) -> WiringReport:
-    """Measure a network at initialisation. Raises UserError as `measure_network` does."""
+    """Measure a network at initialization. Raises UserError as `measure_network` does."""
     recipe = {f"recipe.{name}": value for name, value in settings}
     record = Record(
         task=task.name,
@@ -53,7 +53,7 @@ def wiring_of_checkpoint(
     """Measure the network of a checkpoint, with the data of a preset.
 
     Raises:
-        UserError: `changes` of its architecture would make it another one; and as `measure_network`.
+        UserError: `changes` alter its architecture; or as `measure_network` does.
     """
     record = read_record(folder)
     architecture = record.architecture
@@ -62,7 +62,7 @@ def wiring_of_checkpoint(
         raise UserError(
             "mismatch", message, path=str(folder), architecture=str(architecture), value=str(requested_architecture)
         )
-    with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
+    with torch.random.fork_rng(devices=[]):  # the checkpoint overwrites what is drawn here
         network = network_of(task, record)
     load_weights(network, read_weights(folder), str(folder))
     title = f"{architecture} on {task.name} at {preset}, after {record.step:,} steps"
@@ -72,13 +72,13 @@ def wiring_of_checkpoint(
 def measure_network(
     task: Task, network: nn.Module, recipe: Any, architecture: Architecture, title: str, seed: int
 ) -> WiringReport:
-    """Measure a network in double precision and evaluation, on the CPU; it is changed to that.
+    """Convert a network to double precision, CPU and evaluation mode, and measure it.
 
-    What it reads is the first batch of a training with this seed, EXAMPLES of it at most; of a task that gives no
-    examples, random inputs, and then there is no loss.
+    It reads the first training batch with this seed, EXAMPLES of it at most. If the task gives no examples, it reads
+    random inputs and there is no loss.
 
     Raises:
-        UserError: The network has no Stack, whose wiring could be shown.
+        UserError: The network has no Stack.
     """
     stacks = {name: module for name, module in network.named_modules() if isinstance(module, Stack)}
     if not stacks:
@@ -99,7 +99,7 @@ def measure_network(
 
 
 def _forward(task: Task, network: nn.Module, recipe: Any, seed: int) -> Callable[[], Tensor | None]:
-    """A function that calls the network with a batch and returns the task's loss, or None where it has none."""
+    """Return a function that calls the network with a batch and returns the task's loss, or None if it has none."""
     if not isinstance(task, SupervisedTask):
         random_inputs = map_tensors(
             RandomInputs(network, map_tensors(task.example(), _precise)).draw(EXAMPLES), _precise

@@ -1,4 +1,4 @@
-"""One stack of a network with its layers' names, and what is said of it as records.
+"""One stack of a network with its layers' names, and its measurements as records.
 
 Shapes: R = readers, S = sources; see `nas.report.wiring.influence`.
 """
@@ -24,10 +24,10 @@ class StackWiring:
     """One stack of a network; most networks have one.
 
     Attributes:
-        name: Its name in the network.
-        sources: The network's input and its layers, by name: S.
-        readers: Its layers, several for one with several ports, and the head: R.
-        influence: The numbers.
+        name: Its module name in the network.
+        sources: Names of the network's input and its layers, S.
+        readers: Names of its layers, one for each port, and of the head, R.
+        influence: The measurements.
         coefficients: The topology's own weights of sums, where what layers read does not show them: see
             `Topology.coefficients`.
     """
@@ -40,17 +40,17 @@ class StackWiring:
 
     @property
     def quantity(self) -> str:
-        """What of a reader and a source is drawn: the weight, or the gain where there is no weight."""
+        """The name of `matrix`: weight, or gain if the stack works in head space."""
         return "gain" if self.influence.in_heads else "weight"
 
     @property
     def matrix(self) -> Array:
-        """That quantity, [R, S]."""
+        """The weights, or the gains if the stack works in head space, [R, S]."""
         return self.influence.gains if self.influence.in_heads else self.influence.weights
 
 
 def measure_stack(name: str, stack: Stack, influence: Influence) -> StackWiring:
-    """A stack with its layers' names: the number of the block and what the layer is, "2 attention"."""
+    """Name the layers of a measured stack by block number and layer type: "2 attention"."""
     sites: list[Site] = [layer.site for layer in stack.layers]  # type: ignore[misc]  # each layer of a stack has one
     blocks = accumulate(int(site.starts_block) for site in sites)
     names = [f"{block} {_words(layer)}" for block, layer in zip(blocks, stack.layers, strict=True)]
@@ -67,13 +67,13 @@ def measure_stack(name: str, stack: Stack, influence: Influence) -> StackWiring:
 
 
 def matrix_records(stack: StackWiring) -> list[dict[str, Any]]:
-    """A record for each reader, in which each source that it can read has a column."""
+    """Return one record for each reader, with one column for each source that it can read."""
     rows = zip(stack.influence.layers, stack.readers, stack.matrix, strict=True)
     return [{"reader": name, **{str(i): float(row[i]) for i in range(layer)}} for layer, name, row in rows]
 
 
 def depth_records(stack: StackWiring) -> list[dict[str, Any]]:
-    """A record for each source and the head: what it read and made, root mean squares, and the gradient's norm."""
+    """Return one record for each source and the head: RMS of what it reads and makes, and the gradient's norm."""
     influence = stack.influence
     records: list[dict[str, Any]] = [
         {"number": number, "layer": name, "made": float(size)}
@@ -88,7 +88,7 @@ def depth_records(stack: StackWiring) -> list[dict[str, Any]]:
 
 
 def coefficient_records(coefficients: Array) -> list[dict[str, Any]]:
-    """A record for each row, with its columns from 1, of a matrix "row,column"; None where there is no weight."""
+    """Return one record for each row; columns count from 1, as "row,column" for a matrix; NaN becomes None."""
     columns = [",".join(str(i + 1) for i in at) for at in np.ndindex(*coefficients.shape[1:])]
     return [
         {"row": number, **{name: None if np.isnan(c) else float(c) for name, c in zip(columns, row.flat, strict=True)}}
@@ -97,7 +97,7 @@ def coefficient_records(coefficients: Array) -> list[dict[str, Any]]:
 
 
 def pair_records(stack: StackWiring) -> list[dict[str, Any]]:
-    """A record for each reader and each source that it can read: see `WiringReport.records`."""
+    """Return one record for each reader and each source that it can read: see `WiringReport.records`."""
     influence = stack.influence
     return [
         {

@@ -1,4 +1,4 @@
-"""What `nas.show` returns: for every reader and source of a network's stacks how strong the one is in the other."""
+"""The result of `nas.show`: how strongly each reader of a network's stacks depends on each source."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class WiringReport:
-    """How a network is wired, in numbers.
+    """The measured topology of a network.
 
     Attributes:
-        title: What was looked at, in a line.
-        topology: As the architecture has it.
-        stacks: One for each stack of the network.
+        title: One line about what was measured.
+        topology: The architecture's topology.
+        stacks: One entry for each stack of the network.
     """
 
     title: str
@@ -32,30 +32,29 @@ class WiringReport:
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """A flat record for each reader and each source that it can read.
+        """One flat record for each reader and each source that it can read.
 
         `layer` is the reader's number from 1, `source` that of the layer whose output is read, 0 for the network's
-        input. `weight` is missing where a topology works in head space, `gradient` (of the source) without a loss.
+        input. `weight` is None if a topology works in head space, `gradient` (of the source) is None without a loss.
         """
         return [record for stack in self.stacks for record in pair_records(stack)]
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """The records as a data frame."""
+        """Return the records as a data frame."""
         return table.from_records(self.records).to_pandas()
 
     def plot(self, path: str | Path | None = None) -> "Figure":
-        """Draw weights, shares, arcs and sizes over depth, and into a file where one is named.
+        """Draw weights, shares, arcs and sizes over depth; save the figure if `path` is given.
 
         Raises:
             UserError: The file cannot be written.
         """
         from nas.report.plots import save_figure
-        from nas.report.wiring.drawing import draw  # with Matplotlib, which takes half a second
+        from nas.report.wiring.drawing import draw  # Matplotlib takes half a second
 
         return save_figure(draw(self.title, self.topology, self.stacks), path)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         parts = [f"<p>{escape(self.title)}</p>"]
         for stack in self.stacks:
             parts += [_html(matrix_records(stack)), _html(depth_records(stack))]
