@@ -1,1 +1,1 @@
-"""Trained networks as files that other tools read."""
+"""Exporters of trained networks to files that other tools read."""

@@ -1,7 +1,7 @@
-"""Trained networks as files that other tools read: safetensors, torch's .pt2 and ONNX, each checked before it is kept.
+"""Exports of trained networks to safetensors, torch's .pt2 and ONNX, each checked before it replaces a file.
 
-A file is loaded again, and gives what the network gives, for the example and for random inputs of several sizes. How
-far they are apart is the largest difference over the largest magnitude of the network's own outputs, tensor by tensor.
+The check loads the file and compares its outputs with the network's, for the example and for random inputs of several
+sizes. The difference of a tensor is its largest error, divided by the largest magnitude of the network's output.
 """
 
 import copy
@@ -25,16 +25,16 @@ from tasks.data.batches import Inputs, call, map_tensors, tensors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportReport:
-    """What was written, and how it was checked.
+    """An exported file and the result of its check.
 
     Attributes:
         file: The file.
-        size: Its bytes.
-        params: Weights in it.
-        axes: Of a graph, axes of the inputs that may have any length: "batch", "tokens"; the others are the example's.
-        num_inputs: How many inputs it was checked with.
-        difference: How far its outputs were from the network's at most, of the largest output.
-        tolerance: How far they may be.
+        size: Its size in bytes.
+        params: Number of weights.
+        axes: Axes of a graph's inputs that may have any length: "batch", "tokens". Others have the example's length.
+        num_inputs: Number of inputs that it was checked with.
+        difference: Largest difference of outputs, relative to the largest output.
+        tolerance: Largest difference allowed.
     """
 
     file: Path
@@ -46,17 +46,16 @@ class ExportReport:
     tolerance: float
 
     def __str__(self) -> str:
-        """One line."""
         free = f", any {' and '.join(self.axes)}" if self.axes else ""
         same = f"differs by {self.difference:.1e} at most" if self.difference else "gives the same to the bit"
         return f"{self.file}: {self.params:,} weights, {self.size:,} bytes{free}; {same} for {self.num_inputs} inputs"
 
 
 def export_folder(folder: Path, to: Path, task: Task) -> ExportReport:
-    """Export a kept network, a folder of `search_spaces.architecture.checkpoint`, as `export` does.
+    """Export a saved network, a folder of `search_spaces.architecture.checkpoint`, as `export` does.
 
-    The network is the one that was trained: of the preset that the record's settings name, with those of its fields
-    that stand there as `recipe.FIELD`. Its fixed sizes, such as a text's length, are those of `task.example()`.
+    The record's settings name its preset, and as `recipe.FIELD` the fields that override it. Fixed sizes, such as a
+    text's length, are those of `task.example()`.
 
     Raises:
         UserError: The folder is no checkpoint, or one of another task or version, or as `export`.
@@ -67,21 +66,21 @@ def export_folder(folder: Path, to: Path, task: Task) -> ExportReport:
         message = f"{folder} holds a network of task {description}, got {task.name!r} version {task.version}."
         fields = {"task": record.task, "version": record.task_version, "expected": (task.name, task.version)}
         raise UserError("mismatch", message, path=str(folder), **fields)
-    with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
+    with torch.random.fork_rng(devices=[]):  # the checkpoint overwrites what is drawn here
         network = network_of(task, record)
     load_weights(network, read_weights(folder), str(folder))
     return export(network, task.example(), to, record)
 
 
 def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> ExportReport:
-    """Write a network into `to` by its ending, .safetensors, .pt2 or .onnx; what stood there is replaced.
+    """Write a network to `to` by its suffix, .safetensors, .pt2 or .onnx, and replace an existing file.
 
-    Graphs are of the network in evaluation, on the CPU and in fp32 at least. They take any number of examples, and ids
-    of any number of tokens up to the example's, where that can be had. The network is left as it is.
+    Graphs are of a copy in evaluation mode, on the CPU and in fp32 or fp64. They take any number of examples, and if
+    possible token ids of any length up to the example's.
 
     Raises:
-        UserError: Another ending, packages that are missing, a file that cannot be written, or a network of which no
-            exact file can be made. Then no file is left behind, and one that stood there is untouched.
+        UserError: Another suffix, missing packages, a file that cannot be written, or a network without an exact
+            export. Then an existing file stays as it was.
     """
     kind = FORMATS.get(to.suffix)
     if kind is None:
@@ -90,10 +89,10 @@ def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> Exp
     kind.needs()
     try:
         with partial_file(to) as partial:
-            partial.touch()  # before any work
+            partial.touch()  # fails before any work
             mode = partial.stat().st_mode
             fields = _write_and_check(_for_export(network), example, partial, record, kind)
-            partial.chmod(mode)  # as other new files here: safetensors' own are for their owner alone
+            partial.chmod(mode)  # safetensors makes files private to their owner
             atomic_replace(partial, to)
     except ExportError as cause:
         others = " or ".join(ending for ending in FORMATS if ending != to.suffix)
@@ -108,7 +107,7 @@ def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> Exp
 def _write_and_check(
     network: nn.Module, example: Inputs, partial: Path, record: Record, kind: ExportFormat
 ) -> dict[str, Any]:
-    """Write the file with as many free axes as can be had, and say what was found of it."""
+    """Write the file with as many free axes as possible, and return the results of its check."""
     draws = RandomInputs(network, map_tensors(example, _precise))
     errors: list[ExportError] = []
     for axes in kind.axes(draws):
@@ -119,7 +118,7 @@ def _write_and_check(
             if difference > kind.tolerance:
                 gap = f"its outputs differ by {difference:.1e} of the largest"
                 message = f"{gap}, and {kind.tolerance:g} is allowed"
-                raise ExportError(message, problem="difference", difference=difference, most=kind.tolerance)  # noqa: TRY301  # as what others raise
+                raise ExportError(message, problem="difference", difference=difference, most=kind.tolerance)  # noqa: TRY301
         except ExportError as error:
             errors.append(error)
         else:
@@ -128,7 +127,7 @@ def _write_and_check(
 
 
 def _inputs(draws: RandomInputs, axes: DynamicAxes) -> list[Inputs]:
-    """The example, and random inputs: of several sizes, and of several lengths, odd, short and full."""
+    """Return the example and random inputs of several batch sizes and lengths: odd, short and full."""
     sizes = (1, 2, 3, 5) if "batch" in axes else (None,) * 4
     most = draws.tokens if "tokens" in axes else 0
     lengths = sorted({1, 2, 3, most // 3, most // 2, most - 1, most} & set(range(1, most + 1)))
@@ -136,7 +135,7 @@ def _inputs(draws: RandomInputs, axes: DynamicAxes) -> list[Inputs]:
 
 
 def _difference(network: nn.Module, forward: Forward, inputs: Inputs) -> float:
-    """How far the file's outputs are from the network's, of the largest of each tensor."""
+    """Return the largest difference of the file's outputs, relative to each tensor's largest magnitude."""
     references = attempt(lambda: tensors(torch.no_grad()(call)(network, inputs)))
     if not all(x.isfinite().all() for x in references):
         raise ExportError("its own outputs are not finite, and cannot be compared", problem="not-finite")
@@ -154,7 +153,7 @@ def _difference(network: nn.Module, forward: Forward, inputs: Inputs) -> float:
 
 
 def _for_export(network: nn.Module) -> nn.Module:
-    """A copy in evaluation, on the CPU and in fp32 at least."""
+    """Return a copy in evaluation mode, on the CPU and in fp32 or fp64."""
     twin = copy.deepcopy(network).cpu().eval().requires_grad_(False)
     return twin.float() if any(_precise(x) is not x for x in twin.parameters()) else twin
 

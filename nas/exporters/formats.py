@@ -1,4 +1,4 @@
-"""The kinds of file that networks are exported to: how each is written and loaded again."""
+"""Export formats: how each file is written and loaded again."""
 
 import copy
 import logging
@@ -23,10 +23,10 @@ from search_spaces.support.errors import UserError
 from tasks.data.batches import Inputs, call, tensors
 
 TOLERANCE = 1e-5
-"""How far outputs of a graph may be from the network's; weights have to come back to the bit."""
+"""Largest relative difference of a graph's outputs; safetensors must match bit for bit."""
 
 MAX_ONNX_BYTES = 2**31 - 2**24
-"""Bytes of weights that fit into one file of ONNX, with room for the graph."""
+"""Most bytes of weights in one ONNX file, with room for the graph."""
 
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
@@ -35,7 +35,7 @@ DynamicAxes = tuple[str, ...]
 
 
 class ExportError(Exception):
-    """A file of this kind cannot be made so; says why, and for programs in fields: `problem`, a word, or `cause`."""
+    """An export that fails; `fields` are for programs: `problem`, a word, or `cause`."""
 
     def __init__(self, message: str, **fields: Any) -> None:
         super().__init__(message)
@@ -44,13 +44,13 @@ class ExportError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """A kind of file.
+    """An export format.
 
     Attributes:
-        write: Writes the file and returns what calls what was written.
-        axes: Free axes to try, most first.
-        tolerance: How far the outputs may be from the network's.
-        needs: Raises a UserError where packages are missing.
+        write: Writes the file, loads it again and returns a function that calls it.
+        axes: Free axes to try, the most first.
+        tolerance: Largest relative difference of outputs.
+        needs: Raises a UserError if packages are missing.
     """
 
     write: Callable[[nn.Module, RandomInputs, DynamicAxes, Path, Record], Forward]
@@ -60,7 +60,7 @@ class ExportFormat:
 
 
 def _safetensors(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path, record: Record) -> Forward:
-    """The weights; loaded into a network without any."""
+    """Write the weights, and load them into a copy without weights."""
     how = (
         "network = tasks.load.load_task(task, None).build(search_spaces.Architecture(**architecture)); "
         "search_spaces.architecture.checkpoint.load_weights(network, safetensors.torch.load_file(FILE), FILE)"
@@ -76,7 +76,6 @@ def _safetensors(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, pat
 
 
 def _pt2(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path, record: Record) -> Forward:
-    """What torch.export makes."""
     metadata = _metadata(record, "torch.export.load(FILE).module()")
     attempt(torch.export.save, _program(network, draws, axes), path, extra_files=metadata)
     module = attempt(lambda: torch.export.load(path).module())
@@ -84,7 +83,6 @@ def _pt2(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path,
 
 
 def _onnx(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path, record: Record) -> Forward:
-    """What torch.onnx makes of what torch.export makes."""
     onnx, runtime = _packages()
     weights = sum(x.numel() * x.element_size() for x in weights_of(network).values())
     if weights > MAX_ONNX_BYTES:
@@ -99,7 +97,7 @@ def _onnx(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path
         lambda: torch.onnx.export(program, dynamo=True, verbose=False, input_names=names, output_names=outputs)
     )
     for node in onnx_program.model.graph.all_nodes():
-        node.metadata_props.clear()  # the same stack traces, and more than half of the file
+        node.metadata_props.clear()  # stack traces are more than half of the file
     _name_axes(onnx_program.model, draws, axes)
     onnx_program.model.metadata_props.update(
         _metadata(record, "onnxruntime.InferenceSession(FILE).run(None, {input: array})")
@@ -112,7 +110,7 @@ def _onnx(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path
 
     def run(inputs: Inputs) -> list[Tensor]:
         arrays = dict(zip(names, (x.numpy() for x in tensors(inputs)), strict=True))
-        input_names = {node.name for node in session.get_inputs()}  # an input that nothing depends on is no input
+        input_names = {node.name for node in session.get_inputs()}  # unused inputs are dropped from the graph
         return [torch.from_numpy(y) for y in session.run(None, {k: x for k, x in arrays.items() if k in input_names})]
 
     return run
@@ -123,7 +121,7 @@ def _free(draws: RandomInputs) -> list[DynamicAxes]:
 
 
 def _program(network: nn.Module, draws: RandomInputs, axes: DynamicAxes) -> ExportedProgram:
-    """The network's graph. Traced with two examples, as torch takes a length of one for a constant."""
+    """Trace the network's graph, with two examples: torch takes a length of one for a constant."""
     inputs = draws.draw(2) if "batch" in axes else draws.example
     shapes = ShapesCollection()
     for x, example in zip(tensors(inputs), tensors(draws.example), strict=True):
@@ -138,12 +136,12 @@ def _program(network: nn.Module, draws: RandomInputs, axes: DynamicAxes) -> Expo
         dynamic_shapes=shapes if axes else None,
     )
     for node in program.graph.nodes:
-        node.meta.pop("stack_trace", None)  # where the code lay on this machine is nobody's business
+        node.meta.pop("stack_trace", None)  # no paths of this machine in the file
     return program
 
 
 def _name_axes(model: Any, draws: RandomInputs, axes: DynamicAxes) -> None:
-    """Call the free axes in an ONNX graph by what they count."""
+    """Name the free axes in an ONNX graph."""
     names: dict[Any, str] = {}
     for value, x in zip(model.graph.inputs, tensors(draws.example), strict=True):
         names |= {value.shape[axis].value: name for axis, name in draws.axes(x).items() if name in axes}
@@ -155,7 +153,7 @@ def _name_axes(model: Any, draws: RandomInputs, axes: DynamicAxes) -> None:
 
 
 def _packages() -> tuple[Any, Any]:
-    """ONNX's own package and its runtime, and onnxscript, which torch needs. Raises UserError where one is missing."""
+    """Return the modules onnx and onnxruntime. Raises UserError if one is missing, or onnxscript, which torch needs."""
     try:
         onnx, _, runtime = map(import_module, _PACKAGES)
     except ImportError as error:
@@ -165,7 +163,7 @@ def _packages() -> tuple[Any, Any]:
 
 
 def _metadata(record: Record, how_to_load: str) -> dict[str, str]:
-    """What a file says of its network, as text; the architecture and the settings are JSON."""
+    """Return a file's metadata as text; architecture and settings are JSON."""
     return {
         "task": record.task,
         "task_version": str(record.task_version),
@@ -177,7 +175,7 @@ def _metadata(record: Record, how_to_load: str) -> dict[str, str]:
 
 
 def attempt(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Do it in silence; whatever torch or ONNX raises is a refusal, with the first line of what it came from."""
+    """Run `work` without warnings and logs; whatever it raises becomes an ExportError that quotes the root cause."""
     try:
         with warnings.catch_warnings(), _quiet():
             warnings.simplefilter("ignore")
@@ -209,4 +207,4 @@ FORMATS: Mapping[str, ExportFormat] = {
     ".pt2": ExportFormat(_pt2, _free, TOLERANCE),
     ".onnx": ExportFormat(_onnx, _free, TOLERANCE, _packages),
 }
-"""By the ending of the file's name."""
+"""Suffix -> format."""
