@@ -1,1 +1,1 @@
-"""Files to start from: a task, a topology."""
+"""Templates of a task and a topology."""

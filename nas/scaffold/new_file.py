@@ -1,4 +1,4 @@
-"""A file to start from: a template under the name that somebody gave it, written beside what is there."""
+"""Writing of a template under a new name."""
 
 import builtins
 import importlib.util
@@ -17,7 +17,7 @@ from search_spaces.support.files import check_folder, unwritable
 from search_spaces.support.registry import Registry
 
 _REGISTRIES = {"task": Registry("nas.tasks", "task"), "topology": Registry("nas.topologies", "topology")}
-"""Names alone; tasks.base, which has that of tasks, would load torch."""
+"""Used for their names only; importing them from tasks.base would load torch."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _MODULE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -26,11 +26,11 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class NewFile:
-    """A file that was written to start from.
+    """A file written from a template.
 
     Attributes:
-        file: Where it is.
-        commands: What to run next, each with why.
+        file: Its path.
+        commands: Commands to run next, each with its purpose.
     """
 
     file: Path
@@ -38,15 +38,15 @@ class NewFile:
 
 
 def class_name_of(name: str) -> str:
-    """The class that a task or topology of that name is written as: "two-moons" is TwoMoons."""
+    """Return the class name for a task or topology: "two-moons" gives TwoMoons."""
     return "".join(part.capitalize() for part in name.split("-"))
 
 
 def start(kind: Literal["task", "topology"], name: str, output: str | Path | None) -> Path:
-    """Write the template of that kind under a name, in `output` or a file called after the name.
+    """Write the template of that kind under a name, to `output` or a file called after the name.
 
     Raises:
-        UserError: A name that cannot be, a file whose name cannot be imported, that is there or cannot be written.
+        UserError: An invalid name, or a file that cannot be imported by its name, exists or cannot be written.
     """
     template = files("nas.scaffold.templates").joinpath(f"{kind}.py").read_text(encoding="utf-8")
     _check_name(kind, name, template)
@@ -58,7 +58,7 @@ def start(kind: Literal["task", "topology"], name: str, output: str | Path | Non
 
 
 def shell_quote(file: Path) -> str:
-    """A file as a shell reads it, and never as an option."""
+    """Quote a path for a shell; a leading dash is not read as an option."""
     return shlex.quote(f"./{file}" if str(file).startswith("-") else str(file))
 
 
@@ -90,7 +90,7 @@ def _check_file(file: Path) -> None:
     if file.exists() or file.is_symlink():
         raise _is_there(file)
     check_folder(file, "--output")
-    spec = importlib.util.find_spec(file.stem)  # which imports nothing
+    spec = importlib.util.find_spec(file.stem)  # imports nothing
     if file.stem in sys.stdlib_module_names or (spec and spec.origin):
         message = f"{file} would stand before the module {file.stem!r} of that name. Give another --output."
         raise UserError("conflict", message, option="--output", path=str(file), module=file.stem)
@@ -106,7 +106,7 @@ def _fill_template(template: str, names: Mapping[str, str]) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file that is not there: whole, or not at all."""
+    """Write a file that does not exist, completely or not at all."""
     try:
         with file.open("x", encoding="utf-8") as stream:
             try:

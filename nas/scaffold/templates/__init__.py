@@ -1,1 +1,1 @@
-"""Files to start from, whole as they stand: `nas new-task` and `nas new-topology` write them under another name."""
+"""Runnable templates, which `nas new-task` and `nas new-topology` write under another name."""

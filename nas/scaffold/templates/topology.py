@@ -1,8 +1,8 @@
 """new-topology: a residual network that learns how much of each layer it adds.
 
-A topology to start from, complete as it is: `python new_topology.py` tries what every topology owes. Once it is
-installed it has a name, and every task and every space that walks the topologies has it. For that, this stands beside
-it as pyproject.toml, and `python -m pip install --editable .` installs both:
+This file is a complete topology. `python new_topology.py` checks it against the contract of topologies. Once it is
+installed, every task can use it by its name, and every space that searches topologies includes it. To install it, save
+these lines beside it as pyproject.toml and run `python -m pip install --editable .`:
 
     [build-system]
     requires = ["setuptools>=80"]
@@ -32,10 +32,10 @@ from search_spaces import Axes, Count, Topology, Wiring, sum_tensors
 
 @dataclass(frozen=True, slots=True)
 class NewTopologyOptions:
-    """What stands in brackets behind the name: "new-topology(per_entry=true)". Every option has a default.
+    """Options in brackets after the name: "new-topology(per_entry=true)". Every option needs a default.
 
     Attributes:
-        per_entry: A weight for each feature of the stream in place of one for all.
+        per_entry: One weight for each feature of the stream instead of one for all.
     """
 
     per_entry: bool = False
@@ -43,9 +43,9 @@ class NewTopologyOptions:
 
 @final
 class NewTopology(Topology):
-    """x_{t+1} = x_t + w_t f_t(x_t), where f_t is layer t and w_t is learnt, 1 at the start.
+    """x_{t+1} = x_t + w_t f_t(x_t), where f_t is layer t and w_t is learned, 1 at initialization.
 
-    Source: say whose equation it is, and what you read into it where it can be read in two ways.
+    Source: name the paper of the equation, and your reading where the paper is ambiguous.
 
     The state is x_t, [..., D].
 
@@ -53,40 +53,40 @@ class NewTopology(Topology):
     """
 
     Options: ClassVar[type] = NewTopologyOptions
-    axes: ClassVar[Axes] = {"per_entry": (False, True)}  # what spaces search; options left out keep their defaults
+    axes: ClassVar[Axes] = {"per_entry": (False, True)}  # values to search; options left out keep their defaults
 
     @classmethod
     def equals_resnet(cls, options: NewTopologyOptions) -> bool:
-        """As long as it is untrained; `nas retrofit` takes such topologies."""
+        """Return True: the untrained topology equals the residual network, which `nas retrofit` needs."""
         return True
 
     def __init__(self, wiring: Wiring, options: NewTopologyOptions) -> None:
         super().__init__()
-        # A bare parameter, which weight decay leaves alone: a mixing weight rests at 1, not at 0.
+        # Weight decay skips bare parameters; it would pull this weight from 1 to 0.
         self.weights = nn.Parameter(torch.ones(len(wiring.sites), wiring.width if options.per_entry else 1))
 
     @classmethod
     def count(cls, wiring: Wiring, options: NewTopologyOptions) -> Count:
-        """In closed form: a weight a layer, or a feature of each; a product and a sum a feature. No matrix work."""
+        """Count in closed form: one weight a layer or feature, a product and a sum a feature, no matrix work."""
         layers = len(wiring.sites)
         return Count(params=layers * (wiring.width if options.per_entry else 1), elementwise=2 * layers * wiring.width)
 
-    # The state is whatever you like, passed from move to move and never kept on self.
+    # The state is any value you like. Methods pass it on, and never store it on self.
 
     def open(self, *parts: Tensor) -> Tensor:
-        """Start from x_0, the sum of the embeddings."""
+        """Return the first state x_0, the sum of the embeddings."""
         return sum_tensors(parts)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-        """Give x_t to layer t: one input for all of its ports, queries, keys and values included."""
+        """Return the input x_t of layer t for all of its ports (such as queries, keys and values), and the state."""
         return (state,), state
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
-        """Take what layer t made of it, and form x_{t+1}."""
+        """Return x_{t+1}, where y is the output of layer t."""
         return torch.addcmul(state, self.weights[t], y)
 
     def close(self, state: Tensor) -> Tensor:
-        """Return what the head reads."""
+        """Return the input of the head."""
         return state
 
 
