@@ -1,4 +1,4 @@
-"""How far a task's numbers can be trusted: architectures spread over a space by cost, with several seeds each."""
+"""Audits: how noisy a task's metrics are, by architectures spread over a space by cost, with several seeds each."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -34,26 +34,26 @@ from search_spaces.support.errors import UserError, kind_of_number
 from tasks.base import Task
 
 LEAST_ARCHITECTURES, LEAST_SEEDS = 4, 2
-"""Fewer say nothing of variances."""
+"""Least numbers from which variances can be estimated."""
 
 REPORT_FRACTIONS = (0.1, 0.25, 0.5)
-"""Shares of a training at which its reports are held against its end."""
+"""Fractions of a training at which early reports are correlated with the final metric."""
 
-_DRAWS = 500  # members of a large space, of which those spread by cost are taken
+_DRAWS = 500  # candidates drawn from an implicit space before those spread by cost are picked
 
 RowsByArchitecture = Mapping[Architecture, Sequence[Row]]
-"""Architecture -> the complete Rows of its seeds, in the order of seeds, which are the same of all."""
+"""Architecture -> its complete Rows by increasing seed; the seeds are the same for all."""
 
 
 @final
 @dataclass(frozen=True)
 class Audit(RecordsResult):
-    """What an audit found.
+    """The result of an audit.
 
     Attributes:
-        title: What was audited, in a line.
-        records: A flat record a metric, the most reliable one first: see `metric_record`.
-        resolutions: A flat record for each number of levels of the most reliable metric: see `resolutions_of`.
+        title: One line about what was audited.
+        records: One flat record for each metric, the most reliable first: see `metric_record`.
+        resolutions: One flat record for each number of levels of the most reliable metric: see `resolutions_of`.
         training_rows: The Rows.
     """
 
@@ -61,12 +61,12 @@ class Audit(RecordsResult):
     training_rows: tuple[Row, ...]
 
     def rows(self) -> list[Row]:
-        """Every Row, failures included."""
+        """Return every Row, failures included."""
         return list(self.training_rows)
 
 
 def check_audit(architectures: int, seeds: int) -> None:
-    """Raise UserError where there would be too little to say anything."""
+    """Raise UserError if there are too few architectures or seeds."""
     for option, value, least in (("architectures", architectures, LEAST_ARCHITECTURES), ("seeds", seeds, LEAST_SEEDS)):
         kind = kind_of_number(value, whole=True)
         if kind == "wrong-type" or value < least:
@@ -75,22 +75,22 @@ def check_audit(architectures: int, seeds: int) -> None:
 
 
 def study_of(task: str, preset: str, changes: RecipeOverrides = ()) -> str:
-    """The name of the study that holds the Rows of a task's audits under a preset and changes of it."""
+    """Return the name of the study with the audits of a task, a preset and overrides of its recipe."""
     name = f"audit-{safe_name(task)}-{safe_name(preset)}"
     return f"{name}-{hashlib.sha256(repr(changes).encode()).hexdigest()[:6]}" if changes else name
 
 
 def rows_of_other_presets(store: Store, task: Task, preset: str) -> dict[str, list[Row]]:
-    """The Rows of other presets' audits of a task, by the presets' names."""
+    """Return preset -> Rows of the task's audits under other presets."""
     names = {study_of(task.name, other): other for other in task.presets if other != preset}
     rows_by_preset = {names[name]: store.read([name]).rows for name in store.studies() if name in names}
     return {other: [row for row in rows if row.task_version == task.version] for other, rows in rows_by_preset.items()}
 
 
 def audit_for(config: SearchConfig, store: Store) -> Audit | None:
-    """What audits in the store say of what a search is about: of its task, preset, settings and data, and its budget.
+    """Return the stored audit of a search's task, preset, settings and data, or None.
 
-    Reliability is of a range of architectures: only those within the search's budget are looked at.
+    Reliability depends on the range of architectures, so only those within the search's budget count.
     """
     task = task_of(config.task, config.data)
     name = study_of(task.name, config.preset, tuple(sorted(config.settings.items())))
@@ -109,17 +109,17 @@ def audit_for(config: SearchConfig, store: Store) -> Audit | None:
 
 
 def _is_within(budget: Budget, row: Row) -> bool:
-    """Whether what was counted of a Row's architecture is within a budget."""
+    """Return whether the counted costs of a Row's architecture are within a budget."""
     return budget.allows({name: nan if count is None else count for name, count in asdict(row.costs).items()})
 
 
 def spread_by_cost(task: Task, members: Feasible | BudgetDP, number: int) -> list[Architecture]:
-    """Members whose FLOPs are spread evenly over their range, on a logarithmic scale: the costliest first.
+    """Return architectures whose FLOPs are evenly spaced on a logarithmic scale, the highest cost first.
 
-    They are the same ones each time.
+    The selection is deterministic.
 
     Raises:
-        UserError: There are fewer.
+        UserError: There are fewer than `number`.
     """
     random = np.random.default_rng(0)
     if isinstance(members, BudgetDP):
@@ -143,12 +143,12 @@ def spread_by_cost(task: Task, members: Feasible | BudgetDP, number: int) -> lis
 
 
 def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[Row]]) -> Audit:
-    """What Rows say of a task's metrics; `elsewhere` are those of other presets, by their names.
+    """Audit a task's metrics; `elsewhere` are Rows of other presets by name.
 
-    An architecture counts if its trainings with the chosen seeds were completed: see `rows_by_architecture`.
+    An architecture counts if its trainings with the chosen seeds are complete: see `rows_by_architecture`.
 
     Raises:
-        UserError: Too few were.
+        UserError: Too few are.
     """
     audit_rows = rows_by_architecture(rows)
     if len(audit_rows) < LEAST_ARCHITECTURES:
@@ -172,9 +172,9 @@ def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[R
 
 
 def rows_by_architecture(rows: Sequence[Row]) -> RowsByArchitecture:
-    """Architectures with the complete Rows of the same seeds: of the first seeds so many that most Rows are used.
+    """Return architectures with complete Rows of the same seeds: as many of the first seeds as use the most Rows.
 
-    They are LEAST_SEEDS at least, where there are so many.
+    At least LEAST_SEEDS seeds are used, if there are so many.
     """
     complete: dict[Architecture, dict[int, Row]] = {}
     for row in rows:
@@ -197,12 +197,12 @@ def rows_by_architecture(rows: Sequence[Row]) -> RowsByArchitecture:
 def metric_record(
     name: str, audit_rows: RowsByArchitecture, other_presets: Mapping[str, RowsByArchitecture]
 ) -> dict[str, Any]:
-    """All that is said of a metric, as a flat record, each number with its standard error (`_se`) beside it.
+    """Return everything known of a metric as a flat record, each number with its standard error (`_se`).
 
-    `reliability` is that of one seed, `levels` how many of these architectures one seed tells apart. Standard
-    deviations (`sd_`) are of the architectures, of seeds and of the validation examples, in units of the metric: see
-    `results.stats.reliability`. Kendall's tau of the architectures' orders (`tau_`): between seeds, between validation
-    and test, between reports at a share of the training and its end, and between this preset and others.
+    `reliability` is that of one seed; `levels` is how many of these architectures one seed tells apart. Standard
+    deviations (`sd_`) are of architectures, of seeds and of validation examples, in units of the metric: see
+    `results.stats.reliability`. `tau_` is Kendall's tau of the architectures' orders: between seeds, between validation
+    and test, between early and final reports, and between this preset and others.
     """
     splits = _splits(name, audit_rows)
     validation = splits[0]
@@ -237,9 +237,9 @@ def metric_record(
 
 
 def resolutions_of(validation: Array, *test: Array, seconds: float | None) -> list[dict[str, Any]]:
-    """How many seeds tell so many of the architectures apart, and what an architecture then costs to train.
+    """Return how many seeds tell each number of architectures apart, and the training time of one architecture.
 
-    None where no number of seeds does: the validation examples are too few.
+    `seeds` is None if no number of seeds does, because the validation examples are too few.
     """
     variances = components(validation, *test)
     records = []
@@ -251,7 +251,7 @@ def resolutions_of(validation: Array, *test: Array, seconds: float | None) -> li
 
 
 def _splits(name: str, audit_rows: RowsByArchitecture) -> tuple[Array, ...]:
-    """A metric on validation and, where every Row has it, on test: [A, S] each."""
+    """Return a metric on validation and, if every Row has it, on test: [A, S] each."""
     validation = _matrix(audit_rows, lambda row: row.metrics[name])
     if all(name in row.test for seed_rows in audit_rows.values() for row in seed_rows):
         return validation, _matrix(audit_rows, lambda row: row.test[name])
@@ -267,8 +267,8 @@ def _mean(name: str, rows: Sequence[Row]) -> float:
 
 
 def _early_report(row: Row, name: str, share: float) -> float:
-    """The last report of a metric by a share of the training's steps; NaN where there was none, or it is of hours."""
-    if row.recipe.get("hours"):  # of which reports are shares, and steps are not
+    """Return the last report of a metric in this share of the steps; NaN without one, or if the recipe is in hours."""
+    if row.recipe.get("hours"):  # its reports are at shares of time, not of steps
         return float("nan")
     values = [
         point["metrics"][name] for point in row.curve if point["step"] <= share * row.steps and name in point["metrics"]
@@ -277,7 +277,7 @@ def _early_report(row: Row, name: str, share: float) -> float:
 
 
 def _deviation(variance: float | None) -> float:
-    """A standard deviation; 0 of a variance that is estimated below it."""
+    """Return the standard deviation; 0 if the estimated variance is negative."""
     return sqrt(max(variance or 0.0, 0.0))
 
 

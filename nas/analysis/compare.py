@@ -1,4 +1,4 @@
-"""Architectures side by side: made equal in size, each trained with several seeds, and what of it is summed up."""
+"""Comparison of architectures: matched in cost, trained with several seeds each, and summarized."""
 
 import csv
 import math
@@ -35,10 +35,10 @@ COST_COLUMNS = (
     "batch",
     "threads",
 )
-"""Costs in the table of a comparison."""
+"""Columns of costs in a comparison."""
 
 MATCH_TOLERANCE = 0.005
-"""How far off a match may be before that is said, as a share."""
+"""Largest relative cost difference of a match without a Notice."""
 
 _WIDEST = 2**24
 
@@ -46,15 +46,15 @@ _WIDEST = 2**24
 @final
 @dataclass(frozen=True)
 class Comparison(RecordsResult):
-    """Architectures side by side.
+    """The result of a comparison of architectures.
 
     Attributes:
-        title: What was compared, in a line.
-        records: A flat record an architecture: shape, costs and, where they were trained, the mean of each metric over
-            the seeds that were completed, with its standard error.
-        training_rows: The Row of each architecture with each seed; none where nothing was trained.
-        tuning_rows: The Rows of the trainings by which each architecture was given its recipe.
-        baselines: Simple methods -> their columns, where networks were trained.
+        title: One line about what was compared.
+        records: One flat record for each architecture: shape, costs and, if trained, each metric's mean over complete
+            seeds with its standard error.
+        training_rows: The Row of each architecture with each seed; empty if nothing was trained.
+        tuning_rows: The Rows of the trainings that tuned each architecture's recipe.
+        baselines: Baseline -> its columns, if networks were trained.
     """
 
     training_rows: tuple[Row, ...] = ()
@@ -62,19 +62,20 @@ class Comparison(RecordsResult):
     baselines: Mapping[str, Mapping[str, float]] | None = None
 
     def rows(self) -> list[Row]:
-        """Every Row, failures included."""
+        """Return every Row, failures included."""
         return [*self.tuning_rows, *self.training_rows]
 
 
 def candidates(
     task: Task, archs: Sequence[str], topologies: str | Sequence[str] | None, match: str | None, preset: str
 ) -> list[Architecture]:
-    """Every architecture with every topology, made equal to the first of them where `match` says so.
+    """Return every architecture with every topology, matched in the cost `match` to the first.
 
-    The topology "all" is every installed one that can wire it, resnet first; of others a Notice says why they cannot.
+    The topology "all" means every installed one that fits the architecture, resnet first. A Notice explains each that
+    does not.
 
     Raises:
-        UserError: One that cannot be read or wired.
+        UserError: An invalid architecture or topology.
     """
     wirings: Sequence[str | None] = [None] if topologies is None else parse_topologies(topologies)
     shapes = archs or [""]
@@ -107,7 +108,7 @@ def _wire(task: Task, preset: str, arch: str, topology: str | None) -> list[Arch
         try:
             variant = architectures[0].with_fields({"topology": name})
             reason, fields = refusal(variant), dict[str, Any]()
-        except UserError as error:  # one that cannot be loaded
+        except UserError as error:  # a topology that cannot be loaded
             reason, fields = str(error), fields_of(error)
         if reason is None:
             architectures.append(variant)
@@ -120,7 +121,7 @@ def _wire(task: Task, preset: str, arch: str, topology: str | None) -> list[Arch
 def costs_of(
     task: Task, architectures: Sequence[Architecture], recipe: Any, threads: int, *, profile: bool
 ) -> list[dict[str, Any]]:
-    """What each architecture costs by counting and, where asked for, on this device."""
+    """Return each architecture's counted costs and, if `profile`, those measured on this device."""
     costs: list[dict[str, Any]] = [asdict(count(task, architecture)) for architecture in architectures]
     for architecture, cost in zip(architectures, costs, strict=True):
         if profile:
@@ -136,7 +137,7 @@ def jobs_of(
     preset: str,
     threads: int,
 ) -> list[EvaluationJob]:
-    """Every architecture, with what is changed of the preset's recipe for it, with every seed, a seed at a time."""
+    """Return a job for every seed and every architecture with its recipe overrides, ordered by seed."""
     pairs = list(architectures)
     return [
         EvaluationJob(
@@ -154,10 +155,9 @@ def jobs_of(
 
 
 def match_cost(architecture: Architecture, target: int, cost: Callable[[Architecture], int]) -> Architecture:
-    """The architecture with the number of hidden features in all blocks that brings its cost nearest to the target.
+    """Return the architecture whose number of hidden features brings its cost closest to the target.
 
-    `cost` must not fall as hidden features are added. Where the target is below what one hidden feature costs, or
-    above what 2**24 do, that is the nearest.
+    `cost` must not decrease with hidden features. The search is over 1 to 2**24 of them, the same number in all blocks.
     """
 
     def of(hidden: int) -> int:
@@ -173,9 +173,9 @@ def match_cost(architecture: Architecture, target: int, cost: Callable[[Architec
 
 
 def summary(architecture: Architecture, rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, Any]:
-    """One architecture's mean of each metric over the seeds that were completed, and its standard error.
+    """Return the mean of each metric over an architecture's complete seeds, and its standard error.
 
-    The error is of the mean over seeds, and None with one seed; how much a single measurement is off is not in it.
+    The error is over seeds; None with one seed. It does not include the error of a single measurement.
     """
     records = [row.columns() for row in rows if row.architecture == architecture and row.status == "complete"]
     summary: dict[str, Any] = {"seeds": len(records)}
@@ -194,9 +194,9 @@ def comparison_records(
     match: str | None,
     recipe_columns: Sequence[str] = (),
 ) -> tuple[Mapping[str, Any], ...]:
-    """The records of a comparison; the first architecture is what others are held against, by one metric.
+    """Return the records of a comparison; the others are compared with the first architecture by one metric.
 
-    `recipe_columns` are the columns of the recipe in which their trainings may differ.
+    `recipe_columns` are the columns of the recipe in which the trainings may differ.
     """
     metrics = [metric.name, f"test_{metric.name}"]
     is_tested = all(metric.name in row.test for row in rows if row.status == "complete")
@@ -218,16 +218,16 @@ def comparison_records(
 def differences_to_first(
     architectures: Sequence[Architecture], rows: Sequence[Row], metric: str, direction: Direction
 ) -> list[dict[str, Any]]:
-    """By how much each architecture's metric is above the first's, and whether they can be told apart.
+    """Return how far each architecture's metric is above the first's, and whether the difference is significant.
 
-    Seeds are paired: one seed gives all the same order of the data. Intervals are Student's, at 95 % for all
-    architectures together (Bonferroni); one that holds zero tells nothing apart.
+    Differences are paired by seed, which fixes the order of the data. Intervals are Student's, at 95 % for all
+    architectures together (Bonferroni). A difference whose interval contains zero is not significant.
 
     Args:
-        architectures: The first is what others are held against.
+        architectures: All architectures; the first is the reference.
         rows: Their Rows.
-        metric: A column; it is on test where it begins with `test_`.
-        direction: Whether more or less of it is better.
+        metric: A column; `test_` at its start means the test split.
+        direction: Whether more or less is better.
     """
     values: dict[Architecture, dict[int, float]] = {architecture: {} for architecture in architectures}
     for row in rows:
@@ -245,7 +245,7 @@ def differences_to_first(
             record["than_first"] = "not distinguishable"
         if (
             len(differences) > 1 and statistics.stdev(differences) > 0
-        ):  # seeds that agree to the last digit say nothing of others
+        ):  # equal differences give no estimate of their spread
             low, high = interval(differences, len(others))
             better = "better" if (low > 0) == (direction == "max") else "worse"
             record |= {"low": low, "high": high, **({"than_first": better} if low > 0 or high < 0 else {})}
@@ -254,9 +254,9 @@ def differences_to_first(
 
 
 def paper_overhead(topology: str) -> float | None:
-    """A training step's time over the residual network's as its paper or another project prints it, or None.
+    """Return the published time of a training step relative to the residual network's, or None.
 
-    `overheads.csv` has the setting of each: other networks, devices and precisions than those at hand.
+    `overheads.csv` has the source of each value: networks, devices and precisions differ from these here.
     """
     return _overheads().get(topology)
 

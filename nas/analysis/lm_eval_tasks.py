@@ -1,4 +1,4 @@
-"""What a trained decoder can do with texts that it was not trained for, by lm-eval's tasks."""
+"""Downstream evaluation of a trained decoder on tasks of lm-eval."""
 
 import logging
 import os
@@ -25,20 +25,20 @@ from tasks.language.hub import go_offline_if_unreachable
 from tasks.language.task import LanguageTask
 
 _FEWSHOT_SEED = 1234
-"""What lm-eval draws the examples in front of a question with."""
+"""Seed with which lm-eval draws few-shot examples."""
 
 _BOOTSTRAP_ITERS = 1000
-"""Times, for the errors of what is no mean."""
+"""Bootstrap samples for standard errors of metrics that are no means."""
 
 _LOGITS = 2**26
-"""That are in memory at once, about."""
+"""Approximate number of logits in memory at once."""
 
 _LENGTH = 200
-"""Characters of another library's reason."""
+"""Most characters quoted from another library's error."""
 
 
 def row_of(origin: CheckpointSource, store: Store) -> tuple[str, Row]:
-    """The study and the Row of a trained network. Raises UserError where the store has none."""
+    """Return the study and the Row of a trained network. Raises UserError if the store has none."""
     record = read_record(origin.folder)
     job = EvaluationJob(
         task=origin.reference,
@@ -56,7 +56,7 @@ def row_of(origin: CheckpointSource, store: Store) -> tuple[str, Row]:
 
 
 def decoder_of(origin: CheckpointSource) -> tuple[LanguageTask, nn.Module]:
-    """A checkpoint's task and network, on the device. Raises UserError where it is no decoder, or is damaged."""
+    """Return a checkpoint's task and its network on the device. Raises UserError for other tasks or damaged files."""
     if not isinstance(origin.task, LanguageTask):
         message = f"downstream tasks are for decoders, and {origin.folder} is of task {origin.task.name!r}."
         raise UserError("unsupported", message, path=str(origin.folder), task=origin.task.name)
@@ -70,10 +70,10 @@ def decoder_of(origin: CheckpointSource) -> tuple[LanguageTask, nn.Module]:
 def evaluate_tasks(
     task: LanguageTask, network: nn.Module, names: Sequence[str], include: Path | None, examples: int | None
 ) -> dict[str, float]:
-    """Every number that lm-eval gives of these tasks, as `<task>_<metric>` and `<task>_<metric>_se`, and of how many.
+    """Return the scores of lm-eval as `<task>_<metric>` and `<task>_<metric>_se`, and `<task>_examples`.
 
     Raises:
-        UserError: lm-eval is not installed, does not know a task, or cannot have its data.
+        UserError: lm-eval is not installed, does not know a task, or cannot get its data.
     """
     with status_if_slow("loading lm-eval ..."):
         manager, evaluate = _lm_eval(names, include)
@@ -92,7 +92,7 @@ def evaluate_tasks(
     try:
         with status_if_slow(f"reading {', '.join(names)} ..."):
             task_dict = manager.load(list(names))
-        for eval_task in task_dict["tasks"].values():  # as lm-eval's own command does
+        for eval_task in task_dict["tasks"].values():  # as the lm-eval command does
             if eval_task.get_config("num_fewshot") is None:
                 eval_task.set_config(key="num_fewshot", value=0)
             eval_task.set_fewshot_seed(seed=_FEWSHOT_SEED)
@@ -109,7 +109,7 @@ def evaluate_tasks(
             tasks=tuple(names),
             **fields_of(error),
         ) from error
-    except Exception as error:  # of a task's file, of its data
+    except Exception as error:  # errors of a task's file or its data
         message = f"lm-eval cannot evaluate {', '.join(names)}: {reason_of(error):.{_LENGTH}}"
         raise UserError("failed", message, tasks=tuple(names), **fields_of(error)) from error
     return columns(results["results"]) | {
@@ -118,7 +118,7 @@ def evaluate_tasks(
 
 
 def columns(results: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """lm-eval's results by column: `acc_stderr,none` of task t is `t_acc_se`."""
+    """Return lm-eval's results by column: `acc_stderr,none` of task t is `t_acc_se`."""
     scores = {}
     for task, values in results.items():
         for key, value in values.items():
@@ -131,13 +131,13 @@ def columns(results: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
 
 
 def with_columns(row: Row, scores: Mapping[str, float]) -> Row:
-    """The Row with these measures; an error of a number that has none any more is not left beside it."""
+    """Return the Row with these scores; an old standard error of a replaced score is removed."""
     rest = {name: value for name, value in row.extra_metrics.items() if name.removesuffix("_se") not in scores}
     return replace(row, extra_metrics={**rest, **scores})
 
 
 def _lm_eval(names: Sequence[str], include: Path | None) -> tuple[Any, Any]:
-    """What knows these tasks, and what evaluates them."""
+    """Return lm-eval's task manager and its `evaluate`."""
     try:
         from datasets import disable_progress_bars
         from lm_eval import evaluate
@@ -158,7 +158,7 @@ def _lm_eval(names: Sequence[str], include: Path | None) -> tuple[Any, Any]:
         kind: Kind = "bad-file" if include.exists() else "missing-file"
         raise UserError(kind, message, option="--include", path=str(include))
     if include is not None:
-        manager = TaskManager(include_path=str(include), include_defaults=False)  # lm-eval's thousands take seconds
+        manager = TaskManager(include_path=str(include), include_defaults=False)  # lm-eval's own tasks take seconds
         if set(names) <= set(manager.all_tasks):
             return manager, evaluate
     return TaskManager(include_path=None if include is None else str(include)), evaluate

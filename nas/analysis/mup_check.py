@@ -1,9 +1,7 @@
-"""The coordinate check: how far a few steps move what a network makes, at several widths, with muP and without.
+"""The coordinate check: how far a few steps change outputs at several widths, with and without muP.
 
-Where a parametrisation suits all widths, a step moves every layer's output as far in a wide network as in a narrow one
-(Yang et al., 2022, arXiv 2203.03466, appendix D.1). Where it does not, it moves the more, or the less, the wider.
-
-Shapes: S = seeds, W = widths.
+With a parametrization that suits all widths, a step changes every layer's output equally at every width (Yang et al.,
+2022, arXiv 2203.03466, appendix D.1). Otherwise the change grows or shrinks with width.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,25 +28,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STEPS = 5
-"""Of the optimiser, each at the recipe's largest learning rate."""
+"""Optimizer steps, each at the recipe's peak learning rate."""
 
 
 @final
 @dataclass(frozen=True)
 class CoordinateCheck(RecordsResult):
-    """How far steps move what each part of a network makes.
+    """The result of a coordinate check.
 
     Attributes:
-        title: What was checked, in a line.
-        records: A flat record for each parametrisation and part: `moved_WIDTH`, the root of the mean square of what
-            five steps change of its output, in the mean over seeds, and `slope`, by which power of the width it grows.
+        title: One line about what was checked.
+        records: One flat record for each parametrization and part: `moved_WIDTH`, the RMS change of its output by five
+            steps, averaged over seeds, and `slope`, the power of the width by which it grows.
         widths: The widths, the first of which is muP's base.
     """
 
     widths: tuple[int, ...]
 
     def plot(self, path: str | Path | None = None) -> "Figure":
-        """Draw how far each part moves against width, a panel a parametrisation, and into a file where one is named.
+        """Draw the change of each part against width, one panel for each parametrization; save it if `path` is given.
 
         Raises:
             UserError: The file cannot be written.
@@ -61,17 +59,17 @@ class CoordinateCheck(RecordsResult):
 def check_coordinates(
     task: SupervisedTask, architecture: Architecture, recipe: Recipe, widths: Sequence[int], seeds: int
 ) -> CoordinateCheck:
-    """Train a network of each width, with each seed, in the standard parametrisation and in muP.
+    """Train a network of each width with each seed, in the standard parametrization and in muP.
 
     Args:
-        task: Gives the batches.
-        architecture: Its depth, head dimension and topology are all networks'; heads and hidden features grow as width.
-        recipe: Its optimiser and largest learning rate.
+        task: Supplies the batches.
+        architecture: Depth, head dimension and topology of all networks; heads and hidden features grow with width.
+        recipe: Its optimizer and peak learning rate are used.
         widths: In increasing order.
-        seeds: How many.
+        seeds: Number of seeds.
 
     Raises:
-        UserError: A network that cannot be built, or an optimiser that muP is not of.
+        UserError: A network that cannot be built, or an optimizer that muP does not support.
     """
     constant = replace(recipe, warmup=0.0, floor=1.0, schedule="linear")
     recipes = [
@@ -91,7 +89,7 @@ def check_coordinates(
 
 
 def _mean(task: SupervisedTask, architecture: Architecture, recipe: Recipe, seeds: int) -> dict[str, float]:
-    """How far each part is moved, in the mean over seeds."""
+    """Return the change of each part, averaged over seeds."""
     runs = [_moves(task, Run(architecture=architecture, recipe=recipe, seed=seed), recipe) for seed in range(seeds)]
     return {part: float(np.mean([moves[part] for moves in runs])) for part in runs[0]}
 
@@ -109,7 +107,7 @@ def _moves(task: SupervisedTask, run: Run, recipe: Recipe) -> dict[str, float]:
 
 @torch.no_grad()
 def _outputs_by_part(network: nn.Module, inputs: Any) -> dict[str, Tensor]:
-    """What the first layer, one in the middle and the last of each stack make of a batch, and the network."""
+    """Return the outputs of the first, middle and last layer of each stack, and of the network."""
     outputs_by_part: dict[str, Tensor] = {}
     network.eval()
     with _capture_outputs(network, outputs_by_part):
@@ -120,7 +118,7 @@ def _outputs_by_part(network: nn.Module, inputs: Any) -> dict[str, Tensor]:
 
 @contextmanager
 def _capture_outputs(network: nn.Module, outputs_by_part: dict[str, Tensor]) -> Iterator[None]:
-    """Have the outputs of these layers kept, by their names."""
+    """Record the outputs of these layers by name."""
     hooks = []
     for name, stack in network.named_modules():
         if isinstance(stack, Stack):

@@ -1,4 +1,4 @@
-"""`replay:NAME`: a table of recorded trainings as a task, so that a search of it trains nothing."""
+"""`replay:NAME`: a task that looks recorded trainings up in a table, so that a search trains nothing."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, make_dataclass
@@ -19,50 +19,49 @@ from tasks.run import STOP, Run
 
 
 class RecordedFailure(RuntimeError):
-    """What was recorded did not come to its end; says why."""
+    """A recorded training that did not complete."""
 
 
 class ReplayTask(Task):
-    """Recorded trainings, looked up: NAME of a table that is part of this project, or FILE.jsonl.gz of one of yours.
+    """A table of recorded trainings: NAME of a shipped table, or FILE.jsonl.gz of your own.
 
-    Architectures, costs, curves and failures are those of the table, and so are seeds: a search gives an architecture
-    only seeds that it was recorded with, each once, beginning with another one where the search has another seed. What
-    has had all of them is proposed no more. Nothing is built.
+    Architectures, costs, curves, failures and seeds are those of the table. A search uses each recorded seed of an
+    architecture once; its own seed determines which comes first. An architecture without unused seeds is not proposed
+    again. No network is built.
 
     Attributes:
-        table: What was recorded.
+        table: The recorded Rows.
     """
 
     table: ClassVar[TabularBenchmark]
     takes_data = False
 
     def fixed_space(self) -> SearchSpace:
-        """Exactly what was recorded."""
+        """Return the space of exactly the recorded architectures."""
         return enumerated_space(self.name, self.table.architectures)
 
     def seeds(self, architecture: Architecture) -> tuple[int, ...]:
-        """Those that were recorded. Raises UserError for an architecture that was not."""
+        """Return the recorded seeds. Raises UserError for an architecture that was not recorded."""
         return self.table.seeds(architecture)
 
     def known_costs(self, architecture: Architecture) -> Mapping[str, Any]:
-        """As they were recorded. Raises UserError for an architecture that was not."""
+        """Return the recorded costs. Raises UserError for an architecture that was not recorded."""
         return asdict(self.table.costs(architecture))
 
     def closed_form(self, architecture: Architecture) -> Count:
-        """The recorded parameters and MACs, for budgets. Raises UserError for an architecture that was not recorded."""
+        """Return the recorded parameters and MACs, for budgets. Raises UserError for an unrecorded architecture."""
         costs = self.table.costs(architecture)
         return Count(params=costs.params or 0, macs=costs.macs or 0)
 
     def fingerprint(self, recipe: Any) -> str:
-        """Of the table."""
         return self.table.fingerprint
 
     def fit(self, run: Run) -> FitResult:
-        """Say the recorded curve as far as is wanted, and then what the training came to.
+        """Replay the recorded reports until one is answered by STOP, then return the recorded result.
 
         Raises:
-            UserError: That architecture or seed was not recorded, or there are weights to begin with.
-            RecordedFailure: The training failed, or was stopped on its way and never went on.
+            UserError: The architecture or seed was not recorded, or `run.start` is set.
+            RecordedFailure: The recorded training failed or never completed.
         """
         if run.start is not None:
             message = f"{self.name} cannot begin with given weights: its trainings are recorded."
@@ -80,11 +79,11 @@ class ReplayTask(Task):
         return FitResult(steps=row.steps, **parts)
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """Not possible. Raises UserError."""
+        """Raise UserError: a table has no networks."""
         raise self._no_network()
 
     def example(self) -> Inputs:
-        """Not possible. Raises UserError."""
+        """Raise UserError: a table has no networks."""
         raise self._no_network()
 
     def _no_network(self) -> UserError:
@@ -94,7 +93,7 @@ class ReplayTask(Task):
 
 
 def replay_task(table: str) -> type[ReplayTask]:
-    """A search of recorded trainings, which trains nothing: NAME of a table, or FILE.jsonl.gz of rows of yours.
+    """Replay recorded trainings, without training: NAME of a table, or FILE.jsonl.gz of your own rows.
 
     Raises:
         UserError: As `results.stats.tabular_benchmark.read_table`.
@@ -113,10 +112,10 @@ def replay_task(table: str) -> type[ReplayTask]:
 
 
 def _recipe(table: str, row: Row) -> Any:
-    """The recorded recipe as a preset whose settings can be seen, and not be changed.
+    """Return the recorded recipe as a preset whose settings can be read but not changed.
 
     Raises:
-        UserError: A setting has a name that none can have.
+        UserError: The name of a setting is not a valid field.
     """
 
     def check(recipe: Any) -> None:

@@ -1,4 +1,4 @@
-"""A search in memory: a sampler is asked, somebody answers, the sampler is told. No store, no workers, no training."""
+"""Simulated searches: ask a sampler, look up the outcome, tell the sampler. No store, no workers, no training."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +24,11 @@ DIRECTIONS = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a training came to.
+    """The outcome of a training.
 
     Attributes:
-        values: Of each objective.
-        errors: Their standard errors, None where there is none; empty where none has one.
+        values: One value for each objective.
+        errors: Their standard errors, None where unknown; empty if there are none.
     """
 
     values: Sequence[float]
@@ -36,16 +36,16 @@ class Outcome:
 
 
 Train = Callable[[Candidate, int], Outcome | None]
-"""(candidate, how often it was trained before) -> what that came to; None where it failed."""
+"""(candidate, number of its earlier trainings) -> outcome; None for a failure."""
 
 
 def simulate(
     sampler: BudgetSampler, directions: Sequence[Direction], train: Train, trials: int, reevals: int = 0
 ) -> list[Candidate]:
-    """Ask a sampler for so many trials, one after the other, and tell it what each came to: what it proposed.
+    """Ask a sampler for up to `trials` candidates in sequence, tell it each outcome, and return the candidates.
 
-    The last `reevals` trials train front candidates with held-out seeds. It ends early where there is nothing
-    left to propose. The same sampler, seed and outcomes give what `nas search --workers 1` proposes.
+    The last `reevals` trials train front candidates with held-out seeds. The loop ends early if the sampler has nothing
+    left to propose. Proposals equal those of `nas search --workers 1` for the same sampler, seed and outcomes.
     """
     study = optuna.create_study(directions=[DIRECTIONS[way] for way in directions], sampler=sampler)
     candidates, trial_counts = list[Candidate](), Counter[Candidate]()
@@ -77,17 +77,17 @@ def replay(
     seed: int,
     trials: int,
 ) -> list[Row]:
-    """The recorded Rows that a search by a sampler finds, in its order; none of its trials confirms another.
+    """Return the recorded Rows that a search by a sampler finds, in its order, without re-evaluations.
 
-    Counted costs are known to the sampler before anything is trained, as in any search.
+    The sampler knows counted costs before any training, as in every search.
 
     Args:
-        table: What was recorded.
+        table: The recorded Rows.
         members: The architectures that may be proposed, in the table's space.
         objectives: Column -> "max" or "min".
         sampler: Its name, or "package.module:Class".
-        seed: Of the search; it also says which recorded seed of an architecture is the first.
-        trials: How many there are at most.
+        seed: Seed of the search; it also determines which recorded seed of an architecture comes first.
+        trials: Most trials.
 
     Raises:
         UserError: There is no such sampler.
@@ -114,7 +114,7 @@ def replay(
 
 
 def outcome_of(row: Row, objectives: Mapping[str, Direction]) -> Outcome | None:
-    """What a Row says of the objectives; None where it is not complete, or lacks one."""
+    """Return a Row's values of the objectives; None if it is not complete or lacks one."""
     columns = row.columns() if row.status == "complete" else {}
     values = [columns[name] for name in objectives if columns.get(name) is not None]
     if len(values) < len(objectives):

@@ -1,4 +1,4 @@
-"""Samplers on a recorded table: what each has found after so many trainings, over many searches.
+"""Tournaments: what samplers find on a recorded table after given numbers of trainings, over many searches.
 
 Shapes: S = searches of a sampler, N = numbers of trainings.
 """
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TRIAL_FRACTIONS = (0.1, 0.25, 0.5, 0.75, 1.0)
-"""Of the trainings of a search: where it is looked at."""
+"""Fractions of a search's trainings after which it is scored."""
 
 TRIALS = 100
-"""Trainings of a search, unless half of the table's architectures are fewer."""
+"""Default trainings of a search; at most half of the table's architectures."""
 
 QUARTILES = (0.25, 0.5, 0.75)
 
@@ -37,37 +37,36 @@ QUARTILES = (0.25, 0.5, 0.75)
 @final
 @dataclass(frozen=True)
 class Tournament(RecordsResult):
-    """What samplers have found.
+    """The result of a tournament.
 
-    A search is worth the hypervolume, by means on test over all recorded seeds, of the architectures that it would
-    report after so many trainings: those on the front that is expected by validation
-    (`results.stats.architecture_summary`). It is a share of the hypervolume of the whole front of all architectures
-    within the budget; the reference point lies beyond the worst recorded value and the greatest cost
-    (`results.stats.true_front`). No trial of these searches confirms another, and a search that ran out of
-    architectures keeps what it has.
+    The score of a search after some trainings is a hypervolume, by test means over all recorded seeds. It counts the
+    architectures on its front of posterior means by validation (`results.stats.architecture_summary`). It is a share of
+    the hypervolume of the front of all architectures within the budget. The reference point lies beyond the worst
+    recorded value and the highest cost (`results.stats.true_front`). Searches re-evaluate nothing; one that ran out of
+    architectures keeps its score.
 
     Attributes:
-        title: What was compared, in a line.
-        records: A flat record for each sampler and number of trainings: the median of `hypervolume` over the searches,
-            its quartiles (`_q1`, `_q3`), and of how many searches.
+        title: One line about what was compared.
+        records: One flat record for each sampler and number of trainings: median `hypervolume` over searches, its
+            quartiles (`_q1`, `_q3`), and the number of searches.
         shares: Sampler -> the hypervolume of each search after each number of trainings: [S, N].
     """
 
     shares: Mapping[str, Array]
 
     def plot(self, path: str | Path | None = None) -> "Figure":
-        """Draw the medians over trainings, with bands between the quartiles, and into a file where one is named.
+        """Draw the medians over trainings, with bands between the quartiles; save the figure if `path` is given.
 
         Raises:
             UserError: The file cannot be written.
         """
-        from nas.report import plots  # with Matplotlib, which takes half a second
+        from nas.report import plots  # Matplotlib takes half a second
 
         return plots.save_figure(plots.draw_tournament(self.records, self.title), path)
 
 
 def trials_for(benchmark: TabularBenchmark, trials: int | None) -> int:
-    """How many trainings each search has. Raises UserError where more are asked for than were recorded."""
+    """Return the trainings of each search. Raises UserError if `trials` exceeds the recorded number."""
     if trials is None:
         return max(1, min(TRIALS, len(benchmark.architectures) // 2))
     if trials > len(benchmark):
@@ -78,17 +77,17 @@ def trials_for(benchmark: TabularBenchmark, trials: int | None) -> int:
 
 
 def trial_counts(trials: int) -> list[int]:
-    """The numbers of trainings after which a search is looked at, in increasing order."""
+    """Return the numbers of trainings after which a search is scored, in increasing order."""
     return sorted({max(1, round(share * trials)) for share in TRIAL_FRACTIONS})
 
 
 def front_share(rows: Sequence[Row], truth: TrueFront, objectives: Mapping[str, Direction], after: int) -> float:
-    """The share of the whole front that a search would report after so many trainings."""
+    """Return the share of the true front that a search would report after so many trainings."""
     return truth.share(expected_front(rows[:after], objectives))
 
 
 def expected_front(rows: Sequence[Row], objectives: Mapping[str, Direction]) -> list[Architecture]:
-    """The architectures that a search would report as its front, by validation."""
+    """Return the architectures that a search would report as its front, by validation."""
     complete = [row for row in rows if outcome_of(row, objectives) is not None]
     by_key = {row.architecture.key: row.architecture for row in complete}
     if not complete:
@@ -108,14 +107,14 @@ def run_searches(
     seeds: int,
     trials: int,
 ) -> Iterator[tuple[str, list[float]]]:
-    """Yield each sampler's searches: its name, and the front's share after each of `trial_counts`.
+    """Yield the name of the sampler and the front's share after each of `trial_counts`, for each of its searches.
 
     Args:
-        benchmark: The table of what is within the budget.
-        members: The same as what may be proposed.
+        benchmark: The table, restricted to the budget.
+        members: Its architectures, as candidates.
         objectives: Column -> "max" or "min".
         samplers: Names, or "package.module:Class".
-        seeds: How many searches each has, with seeds from 0 on.
+        seeds: Number of searches of each sampler, with seeds from 0 on.
         trials: Trainings of a search.
 
     Raises:
@@ -129,7 +128,7 @@ def run_searches(
 
 
 def tournament_of(title: str, shares_by_sampler: Mapping[str, Sequence[Sequence[float]]], trials: int) -> Tournament:
-    """Medians and quartiles of what each sampler's searches are worth, by linear interpolation: [S, N] each."""
+    """Return the tournament with medians and quartiles of each sampler's scores, by linear interpolation."""
     records, shares = [], {sampler: np.array(values, dtype=float) for sampler, values in shares_by_sampler.items()}
     for sampler, values in shares.items():
         for after, (low, middle, high) in zip(

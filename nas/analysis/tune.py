@@ -1,6 +1,6 @@
-"""A recipe of its own for each architecture of a comparison: the same trainings for each, and the best of them.
+"""Tuning of a recipe for each architecture of a comparison, with the same number of trainings for each.
 
-Every comparison at one learning rate is one at the rate that somebody has tuned for one of the sides.
+With one learning rate for all, a comparison favors the architecture that the rate was tuned for.
 """
 
 import warnings
@@ -18,14 +18,14 @@ from tasks.base import Metric, Task
 from tasks.recipes.settings import plain_values
 
 TRIALS = 8
-"""Trainings for each architecture's recipe, where nothing else is asked for."""
+"""Default number of trainings for each architecture's recipe."""
 
 TUNING_RANGE = 10.0
-"""How far from the preset's own value others are tried, as a factor."""
+"""Largest factor between a tried value and the preset's."""
 
 
 def names_to_tune(texts: Sequence[str], trials: int | None, seeds: int) -> list[str]:
-    """The settings that `--tune` names. Raises UserError for trials without any, or where nothing is to follow."""
+    """Return the settings that `--tune` names. Raises UserError for trials without settings, or without seeds."""
     names = [name for text in texts for name in names_in(text)]
     if trials is not None and not names:
         message = f"--tune-trials {trials} is for --tune, which names no setting. Give --tune lr."
@@ -39,12 +39,12 @@ def names_to_tune(texts: Sequence[str], trials: int | None, seeds: int) -> list[
 def recipes_to_try(
     task: Task, preset: str, changes: RecipeOverrides, names: Sequence[str], number: int | None
 ) -> list[RecipeOverrides]:
-    """So many changes of a recipe: first none beyond `changes`, then the named settings spread about their values.
+    """Return `number` recipe overrides: `changes` itself, then the named settings varied about their values.
 
     They are the same for every architecture: Halton points, by factors from 1 / TUNING_RANGE to TUNING_RANGE.
 
     Raises:
-        UserError: A setting that is not there, is no positive number, or cannot have such a value.
+        UserError: An unknown setting, one that is no positive float, or one that cannot have such a value.
     """
     if not names:
         return [changes]
@@ -59,7 +59,7 @@ def recipes_to_try(
                 f"another value with --set, or tune another setting."
             )
             raise UserError("wrong-type", message, option="--tune", setting=name, value=values[name])
-    shares = qmc.Halton(len(names), scramble=False).random(number + 1)[2:]  # without a corner, and `changes` itself
+    shares = qmc.Halton(len(names), scramble=False).random(number + 1)[2:]  # skip 0 and 1/2, which is `changes`
     recipes = [changes]
     for point in shares:
         factors = TUNING_RANGE ** (2 * point - 1)
@@ -79,14 +79,14 @@ def best_recipes(
     names: Sequence[str],
     metric: Metric,
 ) -> list[RecipeOverrides]:
-    """The recipe of each architecture that was measured to be best; the first, with a Notice, where none was completed.
+    """Return each architecture's best recipe by validation; the first, with a Notice, if no training completed.
 
     Args:
-        architectures: What was trained with every recipe.
+        architectures: The architectures, each trained with every recipe.
         recipes: The candidates.
-        rows: The Rows, those of an architecture together.
-        names: The settings that were tuned.
-        metric: By which, on validation.
+        rows: The Rows, grouped by architecture, in the order of recipes.
+        names: The tuned settings.
+        metric: The metric, on validation.
     """
     if not names:
         return [recipes[0]] * len(architectures)

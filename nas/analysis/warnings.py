@@ -1,4 +1,4 @@
-"""What a search is told of its numbers before it begins, by an audit in its store."""
+"""Warnings before a search, based on an audit in its store."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,14 +10,14 @@ from nas.store.store import Store
 from search_spaces.support.logger import LOGGER
 
 MIN_RELIABILITY = 0.8
-"""The reliability of one seed below which a search is told of it, its standard error taken off."""
+"""A search warns if the reliability of one seed, minus its standard error, is below this."""
 
 MIN_PREDICTIVENESS = 0.5
-"""How well early reports must order architectures, as a share of how well another seed does, to hold trainings by."""
+"""Least tau of early reports, as a fraction of the tau between seeds, for early stopping."""
 
 
 def rungs_for(config: SearchConfig, store: Store) -> Rungs:
-    """The rungs of a search, or none where an audit of its task doubts them; what the audit doubts is said."""
+    """Return the rungs of a search, or none if an audit finds early reports useless; print the audit's warnings."""
     rungs, audit = Rungs(**config.rungs), audit_for(config, store)
     if audit is None:
         return rungs
@@ -29,7 +29,7 @@ def rungs_for(config: SearchConfig, store: Store) -> Rungs:
 
 
 def unreliable_objective_warning(audit: Audit, objectives: Iterable[str]) -> str | None:
-    """That one seed does not measure an objective well, and which metric it measures better; None where it does."""
+    """Return a warning that one seed measures an objective poorly, with a better metric if there is one; or None."""
     records = {record["metric"]: record for record in audit.records}
     doubtful = [records[name] for name in objectives if name in records and _at_least(records[name]) < MIN_RELIABILITY]
     if not doubtful:
@@ -41,7 +41,7 @@ def unreliable_objective_warning(audit: Audit, objectives: Iterable[str]) -> str
 
 
 def early_report_warning(audit: Audit, objectives: Iterable[str], rungs: Rungs) -> str | None:
-    """That reports at the first rung do not tell how a training ends; None where they do, or that is not known."""
+    """Return a warning that reports at the first rung do not predict the end of a training, or None."""
     for record in audit.records:
         shares = [share for share in REPORT_FRACTIONS if f"tau_at_{share:.0%}" in record]
         if record["metric"] not in objectives or not shares:
@@ -57,7 +57,7 @@ def early_report_warning(audit: Audit, objectives: Iterable[str], rungs: Rungs) 
 
 
 def _at_least(record: Mapping[str, Any]) -> float:
-    """The reliability, with its standard error taken off."""
+    """Return the reliability minus its standard error."""
     return float(record["reliability"] - record["reliability_se"])
 
 
