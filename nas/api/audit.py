@@ -1,4 +1,4 @@
-"""`nas.audit`: how far a task's numbers can be trusted, before hours are spent on them."""
+"""`nas.audit`: estimate the noise of a task's metrics before long searches."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,11 +34,12 @@ def audit(
 ) -> Audit:
     """Estimate the noise of a task's metrics: train a few architectures, spread by cost, with several seeds each.
 
-    The rows stay in the store. Another call with more seeds or architectures trains only what is missing, and a search
-    of the same task warns by what the audit found. Audits of other presets in the store are compared with this one.
+    The rows stay in the store. Another call with more seeds or architectures trains only what is missing. A search of
+    the same task prints warnings if the audit found noise. Audits of other presets in the store are compared with this
+    one.
 
     Raises:
-        UserError: A request that cannot be met, or too few completed trainings.
+        UserError: An invalid request, or too few completed trainings.
     """
     check_type("resources", resources, Resources)
     check_call(task=task, budget=budget, settings=settings, seeds=seeds, storage=storage)

@@ -1,4 +1,4 @@
-"""`nas.check_mup`: whether networks of all widths of a task learn alike, with muP and without."""
+"""`nas.check_mup`: check whether networks of all widths learn alike, with and without muP."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,14 +26,14 @@ def check_mup(
     settings: str | Mapping[str, Any] = "",
     data: str | Path | None = None,
 ) -> CoordinateCheck:
-    """Check muP: measure how far five training steps move the outputs of layers, at several widths.
+    """Check muP: measure how far five training steps change the outputs of layers, at several widths.
 
     Width grows by the number of heads, and hidden features with it; the narrowest network is muP's base. It has the
-    task's own width unless `widths` are given. In the standard parametrisation wider networks move farther. With a
-    correct muP the slope over width is near 0.
+    task's own width unless `widths` are given. In the standard parametrization, outputs of wider networks change more.
+    With a correct muP the slope over width is near 0.
 
     Raises:
-        UserError: Widths or networks that cannot be, an optimiser without muP, or a task without examples.
+        UserError: Invalid widths or networks, an optimizer without muP, or a task without examples.
     """
     check_call(task=task, topology=topology, settings=settings, seeds=seeds)
     task_object = fresh_task(task, data)
@@ -54,7 +54,6 @@ def check_mup(
 
 
 def _width(text: str | int) -> int:
-
     if not str(text).strip().isdigit():
         message = f"--widths are whole numbers like 64,128,256, got {text!r}."
         raise UserError("bad-syntax", message, option="--widths", value=str(text))

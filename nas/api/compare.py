@@ -1,4 +1,4 @@
-"""`nas.compare`: what architectures cost side by side and, with seeds, what they reach."""
+"""`nas.compare`: compare the costs of architectures and, with seeds, their metrics."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ def compare(
     """Compare the costs of architectures and, with seeds, their trained metrics.
 
     Raises:
-        UserError: A request that cannot be met.
+        UserError: An invalid request.
     """
     check_type("resources", resources, Resources)
     check_call(task=task, topologies=topology, match=match, settings=settings, seeds=seeds, tune_trials=tune_trials,

@@ -1,4 +1,4 @@
-"""`nas.cost`: what an architecture costs by counting, as a whole or by parts; nothing is trained."""
+"""`nas.cost`: count an architecture's costs, in total or by parts; nothing is trained."""
 
 from pathlib import Path
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""`nas.downstream`: a trained decoder on tasks that it was not trained for."""
+"""`nas.downstream`: evaluate a trained decoder on tasks of lm-eval."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ def downstream(
     Their data come from the hub, or from files that a task in `include` names.
 
     Raises:
-        UserError: No decoder, a Row that is not in the store, an unknown task, or missing data.
+        UserError: A checkpoint that is no decoder, a Row that is not in the store, an unknown task, or missing data.
     """
     check_call(examples=examples, storage=storage)
     origin = origin_of(Path(checkpoint), task, None, text_of(data))

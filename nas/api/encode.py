@@ -1,4 +1,4 @@
-"""`nas.encode`: images to the latents that imagenet-dit learns from."""
+"""`nas.encode`: encode images as the latents that imagenet-dit learns from."""
 
 from pathlib import Path
 

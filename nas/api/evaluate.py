@@ -1,4 +1,4 @@
-"""`nas.evaluate`: train one architecture, and what is to be found out about it."""
+"""`nas.evaluate`: train one architecture."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,14 +46,13 @@ def evaluate(
     measure: str | Sequence[str] = (),
     log: LogFormat | None = None,
 ) -> Row:
-    """Train one architecture and return its Row; nothing that is stored is trained again.
+    """Train one architecture and return its Row; a stored evaluation is not repeated.
 
-    `start` is the folder of a trained network of this task, or of one that it follows. Training then starts from its
-    weights and its architecture, and `data` defaults to the data of that network. A failed training is a Row with the
-    reason.
+    `start` is the folder of a trained network of this task, or of a task that this one continues. Training then starts
+    from its weights and architecture, and `data` defaults to its data. A failed training is a Row with the reason.
 
     Raises:
-        UserError: A request that cannot be met.
+        UserError: An invalid request.
     """
     check_call(task=task, topology=topology, settings=settings, seed=seed, threads=threads, max_steps=max_steps,
                 storage=storage, log=log)  # fmt: skip
@@ -76,7 +75,7 @@ def evaluate(
 
 
 def _data(task: str, data: str | Path | None, start: str | Path | None) -> str | Path | None:
-    """The data given, or that of the network that training starts from."""
+    """Return `data`, or the data of the network that training starts from."""
     if data is not None or start is None:
         return data
     return data_of(Path(start), task)
@@ -91,7 +90,7 @@ def _architecture(
     save: str | Path | None,
     changes: RecipeOverrides,
 ) -> Architecture:
-    """The architecture given, or that of the network that training starts from."""
+    """Return the requested architecture, or that of the network that training starts from."""
     if start is None:
         return architecture_of(task, preset, arch, topology)
     extras = {f"--set {name}": str(value) for name, value in changes if name in task.unused_with_start}
@@ -107,7 +106,7 @@ def _job_options(
     render: str | Path | None,
     save: str | Path | None,
 ) -> dict[str, Any]:
-    """How far a job trains, and what it gives beside metrics. Raises UserError where it cannot."""
+    """Return the job's options on steps and extra outputs. Raises UserError if the task lacks one."""
     check_max_steps(task, max_steps)
     with status_if_slow(LOADING):
         if render is not None:

@@ -1,4 +1,4 @@
-"""`nas.export`: a trained network of a study as a file that other tools read."""
+"""`nas.export`: export a trained network of a study to a file that other tools read."""
 
 from pathlib import Path
 
@@ -24,8 +24,8 @@ def export(
 ) -> ExportReport:
     """Export the trained network of architecture KEY in STUDY to a .safetensors, .pt2 or .onnx file, and check it.
 
-    KEY is an architecture's key or, where several seeds were trained, a row's identity; the beginning is enough. Name a
-    task that is in a file of yours: a study runs no code.
+    KEY is an architecture's key or, if several seeds were trained, a row's identity; the beginning is enough. Name the
+    task if it is a file of yours: a study runs no code.
 
     Raises:
         UserError: No such row, a network that was not saved, or an export that cannot be exact.

@@ -1,4 +1,4 @@
-"""`nas.import_rows`: rows that were made elsewhere, taken into a store."""
+"""`nas.import_rows`: import rows from files into a store."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +14,8 @@ def import_rows(
 ) -> ImportCounts:
     """Import the rows of FILES (JSON Lines) into a store: all of them or, if a line is no row, none.
 
-    Imported rows are queried like any others, and their trainings are not repeated. Nothing in them is run. Importing a
-    file twice adds nothing.
+    Imported rows are queried like any others, and their trainings are not repeated. None of their content is run.
+    Importing a file twice adds nothing.
 
     Raises:
         UserError: A file that cannot be read, a line that is no row, no row at all, or the study of a search.

@@ -1,4 +1,4 @@
-"""`nas.load`: the Rows of a study, of several, of files, or of all of these together."""
+"""`nas.load`: open the Rows of studies, of files, or of both together."""
 
 import warnings
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ def load(
 ) -> Study:
     """Open the Rows of a study, of several with commas, or of `all`; by default those of the newest search.
 
-    `source` is a file of Rows (JSON Lines) or of columns (CSV, JSON, Parquet), a shipped table (`tables`: all), or
-    several. It replaces the storage or, where a study is named, adds to it. Loads no torch. A Notice names each line
-    that is no Row; the Study leaves it out.
+    `source` is a file of Rows (JSON Lines) or of columns (CSV, JSON, Parquet), a shipped table (`tables`: all), or a
+    list of these. It replaces the storage or, with a study, adds to it. Loads no torch. A Notice names each line that
+    is no Row; the Study leaves it out.
 
     Raises:
         UserError: There is no such study or file.
@@ -30,7 +30,6 @@ def load(
 
 
 def _study(study: str | None, storage: str, source: str | Path | Sequence[str | Path]) -> Study:
-
     paths = [source] if isinstance(source, str | Path) else list(source)
     if paths and study is None and storage != DEFAULT_STORE:
         message = "--from and --storage are two sources. Leave one out, or give --study too."

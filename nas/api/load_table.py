@@ -1,4 +1,4 @@
-"""`nas.load_table`: a table of recorded Rows, to ask it what a training came to."""
+"""`nas.load_table`: open a table of recorded Rows."""
 
 from pathlib import Path
 

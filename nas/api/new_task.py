@@ -1,4 +1,4 @@
-"""`nas.new_task`: a task to start from, as one file."""
+"""`nas.new_task`: write a task to start from."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ def new_task(name: str, *, output: str | Path | None = None) -> NewFile:
     """Write a commented task called NAME to start from, as one runnable file. No file is overwritten.
 
     Raises:
-        UserError: A name that is taken or cannot be, or a file that exists or cannot be written.
+        UserError: A name that is taken or invalid, or a file that exists or cannot be written.
     """
     file = start("task", name, output)
     reference = f"{shell_quote(file)}:{class_name_of(name)}"

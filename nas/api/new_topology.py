@@ -1,4 +1,4 @@
-"""`nas.new_topology`: a topology to start from, as one file."""
+"""`nas.new_topology`: write a topology to start from."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ def new_topology(name: str, *, output: str | Path | None = None) -> NewFile:
     """Write a commented topology called NAME to start from, as one runnable file. No file is overwritten.
 
     Raises:
-        UserError: A name that is taken or cannot be, or a file that exists or cannot be written.
+        UserError: A name that is taken or invalid, or a file that exists or cannot be written.
     """
     file = start("topology", name, output)
     folder = shell_quote(file.parent)

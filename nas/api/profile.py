@@ -1,4 +1,4 @@
-"""`nas.profile`: what an architecture costs on this device, and where the time goes."""
+"""`nas.profile`: measure an architecture on this device."""
 
 from collections.abc import Mapping
 from pathlib import Path

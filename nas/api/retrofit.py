@@ -1,4 +1,4 @@
-"""`nas.retrofit`: a trained residual network goes on with another topology."""
+"""`nas.retrofit`: train a residual network further with another topology."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,17 +30,17 @@ def retrofit(
 ) -> Row:
     """Replace the topology of a trained residual network, with equal outputs at first, and train it further.
 
-    Preset, settings and data default to those of the checkpoint. Name a task that is in a file of yours: a checkpoint
+    Preset, settings and data default to those of the checkpoint. Name the task if it is a file of yours: a checkpoint
     runs no code. The result is saved in `save`, or beside the checkpoint, in a folder of its name and the topology's.
 
     Raises:
-        UserError: A request that cannot be met. A failed training is a Row with the reason.
+        UserError: An invalid request. A failed training is a Row with the reason.
     """
     check_call(topology=topology, settings=settings, seed=seed, threads=threads, storage=storage)
     origin = origin_of(Path(checkpoint), task, preset, text_of(data))
     job = EvaluationJob(
         task=origin.reference,
-        architecture=origin.task.base,  # until it is rewired
+        architecture=origin.task.base,  # replaced by `retrofit_job`
         preset=origin.preset,
         settings=parse_overrides(origin.task, origin.preset, {**origin.settings, **pairs_of(settings)}),
         seed=seed,
@@ -48,6 +48,6 @@ def retrofit(
         save=str(folder_of_retrofit(checkpoint, topology, save)),
         threads=threads,
     )
-    with evaluation_store(storage, study):  # or nothing is written
+    with evaluation_store(storage, study):  # checks the study before anything is written
         job = retrofit_job(origin, topology, job)
     return evaluate_all([job], storage, study, Resources(workers=1, threads=threads))[0]

@@ -1,4 +1,4 @@
-"""`nas.search`: the Pareto front of a task's objectives inside a budget."""
+"""`nas.search`: search for the Pareto front of a task's objectives inside a budget."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,7 +47,7 @@ def search(
     """Search TASK for the Pareto front of its objectives inside a budget; the same call resumes a search.
 
     Raises:
-        UserError: A request that cannot be met, or a search that had to stop; finished evaluations are stored.
+        UserError: An invalid request, or a search that had to stop; finished evaluations are stored.
     """
     check_type("resources", resources, Resources)
     check_type("rungs", rungs, Rungs)

@@ -1,4 +1,4 @@
-"""`nas.show`: how a network is wired, measured: who reads what of whom, and how strong stream and gradients are."""
+"""`nas.show`: measure how each layer of a network mixes earlier outputs, and activations and gradients over depth."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,9 +26,9 @@ def show(
 ) -> WiringReport:
     """Measure how strongly each layer of a network, and its head, reads the output of every earlier layer.
 
-    The network is at initialisation or, with `checkpoint`, trained: preset, settings and data then default to those of
-    the checkpoint. The measurement takes one batch of the task's data, and includes the sizes of activations and of
-    the gradients of the loss.
+    The network is at initialization or, with `checkpoint`, trained: preset, settings and data then default to those of
+    the checkpoint. The measurement takes one batch of the task's data, and includes the sizes of activations and
+    gradients.
 
     Raises:
         UserError: An unknown preset or topology, a checkpoint of another task or architecture, or a network without

@@ -1,4 +1,4 @@
-"""`nas.tournament`: samplers on a recorded table, by what they find in so many trainings."""
+"""`nas.tournament`: compare samplers on a recorded table."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,7 +29,7 @@ def tournament(
     """Compare samplers on TABLE, replay:NAME or replay:FILE.jsonl; nothing is trained.
 
     Each sampler searches once with each of the seeds 0, 1, 2 ... The score of a search is the hypervolume of its front
-    on test, as a fraction of the whole table's, after 10, 25, 50, 75 and 100 % of its trials.
+    on test, as a fraction of the whole table's. It is computed after 10, 25, 50, 75 and 100 % of the trials.
 
     Raises:
         UserError: No such table, an unknown sampler, or nothing within the budget.
@@ -44,7 +44,7 @@ def tournament(
     metrics = dict(task.table.directions)
     directions = resolve([next(iter(metrics)), "flops"] if objectives is None else names_in(objectives), metrics)
     members = feasible_candidates(task.fixed_space(), task, parse_budget(as_list(budget)))
-    assert isinstance(members, Feasible)  # a table's space lists its members
+    assert isinstance(members, Feasible)  # a table's space is enumerated
     benchmark = task.table.only([candidate.architecture for candidate in members])
     number = trials_for(benchmark, trials)
     shares: dict[str, list[list[float]]] = {name: [] for name in names}
@@ -56,7 +56,6 @@ def tournament(
 
 
 def _check(samplers: Sequence[str], seeds: int) -> None:
-
     if not samplers or not seeds:
         arguments = f"--samplers {','.join(samplers)} --seeds {seeds}"
         message = f"a tournament needs a sampler and a seed, got {arguments}."
@@ -67,7 +66,7 @@ def _check(samplers: Sequence[str], seeds: int) -> None:
         message = f"sampler {twice[0]!r} is asked for twice. Leave one out."
         raise UserError("duplicate", message, option="--samplers", value=twice[0])
     for name in samplers:
-        load_proposer(name)  # which raises where there is no such sampler
+        load_proposer(name)  # raises if there is no such sampler
 
 
 def _title(name: str, benchmark: TabularBenchmark, directions: Mapping[str, Direction], seeds: int) -> str:
