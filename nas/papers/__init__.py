@@ -1,1 +1,1 @@
-"""Four papers beside what this project has: claims, figures and configurations. No part of the engine."""
+"""Claims, figures and configurations of four papers, compared with this project. Not part of the engine."""

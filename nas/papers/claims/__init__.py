@@ -1,14 +1,14 @@
-"""Claims of papers as small experiments: what is claimed, what came out over seeds, and one rule for what that means.
+"""Claims of papers, tested by small experiments over seeds.
 
-Each claim says that one quantity lies in a range: above 0 where a paper says that something is better, and where it
-prints a number, whatever rounds to it. The quantity is measured once a seed, and the mean has Student's interval at
-95 % for all claims of an experiment together (Bonferroni). Then
+Each claim says that a quantity lies in a range: above 0 if the paper says that something is better; if it prints a
+number, whatever rounds to it. The quantity is measured once for each seed. Its mean has Student's interval at 95 % for
+all claims of an experiment together (Bonferroni). The verdict is
 
-- "agrees": the whole interval lies in the range;
-- "contradicts": the whole interval lies outside;
-- "not distinguishable": anything else, and whatever has one seed that is a draw.
+- "agrees" if the whole interval lies in the range;
+- "contradicts" if the whole interval lies outside;
+- "not distinguishable" otherwise, and for a random quantity with one seed.
 
-What holds no draw, such as a count, is its own interval.
+A quantity without randomness, such as a count, is its own interval.
 """
 
 import math
@@ -23,21 +23,21 @@ from results.stats.intervals import interval
 Verdict = Literal["agrees", "contradicts", "not distinguishable"]
 
 Values = Mapping[str, Sequence[float]]
-"""Name of a claim -> what was measured, a number a seed."""
+"""Name of a claim -> its measured values, one for each seed."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a paper says, as a range of something that can be measured.
+    """A claim of a paper, as a range of a measurable quantity.
 
     Attributes:
-        name: What it is known by.
+        name: Its unique name.
         source: Table, figure, theorem or section.
-        statement: What the paper says, in other words.
+        statement: A paraphrase of what the paper says.
         quantity: What is measured, with its unit.
-        low: The claim holds from here on ...
-        high: ... up to here.
+        low: Lower end of the range in which the claim is true.
+        high: Upper end of that range.
     """
 
     name: str
@@ -51,13 +51,13 @@ class Claim:
 @final
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came out of a claim.
+    """The result of testing a claim.
 
     Attributes:
         claim: The claim.
-        values: What was measured, a number a seed.
-        low: Where the interval of their mean begins, and ...
-        high: ... ends; both None with one draw.
+        values: The measured values, one for each seed.
+        low: Lower end of the interval of their mean; None with one draw.
+        high: Upper end of that interval; None with one draw.
         verdict: By the rule of this module.
     """
 
@@ -69,7 +69,7 @@ class Finding:
 
     @property
     def mean(self) -> float:
-        """Of the values."""
+        """Mean of the values."""
         return statistics.fmean(self.values)
 
 
@@ -77,10 +77,10 @@ class Experiment(ABC):
     """Claims of a paper that are measured together.
 
     Attributes:
-        paper: Whose claims they are.
-        setting: What is measured on, in a line.
-        claims: The claims, each with a name of its own.
-        exact: Whether nothing in it is drawn.
+        paper: Name of the paper.
+        setting: One line about what is measured.
+        claims: The claims, with unique names.
+        exact: Whether the measurement has no randomness.
     """
 
     paper: str
@@ -93,16 +93,16 @@ class Experiment(ABC):
         """Measure every claim."""
 
     def findings(self) -> list[Finding]:
-        """What came out, claim by claim."""
+        """Measure and judge every claim."""
         values = self.values()
         return [judge(claim, values[claim.name], len(self.claims), exact=self.exact) for claim in self.claims]
 
 
 def judge(claim: Claim, values: Sequence[float], num_claims: int, *, exact: bool = False) -> Finding:
-    """What values mean for one claim of so many that are measured together."""
+    """Judge one claim by its values; `num_claims` are measured together."""
     if exact:
         low = high = statistics.fmean(values)
-    elif len(set(values)) < 2:  # one draw, or draws that agree to the last digit: of their spread nothing is known
+    elif len(set(values)) < 2:  # one draw, or equal draws: their spread is unknown
         return Finding(claim, tuple(values), None, None, "not distinguishable")
     else:
         low, high = interval(values, num_claims)

@@ -1,8 +1,8 @@
-"""DeepCrossAttention: whether a residual network can give back its input (figure 1), and how DCA starts.
+"""DeepCrossAttention: whether a residual network can reproduce its input (figure 1), and how DCA is initialized.
 
-Figure 1's network has ten linear layers of rank 3 on 100 features, trained by SGD on batches of 100 normal draws; its
-residual network and GRN-v1 are those here, around such layers. The paper gives neither rate nor start: here layers
-start Xavier-normal, and each network is given its best of two rates, by the mean over as many seeds that do not count.
+Figure 1 trains ten linear layers of rank 3 on 100 features by SGD on batches of 100 normal samples. The residual
+network and GRN-v1 here are this project's topologies around such layers. The paper gives neither learning rates nor the
+initialization. Here layers start Xavier-normal, and each network gets the better of two rates, chosen on other seeds.
 """
 
 import math
@@ -21,13 +21,13 @@ from tasks.vision.digits import DigitsViT
 
 _FEATURES, _RANK, _LAYERS, _BATCH, _STEPS = 100, 3, 10, 100, 200
 TARGETS = ((False, (0.003, 0.01)), (True, (0.0003, 0.001)))
-"""Whether the target is a random affine map instead of the identity, and the rates; three times more diverges."""
+"""Whether the target is a random affine map instead of the identity, and the rates; three times as much diverges."""
 _TOPOLOGIES = ("resnet", "grn-v1")
 _SMALL = 1e-12
 
 
 class LowRankNetwork(nn.Module):
-    """x -> V U x with U [rank, D] and V [D, rank]."""
+    """A layer x -> V U x with U [rank, D] and V [D, rank]."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class LowRankNetwork(nn.Module):
 
 
 class Dilution(Experiment):
-    """Figure 1: the input itself, and a random affine map of it, learnt by both networks."""
+    """Figure 1: both networks learn the identity and a random affine map."""
 
     paper = "dca"
     setting = f"ten linear layers of rank 3 on 100 features, {_STEPS} batches, a rate chosen on other seeds, 3 seeds"
@@ -61,7 +61,7 @@ class Dilution(Experiment):
         self.seeds = seeds
 
     def values(self) -> Values:
-        """Choose a rate for both, and train both with that."""
+        """Choose a rate for each network, train with it, and return the differences of log10 losses."""
         differences = {}
         for claim, (affine, rates) in zip(self.claims, TARGETS, strict=True):
             tuning_seeds = range(self.seeds, 2 * self.seeds)
@@ -77,19 +77,19 @@ class Dilution(Experiment):
 def best_rate(
     topology: str, affine: bool, rates: Sequence[float], seeds: Sequence[int], layers: int = _LAYERS
 ) -> float:
-    """The rate whose loss is least, by the mean of its decades over seeds: others than those that count."""
+    """Return the rate with the lowest mean of log10 losses over seeds."""
     return min(rates, key=lambda rate: sum(decades(topology, affine, rate, seed, layers) for seed in seeds))
 
 
 def decades(topology: str, affine: bool, rate: float, seed: int, layers: int = _LAYERS) -> float:
-    """log10 of the mean loss of the last twenty batches; that of the first batch where training diverged."""
+    """Return log10 of the mean loss of the last twenty batches; of the first batch's if training diverged."""
     losses = curve(topology, affine, rate, seed, layers)
     end = losses[-20:].mean()
     return (end if end.isfinite() else losses[0]).clamp_min(_SMALL).log10().item()
 
 
 def curve(topology: str, affine: bool, rate: float, seed: int, layers: int = _LAYERS) -> Tensor:
-    """The loss of each batch before the step on it, [steps]."""
+    """Return the loss of each batch before its step, [steps]."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         matrix = torch.randn(_FEATURES, _FEATURES) if affine else torch.eye(_FEATURES)
@@ -114,7 +114,7 @@ def _network(topology: str, number: int) -> Stack:
 
 
 class Start(Experiment):
-    """Section 5: added to a trained residual network, DCA alters nothing."""
+    """Section 5: adding DCA to a trained residual network does not change its outputs."""
 
     paper = "dca"
     setting = "digits-vit in double precision, the residual network's weights under other topologies, 4 seeds"
@@ -131,7 +131,7 @@ class Start(Experiment):
     )
 
     def values(self) -> Values:
-        """Compare outputs at the first validation images."""
+        """Compare outputs on the first validation images."""
         return {
             claim.name: [_difference(claim.name.removesuffix(" starts as resnet"), seed) for seed in range(4)]
             for claim in self.claims

@@ -1,4 +1,4 @@
-"""All experiments, by what they take."""
+"""All experiments, by whether they train."""
 
 from collections.abc import Iterator
 
@@ -15,13 +15,13 @@ from search_spaces.support.errors import unknown
 
 
 def cheap_experiments() -> Iterator[Experiment]:
-    """What is counted, computed, or read from rows that ship: a minute and a half of one core."""
+    """Yield the experiments that count, compute or read shipped rows: a minute and a half on one core."""
     yield from (Start(), Dilution(), Shortcuts(), Scaling(), Variance(), Heads())
     yield from TABLE_EXPERIMENTS
 
 
 def training_experiments(preset: str, storage: str, study: str | None, resources: Resources) -> Iterator[Experiment]:
-    """What trains networks. Raises UserError for a preset that has no number of seeds."""
+    """Yield the experiments that train. Raises UserError for a preset without a number of seeds."""
     if preset not in SEEDS:
         raise unknown("preset", preset, list(SEEDS), of="claims")
     for paper in dict.fromkeys(pair.paper for pair in ARCHITECTURE_PAIRS):

@@ -1,8 +1,7 @@
-"""Leaner Transformers: the condition number of attention against its heads, before training (theorem 3.1, figure 1).
+"""Leaner Transformers: the condition number of untrained attention by its heads (theorem 3.1, figure 1).
 
-The network is digits-vit's with one block, the inputs are its first validation images; see `nas.costs.conditioning` for
-what is measured. With fewer than 16 features in all heads together the number leaves out a null space (N = 16 tokens
-there).
+The network is digits-vit's with one block, and the inputs are its first validation images; `nas.costs.conditioning`
+defines the measure. If all heads together have fewer than 16 features (N = 16 tokens), it leaves out a null space.
 """
 
 import math
@@ -18,7 +17,7 @@ from tasks.vision.digits import DigitsViT
 _HEADS, _HEAD_DIM = (1, 2, 4, 8, 16), 8
 _HEAD_DIMS, _FIXED_HEADS = (2, 4, 8, 16), 4
 _INNER = ((1, 64), (8, 8))
-"""As many features in all, as heads of so many."""
+"""Shapes (heads, head_dim) with the same total number of features."""
 
 Shape = tuple[int, int]
 
@@ -43,7 +42,7 @@ def _claims() -> Iterable[tuple[Shape, Shape, Claim]]:
 
 
 class Heads(Experiment):
-    """Condition numbers of layers with more heads, or wider ones, against those with fewer."""
+    """Condition numbers with few or narrow heads, relative to more or wider heads."""
 
     paper = "leaner"
     setting = "digits-vit with one block of width 32, untrained, 6 seeds"
@@ -53,7 +52,7 @@ class Heads(Experiment):
         self.seeds = seeds
 
     def values(self) -> Values:
-        """Each shape once a seed."""
+        """Measure each shape with each seed."""
         pairs = [(few, many) for few, many, _ in _claims()]
         shapes = {shape for pair in pairs for shape in pair}
         decades = {shape: [_decades(shape, seed) for seed in range(self.seeds)] for shape in sorted(shapes)}
@@ -63,7 +62,7 @@ class Heads(Experiment):
 
 
 def _decades(shape: Shape, seed: int) -> float:
-    """log10 of the mean condition number."""
+    """Return log10 of the mean condition number."""
     task = DigitsViT()
     architecture = task.base.with_fields({"depth": 1, "heads": shape[0], "head_dim": shape[1]})
     with torch.random.fork_rng(devices=[]):

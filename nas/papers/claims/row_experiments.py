@@ -1,4 +1,4 @@
-"""Claims that trainings tell: of rows that ship with this project, or of small trainings that are kept in the store."""
+"""Claims about trained networks, tested on rows that ship with this project."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from results.records.sources import table_paths
 from search_spaces.support.errors import UserError
 
 Shape = Mapping[str, int | str]
-"""Fields of an architecture -> what they are."""
+"""Field of an architecture -> value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BetterClaim:
-    """That one architecture is better than another.
+    """A claim that one architecture is better than another.
 
     Attributes:
-        claim: The claim, whose range is of how much better the second is.
-        first: Architecture that is compared with ...
-        second: ... this one.
-        metric: What is compared, on validation.
+        claim: The claim; its range is how much better the second architecture is.
+        first: The reference architecture.
+        second: The architecture that is claimed to be better.
+        metric: The metric, on validation.
     """
 
     claim: Claim
@@ -31,7 +31,7 @@ class BetterClaim:
 
 
 def paired_differences(rows: Sequence[Row], better: BetterClaim) -> list[float]:
-    """How much better the second is, a number for each seed that completed both: a seed gives both the same data.
+    """Return how much better the second architecture is, for each seed with both; a seed fixes the data of both.
 
     Raises:
         UserError: No seed has completed both.
@@ -54,7 +54,7 @@ def _by_seed(rows: Sequence[Row], shape: Shape, metric: str) -> dict[int, float]
 
 
 class TableExperiment(Experiment):
-    """Claims that a table of rows tells which ships with this project."""
+    """Claims tested on a shipped table of rows."""
 
     def __init__(self, paper: str, table: str, setting: str, pairs: Sequence[BetterClaim]) -> None:
         self.paper, self.table, self.pairs = paper, table, pairs

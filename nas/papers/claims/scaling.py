@@ -1,6 +1,6 @@
-"""Residual Matrix Transformers: what a larger residual stream costs (section 3.1), by counting.
+"""Residual Matrix Transformers: the cost of a larger residual stream (section 3.1), by counting.
 
-The paper counts a word's lookup as the product with the vocabulary that it could be; so here, beside what is counted.
+The paper counts an embedding lookup as a product with the whole vocabulary. Here that product is added to the counts.
 """
 
 import math
@@ -16,7 +16,7 @@ _CASES = (
     ("RMT, from 16 x 64", "rmt-305m", "topology=rmt(keys=16)", "topology=rmt(keys=32)", None, None),
     ("RMT, from 64 x 64", "rmt-305m", "topology=rmt(keys=64)", "topology=rmt(keys=128)", None, None),
 )
-"""Name, preset, before, after, and what is printed: of the transformer 100 and about 94 %, of the RMT less than 1 %."""
+"""Name, preset, before, after, printed percentages: transformer 100 and about 94 %, RMT less than 1 %."""
 
 
 def _claim(name: str, quantity: str, percent: int | None) -> Claim:
@@ -43,7 +43,7 @@ class Scaling(Experiment):
     )
 
     def values(self) -> Values:
-        """Count each twice."""
+        """Count both networks of each case."""
         increases = {}
         for name, preset, before, after, *_ in _CASES:
             small, large = (_counts(preset, change) for change in (before, after))

@@ -1,11 +1,12 @@
-"""ANCRe: how fast linear networks learn, by where their shortcuts are.
+"""ANCRe: how fast linear networks learn, depending on their shortcuts.
 
-The case study's network is h_j = W_j h_{j-1} + sum of the h_i that a shortcut i:j brings, h_0 = the input; the loss is
-half the squared distance of h_K from A times the input. The paper gives neither sizes nor the target: here d = 10, the
-input is whitened (as its theorems assume), A has entries of variance 1 / d, weights start with a deviation of 0.01, and
-200 steps of gradient descent at 0.1 are taken. ANCRe's shortcuts are p_ij = softmax(c / tau), learnt at the same rate.
+The case study's network is h_j = W_j h_{j-1} + the sum of h_i over shortcuts i:j, with h_0 = the input. The loss is
+half the squared distance of h_K from A times the input. The paper gives neither sizes nor the target. Here d = 10, the
+input is whitened (as its theorems assume), and A has entries of variance 1 / d. Weights start with standard deviation
+0.01, and gradient descent takes 200 steps at rate 0.1. ANCRe's shortcuts are p_ij = softmax(c / tau), learned at the
+same rate.
 
-Shapes: S = seeds, all of which train side by side, d = features.
+Shapes: S = seeds, which train side by side, d = features.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ class LinearNet:
     Attributes:
         layers: K.
         skips: Its shortcuts, (from, to).
-        temperature: ANCRe's tau; None where shortcuts are fixed.
+        temperature: ANCRe's tau; None if shortcuts are fixed.
     """
 
     layers: int
@@ -47,7 +48,7 @@ NETS: Mapping[str, LinearNet] = {
     "1:2+2:3 of 4": LinearNet(4, ((1, 2), (2, 3))),
     "0:2+2:3 of 4": LinearNet(4, ((0, 2), (2, 3))),
 }
-"""What the names in claims mean."""
+"""Name of a network in claims -> the network."""
 
 _QUANTITY = "decades by which its loss is below the other's after 200 steps"
 _FASTER = (
@@ -66,7 +67,7 @@ _PAR = "on a par"
 
 
 class Shortcuts(Experiment):
-    """Case study 3.1 and what follows from it, by the loss after some steps."""
+    """Case study 3.1 and its consequences, by the loss after some steps."""
 
     paper = "ancre"
     setting = "linear networks of 10 features, 200 steps of gradient descent, 20 seeds"
@@ -91,12 +92,12 @@ class Shortcuts(Experiment):
 
 
 def losses(net: LinearNet, seeds: int) -> Tensor:
-    """The loss after the last step, [S]; nothing below what a double can tell from 0."""
+    """Return the loss after the last step, [S], clamped at double precision."""
     return curve(net, seeds)[-1]
 
 
 def curve(net: LinearNet, seeds: int) -> Tensor:
-    """The loss before each step and after the last, [steps + 1, S]; nothing below what a double can tell from 0."""
+    """Return the loss before each step and after the last, [steps + 1, S], clamped at double precision."""
     generator = torch.Generator().manual_seed(0)
     shape = (seeds, _FEATURES, _FEATURES)
 

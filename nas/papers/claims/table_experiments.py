@@ -1,4 +1,4 @@
-"""What the rows that ship with this project say of the papers' claims."""
+"""Claims of the papers that shipped rows can test."""
 
 from nas.papers.claims import Claim
 from nas.papers.claims.row_experiments import BetterClaim, Shape, TableExperiment
@@ -81,4 +81,4 @@ TABLE_EXPERIMENTS = (
         ),
     ),
 )
-"""Every table that ships and has a claim, by paper."""
+"""The claims for each shipped table that has some, by paper."""

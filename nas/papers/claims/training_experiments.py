@@ -1,4 +1,4 @@
-"""Claims that small trainings on digits-vit tell. Rows are in the store, and what is there is not trained again."""
+"""Claims tested by small trainings on digits-vit. Rows stay in the store, and stored trainings are not repeated."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,24 +17,24 @@ from tasks.base import Task
 
 TASK = "digits-vit"
 SEEDS = {"smoke": 4, "proxy": 8}
-"""Preset -> how many."""
+"""Preset -> number of seeds."""
 
 _LOSS = "nats by which its validation loss is lower"
 _WORSE_BY = 0.01
-"""Accuracy that may be lost where a paper says that it is preserved."""
+"""Loss of accuracy that counts as preserved."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchitecturePair:
-    """Two architectures, as `--arch` has them, and what is claimed of the second.
+    """Two architectures, in the syntax of `--arch`, and a claim about the second.
 
     Attributes:
-        paper: Whose claim it is.
+        paper: Name of the paper.
         claim: The claim.
         first: Changes to the task's base architecture.
         second: Changes to the task's base architecture.
-        metric: What is compared.
-        match_params: Whether the second is given as many parameters as the first, by its hidden features.
+        metric: The metric that is compared.
+        match_params: Whether the second's hidden features are changed to match the first's parameters.
     """
 
     paper: str
@@ -93,7 +93,7 @@ ARCHITECTURE_PAIRS = (
 
 
 class TrainingExperiment(Experiment):
-    """One paper's claims, by trainings."""
+    """One paper's claims, tested by trainings."""
 
     def __init__(self, paper: str, preset: str, storage: str, study: str | None, resources: Resources) -> None:
         self.paper, self.preset = paper, preset

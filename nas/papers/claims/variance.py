@@ -1,8 +1,8 @@
-"""Residual Matrix Transformers: how variance passes through what stores to the residual stream and loads from it.
+"""Residual Matrix Transformers: how variance passes through the store and load operations of the residual stream.
 
-The shapes are the paper's, GPT-2 medium's: width D = 1024, R = 16 vectors of V = 64, keys of K = 64 (which is what
-gives table 2's 0.4 and 1.6), hidden layers of 4096. Weights start Xavier-normal, as the paper assumes. Inputs, and
-gradients of outputs, are standard normal draws; a number is the variance of what comes out over that of what goes in.
+Shapes are the paper's, GPT-2 medium's: width D = 1024, R = 16 vectors of V = 64, keys of K = 64 (which gives table 2's
+0.4 and 1.6), hidden layers of 4096. Weights start Xavier-normal, as the paper assumes. Inputs and gradients of outputs
+are standard normal; each number is output variance divided by input variance.
 """
 
 import statistics
@@ -16,7 +16,7 @@ from search_spaces.topologies.rmt import Load, MatrixStore
 
 _WIDTH, _HIDDEN, _RANK, _LENGTH, _KEYS = 1024, 4096, 16, 64, 64
 _DRAWS, _POSITIONS, _TOKENS = 250, 4, 256
-_HALF_A_DIGIT = 0.005  # two decimals are printed, noughts at their end left out: 1.14 and 0.4
+_HALF_A_DIGIT = 0.005  # two decimals are printed without final zeros: 1.14 and 0.4
 
 _TABLE_2: Mapping[str, tuple[float, float]] = {
     "attention stores, RMT": (0.4, 1.6),
@@ -28,7 +28,7 @@ _TABLE_2: Mapping[str, tuple[float, float]] = {
     "feed-forward loads, RMT": (1.0, 1.0),
     "feed-forward loads, transformer": (0.4, 1.6),
 }
-"""Table 2: forward and backward."""
+"""Table 2: variance ratios forward and backward."""
 
 _WHAT = {"attention": "the maps between stream and heads", "feed-forward": "the map of the layer, and RMT's keys there"}
 
@@ -57,7 +57,7 @@ class Variance(Experiment):
         self.seeds = seeds
 
     def values(self) -> Values:
-        """Measure all, a seed at a time."""
+        """Measure all claims with each seed."""
         ratios = [_variance_ratios(seed) for seed in range(self.seeds)]
         return {claim.name: [ratio[claim.name] for ratio in ratios] for claim in self.claims}
 
@@ -99,19 +99,19 @@ def _load(ports: int) -> Move:
 
 
 def _by_keys(build: Callable[[], Move], shape: tuple[int, ...]) -> tuple[float, float]:
-    """Means over many draws of the keys, which are few numbers."""
+    """Return mean ratios over many draws of the keys, which are few numbers."""
     draws = [_ratios(build(), shape) for _ in range(_DRAWS)]
     return statistics.fmean(forward for forward, _ in draws), statistics.fmean(backward for _, backward in draws)
 
 
 def _through(layer: nn.Linear, keys: tuple[float, float]) -> tuple[float, float]:
-    """What the layer does and then, independent of it, the keys."""
+    """Return the ratios of a layer followed by independent keys."""
     forward, backward = _ratios(layer, (_TOKENS, layer.in_features))
     return forward * keys[0], backward * keys[1]
 
 
 def _ratios(move: Move, shape: tuple[int, ...]) -> tuple[float, float]:
-    """Mean squares of the output over those of the input, and of the input's gradient over those of the output's."""
+    """Return the mean-square ratio of output to input, and of the input's gradient to the output's."""
     x = torch.randn(shape, requires_grad=True)
     y = move(x)
     gradient = torch.randn_like(y)

@@ -1,4 +1,4 @@
-"""Closed forms in a reading: sums, products and whole quotients of integers and names, and nothing else."""
+"""Formulas in readings: sums, products and floor quotients of integers and names."""
 
 import ast
 import operator
@@ -15,10 +15,10 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
 
 
 def value_of(formula: str, names: Mapping[str, int]) -> int:
-    """What a formula such as "depth * 2 * width" comes to.
+    """Evaluate a formula such as "depth * 2 * width".
 
     Raises:
-        UserError: It holds something else than integers, these names, brackets and + - * //.
+        UserError: It contains anything but integers, these names, brackets and + - * //.
     """
     try:
         return _value(ast.parse(formula, mode="eval").body, names)

@@ -1,4 +1,4 @@
-"""The networks that printed rows are read as, built on the meta device to be counted."""
+"""The networks of readings, built on the meta device to be counted."""
 
 from dataclasses import replace
 from importlib import import_module
@@ -26,16 +26,16 @@ _LRA = {
     "image": EncoderSizes(vocabulary=512, context=1024, classes=10),
     "pathfinder": EncoderSizes(vocabulary=512, context=1024, classes=2),
 }
-"""The tasks as Nyströmformer's code for the Long Range Arena has them (LRA/code/lra_config.py)."""
+"""Task -> its sizes in Nyströmformer's code for the Long Range Arena (LRA/code/lra_config.py)."""
 
 _LRA_BASE = Architecture(depth=2, width=64, heads=2, head_dim=32, hidden=128)
 
 
 def params(reading: Reading) -> int:
-    """Parameters of the network that a row is read as, and those of its formula.
+    """Return the parameters of a reading's network, its formula included.
 
     Raises:
-        UserError: A network that cannot be built, or a formula that cannot be read.
+        UserError: A network that cannot be built, or an invalid formula.
     """
     if reading.network.startswith("timm:"):
         with meta_device():
@@ -52,7 +52,7 @@ def _count(network: nn.Module, reading: Reading) -> int:
 
 
 def architecture_of(reading: Reading) -> Architecture:
-    """The architecture that a row is read as; timm's models have none."""
+    """Return the architecture of a reading; timm's models have none."""
     match reading.network.partition(":")[0]:
         case "vit" | "crammed-bert":
             base = ImageNetViT.base
@@ -64,7 +64,7 @@ def architecture_of(reading: Reading) -> Architecture:
 
 
 def build(reading: Reading, architecture: Architecture) -> nn.Module:
-    """The network, but for what its formula adds."""
+    """Build the network of a reading, without the parts of its formula."""
     family, _, name = reading.network.partition(":")
     match family:
         case "vit":
@@ -78,10 +78,12 @@ def build(reading: Reading, architecture: Architecture) -> nn.Module:
 
 
 def _timm(name: str, text: str) -> nn.Module:
-    """A registered model, or with a dot in its name a class (where the registered one takes no depth or heads).
+    """Build a timm model by its registered name, or a class by MODULE.CLASS.
 
-    `head_dim`, which no constructor takes, widens the attention of the model's blocks: its parameters are then those
-    of the construction with heads * head_dim features, but it does not run.
+    Classes are for models whose registered constructors take no depth or heads.
+
+    `head_dim`, which no constructor takes, widens the attention of all blocks. The parameters are then those of heads *
+    head_dim features, but the model does not run.
     """
     options = dict(_option(part) for part in text.split(",") if part)
     head_dim = options.pop("head_dim", None)
@@ -94,17 +96,17 @@ def _timm(name: str, text: str) -> nn.Module:
 
 
 def _option(part: str) -> tuple[str, Any]:
-    """ "layers=4/4/8/2" to a tuple of numbers a stage, and "depth=12" to a number."""
+    """Parse "layers=4/4/8/2" to a tuple with a number for each stage, and "depth=12" to a number."""
     name, _, text = part.partition("=")
     numbers = tuple(float(number) if "." in number else int(number) for number in text.split("/"))
     return name, numbers if len(numbers) > 1 else numbers[0]
 
 
 def _widen(model: nn.Module, head_dim: int) -> None:
-    """Give every attention layer heads of that many features, but those of the class token and TNT's inner ones."""
+    """Change the head dimension of every attention layer, except class attention and TNT's inner layers."""
     for name, layer in model.named_modules():
         inputs = {part for part, _ in layer.named_children()}
-        # What attends from the class token alone has a map of its own for the queries.
+        # Class attention has a separate map for the queries.
         if "proj" in inputs and inputs & {"qkv", "v"} and "q" not in inputs and not name.endswith("attn_in"):
             _widen_layer(layer, head_dim)
 

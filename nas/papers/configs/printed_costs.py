@@ -1,7 +1,7 @@
-"""The papers' other cost columns beside what can be counted here: FLOPs, tokens, memory and time of trainings.
+"""Other printed costs compared with counts here: FLOPs, tokens, memory and time of trainings.
 
-Labels are those of `nas.papers.configs`; "beside" stands where a device was measured and this is a count of something
-else, which is named. Then the relation of two rows is what can be looked at.
+Labels are those of `nas.papers.configs`. "beside" marks a device measurement; `reading` names what is counted here
+instead. Then only ratios of rows can be compared.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,23 +18,23 @@ from tasks.language.task import CorpusTask
 
 _RELATION = "RMT over transformer"
 
-BYTES_SINGLE = 16  # single precision: a weight, its gradient, Adam's two moments
-BYTES_BF16 = 8  # the same four in bf16, as ANCRe trains
+BYTES_SINGLE = 16  # fp32: a weight, its gradient, Adam's two moments
+BYTES_BF16 = 8  # the same in bf16, as ANCRe trains
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A printed cost and what stands beside it.
+    """A printed cost and its count here.
 
     Attributes:
-        paper: Whose it is.
+        paper: Name of the paper.
         table: Number of the table.
-        model: What was trained.
-        printed: What is printed, or the relation of two such numbers.
-        digits: The unit in the last printed place: a match is within half of it.
-        here: What is counted here.
-        unit: Of both, or "printed | counted" where they differ.
-        label: What kind of reading it is.
+        model: The trained model.
+        printed: The printed number, or the ratio of two.
+        digits: Unit of the last printed digit; a match is within half of it.
+        here: The count here.
+        unit: Unit of both, or "printed | counted" if they differ.
+        label: Kind of the reading.
         reading: What is counted.
     """
 
@@ -50,12 +50,12 @@ class Cost:
 
     @property
     def matches(self) -> bool:
-        """Whether what is counted rounds to what is printed."""
+        """Whether the count rounds to the printed number."""
         return abs(self.here - self.printed) <= self.digits / 2
 
 
 def flops() -> Iterator[Cost]:
-    """RMT, tables 3 and 4: FLOPs of a training, and of the RMT's over the transformer's."""
+    """Yield RMT, tables 3 and 4: FLOPs of trainings, and the RMT's ratio to the transformer's."""
     task = OpenWebTextLM()
     for vocabulary, words in (
         (True, "matrix work of our networks and of their gradients, the unembedding included"),
@@ -77,7 +77,7 @@ def flops() -> Iterator[Cost]:
 
 
 def tokens() -> Iterator[Cost]:
-    """RMT, tables 8 and 9: 20 tokens a parameter that embeds nothing. ANCRe, table 2: steps of table 7."""
+    """Yield RMT, tables 8 and 9: 20 tokens for each non-embedding parameter; ANCRe, table 2: steps of table 7."""
     task = OpenWebTextLM()
     for table in ("8", "9"):
         for line in (line for line in published.lines_of("rmt") if line["table"] == table):
@@ -101,7 +101,7 @@ def tokens() -> Iterator[Cost]:
 
 
 def memory() -> Iterator[Cost]:
-    """Leaner, tables 2 to 5, and ANCRe, table 6: what a device held, beside what weights and their optimiser hold."""
+    """Yield Leaner, tables 2 to 5, and ANCRe, table 6: device memory, with the size of weights and optimizer states."""
     for line in published.lines_of("leaner"):
         if line["memory_gb"] and (reading := _first_match("leaner", line)):
             yield _memory_cost("leaner", line, params(reading), BYTES_SINGLE, "four numbers of four bytes a parameter")
@@ -116,7 +116,7 @@ def memory() -> Iterator[Cost]:
 
 
 def time() -> Iterator[Cost]:
-    """Steps' times over the plain network's, beside the same of the work that is counted."""
+    """Yield step times relative to the plain network's, with the ratio of the counted work."""
     lm1b, words = LM1BLM(), "multiply-accumulates and mixing over the residual network's; no device"
     base = lm1b.base.with_fields({"depth": 24})
     plain = float(_line("dca", "1", "Transformer")["batches_per_s"])
@@ -140,7 +140,7 @@ def time() -> Iterator[Cost]:
 
 
 COSTS: Mapping[str, Callable[[], Iterator[Cost]]] = {"flops": flops, "tokens": tokens, "memory": memory, "time": time}
-"""What `nas reproduce` calls it -> its lines."""
+"""Name of a cost in `nas reproduce` -> its records."""
 
 
 def _c4() -> CorpusTask:
@@ -163,7 +163,7 @@ def _memory_cost(paper: str, line: published.Line, count: int, bytes_each: int, 
 
 
 def _first_match(paper: str, line: published.Line) -> Reading | None:
-    """The first reading that gives the row's printed parameters."""
+    """Return the first reading that gives the row's printed parameters."""
     key = line["table"], line["model"], line["data"]
     return next(
         (
@@ -185,7 +185,7 @@ def _line(paper: str, table: str, model: str) -> published.Line:
 
 
 def _number(text: str) -> tuple[float, float]:
-    """A printed number, and the unit of its last digit that is not a nought at the end of a whole number."""
+    """Return a printed number and the unit of its last digit; final zeros of a whole number do not count."""
     number = Decimal(text)
     exponent = number.normalize().as_tuple().exponent if "." not in text else number.as_tuple().exponent
     assert isinstance(exponent, int)
@@ -193,17 +193,20 @@ def _number(text: str) -> tuple[float, float]:
 
 
 def _label_of_flops(table: str, model: str, *, vocabulary: bool) -> Label:
-    """Leaving the vocabulary out was chosen because it comes nearest: what it gives is fitted."""
+    """ "fitted" where leaving the vocabulary out matches, which was chosen because it comes closest."""
     return "fitted" if not vocabulary and (table, model) in (("4", "Transformer"), ("3", _RELATION)) else "differs"
 
 
 def _label_of_tokens(model: str) -> Label:
-    """The RMT of 305M went on to 6 billion tokens for tables 3 and 4; three of ANCRe's may leave out padding."""
+    """Return "differs" for RMT 305M, which trained on up to 6 billion tokens for tables 3 and 4, and three of ANCRe's.
+
+    Those of ANCRe may leave out padding.
+    """
     return "differs" if model in ("RMT 305M", "LLaMA-60M", "LLaMA-130M", "LLaMA-350M") else "stated"
 
 
 def _forward(task: CorpusTask, architecture: Architecture, *, vocabulary: bool) -> float:
-    """FLOPs of one sequence, two a multiply-accumulate."""
+    """Return the FLOPs of one sequence, two for each multiply-accumulate."""
     form = task.closed_form(architecture)
     unembedding = task.context * task.vocabulary * architecture.width
     return 2 * (form.macs - (0 if vocabulary else unembedding))
@@ -214,7 +217,7 @@ def _params(task: CorpusTask, architecture: Architecture) -> int:
 
 
 def _work_ratio(task: Task, architecture: Architecture, base: Architecture) -> float:
-    """The work of one network over another's: multiply-accumulates, and half of mixing's elementwise operations."""
+    """Return the ratio of work: multiply-accumulates plus half of the elementwise operations."""
     forms = [task.closed_form(network) for network in (architecture, base)]
     work = [form.macs + form.elementwise / 2 for form in forms if form is not None]
     return work[0] / work[1]

@@ -1,7 +1,7 @@
-"""Figures of papers, drawn anew from the problem that they state: curves of losses, in decades, over seeds.
+"""Figures of papers, computed again from the problems that they state: losses in decades, over seeds.
 
-A figure's panel has a curve a network. What papers leave open (sizes, rates, seeds) is said in `nas.papers.claims`,
-whose networks these are.
+A panel has a curve for each network. `nas.papers.claims` has the networks, and what the papers leave open (sizes,
+rates, seeds).
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """How one network does.
+    """The losses of one network.
 
     Attributes:
-        network: What it is called, in the panel's words.
-        at: Where it is measured: after so many steps, or with so many layers.
-        decades: At each of these, log10 of the loss of each seed.
-        highlight: Whether it is drawn in a colour of its own.
+        network: Its label in the panel.
+        at: Numbers of steps or of layers at which the loss is measured.
+        decades: For each of these, log10 of the loss of each seed.
+        highlight: Whether it has its own color.
     """
 
     network: str
@@ -29,12 +29,12 @@ class Curve:
 
     @property
     def means(self) -> list[float]:
-        """Over seeds."""
+        """Means over seeds."""
         return [fmean(values) for values in self.decades]
 
     @property
     def errors(self) -> list[float]:
-        """Standard errors over seeds; 0 of one seed."""
+        """Standard errors over seeds; 0 with one seed."""
         return [stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0 for values in self.decades]
 
 
@@ -43,11 +43,11 @@ class Panel:
     """A panel of a figure.
 
     Attributes:
-        paper: Whose it is.
-        figure: Its number there, "2 (a)".
-        statement: What the paper says that it shows, in other words.
+        paper: Name of the paper.
+        figure: Number of the figure, "2 (a)".
+        statement: A paraphrase of what the paper says about it.
         across: What `at` counts: "steps" or "layers".
-        curves: What came out.
+        curves: The curves.
     """
 
     paper: str
@@ -57,7 +57,7 @@ class Panel:
     curves: Sequence[Curve]
 
     def records(self) -> list[dict[str, Any]]:
-        """A flat record a point."""
+        """Return a flat record for each point."""
         return [
             {
                 "paper": self.paper,

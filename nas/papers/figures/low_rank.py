@@ -1,6 +1,6 @@
-"""DeepCrossAttention, figure 1: networks of low rank that are to give back their input, or a random map of it.
+"""DeepCrossAttention, figure 1: networks of low rank that learn the identity, or a random map.
 
-The figure has ten layers; beside it stands what is left of the loss with other depths.
+The figure has ten layers; extra panels show the final loss by depth.
 """
 
 import torch
@@ -9,18 +9,18 @@ from nas.papers.claims.dilution import best_rate, curve, decades
 from nas.papers.figures import Curve, Panel
 
 SEEDS, EVERY, LAYERS = 3, 10, (2, 5, 10)
-"""Seeds of each network, batches that a point of a curve is the mean of, and depths."""
+"""Seeds of each network, batches averaged in each point of a curve, and depths."""
 
 TOPOLOGIES = ("resnet", "grn-v1", "grn-v3")
 TARGETS = (
     ("a", "the input", False, (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)),
     ("b", "a random map", True, (3e-5, 1e-4, 3e-4, 1e-3, 3e-3)),
 )
-"""Panel, what is learnt, whether it is an affine map, and the rates of which each network is given its best."""
+"""Panel, target, whether it is an affine map, and the rates from which each network gets its best."""
 
 
 def panels(seeds: int = SEEDS) -> list[Panel]:
-    """Both, by batches with ten layers and by layers at the end."""
+    """Return both panels: the loss over batches with ten layers, and the final loss by depth."""
     figure_panels = []
     for panel, target, affine, rates in TARGETS:
         by_batch, by_depth = list[Curve](), list[Curve]()
@@ -41,7 +41,7 @@ def panels(seeds: int = SEEDS) -> list[Panel]:
 
 
 def _by_batch(topology: str, affine: bool, rate: float, seeds: int) -> Curve:
-    """With as many layers as the figure has; a training that diverged has its first loss from there on."""
+    """Return the curve with as many layers as the figure; diverged losses are replaced by the first loss."""
     decades = []
     for seed in range(seeds):
         losses = curve(topology, affine, rate, seed, LAYERS[-1])

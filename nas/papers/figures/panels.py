@@ -1,4 +1,4 @@
-"""Pictures of figures: a panel beside the other, losses in decades downwards, with a band of a standard error."""
+"""Plots of figures: panels side by side, log10 losses with a band of one standard error."""
 
 from collections.abc import Sequence
 from textwrap import fill
@@ -14,7 +14,7 @@ _MARKERS = "osD^vP*X<>"
 
 
 def draw_figure(panels: Sequence[Panel]) -> "Figure":
-    """A row of panels a paper."""
+    """Draw one row of panels for each paper."""
     from matplotlib.figure import Figure
 
     papers = list(dict.fromkeys(panel.paper for panel in panels))

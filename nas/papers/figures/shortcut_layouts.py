@@ -1,4 +1,4 @@
-"""ANCRe, figure 2: linear networks by their depth, and by where their shortcuts are."""
+"""ANCRe, figure 2: linear networks by depth, and by their shortcuts."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,11 +11,11 @@ SEEDS, EVERY = 20, 20
 """Seeds of each network, and steps between points of a curve."""
 
 FAST = ("1:2+2:3", "0:2+2:3")
-"""The pairs of shortcuts that the text and the official code have for the fast ones."""
+"""The pairs of shortcuts that the paper's text and its official code call fast."""
 
 
 def panels(seeds: int = SEEDS) -> list[Panel]:
-    """All three."""
+    """Return all three panels."""
     deep = [_train_curve(f"{layers} layers", LinearNet(layers), seeds) for layers in (2, 3, 4)]
     three = [
         _train_curve("none", LinearNet(3), seeds),
@@ -37,7 +37,7 @@ def panels(seeds: int = SEEDS) -> list[Panel]:
 
 
 def _pairs(seeds: int) -> Iterable[Curve]:
-    """Every pair of shortcuts of four layers; those that are said to be fast, and the one that is, stand out."""
+    """Return a curve for every pair of shortcuts of four layers; FAST and the best pair are highlighted."""
     curves = [_train_curve(_label(pair), LinearNet(4, pair), seeds) for pair in combinations(_all_skips(4), 2)]
     best = min(curves, key=lambda curve: curve.means[-1]).network
     return [replace(curve, highlight=curve.network in (*FAST, best)) for curve in curves]
