@@ -1,1 +1,1 @@
-"""The `nas` command: options, commands, and what prints their results."""
+"""The `nas` command: options, commands and printers."""

@@ -1,4 +1,4 @@
-"""The application that commands register with, and what all of them have in common."""
+"""The Typer application that commands register with, and what they have in common."""
 
 import sys
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _Function = TypeVar("_Function", bound=Callable[..., None])
 
 
 class Command(TyperCommand):
-    """A command with the option --save-config, which refuses blank arguments and ends by a signal with its status."""
+    """A command with --save-config that rejects blank arguments and sets the exit status after a signal."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -41,7 +41,7 @@ class Command(TyperCommand):
         )
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command in a context of typer's, which has the values of its options."""
+        """Run the command, after --save-config and the check of arguments."""
         file = ctx.params.pop(SAVE)
         try:
             with termination_signals():
@@ -57,7 +57,7 @@ class Command(TyperCommand):
             raise typer.Exit(128 + number) from None
 
     def _check_not_blank(self, ctx: Any) -> None:
-        """Raise UserError for an argument without text, or of commas alone. nas.cli.option_values does for options."""
+        """Raise UserError for an argument that is blank or only commas; `nas.cli.option_values` checks options."""
         for parameter in (parameter for parameter in self.params if parameter.param_type_name == "argument"):
             value = ctx.params[parameter.name]
             texts = value if isinstance(value, list | tuple) else [value]
@@ -67,5 +67,5 @@ class Command(TyperCommand):
 
 
 def command(name: str) -> Callable[[_Function], _Function]:
-    """A decorator: the function is the command of that name; its docstring is the help."""
+    """Register a function as the command `name`; its docstring is the help text."""
     return app.command(name, cls=Command)

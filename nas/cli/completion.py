@@ -1,4 +1,4 @@
-"""What a shell completes beyond commands and options: names of what is installed. Loads no torch."""
+"""Shell completion of installed names. Loads no torch."""
 
 from nas.samplers.registry import SAMPLERS
 from search_spaces.spaces.catalog import SPACES
@@ -7,22 +7,22 @@ from tasks.registry import TASKS
 
 
 def tasks(beginning: str) -> list[str]:
-    """The names of tasks that begin so."""
+    """Return the names of tasks with this prefix."""
     return _beginning(TASKS.names(), beginning)
 
 
 def spaces(beginning: str) -> list[str]:
-    """The names of search spaces that begin so."""
+    """Return the names of search spaces with this prefix."""
     return _beginning(SPACES.names(), beginning)
 
 
 def samplers(beginning: str) -> list[str]:
-    """The names of samplers that begin so; of "A,B" the last is completed."""
+    """Return the names of samplers with this prefix; of "A,B" the last is completed."""
     return _last_of(SAMPLERS.names(), beginning)
 
 
 def topologies(beginning: str) -> list[str]:
-    """The names of topologies that begin so; of "A,B" the last is completed."""
+    """Return the names of topologies with this prefix; of "A,B" the last is completed."""
     return _last_of(TOPOLOGIES.names(), beginning)
 
 

@@ -1,6 +1,6 @@
-"""A command's options in a file: `nas search @run.toml` reads it, `--save-config run.toml` writes it.
+"""A command's options in a TOML file: `nas search @run.toml` reads it, `--save-config run.toml` writes it.
 
-It is TOML: an option by its flag without dashes, an argument by its name in small letters, several values as a list.
+Keys are flags without dashes and arguments' names in lower case; several values are a list.
 """
 
 import tomllib
@@ -14,16 +14,16 @@ from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.files import kind_of_read_error
 
 SAVE = "save_config"
-"""The parameter of the option that writes one, which no file holds."""
+"""The parameter of --save-config, which files do not contain."""
 
 
 def expand(words: Sequence[str], commands: Mapping[str, Any]) -> list[str]:
-    """The words of a command line with those of its file in the place of @FILE; what is typed as well is left out.
+    """Replace @FILE by the words that the file stands for; options that are also typed are left out.
+
+    `commands` are Typer's, by name.
 
     Raises:
-        UserError: The file is not there or no TOML, or has what the command does not know.
-
-    `commands` are typer's, by their names.
+        UserError: The file is missing, no TOML, or has an option that the command lacks.
     """
     command = command_of(words, commands)
     index = next((index for index, word in enumerate(words) if word.startswith("@") and len(word) > 1), None)
@@ -50,12 +50,12 @@ def expand(words: Sequence[str], commands: Mapping[str, Any]) -> list[str]:
 
 
 def command_of(words: Sequence[str], commands: Mapping[str, Any]) -> str | None:
-    """The command that a command line is of, if it is of one."""
+    """Return the name of the command in a command line, or None."""
     return next((word for word in words if word in commands), None)
 
 
 def save(context: typer.Context, file: Path) -> None:
-    """Write what was typed, and nothing that was not.
+    """Write the options and arguments that were typed.
 
     Raises:
         UserError: The file cannot be written.
@@ -100,7 +100,7 @@ def _values(name: str, value: Any, file: str) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """A value that TOML has."""
+    """Return a value as a type that TOML has."""
     if isinstance(value, list | tuple):
         return [_plain(element) for element in value]
     return value if isinstance(value, bool | int | float) else str(value)

@@ -1,4 +1,4 @@
-"""`nas dashboard`: Optuna's own dashboard over the searches of a store."""
+"""`nas dashboard`: Optuna's dashboard for the searches of a store."""
 
 import errno
 import warnings
@@ -18,7 +18,7 @@ _MAX_PORT = 65535
 
 
 def copy_searches(storage: str = DEFAULT_STORE) -> InMemoryStorage:
-    """A copy of the searches of a store as they are now, with names, costs and test metrics for Optuna's dashboard.
+    """Copy the searches of a store, with names of objectives, costs and test metrics for Optuna's dashboard.
 
     Raises:
         UserError: There is no search in the store.
@@ -43,7 +43,7 @@ def copy_searches(storage: str = DEFAULT_STORE) -> InMemoryStorage:
 
 
 def _attributes(row: Row) -> dict[str, Any]:
-    """What of a Row is shown beside its trial."""
+    """Return the attributes of a Row that are shown with its trial."""
     test_metrics = {f"test_{name}": value for name, value in row.test.items()}
     counts = {name: getattr(row.costs, name) for name in COUNTS}
     labels = {"key": row.architecture.key, "wiring": row.architecture.topology, "error": row.error}
@@ -52,7 +52,7 @@ def _attributes(row: Row) -> dict[str, Any]:
 
 
 def serve(copy: InMemoryStorage, port: int = 8080) -> None:
-    """Serve a copy on this machine alone, until Ctrl-C."""
+    """Serve a copy on this machine only, until Ctrl-C."""
     if not 1 <= port <= _MAX_PORT:
         message = f"--port must be from 1 to {_MAX_PORT}, got {port}."
         raise UserError("out-of-range", message, option="--port", value=port, least=1, most=_MAX_PORT)
@@ -63,7 +63,7 @@ def serve(copy: InMemoryStorage, port: int = 8080) -> None:
         message = f"the dashboard is a package of its own ({error.name}): {install}"
         raise UserError("needs-extra", message, extra="dashboard", package=error.name) from error
     try:
-        run_server(copy, host="localhost", port=port)  # says where it listens
+        run_server(copy, host="localhost", port=port)  # prints its address
     except OSError as error:
         message = f"port {port} cannot be used: {error.strerror}. Give another --port."
         kind: Kind = "in-use" if error.errno == errno.EADDRINUSE else "unavailable"

@@ -1,4 +1,4 @@
-"""`nas list`: what is installed, with a line each."""
+"""`nas list`: what is installed, one line each."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -22,12 +22,12 @@ Lines = Iterator[tuple[str, str]]
 def read_lists(
     kind: ListKind | None = None, of: str | None = None, storage: str = DEFAULT_STORE
 ) -> dict[ListKind, list[tuple[str, str]]]:
-    """Names of one kind, or of all that is installed, each with a line about it.
+    """Return the names of one kind, or of everything installed, each with one line about it.
 
     `of` is a task whose presets, or a topology whose options are listed in full.
 
     Raises:
-        UserError: An unknown task or topology, one beside what has none, or a store that cannot be used.
+        UserError: An unknown task or topology, `of` with another kind, or a store that cannot be used.
     """
     if of is not None and kind not in (ListKind.PRESETS, ListKind.TOPOLOGIES):
         remedy = f"`nas list presets {of}` or `nas list topologies {of}`"
@@ -49,13 +49,13 @@ def read_lists(
 
 
 def print_lists(lists: dict[ListKind, list[tuple[str, str]]]) -> None:
-    """Print them."""
+    """Print a table for each kind."""
     for kind, lines in lists.items():
         tables.print_pairs(tables.screen(), lines, kind.value)
 
 
 def _descriptions(registry: Any) -> Lines:
-    """What each says of itself. One that had to be imported for that and cannot be is named with its reason."""
+    """Yield each entry's description; one that cannot be imported is listed with the reason."""
     for name in registry.names():
         try:
             yield name, registry.description(name)
@@ -64,14 +64,13 @@ def _descriptions(registry: Any) -> Lines:
 
 
 def _tasks() -> Lines:
-
     yield from _descriptions(TASKS)
     for name, line in _descriptions(TASK_FAMILIES):
         yield f"{name}:NAME", line
 
 
 def _presets() -> Lines:
-    """Every task is imported, and one that cannot be is named with its reason."""
+    """Yield all presets; a task that cannot be imported is listed with the reason."""
     from tasks.load import task_class
 
     for name in TASKS.names():
@@ -83,7 +82,7 @@ def _presets() -> Lines:
 
 
 def _preset_values(task: str) -> Lines:
-    """Every value of every preset of a task: what `--set` can change."""
+    """Yield every value of every preset of a task: what `--set` can change."""
     from tasks.load import task_class
 
     for preset, recipe in task_class(task).presets.items():
@@ -92,7 +91,7 @@ def _preset_values(task: str) -> Lines:
 
 
 def _options(topology: str) -> Lines:
-    """What a topology is, and each of its options: its value, what it means, and which values are searched."""
+    """Yield a topology's description, then each option: its value, its meaning and the values that are searched."""
     from search_spaces.topologies.meanings import meanings
 
     kind, options = load(topology)

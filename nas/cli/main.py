@@ -1,4 +1,4 @@
-"""The `nas` command line: words to a command, and its errors to lines and exit statuses. Starts without torch."""
+"""Entry point of the `nas` command: runs it and turns errors into one line and an exit status. Starts without torch."""
 
 import errno
 import os
@@ -19,22 +19,22 @@ from search_spaces.support.errors import Kind, UserError, nearest, place_of, pri
 from search_spaces.support.logger import set_level
 from search_spaces.support.quiet_timer import SILENCE
 
-# The order of `nas --help`.
+# The order of imports is the order of `nas --help`.
 # isort: off
 from nas.cli.commands import searches, networks, files, rows, overview  # noqa: F401
 # isort: on
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
-"""What typer raises for words that it cannot take; it has no public name."""
+"""The base class of Typer's usage errors, which has no public name."""
 
 _KINDS_OF_MISUSE: Mapping[str, Kind] = {"NoSuchOption": "unknown-name", "MissingParameter": "missing-value"}
-"""Of typer's errors, which have no public names either; others are of values that cannot be read."""
+"""Class name of a usage error -> kind; these classes have no public names. All others are "bad-syntax"."""
 
 _UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
 
 
 def main() -> None:
-    """Run the command line; a user's error, or one in a plug-in's code, is one line and exit status 2."""
+    """Run the command line; a user's error, or one in a plug-in, prints one line and exits with status 2."""
     _open_standard_streams()
     show_notices()
     with SILENCE.lasting():
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Have the numbers of standard input and error be something: else the next file that is opened would have them."""
+    """Open /dev/null for a closed standard input or error, so that no other file gets its number."""
     for number in (0, 2):
         try:
             os.fstat(number)
@@ -56,11 +56,11 @@ def _open_standard_streams() -> None:
                 os.dup2(nothing, number)
                 os.close(nothing)
     if sys.stderr is None:
-        sys.stderr = open(2, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115  # as long as the process
+        sys.stderr = open(2, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115  # never closed
 
 
 def _run() -> int:
-    """Do what the words of the command line ask for; the status that typer ends with."""
+    """Run the command of the command line and return its exit status."""
     if sys.stdout is None:
         message = "standard output is closed, and nothing could be printed. Leave it open, or give > /dev/null."
         raise UserError("unwritable", message, option="stdout")
@@ -77,7 +77,7 @@ def _run() -> int:
 
 
 def _usage_error(error: Any, words: Sequence[str], commands: Mapping[str, Any]) -> UserError:
-    """What typer says of words that it cannot take, in one line."""
+    """Convert Typer's usage error to a UserError with a message of one line."""
     command = error.ctx.command_path if error.ctx else "nas"
     text = " ".join(error.format_message().split())
     end = "" if text.endswith(("?", ".")) else "."
@@ -100,7 +100,7 @@ def _usage_error(error: Any, words: Sequence[str], commands: Mapping[str, Any]) 
 
 
 def _limits(error: Any, parameter_type: Any, words: Sequence[str]) -> tuple[Kind, dict[str, Any]]:
-    """The kind of mistake of a value that typer refused, with the value and what it may be."""
+    """Return the kind of error of a rejected value, with the value and its limits."""
     texts = (word.partition("=")[2] if word.startswith("--") and "=" in word else word for word in words)
     value = next((text for text in texts if _rejects(error, parameter_type, text)), None)
     if (choices := getattr(parameter_type, "choices", None)) is not None:
@@ -112,7 +112,7 @@ def _limits(error: Any, parameter_type: Any, words: Sequence[str]) -> tuple[Kind
 
 
 def _rejects(error: Any, parameter_type: Any, text: str) -> bool:
-    """Whether typer's error is of this text."""
+    """Return whether Typer rejects this text with the same error."""
     try:
         parameter_type.convert(text, error.param, error.ctx)
     except _UsageError as again:
@@ -121,11 +121,11 @@ def _rejects(error: Any, parameter_type: Any, text: str) -> bool:
 
 
 def _status(work: Callable[[], int | None]) -> int:
-    """The exit status of what is to be done; what it raised has been said."""
+    """Run `work` and return its exit status; errors are printed."""
     try:
         return work() or 0
     except SystemExit as end:
-        if place_of(end) is None or isinstance(end.__context__, BrokenPipeError):  # typer, or rich
+        if place_of(end) is None or isinstance(end.__context__, BrokenPipeError):  # raised by Typer or Rich
             return int(end.code or 0)
         return _print_error(end, f"{reason_of(end)}: a plug-in ended the program.")
     except UserError as error:
@@ -133,7 +133,7 @@ def _status(work: Callable[[], int | None]) -> int:
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
             return _no_reader(error)
-        if place_of(error) is None:  # ours to trace
+        if place_of(error) is None:  # our own bug: keep the traceback
             raise
         return _print_error(error, f"{reason_of(error)}. `nas --debug` has the traceback.")
 
@@ -150,10 +150,10 @@ def _flush() -> None:
 
 
 def _no_reader(error: OSError) -> int:
-    """What could not be printed is let go of, so that the interpreter does not try again at its end."""
+    """Discard what could not be printed, so that the interpreter does not try again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    if error.errno == errno.EPIPE:  # `| head` has seen enough
-        return 1  # as typer does
+    if error.errno == errno.EPIPE:  # `| head` has closed the pipe
+        return 1  # as Typer does
     return _print_error(error, f"what was to be printed cannot be written: {error.strerror}.")
 
 

@@ -1,7 +1,7 @@
-"""An option of one value is given once, and no option nothing.
+"""A check that no option is blank, and that options with one value are given once.
 
-Of two values the command line's parser would take the last and say nothing, and an empty one for the default, or for
-the folder that it is run in.
+Otherwise the parser takes the last of two values without a message. It takes a blank one for the default, or for the
+current folder.
 """
 
 from collections import Counter
@@ -14,9 +14,9 @@ from search_spaces.support.errors import UserError
 
 
 def check_option_values(words: Sequence[str], commands: Mapping[str, Any]) -> None:
-    """Raise UserError where the words of a command line give an option nothing, or twice one that holds one value.
+    """Raise UserError if an option has a blank value, or an option with one value is given twice.
 
-    `commands` are typer's, by their names.
+    `commands` are Typer's, by name.
     """
     command = command_of(words, commands)
     if command is None:
@@ -36,11 +36,11 @@ def check_option_values(words: Sequence[str], commands: Mapping[str, Any]) -> No
 
 
 def _option_values(words: Sequence[str], flags: Collection[str]) -> Iterator[tuple[str, str]]:
-    """The options before `--` that hold a value, with it: --output FILE, --output=FILE, -o FILE, -oFILE."""
+    """Yield the options before `--` with their values: --output FILE, --output=FILE, -o FILE, -oFILE."""
     rest = takewhile(lambda word: word != "--", words)
     for word in rest:
         flag = word.partition("=")[0] if word.startswith("--") else word[:2]
         if flag in flags and word != flag:
             yield flag, word[len(flag) :].removeprefix("=")
-        elif flag in flags and (value := next(rest, None)) is not None:  # which may begin with a dash
+        elif flag in flags and (value := next(rest, None)) is not None:  # a value may start with a dash
             yield flag, value

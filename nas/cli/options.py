@@ -1,6 +1,6 @@
-"""The options of the `nas` command: flag, type and help of each, written once.
+"""The options of the `nas` command: flag, type and help of each.
 
-A command annotates its parameters with them: `trials: options.Trials = 24`.
+Commands annotate their parameters with them: `trials: options.Trials = 24`.
 """
 
 from enum import StrEnum
@@ -78,7 +78,7 @@ ListedName = Annotated[
 ]
 What = Annotated[PaperQuantity, Argument(metavar="WHAT", help="What to compare.")]
 
-# What is built and trained
+# Networks and training
 
 Space = Annotated[
     str,
@@ -225,7 +225,7 @@ Timeout = Annotated[
 ]
 Timings = Annotated[bool, Option("--timings", help="Print at the end where the time of the search went.")]
 
-# The machine
+# Hardware
 
 Workers = Annotated[
     str | None,
@@ -254,7 +254,7 @@ TrialGPUs = Annotated[
     Option("--trial-gpus", metavar="N", help="GPUs of an evaluation: 2, 0.5 of one, or auto to share each by load."),
 ]
 
-# What is measured and kept
+# Measurements and outputs of an evaluation
 
 Profile = Annotated[bool, Option("--profile", help="First measure time, memory and energy, and trace training steps.")]
 Measure = Annotated[
@@ -291,7 +291,7 @@ LMTasks = Annotated[
 Include = Annotated[Path | None, Option("--include", metavar="FOLDER", help="Folder of your own lm-eval task files.")]
 Examples = Annotated[int | None, Option("--examples", help="Number of examples per task. Default: all.")]
 
-# Rows and what is asked of them
+# Queries
 
 Study = Annotated[
     str | None,
@@ -339,7 +339,7 @@ At = Annotated[
 ]
 Paper = Annotated[str | None, Option("--paper", metavar="NAME", help="Only this paper: ancre, dca, leaner or rmt.")]
 
-# What is printed and drawn
+# Output
 
 PrintFormat = Annotated[Format, Option("--format", help="Output format.")]
 Output = Annotated[

@@ -1,5 +1,5 @@
-"""The commands, a function each: its parameters are the options, its body the call of the API and what is printed.
+"""The commands, one function each: its parameters are the options, its body calls the API and prints the result.
 
-The text of a call is checked first, by what loads no torch. Then `nas` loads the function of the API, and
-`nas.cli.printers` what prints its result.
+A command first checks the texts of its options, without torch. Then `nas` loads the function of the API, and
+`nas.cli.printers` loads the printer.
 """

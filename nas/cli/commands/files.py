@@ -1,4 +1,4 @@
-"""Commands that turn checkpoints, images and rows into something else, or write a file to start from."""
+"""Commands that convert checkpoints, images and rows, or write a template."""
 
 import nas
 from nas.cli import options, printers
@@ -19,8 +19,8 @@ def export(
 ) -> None:
     """Export the trained network of architecture KEY in STUDY to .safetensors, .pt2 or .onnx, and check it.
 
-    Where an architecture was trained with several seeds, KEY is a row's identity. Name a task that is in a file of
-    yours: a study runs no code.
+    If an architecture was trained with several seeds, KEY is a row's identity. Name the task if it is a file of yours:
+    a study runs no code.
     """
     printers.print_export(nas.export(study, key, to, task=task, data=data, storage=storage))
 

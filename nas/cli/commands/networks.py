@@ -66,10 +66,10 @@ def check_mup(
     output: options.ColumnsOutput = None,
     plot: options.Plot = None,
 ) -> None:
-    """Check muP: how far five training steps move the outputs of layers, at several widths.
+    """Check muP: how far five training steps change the outputs of layers, at several widths.
 
     Width grows by the number of heads, and hidden features with it; the narrowest network is muP's base. In the
-    standard parametrisation wider networks move farther. With a correct muP the slope over width is near 0.
+    standard parametrization, outputs of wider networks change more. With a correct muP the slope over width is near 0.
     """
     format = format_for(output, format)
     printers.check_output(format, output, plot=plot, has_rows=False)
@@ -102,7 +102,7 @@ def show(
 ) -> None:
     """Measure how strongly each layer, and the head, reads the output of every earlier layer.
 
-    The network is at initialisation, or that of --checkpoint with its preset, settings and data. The measurement takes
+    The network is at initialization, or that of --checkpoint with its preset, settings and data. The measurement takes
     one batch of the task's data, and includes the sizes of activations and gradients at each layer.
     """
     printers.check_output(format, plot=plot, has_rows=False)

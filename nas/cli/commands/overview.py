@@ -1,4 +1,4 @@
-"""Commands about what is installed and what papers print."""
+"""Commands about what is installed, and about papers."""
 
 from nas.cli import options
 from nas.cli.command import command

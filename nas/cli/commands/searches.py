@@ -1,4 +1,4 @@
-"""Commands that train networks, or replay how they were trained."""
+"""Commands that train networks, or replay recorded trainings."""
 
 import nas
 from nas.cli import options, printers
@@ -102,7 +102,7 @@ def evaluate(
     format: options.PrintFormat = Format.TABLE,
     output: options.Output = None,
 ) -> None:
-    """Train one architecture and print its row; nothing that is stored is trained again."""
+    """Train one architecture and print its row; a stored evaluation is not repeated."""
     format = format_for(output, format)
     printers.check_output(format, output)
     check_call(task=task, topology=topology, settings=settings, seed=seed, threads=threads, max_steps=max_steps,
@@ -196,7 +196,7 @@ def retrofit(
 ) -> None:
     """Replace the topology of a trained residual network, with equal outputs at first, and train it further.
 
-    Preset, settings and data default to those of the checkpoint. Name a task that is in a file of yours: a checkpoint
+    Preset, settings and data default to those of the checkpoint. Name the task if it is a file of yours: a checkpoint
     runs no code. The result is saved in --save, or beside the checkpoint.
     """
     format = format_for(output, format)
@@ -286,7 +286,7 @@ def tournament(
     """Compare samplers on a table of recorded trainings; nothing is trained.
 
     Each sampler searches once with each of the seeds 0, 1, 2 ... The score of a search is the hypervolume of its front
-    on test, as a fraction of the whole table's, after 10, 25, 50, 75 and 100 % of its trials.
+    on test, as a fraction of the whole table's. It is computed after 10, 25, 50, 75 and 100 % of the trials.
     """
     format = format_for(output, format)
     printers.check_output(format, output, plot=plot, has_rows=False)

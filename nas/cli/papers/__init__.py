@@ -1,1 +1,1 @@
-"""`nas reproduce`: what papers print beside what is measured here."""
+"""`nas reproduce`: numbers that papers print, compared with this project."""

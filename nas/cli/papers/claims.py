@@ -1,4 +1,4 @@
-"""`nas reproduce claims`: what papers claim, and what came out of small experiments here."""
+"""`nas reproduce claims`: claims of papers, tested by small experiments."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from search_spaces.support.logger import LOGGER
 def records(
     paper: str | None, preset: str | None, storage: str, study: str | None, workers: int | str | None
 ) -> list[dict[str, Any]]:
-    """A record a claim: without a preset of what takes no training, with one of what it trains.
+    """Return one record for each claim: without a preset those that need no training, with one those that train.
 
     Raises:
         UserError: An unknown preset, or a store or rows that cannot be used.
@@ -38,7 +38,7 @@ def records(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """What is measured is small: a second thread costs more than it does."""
+    """Use one thread inside the context: for such small networks a second one costs more than it saves."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -67,7 +67,7 @@ def _record(paper: str, setting: str, finding: Any) -> dict[str, Any]:
 
 
 def print_table(records: list[dict[str, Any]]) -> None:
-    """Print a line a claim, those of one experiment together, and how many came out how."""
+    """Print one line for each claim, grouped by experiment, then the number of each verdict."""
     console, headings = tables.screen(), ("source", "claim", "claimed", "mean", "interval", "verdict")
     for (paper, setting), group in groupby(records, lambda record: (record["paper"], record["setting"])):
         lines = []

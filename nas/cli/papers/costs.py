@@ -1,4 +1,4 @@
-"""`nas reproduce flops | tokens | memory | time`: cost columns of papers beside what is counted here."""
+"""`nas reproduce flops | tokens | memory | time`: printed costs compared with counts here."""
 
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +10,7 @@ from search_spaces.support.errors import UserError
 
 
 def records(what: str, paper: str | None) -> list[dict[str, Any]]:
-    """A record a line, of one paper or of all. Raises UserError for a paper that has no line there."""
+    """Return the records of one paper or of all. Raises UserError for a paper without this cost."""
     cost_records = [asdict(cost) | {"matches": _matches(cost)} for cost in COSTS[what]()]
     selection = [record for record in cost_records if paper in (None, record["paper"])]
     if not selection:
@@ -21,14 +21,14 @@ def records(what: str, paper: str | None) -> list[dict[str, Any]]:
 
 
 def _matches(cost: Cost) -> str | None:
-    """Whether it is what is printed; None where that was measured and something else is counted here."""
+    """Return whether the count matches; None if it counts something else than the paper measured."""
     if cost.label == "beside":
         return None
     return "yes" if cost.matches else "no"
 
 
 def print_table(records: list[dict[str, Any]]) -> None:
-    """Print a line a cost, and how many there are of each label."""
+    """Print one line for each cost, then the number of each label."""
     headings = ("paper", "table", "model", "printed", "here", "unit", "label", "reading")
     lines = []
     for record in records:

@@ -1,4 +1,4 @@
-"""`nas reproduce figures`: curves that papers draw, from the problems that they state, trained anew."""
+"""`nas reproduce figures`: curves that papers draw, trained again."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from search_spaces.support.progress import status_if_slow
 
 
 def records(paper: str | None, plot: Path | None) -> list[dict[str, Any]]:
-    """A record a point of every curve, drawn as well where a picture is asked for.
+    """Return one record for each point of every curve; draw the curves if `plot` is given.
 
     Raises:
         UserError: A picture that cannot be written.
@@ -31,10 +31,10 @@ def records(paper: str | None, plot: Path | None) -> list[dict[str, Any]]:
 
 
 def print_table(records: list[dict[str, Any]]) -> None:
-    """Print where each curve ends."""
+    """Print the last point of each curve."""
     ends: dict[tuple[str, ...], dict[str, Any]] = {}
     for record in records:
-        ends[record["paper"], record["figure"], record["network"]] = record  # the last of a curve
+        ends[record["paper"], record["figure"], record["network"]] = record  # keeps the last point of a curve
     headings = ("paper", "figure", "network", "at", "log10 loss")
     lines = []
     for name, record in ends.items():

@@ -1,4 +1,4 @@
-"""`nas reproduce`: what papers print beside what this project has."""
+"""`nas reproduce`: numbers that papers print, compared with this project."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from results.records import published
 
 @dataclass(frozen=True, slots=True)
 class PaperComparison:
-    """What papers print or claim beside what came out here.
+    """A comparison of what papers print or claim with results here.
 
     Attributes:
-        what: What was compared.
-        papers: Of which papers.
-        records: A flat record a line.
+        what: The quantity.
+        papers: Names of the papers.
+        records: Flat records.
     """
 
     what: PaperQuantity
@@ -44,10 +44,10 @@ def compare_with_papers(
     storage: str = DEFAULT_STORE,
     plot: Path | None = None,
 ) -> PaperComparison:
-    """Count, measure or train what papers print, of one paper or of all, and draw it where a file is named.
+    """Count, measure or train what papers print, for one paper or all; draw figures if `plot` is given.
 
     Raises:
-        UserError: A request that cannot be, such as an unknown paper or one without such a column.
+        UserError: An invalid request, such as an unknown paper or one without such a column.
     """
     check_request(what, paper, preset, study, plot)
     papers = published.papers() if paper is None else [paper]
@@ -61,7 +61,7 @@ def compare_with_papers(
 
 
 def print_comparison(comparison: PaperComparison, format: Format = Format.TABLE) -> None:
-    """Print what was printed and what came out, a line a reading or a claim."""
+    """Print one line for each reading or claim; exit with status 1 if a count contradicts its label."""
     records = list(comparison.records)
     if format is Format.TABLE and comparison.what is PaperQuantity.CLAIMS:
         claims.print_table(records)
@@ -81,14 +81,12 @@ def print_comparison(comparison: PaperComparison, format: Format = Format.TABLE)
 
 
 def _records(paper: str) -> Iterator[dict[str, Any]]:
-
     millions = {row_of(line): line["params_millions"] for line in published.lines_of(paper)}
     for reading in readings(paper):
         yield _record(paper, reading, millions[reading.row])
 
 
 def _record(paper: str, reading: Reading, millions: str) -> dict[str, Any]:
-
     count = params(reading)
     return {
         "paper": paper,

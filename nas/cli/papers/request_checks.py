@@ -1,4 +1,4 @@
-"""What can be asked of `nas reproduce`: checked before PyTorch is loaded."""
+"""Checks of a `nas reproduce` request, without loading PyTorch."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def check_request(
 ) -> None:
     """Raise UserError for an unknown paper, a preset where nothing is trained, or a plot where nothing is drawn."""
     if paper is not None:
-        published.lines_of(paper)  # which raises for an unknown one
+        published.lines_of(paper)  # raises for an unknown paper
     if plot is not None and what is not PaperQuantity.FIGURES:
         message = f"only figures are drawn, got --plot {plot} for {what}. Leave it out."
         raise UserError("conflict", message, option="--plot", path=str(plot), what=what.value)

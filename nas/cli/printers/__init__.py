@@ -1,4 +1,4 @@
-"""What prints the result of a command, on the terminal or to a file: modules load when a name is first used."""
+"""Printers of the commands' results, on the terminal or to a file. Modules load when a name is first used."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What one network costs."""
+"""Printers of counted and measured costs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,24 +21,24 @@ def print_costs(records: Sequence[dict[str, Any]], format: Format = Format.TABLE
 
 
 def print_profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
-    """Print what was measured, and the slowest operators of the trace."""
+    """Print the measured costs, and the slowest operators of the trace."""
     if not tables.is_for_terminal(format):
         _write([record], format)
         return
     console = tables.screen()
     tables.print_record(console, record)
     if "trace" not in record:
-        return  # the record's note says why
+        return  # the record's note gives the reason
     trace = Path(str(record["trace"]))
     try:
         slowest = operators(trace, tables.MAX_OPERATORS)
     except ValueError:
-        return  # the record's note says so
+        return  # the record's note gives the reason
     tables.print_records(console, slowest, list(slowest[0]), f"the {len(slowest)} slowest operators of 3 steps")
     tables.print_line(console, f"{trace} opens in https://ui.perfetto.dev, or: tensorboard --logdir {trace.parent}")
 
 
 def _write(records: Sequence[Mapping[str, Any]], format: Format) -> None:
-    from nas.report.record_files import write_records  # with pyarrow, which takes as long as the rest of `nas cost`
+    from nas.report.record_files import write_records  # loading pyarrow takes as long as the rest of `nas cost`
 
     write_records(records, format)

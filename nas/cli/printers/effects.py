@@ -1,4 +1,4 @@
-"""`nas effects`: what each value of an axis is worth, a table a task, and whether tasks agree. Loads no torch."""
+"""`nas effects`: the effect of each value of an axis for each task, and whether tasks agree. Loads no torch."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -22,7 +22,7 @@ def print_effects(
     output: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Print the effect of each value of an axis, a table for each task, and draw it where a file is named."""
+    """Print the effect of each value of an axis, one table for each task; draw it if `plot` is given."""
     effects = study.effects(axis, metric, at=at)
     if tables.is_for_terminal(format, output):
         _print(effects, format)
@@ -36,14 +36,14 @@ def print_effects(
         ]
         write_records(lines, format, output)
     if plot is not None:
-        from nas.report import plots  # with Matplotlib, which takes half a second
+        from nas.report import plots  # Matplotlib takes half a second
 
         plots.save_figure(plots.draw_effects(effects), plot)
     tables.say_path(output, plot)
 
 
 def agreements(effects: Mapping[str, Effects]) -> list[dict[str, Any]]:
-    """A line for each two tasks that have three values in common."""
+    """Return Kendall's tau for each two tasks with at least three values in common."""
     pairs = ((first, second, agreement(effects[first], effects[second])) for first, second in combinations(effects, 2))
     return [{"task": first, "and": second} | tau for first, second, tau in pairs if tau is not None]
 

@@ -1,4 +1,4 @@
-"""Rows, comparisons and audits; a file gets every row, a terminal a summary."""
+"""Printers of Rows, comparisons and audits: a file gets every Row, a terminal a summary."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def print_row(row: Row, format: Format = Format.TABLE, output: Path | None = None) -> None:
-    """Print a Row; a failed evaluation is printed too, and then is a UserError."""
+    """Print a Row; after a failed evaluation, then raise UserError."""
     for_terminal = tables.is_for_terminal(format, output)
     if not first_process():
         return
@@ -54,7 +54,7 @@ def print_retrofit(
 def print_comparison(
     comparison: "Comparison", format: Format = Format.TABLE, output: Path | None = None, curves: Path | None = None
 ) -> None:
-    """Print a comparison: a file gets every Row, a terminal the means."""
+    """Print a comparison: a file gets every Row, a terminal the means. Raises UserError if an evaluation failed."""
     for_terminal = tables.is_for_terminal(format, output)
     if curves is not None:
         export.write(table.curves(comparison.training_rows), "csv", curves)
@@ -73,7 +73,7 @@ def print_comparison(
 
 
 def print_audit(audit: "Audit", format: Format = Format.TABLE, output: Path | None = None) -> None:
-    """Print an audit: a file gets every Row, a terminal what they say."""
+    """Print an audit: a file gets every Row, a terminal the records."""
     if not tables.is_for_terminal(format, output):
         _write_store_rows(audit.training_rows, format, output)
         return
@@ -94,7 +94,7 @@ def print_with_plot(
     output: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Print the records of a result, and draw it where a file is named."""
+    """Print the records of a result; draw it if `plot` is given."""
     if tables.is_for_terminal(format, output):
         tables.print_records(tables.screen(), result.records, list(result.records[0]), result.title, format)
     else:
@@ -105,7 +105,7 @@ def print_with_plot(
 
 
 def _write_store_rows(rows: Sequence[Row], format: Format, output: Path | None) -> None:
-    """Write Rows that a store has. Raises UserError where that cannot be, and says that they are not lost."""
+    """Write stored Rows. Raises UserError if they cannot be written, which says how to get them from the store."""
     try:
         write_rows(rows, format, output)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""What was written into files or a store."""
+"""Printers of what was written to files or a store."""
 
 from typing import TYPE_CHECKING
 
@@ -12,26 +12,23 @@ if TYPE_CHECKING:
 
 
 def print_import(report: "ImportCounts") -> None:
-    """Print how many rows are new."""
     duplicates = f"; {report.duplicates} it had" if report.duplicates else ""
     rows = "row is" if report.new == 1 else "rows are"
     print_line(screen(), f"{report.new} {rows} new in study {report.study}{duplicates}")
 
 
 def print_latents(summary: "LatentSummary") -> None:
-    """Print what was encoded, and what to run next."""
     console, shape = screen(), " x ".join(map(str, summary.shape))
     print_line(console, f"latents of {summary.pictures} pictures of {summary.classes} classes, {shape}. Next:")
     print_line(console, f"    nas evaluate imagenet-dit --data {summary.folder}")
 
 
 def print_export(report: "ExportReport") -> None:
-    """Print where a network was written, and how near it came."""
     print_line(screen(), str(report))
 
 
 def print_new_file(new: "NewFile") -> None:
-    """Print where a file to start from was written, and what to run next."""
+    """Print the path of a new file, and what to run next."""
     console, widest = screen(), max(len(command) for command, _ in new.commands)
     print_line(console, f"{new.file} written, complete as it is. Next:")
     for command, why in new.commands:

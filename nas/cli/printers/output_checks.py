@@ -1,4 +1,4 @@
-"""Whether a result can be printed as the options say: checked before the work, not after it."""
+"""Checks of output options, before any work."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def check_output(
     curves: Path | None = None,
     has_rows: bool = True,
 ) -> None:
-    """Raise UserError where a format or a file cannot be written. JSON Lines and curves need rows."""
+    """Raise UserError if a format or a file cannot be written. JSON Lines and curves need rows."""
     check_picture(plot)
     is_for_terminal(format, output)
     if format is Format.JSONL and not has_rows:

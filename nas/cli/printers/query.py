@@ -1,4 +1,4 @@
-"""`nas results`: answer a question about rows and print it. Loads no torch."""
+"""`nas results`: query rows and print the answer. Loads no torch."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,9 +22,9 @@ from results.records.table import check_columns
 from search_spaces.support.errors import UserError
 
 MAX_BEST = 10
-"""Lines of --best, and of --columns all, that a terminal shows of each task, without --limit, --order-by and --by."""
+"""Lines of a task that a terminal prints for --best and --columns all, without --limit, --order-by and --by."""
 MAX_EXTRA = 6
-"""Columns of what files of columns have measured that a terminal shows: of Parquet files no others are read."""
+"""Extra measured columns of files of columns that a terminal prints; Parquet files read no others."""
 
 
 def print_query(
@@ -42,7 +42,7 @@ def print_query(
     format: Format = Format.TABLE,
     output: Path | None = None,
 ) -> None:
-    """Answer a question about the Rows of a study: print it, or write it to a file."""
+    """Answer a question about the Rows of a study; print the answer, or write it to a file."""
     _check_columns(columns, format)
     question = Question(pareto, knee, best, names_in(by or ""), sql)
     for_terminal, condition = tables.is_for_terminal(format, output), _conditions(study, where, budget)
@@ -68,14 +68,14 @@ def print_query(
 
 
 def _say_mixtures(question: Question, answer: pa.Table, matches: pa.Table) -> None:
-    """Say what an answer of rows, or of means over rows, should not have been made of together."""
+    """Print notes about rows that the answer should not mix."""
     notes = mixtures_within(matches, question.by) if question.returns_means else []
     for line in mixtures(answer) if question.returns_rows else notes:
         tables.print_line(tables.screen(stderr=True), f"note: {line}")
 
 
 def _in_order(question: Question, answer: pa.Table, orders: Sequence[str], limit: int | None) -> pa.Table:
-    """The lines of an answer, at most so many; of architectures that are ranked, so many of each task."""
+    """Return an answer in order, limited to `limit` lines; ranked architectures to so many of each task."""
     if not (question.is_ranked and limit and "task" in answer.column_names):
         return query(answer, order_by=orders, limit=limit)
     tasks = answer["task"].unique().to_pylist()
@@ -89,7 +89,7 @@ def _check_columns(columns: str | None, format: Format) -> None:
 
 
 def _nothing(question: Question, matches: int, total: int) -> str:
-    """Why an answer is empty."""
+    """Return a message that says why an answer is empty."""
     reason = question.empty_reason if matches else "no row meets the condition" if total else "there is no row"
     return f"nothing to show: {matches} of {total} rows asked, {reason}"
 
@@ -103,10 +103,10 @@ def _print_answer(
     most: int,
     base: pa.Table,
 ) -> None:
-    """Print an answer with the chosen columns or those that tell lines apart, `most` lines a task."""
+    """Print an answer with the chosen columns, or those that differ between lines; `most` lines for each task."""
     drop_order = (
         tables.DROP_ORDER if answer_columns is None and question.sql is None else ()
-    )  # of what was asked for, the last go
+    )  # of requested columns the last go first
     if question.returns_rows:
         columns = (
             [*_terminal_columns(study, answer, (), base), *_varying_columns(answer)]
@@ -123,7 +123,7 @@ def _print_answer(
         columns = _terminal_columns(study, part, question.first, part) if question.best else []
         if answer_columns is not None:
             columns = [column for column in answer_columns if column in part.column_names]
-            if not columns:  # what was asked for this task has not
+            if not columns:  # this task has none of the requested columns
                 continue
         how_many = f"{most} of {len(part)}" if most < len(part) else f"{len(part)}"
         row_count = len(_of_task(base, task)) if task and "task" in base.column_names else len(base)
@@ -136,14 +136,14 @@ def _print_answer(
 def _columns_to_read(
     study: Study, question: Question, condition: str | None, orders: Sequence[str], names: Sequence[str]
 ) -> list[str]:
-    """The columns to read for the answer and its table. Raises UserError for an unknown column."""
+    """Return the columns to read for the answer and its table. Raises UserError for an unknown column."""
     available = study.column_names
     columns = {*question.source_columns(study), *names}
     if condition is not None:
         from results.query.condition import columns_in
 
         columns |= {*columns_in(condition, available)}
-    if question.returns_rows:  # of anything else columns are its answer's
+    if question.returns_rows:  # otherwise columns are the answer's
         check_columns(available, names)
         columns |= {parse_order(text, available)[0] for text in orders}
         columns |= {*(() if names else _identifying_columns(study)), "status", "error"}
@@ -157,7 +157,7 @@ def _print(answer: pa.Table, title: str, format: Format, drop_order: Sequence[st
 
 
 def _print_each(answer: pa.Table, total: int) -> None:
-    """Print lines of so many columns that no terminal has room for: each by itself, a column that it has a line."""
+    """Print wide lines one by one, with one line for each column."""
     console = tables.screen()
     for number, record in enumerate(answer.to_pylist(), 1):
         tables.print_line(console, f"{number} of {total} lines")
@@ -167,7 +167,7 @@ def _print_each(answer: pa.Table, total: int) -> None:
 
 
 def _by_task(answer: pa.Table, names: Sequence[str]) -> Iterator[tuple[str | None, pa.Table]]:
-    """The lines of each task, with the columns that it has and that were asked for or differ."""
+    """Yield each task's lines with its non-empty columns; COMPARABLE ones only if they differ or are in `names`."""
     tasks = answer["task"].unique().to_pylist() if "task" in answer.column_names else [None]
     for task in tasks:
         part = answer if "task" not in answer.column_names else _of_task(answer, task).drop_columns("task")
@@ -183,11 +183,11 @@ def _of_task(answer: pa.Table, task: str | None) -> pa.Table:
 
 
 def _conditions(study: Study, where: str | None, budget: Sequence[str]) -> str | None:
-    """The condition that rows are to meet: what was typed, and the bounds. Raises UserError where it is none alone."""
+    """Return the SQL condition of --where and --budget. Raises UserError if `where` is no complete condition."""
     if where is not None and budget:
         from results.query.condition import columns_in
 
-        columns_in(where, study.column_names)  # else its brackets might close ours
+        columns_in(where, study.column_names)  # checked alone: its brackets might close ours
 
     bounds = [
         f"{name} >= {bound.low} and {name} <= {bound.high}" if bound.high < float("inf") else f"{name} >= {bound.low}"
@@ -197,7 +197,7 @@ def _conditions(study: Study, where: str | None, budget: Sequence[str]) -> str |
 
 
 def _rows_of(study: Study, answer: pa.Table) -> list[Row]:
-    """The whole Rows of a table's lines. Raises UserError where a line is of none."""
+    """Return the complete Rows of a table's lines. Raises UserError if a line has none."""
     rows = {row.identity(): row for row in study.rows()}
     identities = [*map(str, answer["identity"].to_pylist() if "identity" in answer.column_names else [""])]
     if not rows.keys() >= {*identities}:
@@ -207,13 +207,13 @@ def _rows_of(study: Study, answer: pa.Table) -> list[Row]:
 
 
 def _varying_columns(answer: pa.Table) -> list[str]:
-    """Further columns in which rows differ: seed, status, error."""
+    """Return further columns in which rows differ: seed, status, error."""
     several = [name for name in ("seed", "status") if name in answer.column_names and len(answer[name].unique()) > 1]
     return [*several, *(["error"] if "error" in answer.column_names and any(answer["error"].to_pylist()) else [])]
 
 
 def _terminal_columns(study: Study, answer: pa.Table, names: Sequence[str], base: pa.Table) -> list[str]:
-    """The columns that a terminal shows: those that tell lines apart, `names`, and shapes."""
+    """Return the columns that a terminal prints: those that differ between lines, `names`, and shapes."""
     varying = [name for name in ("task", "preset") if name in answer.column_names and len(base[name].unique()) > 1]
     recipe = [name for name in answer.column_names if name.startswith("recipe_") and len(answer[name].unique()) > 1]
     columns = dict.fromkeys((*varying, *names, *(recipe if names else ()), *_identifying_columns(study)))
@@ -221,7 +221,7 @@ def _terminal_columns(study: Study, answer: pa.Table, names: Sequence[str], base
 
 
 def _identifying_columns(study: Study) -> list[str]:
-    """The columns that tell Rows apart, and measured columns of files without Rows, with their errors."""
+    """Return the columns that tell Rows apart, and measured columns of files without Rows with their errors."""
     extra = [name for name in study.extra_columns() if not is_reserved(name.removeprefix("test_"))]
     columns = [column for name in extra[:MAX_EXTRA] for column in (name, f"{name}_se")]
     return [*study.identifying_columns(), *columns]

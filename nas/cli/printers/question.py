@@ -1,4 +1,4 @@
-"""What `nas results` computes from rows, and its answer. Loads no torch."""
+"""The question that `nas results` answers from rows. Loads no torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.progress import status_if_slow
 
 MEAN_COLUMNS = ("seeds", "expected", "chance")
-"""Columns that architectures have in place of rows."""
+"""Columns of ranked architectures that rows do not have."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What to compute from the rows that meet the condition: one of these, or the best of each group.
+    """A question about the rows that meet the condition: at most one of these, or the best of each group.
 
     Attributes:
         pareto: Objectives of a front.
@@ -28,7 +28,7 @@ class Question:
         sql: A SELECT.
 
     Raises:
-        UserError: Two questions, or a knee of nothing.
+        UserError: Two questions, or a knee without a front.
     """
 
     pareto: str | None
@@ -51,22 +51,22 @@ class Question:
 
     @property
     def returns_rows(self) -> bool:
-        """Whether its answer is some of the rows."""
+        """Whether the answer is a subset of the rows."""
         return self.sql is None and self.best is None and not self.by
 
     @property
     def returns_means(self) -> bool:
-        """Whether its answer is means over groups of rows."""
+        """Whether the answer is means over groups of rows."""
         return bool(self.by) and self.best is None
 
     @property
     def is_ranked(self) -> bool:
-        """Whether its answer is architectures from the best to the worst."""
+        """Whether the answer is architectures from best to worst."""
         return self.best is not None and not self.by
 
     @property
     def first(self) -> list[str]:
-        """The columns that its answer begins with."""
+        """The first columns of the answer."""
         metric = [] if self.best is None else [self.best.split()[-1]]
         return [*self.by, *metric, *(f"{name}_se" for name in metric), *MEAN_COLUMNS]
 
@@ -77,24 +77,24 @@ class Question:
         return "of these nothing is an answer" if target is None else f"of these no complete one has {target}"
 
     def order(self, study: Study) -> list[str]:
-        """The default order of its answer: a front by its cost, or else by its first objective."""
+        """Return the default order of the answer: a front by its cost, or else by its first objective."""
         names = [*study.directions_of(names_in(self.pareto or ""))]
         return [name for name in names if name in COSTS][:1] or names[:1]
 
     def source_columns(self, study: Study) -> list[str]:
-        """The columns that the answer needs, whether the study has them or not."""
+        """Return the columns that the answer needs, whether the study has them or not."""
         names = [*study.directions_of(names_in(self.pareto or "")), *self.by]
         if self.sql is not None or self.best is not None or not {*names} <= {*study.column_names}:
-            return study.column_names  # as SELECT * does, and what tells architectures from each other
+            return study.column_names  # needed by SELECT * and to group architectures
         return [*names, *(self._mean_columns(study) if self.by else ()), *GROUP_COLUMNS]
 
     def _mean_columns(self, study: Study) -> list[str]:
-        """The columns of which groups have means."""
+        """Return the columns that groups average."""
         metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
         return [*metrics, *study.extra_columns(), "params", "flops"]
 
     def answer(self, study: Study, rows: pa.Table) -> pa.Table:
-        """Compute its answer from rows of a study. Raises UserError where there is none."""
+        """Compute the answer from rows of a study. Raises UserError if there is none."""
         if self.sql is not None:
             from results.query import sql
 
@@ -102,7 +102,7 @@ class Question:
                 return sql.answer(rows, self.sql)
         if self.returns_rows:
             return rows if self.pareto is None else _front(study, rows, self.pareto, knee=self.knee)
-        from results.query import grouping  # with SciPy's algebra, which takes a quarter of a second to import
+        from results.query import grouping  # SciPy's linear algebra takes a quarter of a second
 
         if self.best is not None:
             [(metric, direction)] = study.directions_of([self.best]).items()

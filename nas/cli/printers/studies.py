@@ -1,4 +1,4 @@
-"""The front of a study, and its report."""
+"""Printers of a study's front and report."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from search_spaces.support.progress import status_if_slow
 
 
 def print_front(study: Study, plot: Path | None = None) -> None:
-    """Print the front of a study beside its baselines, and draw it."""
+    """Print the front of a study with its baselines, and draw it."""
     objectives, summaries = study.objectives, study.summaries()
     if not summaries:
         raise study.missing_rows_error()
@@ -28,14 +28,14 @@ def print_front(study: Study, plot: Path | None = None) -> None:
 
 
 def _failures(study: Study) -> list[str]:
-    """How many of a search's trainings failed: as they were trained, nobody may have looked."""
+    """Return a line with the number of failed evaluations, if any."""
     errors = [row.error for row in study.rows() if row.status == "failed"]
     again = f"; another --study than {study.name} tries them again" if study.config else ""
     return [f"{len(errors)} of {len(study)} evaluations failed, the first with: {errors[0]}{again}"] if errors else []
 
 
 def print_report(study: Study, page: Path | None = None, *, wirings: bool = False) -> None:
-    """Write the report of a study, and print where."""
+    """Write the report of a study, and print its path."""
     path = page or RUNS / f"{slug(study.name)}.html"
     with status_if_slow(f"writing {path} ..."):
         study.report(path, wirings=wirings)

@@ -1,4 +1,4 @@
-"""How the layers of a network are connected."""
+"""The printer of a network's measured topology."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from nas.report.wiring.wiring_report import WiringReport
 
 
 def print_wiring(report: WiringReport, format: Format = Format.TABLE, plot: Path | None = None) -> None:
-    """Print how layers mix earlier outputs, and sizes over depth; or draw both where a file is named."""
+    """Print how layers mix earlier outputs, and sizes over depth; draw them instead if `plot` is given."""
     if plot is not None:
         report.plot(plot)
     if not tables.is_for_terminal(format):
