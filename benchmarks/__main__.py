@@ -1,11 +1,11 @@
-"""Names every benchmark, with what it measures: `python -m benchmarks`."""
+"""List every benchmark with what it measures: `python -m benchmarks`."""
 
 import ast
 from pathlib import Path
 
 
 def benchmarks() -> dict[str, str]:
-    """Name of each script beside this one that ends with its own `main` -> the first line of its docstring."""
+    """Return script name -> first line of its docstring, for each script here that ends with its own `main`."""
     descriptions = {}
     for path in sorted(Path(__file__).parent.glob("*.py")):
         source = path.read_text(encoding="utf-8")

@@ -2,8 +2,8 @@
 
 S. Daulton, M. Balandat and E. Bakshy, "Parallel Bayesian Optimization of Multiple Noisy Objectives with Expected
 Hypervolume Improvement" (NeurIPS 2021), in the logarithmic form of S. Ament et al., "Unexpected Improvements to
-Expected Improvement for Bayesian Optimization" (NeurIPS 2023). The model is BoTorch's default, with noise that is
-fitted; FLOPs are told, as this project's own search has them. Coordinates are those of this project's models.
+Expected Improvement for Bayesian Optimization" (NeurIPS 2023). The model is BoTorch's default with fitted noise. It
+knows FLOPs exactly, as this project's search does, and uses the same coordinates.
 """
 
 import warnings
@@ -28,17 +28,17 @@ from nas.samplers.proposer import Proposer, SearchState
 from results.stats.gaussian_process import Array, Indices
 
 START, POOL = 8, 500
-"""As this project's search: so many at random first, and at most so many looked at."""
+"""Random trials at the start, and the most candidates scored for a proposal, as in this project's search."""
 
 SAMPLES, STEPS = 64, 75
-"""Draws of what may be true, and steps of fitting, which takes five times as long to its end."""
+"""Posterior samples, and fitting steps; fitting to convergence takes five times as long."""
 
 
 class NoisyHypervolume(Proposer):
-    """The candidate with the greatest expected improvement of the noisy hypervolume; nothing is trained twice."""
+    """A proposer of the candidate with the highest qLogNEHVI; it repeats no architecture."""
 
     def propose(self, state: SearchState) -> int:
-        """Choose by the model, or at random while too little is known."""
+        """Return the candidate with the highest acquisition value; a random one during the first START trials."""
         random = np.random.default_rng(state.seed)
         trials = state.trials
         indices = trials.indices[trials.has_values]
@@ -68,13 +68,13 @@ class NoisyHypervolume(Proposer):
 
 
 def features(coordinates: Coordinates, at: Indices, flops: Array) -> Tensor:
-    """Where candidates stand, and their FLOPs behind it: [C, F + 1]."""
+    """Return the features of candidates with their FLOPs as the last column: [C, F + 1]."""
     places = coordinates.features.at(at)
     return torch.from_numpy(np.concatenate([places.sizes, places.words, flops[:, None]], axis=1))
 
 
 def loss_model(at: Tensor, losses: Array) -> SingleTaskGP:
-    """A process fitted to losses at some places, of which it says what is to be large; FLOPs are not looked at."""
+    """Fit a process of the negative loss to the features without FLOPs."""
     model = SingleTaskGP(
         at,
         -torch.from_numpy(losses.copy())[:, None],
@@ -82,14 +82,14 @@ def loss_model(at: Tensor, losses: Array) -> SingleTaskGP:
         outcome_transform=Standardize(1),
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it did not go to the end
+        warnings.simplefilter("ignore")  # warns if it has not converged
         likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
         fit_gpytorch_mll(likelihood, optimizer_kwargs={"options": {"maxiter": STEPS}})
     return model
 
 
 def posterior_means(coordinates: Coordinates, at: Indices, losses: Array) -> Array:
-    """The losses that the model expects of what was trained: [N]."""
+    """Return the posterior mean losses of the trained candidates: [N]."""
     places = features(coordinates, at, np.zeros(len(at)))
     model = loss_model(places, losses)
     with torch.no_grad():

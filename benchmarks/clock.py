@@ -1,15 +1,15 @@
-"""The time of a training's steps, without its beginning and its end."""
+"""A timer of training steps that leaves out start and end."""
 
 import time
 
 import torch
 
 WARM = 3
-"""Steps at the start of a training that are not timed."""
+"""Untimed steps at the start of a training."""
 
 
 class Clock:
-    """Times a training between two of its passes, waiting for the device at these alone."""
+    """A timer of the passes after the warm-up; it synchronizes the device only at their start and end."""
 
     def __init__(self, passes: int) -> None:
         self.last = passes
@@ -17,7 +17,7 @@ class Clock:
         self.times: list[float] = []
 
     def tick(self) -> None:
-        """Say that a pass has its outputs."""
+        """Count a forward pass."""
         self.passes += 1
         if self.passes in (WARM, self.last):
             if torch.cuda.is_available():
@@ -25,6 +25,6 @@ class Clock:
             self.times.append(time.perf_counter())
 
     def passes_per_second(self) -> float:
-        """Of the passes behind the warm-up."""
+        """Return the speed of the passes after the warm-up."""
         start, end = self.times
         return (self.last - WARM) / (end - start)

@@ -1,9 +1,8 @@
-"""Training-step time of every topology over resnet's, both compiled: the steps of `topology_step`, at its shapes.
+"""Training-step time of every topology relative to resnet's, both compiled, at the shapes of `topology_step`.
 
-In one process, one topology after another; most of the time goes into compiling. So nothing is measured with --quick,
-nor on a CPU without a C++ compiler. Peers: what papers and another project printed, and the floor: the ratio at which a
-step is bound by the bytes that have to move (4.3 TB/s, 780 TFLOP/s, all elementwise work fused), which holds for the
-GPU shapes alone.
+Topologies are measured in sequence in one process, and most of the time is compilation. With --quick, or on a CPU
+without a C++ compiler, nothing is measured. Peers are published ratios, and "floor": the ratio of steps that are
+limited by memory traffic (4.3 TB/s, 780 TFLOP/s, all elementwise work fused), for the GPU shapes only.
 """
 
 import shutil
@@ -26,7 +25,7 @@ TARGETS = {
     ("rmt", "d512"): 1.10,
     ("rmt", "d1024"): 1.0,
 }
-"""On a GPU."""
+"""For GPUs."""
 
 FLOORS = {
     ("grn-v1(k=2)", "d512"): 1.066,
@@ -47,12 +46,12 @@ FLOORS = {
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """Every topology at every shape of this machine; none of any where nothing is compiled."""
+    """Measure every topology at every shape of this machine; without compilation all values are None."""
     device = available_device()
     torch.set_num_threads(1)
     compiles = not quick and (device.type == "cuda" or shutil.which("c++"))
     if compiles:
-        torch._dynamo.config.recompile_limit = 10 * len(TOPOLOGIES)  # behind it torch runs the rest as if not compiled
+        torch._dynamo.config.recompile_limit = 10 * len(TOPOLOGIES)  # beyond it, torch runs the rest uncompiled
         torch._dynamo.config.fail_on_recompile_limit_hit = True
     else:
         print("nothing is compiled", "with --quick: leave it out" if quick else "here: there is no C++ compiler, c++")

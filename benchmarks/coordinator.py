@@ -1,9 +1,9 @@
-"""What a search's coordinator does for a trial, in CPU time, beside plain Optuna with the same sampler.
+"""CPU time of a search's coordinator for one trial, relative to plain Optuna with the same sampler.
 
-A study of some trials is made at once in SQLite; then further trials are asked for, evaluated in no time and told: by
-`nas.engine.scheduler` with Rows, and by Optuna as its documentation has it, the results in one attribute. Workers
-compute elsewhere, so this is what bounds how many of them one coordinator can keep busy. The memory is the whole
-process's.
+The study starts with some completed trials in SQLite. Further trials are proposed, evaluated in no time and told: by
+`nas.engine.scheduler` with Rows, and by Optuna as in its documentation, with the results in one attribute. Since
+workers compute elsewhere, this time limits how many of them one coordinator can keep busy. Memory is that of the whole
+process.
 """
 
 import random
@@ -41,7 +41,7 @@ OPTUNAS: dict[str, type[BaseSampler]] = {"random": RandomSampler, "nsga2": NSGAI
 
 
 class AtOnce:
-    """Workers that have found everything as soon as they are asked."""
+    """Workers that complete every job immediately."""
 
     capacity = 1
 
@@ -49,11 +49,11 @@ class AtOnce:
         self._jobs: list[EvaluationJob] = []
 
     def submit(self, job: EvaluationJob) -> None:
-        """Keep the job."""
+        """Store the job."""
         self._jobs.append(job)
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
-        """Give made-up Rows."""
+        """Return made-up Rows."""
         jobs, self._jobs = self._jobs, []
         return [(job, made_up(resolve(job).row)) for job in jobs]
 
@@ -63,11 +63,11 @@ class AtOnce:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing is held."""
+        """Release nothing."""
 
 
 def made_up(row: Row) -> Row:
-    """The Row with results that follow from its architecture."""
+    """Return the Row with made-up results, determined by its architecture."""
     draw = random.Random(row.architecture.key)
     metrics = {"accuracy": draw.random(), "accuracy_se": 0.01, "loss": draw.random(), "loss_se": 0.01}
     curve = tuple({"step": step, "metrics": metrics} for step in range(5))
@@ -76,7 +76,7 @@ def made_up(row: Row) -> Row:
 
 
 def search_request(sampler: str) -> SearchRequest:
-    """A search in a space of 16,128 architectures."""
+    """Return a request for a search in a space of 16,128 architectures."""
     heads = ",".join(map(str, range(1, 49)))
     return build_request(
         "digits-vit", "joint", "", [f"heads={heads}"], (), "accuracy,flops",
@@ -85,13 +85,13 @@ def search_request(sampler: str) -> SearchRequest:
 
 
 def fill(folder: Path, size: int, search: SearchRequest) -> str:
-    """A store with a study of so many trials that have ended."""
+    """Create a store with a study of `size` completed trials, and return its URL."""
     url = f"sqlite:///{folder}/studies.db"
     store = Store(url, make=True)
     sampler = BudgetSampler(search.members, search.config.sampler)
     study = open_study(open_storage(url), "s", search.config, sampler)
     members = random.Random(0).sample(list(search.members), size)
-    axes = sampler.infer_relative_search_space(study, None)  # type: ignore[arg-type]  # it is not looked at
+    axes = sampler.infer_relative_search_space(study, None)  # type: ignore[arg-type]  # the trial is not read
     points = [search.members.space.members[member] for member in members]
     for number, (member, point) in enumerate(zip(members, points, strict=True)):
         job = EvaluationJob(task="digits-vit", architecture=member.architecture, preset="smoke", number=number)
@@ -104,13 +104,13 @@ def fill(folder: Path, size: int, search: SearchRequest) -> str:
 
 
 def ours(url: str, size: int, trials: int, search: SearchRequest) -> float:
-    """CPU milliseconds a trial of this project's coordinator."""
+    """Return the coordinator's CPU milliseconds for each trial."""
     store = Store(url, make=True)
     sampler = BudgetSampler(search.members, search.config.sampler)
     study = resume_study(url, search, sampler)
     with leases_in(store) as leases:
         scheduler = Scheduler(store, "s", leases, AtOnce(), [])
-        scheduler.run(SearchPlan(study, store, search, leases, sampler, size + 1))  # what is read once is read
+        scheduler.run(SearchPlan(study, store, search, leases, sampler, size + 1))  # warms up caches
         plan = SearchPlan(study, store, search, leases, sampler, size + 1 + trials)
         began = time.process_time()
         scheduler.run(plan)
@@ -118,12 +118,12 @@ def ours(url: str, size: int, trials: int, search: SearchRequest) -> float:
 
 
 def resume_study(url: str, search: SearchRequest, sampler: BudgetSampler) -> optuna.Study:
-    """The study, which was made with another sampler: what it holds is the same."""
+    """Load the study with another sampler."""
     return optuna.load_study(study_name="s", storage=open_storage(url), sampler=sampler)
 
 
 def optunas(url: str, trials: int, search: SearchRequest, sampler: BaseSampler) -> float:
-    """CPU milliseconds a trial of Optuna by itself, on a study of the same trials."""
+    """Return Optuna's CPU milliseconds for each trial, on a study of the same trials."""
     study = optuna.load_study(study_name="s", storage=url, sampler=sampler)
     space = search.members.space
     axes = BudgetSampler(search.members).infer_relative_search_space(study, None)  # type: ignore[arg-type]
@@ -144,23 +144,23 @@ def optunas(url: str, trials: int, search: SearchRequest, sampler: BaseSampler) 
 
 
 def suggest_value(trial: optuna.Trial, name: str, axis: BaseDistribution) -> Scalar:
-    """What Optuna suggests for an axis."""
+    """Return Optuna's suggestion for an axis."""
     if isinstance(axis, IntDistribution):
         return trial.suggest_int(name, axis.low, axis.high, log=axis.log)
     if isinstance(axis, FloatDistribution):
         return trial.suggest_float(name, axis.low, axis.high, log=axis.log)
     assert isinstance(axis, CategoricalDistribution)
-    return trial.suggest_categorical(name, axis.choices)  # type: ignore[return-value]  # none of them is None
+    return trial.suggest_categorical(name, axis.choices)  # type: ignore[return-value]  # no choice is None
 
 
 def copy(source: Path, to: Path) -> str:
-    """Another store with the same content."""
+    """Copy a store and return the copy's URL."""
     shutil.copytree(source, to)
     return f"sqlite:///{to}/studies.db"
 
 
 def peak_mb(source: Path, size: int) -> float:
-    """Megabytes that a process of its own holds at most while it coordinates."""
+    """Return the peak memory in megabytes of a separate process that coordinates."""
     program = (
         "import resource; from pathlib import Path; from benchmarks.coordinator import *;"
         f"ours({f'sqlite:///{source}/studies.db'!r}, {size}, 5, search_request({DEFAULT!r}));"
@@ -171,7 +171,7 @@ def peak_mb(source: Path, size: int) -> float:
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """Twenty more trials at each size; five at the two smaller ones where it is to be quick."""
+    """Measure twenty more trials at each size; if quick, five at the two smaller sizes."""
     trials, figures_by_name = 5 if quick else 20, dict[str, Figure]()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.simplefilter("ignore")

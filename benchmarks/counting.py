@@ -1,8 +1,8 @@
-"""How long an audited count takes, beside fvcore as it is usually run: on the CPU, for the same model and number.
+"""Time of an exact count on the meta device, relative to fvcore on the CPU for the same model and number.
 
-A count is building the network on the meta device and counting it; Hugging Face's LLaMA of 1B parameters is the shape
-of the large one. Memory is what the process grows by, at its peak, in a process of its own. A space is that of somebody
-else's task, which has no closed form: `joint` around digits-vit, of 2,016 members, as a budget has them all counted.
+A count includes building the network. The large network is Hugging Face's LLaMA shape of 1B parameters. Memory is the
+peak growth of a separate process. The space is `joint` around digits-vit, of 2,016 members, all counted for a budget,
+as for a plug-in task without a closed form.
 """
 
 import statistics
@@ -30,14 +30,14 @@ LLAMA_1B = Architecture(depth=24, width=2048, heads=32, head_dim=64, hidden=5461
 
 
 def count_vit_base() -> int:
-    """MACs of ViT-B/16 at 224 pixels."""
+    """Count the MACs of ViT-B/16 at 224 pixels."""
     with meta_device():
         model, image = build_vit(VIT_BASE, (3, 224, 224), 16, 1000), torch.zeros(1, 3, 224, 224)
     return count_macs(model, (image,))[0]
 
 
 def count_llama_1b() -> int:
-    """MACs of a LLaMA of 1.3B parameters for 256 tokens."""
+    """Count the MACs of a LLaMA of 1.3B parameters for 256 tokens."""
     with meta_device():
         model = build_decoder(LLAMA_1B, "llama", 32000, 256)
         ids = torch.zeros(1, 256, dtype=torch.long)
@@ -45,7 +45,7 @@ def count_llama_1b() -> int:
 
 
 def count_vit_base_on_cpu() -> int:
-    """The same number by running ViT-B under fvcore, with handlers for what it misses."""
+    """Count ViT-B's MACs by running it under fvcore, with handlers for the operators that it lacks."""
     model = build_vit(VIT_BASE, (3, 224, 224), 16, 1000).eval()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -55,26 +55,26 @@ def count_vit_base_on_cpu() -> int:
 
 
 class NoClosedForm(DigitsViT):
-    """The task as if nobody had worked its costs out."""
+    """digits-vit without its closed form."""
 
     def closed_form(self, architecture: Architecture) -> None:
-        """None."""
+        """Return None."""
 
 
 def bounded_space() -> int:
-    """How many members of `joint` there are, each held to a budget that it keeps."""
+    """Count all members of `joint` for a budget that every member meets, and return their number."""
     return len(feasible_candidates(get_space("joint", DigitsViT.base), NoClosedForm(), parse_budget(["params<=10G"])))
 
 
 def time_ms(function: Callable[[], int]) -> tuple[int, float]:
-    """What it returns, and the milliseconds it took."""
+    """Return the function's result, and its time in milliseconds."""
     began = time.perf_counter()
     count = function()
     return count, 1000 * (time.perf_counter() - began)
 
 
 def extra_mb() -> float:
-    """Megabytes that a process grows by at its peak while it counts the 1B network."""
+    """Return the peak memory growth in megabytes of a process that counts the 1B network."""
     program = (
         "import resource, benchmarks.counting as c\n"
         "c.count_vit_base(); before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
@@ -85,7 +85,7 @@ def extra_mb() -> float:
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """Medians of several counts; the ratio turn by turn."""
+    """Measure medians of several counts; the ratio is taken pair by pair."""
     count_vit_base(), count_llama_1b()  # the first count of a process also imports
     vit, llama, cpu = [], [], []
     for _ in range(3 if quick else 9):

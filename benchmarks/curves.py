@@ -7,7 +7,7 @@ They are every member of a space, trained once with seed 0 (two cores of an AMD 
         --sampler random --reeval-fraction 0 --save-models none --study curves --storage sqlite:///curves.db
     python -m benchmarks.curves sqlite:///curves.db curves benchmarks/data/digit-ranks-vit.csv.gz
 
-As a table that can be searched and played on (`nas tournament replay:digit-ranks-curves.jsonl`):
+To write them as a table for searches and tournaments (`nas tournament replay:digit-ranks-curves.jsonl`):
 
     python -m benchmarks.curves digit-ranks-curves.jsonl
 """
@@ -33,17 +33,17 @@ METRICS = ("accuracy", "accuracy_se", "loss", "loss_se")
 TEST = ("test_accuracy", "test_loss")
 
 Curve = Sequence[tuple[int, Mapping[str, float]]]
-"""Steps and validation metrics; the last are those of the end, and with them those on the test split."""
+"""Steps and validation metrics; the last point is the end, and also has test metrics."""
 
 
 @cache
 def curves(file: Path = FILE) -> Mapping[str, Curve]:
-    """Architectures as text -> their curves."""
+    """Return architecture as text -> its curve."""
     points = defaultdict[str, list[tuple[int, Mapping[str, float]]]](list)
     with gzip.open(file, "rt", encoding="utf-8", newline="") as lines:
         for line in csv.DictReader(lines):
             values = {name: float(line[name]) for name in (*METRICS, *TEST) if line[name]}
-            architecture = parse_architecture(line["architecture"], DigitRanksViT.base)  # whose text may be shorter now
+            architecture = parse_architecture(line["architecture"], DigitRanksViT.base)  # its text may be shorter now
             points[str(architecture)].append((int(line["step"]), values))
     return dict(points)
 
@@ -61,9 +61,9 @@ def write(rows: Sequence[Row], file: Path) -> None:
 
 
 def rows_of_curves(file: Path = FILE) -> list[Row]:
-    """The trainings as Rows, so that they can be replayed: the base first, as the search had it.
+    """Return the trainings as Rows for replay, the base architecture first, as in the search.
 
-    The file holds neither standard errors on test, nor seconds, nor what made it; costs are by closed form.
+    The file lacks standard errors on test, seconds and provenance. Costs are by closed form.
     """
     task, curves_by_text = DigitRanksViT(), curves(file)
     recipe = plain_values(override(task.presets["proxy"], {"reports": 20}))

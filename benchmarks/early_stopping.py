@@ -1,9 +1,9 @@
-"""What early stopping saves and what it costs, on recorded curves of real trainings and live.
+"""Steps saved by early stopping and its loss of hypervolume, on recorded curves of real trainings and live.
 
-`steps_saved` is the optimiser's steps of a search whose trainings all go to their ends, over those of the same search
-that holds them at rungs: as many trainings of the same sampler. `hypervolume` is that of what the second one has on its
-front by validation, as a share of the first one's, both by test, which chose nothing; the least over samplers, of
-medians over seeds. Beside them stand the same for other rungs. Live, networks are trained on scans, once each way.
+`steps_saved` is the number of optimizer steps of a search without rungs, divided by that of the same search with rungs.
+Sampler and number of trainings are equal. `hypervolume` is that of the second search's validation front as a share of
+the first one's, both by test metrics. Figures are the minimum over samplers of medians over seeds. Peers are other
+rungs. Live searches train networks on digit scans, once each way.
 """
 
 import statistics
@@ -28,14 +28,14 @@ RUNGS: Mapping[str, nas.Rungs] = {
     "at a tenth": nas.Rungs(1, 0.1),
     "at a tenth and at three": nas.Rungs(2, 0.1),
 }
-"""What is measured, beside which others are."""
+"""Name -> rungs; "" is the figure, the others are its peers."""
 
 TRIALS, FEWER = 96, 64
-"""Trainings of a search, of the 100 that were recorded; and of one that leaves more untried."""
+"""Trainings of a search, of the 100 recorded ones, and of a smaller search."""
 
 
 def run_search(folder: Path, arguments: Mapping[str, Any], rungs: nas.Rungs) -> Study:
-    """A search in a store of its own."""
+    """Run a search in its own store."""
     storage = f"sqlite:///{folder}/{rungs.number}-{rungs.min_fraction}.db"
     return nas.search(
         **arguments,
@@ -49,12 +49,12 @@ def run_search(folder: Path, arguments: Mapping[str, Any], rungs: nas.Rungs) -> 
 
 
 def steps(study: Study) -> int:
-    """All that a search trained: a Row of a training that went on has all of its steps."""
+    """Return all steps that a search trained; the Row of a promoted training has all of its steps."""
     return sum(row.steps for row in study.rows())
 
 
 def hypervolume_of(study: Study, objectives: Mapping[str, Direction], reference: tuple[float, float]) -> float:
-    """The hypervolume of the front by validation, with its values by test; FLOPs are to be small."""
+    """Return the hypervolume of the validation front by test metrics and FLOPs, which are minimized."""
     (metric, way), _ = objectives.items()
     sign = -1.0 if way == "max" else 1.0
     rows = front(study.table, objectives)
@@ -63,7 +63,7 @@ def hypervolume_of(study: Study, objectives: Mapping[str, Direction], reference:
 
 
 def compare(arguments: Mapping[str, Any], rungs: Mapping[str, nas.Rungs]) -> dict[str, tuple[float, float]]:
-    """For each way of holding trainings: how many times fewer steps, and the share of the hypervolume."""
+    """Return for each setting of rungs how many times fewer steps it takes, and its share of the hypervolume."""
     with TemporaryDirectory() as folder:
         full_study = run_search(Path(folder), arguments, nas.Rungs())
         studies = {name: run_search(Path(folder), arguments, way) for name, way in rungs.items()}
@@ -84,7 +84,7 @@ def compare(arguments: Mapping[str, Any], rungs: Mapping[str, nas.Rungs]) -> dic
 def compare_on_replay(
     sampler: str, seeds: range, trials: int, rungs: Mapping[str, nas.Rungs]
 ) -> dict[str, tuple[float, float]]:
-    """The medians over seeds of what a sampler saves and keeps on recorded curves."""
+    """Return the medians over seeds of `compare` on recorded curves."""
     with TemporaryDirectory() as folder:
         table = Path(folder) / "curves.jsonl"
         jsonl.write(curves.rows_of_curves(), table)
@@ -97,7 +97,7 @@ def compare_on_replay(
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """Three seeds of each sampler, and live; where it is to be quick, one of random search and nothing live."""
+    """Measure three seeds of each sampler, and live; if quick, one seed of random search and nothing live."""
     by_sampler = dict[str, Mapping[str, tuple[float, float]]]()
     for name in SAMPLERS[-1 if quick else 0 :]:
         by_sampler[name] = compare_on_replay(name, range(1 if quick else 3), 20 if quick else TRIALS, RUNGS)
@@ -115,7 +115,7 @@ def figures(quick: bool) -> dict[str, Figure]:
 
 
 def live() -> dict[str, Figure]:
-    """Networks that are trained: 24 of digits-vit."""
+    """Train 24 networks of digits-vit."""
     arguments = {"task": "digits-vit", "preset": "smoke", "settings": "reports=8", "trials": 24, "sampler": "random"}
     return pair("_live", compare({**arguments, "objectives": "loss,flops"}, RUNGS), 2.5, 0.99)
 
@@ -126,7 +126,7 @@ def pair(
     speed_target: float | None = None,
     share_target: float | None = None,
 ) -> dict[str, Figure]:
-    """Both figures, with those of other ways beside them."""
+    """Return both figures, with other rungs as peers."""
     (times, share), others = ways[""], {way: both for way, both in ways.items() if way}
     of_times, of_share = ({way: both[number] for way, both in others.items()} for number in (0, 1))
     return {

@@ -1,7 +1,7 @@
-"""The form that every benchmark has: named figures, the machine they were measured on, a table or one JSON object.
+"""The common form of benchmarks: named figures, the machine that they were measured on, a table or one JSON object.
 
-A script measures in `figures(quick)` and ends with `main("its_name", figures)`; it is run as
-`python -m benchmarks.its_name [--quick] [--json]`.
+A script measures in `figures(quick)` and ends with `main("its_name", figures)`. It is run as `python -m
+benchmarks.its_name [--quick] [--json]`.
 """
 
 import argparse
@@ -23,11 +23,11 @@ class Figure:
     """One measured number.
 
     Attributes:
-        value: What this project reaches; None where this machine cannot measure it.
+        value: This project's value; None if this machine cannot measure it.
         unit: "ms", "share", "ratio" ...
-        better: Whether more or less of it is better.
-        target: What it is to reach; None where there is no target.
-        peers: What a user would pick instead -> what that reaches in the same run.
+        better: Whether a higher or a lower value is better.
+        target: The value to reach; None if there is none.
+        peers: An alternative -> its value in the same run.
     """
 
     value: float | None
@@ -38,17 +38,17 @@ class Figure:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the target is reached, None where there is nothing to say."""
+        """Whether the target is reached; None without a value or a target."""
         if self.value is None or self.target is None:
             return None
         return self.value >= self.target if self.better == "higher" else self.value <= self.target
 
 
 def main(benchmark: str, figures: Callable[[bool], Mapping[str, Figure]]) -> None:
-    """Measure and print, as the command line asks. With --json, standard output holds one object and nothing else.
+    """Measure and print as the command line asks. With --json, standard output is exactly one JSON object.
 
-    Commands that it starts keep a checkout's bytecode, as installed packages have theirs, even where the environment
-    has PYTHONDONTWRITEBYTECODE.
+    Commands started here keep a checkout's bytecode, as installed packages do, even if the environment has
+    PYTHONDONTWRITEBYTECODE.
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{benchmark}")
@@ -74,7 +74,7 @@ def main(benchmark: str, figures: Callable[[bool], Mapping[str, Figure]]) -> Non
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on: processor, cores, first GPU or None, versions."""
+    """Return the machine of the figures: processor, cores, first GPU or None, versions."""
     return {
         "cpu": _cpu(),
         "cores": os.cpu_count(),
@@ -85,7 +85,7 @@ def machine() -> dict[str, Any]:
 
 
 def table(benchmark: str, figures_by_name: Mapping[str, Figure]) -> str:
-    """The figures as text, a line each."""
+    """Return the figures as text, one line each."""
     where = ", ".join(f"{name} {value}" for name, value in machine().items())
     lines = [f"{benchmark} on {where}", ""]
     width = max(map(len, figures_by_name), default=0)
@@ -107,7 +107,7 @@ def _cpu() -> str:
 
 
 def _gpu() -> str | None:
-    """By nvidia-smi, so that a benchmark of something light loads no torch."""
+    """Return the name of the first GPU from nvidia-smi, so that light benchmarks load no torch."""
     command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:
         names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout

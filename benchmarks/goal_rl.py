@@ -1,9 +1,9 @@
-"""Stepping and learning of goal-point-maze, beside both on their own: bare loops run one after the other.
+"""Speed of stepping and learning in goal-point-maze, relative to bare loops of each.
 
 The bare loops are gymnasium's SyncVectorEnv with random actions, and plain PyTorch updates of the same networks on one
-fixed batch. The task also runs its policy, keeps what it lives through and draws its batches. The ratio is the bare
-loops' time over the task's, for as many steps and updates as a round has, pair by pair; measuring is in neither.
-At proxy's shape, and of sixteen layers of width 256 with a fifth of the updates. One thread, on the CPU.
+fixed batch. The task also runs its policy, stores transitions and samples batches. The ratio is the bare loops' time
+over the task's, for the steps and updates of a round, pair by pair, without evaluation. Shapes are proxy's, and sixteen
+layers of width 256 with a fifth of the updates. One CPU thread.
 """
 
 import statistics
@@ -24,13 +24,13 @@ from tasks.training.allocator import keep_freed_memory
 
 
 def task_speeds(task: GoalPointMaze, shape: Architecture, recipe: GoalRecipe) -> tuple[float, float]:
-    """Steps and updates a second of the task's own `fit`."""
+    """Return steps and updates per second of the task's `fit`."""
     speeds = task.fit(Run(architecture=shape, recipe=recipe, seed=0)).speeds
     return speeds["env_steps_per_second"], speeds["updates_per_second"]
 
 
 def bare_steps(task: GoalPointMaze, recipe: GoalRecipe) -> float:
-    """Steps a second of the vector of environments alone."""
+    """Return steps per second of the vector of environments alone."""
     vector = SyncVectorEnv([lambda: task.environment(recipe.length)] * recipe.environments)
     vector.reset(seed=0)
     began = time.perf_counter()
@@ -42,7 +42,7 @@ def bare_steps(task: GoalPointMaze, recipe: GoalRecipe) -> float:
 
 
 def bare_updates(task: GoalPointMaze, shape: Architecture, recipe: GoalRecipe) -> float:
-    """Updates a second of plain PyTorch on one batch."""
+    """Return updates per second of plain PyTorch on one batch."""
     agent, sizes = GoalAgent(shape, task.sizes), task.sizes
     log_alpha = torch.zeros((), requires_grad=True)
     critic = [*agent.phi.parameters(), *agent.psi.parameters()]
@@ -68,13 +68,13 @@ def bare_updates(task: GoalPointMaze, shape: Architecture, recipe: GoalRecipe) -
 
 
 def figures_of(shape: Architecture, recipe: GoalRecipe, suffix: str, pairs: int) -> dict[str, Figure]:
-    """The task and the loops in turns."""
+    """Measure the task and the bare loops alternately."""
     task, runs = GoalPointMaze(), []
     for turn in range(pairs + 1):
         ours = task_speeds(task, shape, recipe)
-        with keep_freed_memory():  # as it is in ours
+        with keep_freed_memory():  # as trainings do
             bare = bare_steps(task, recipe), bare_updates(task, shape, recipe)
-        if turn:  # the first one warms up
+        if turn:  # the first turn warms up
             runs.append((ours, bare))
     work = recipe.unroll * recipe.environments, recipe.updates
     ratio = statistics.median(_seconds(work, bare) / _seconds(work, ours) for ours, bare in runs)
@@ -88,7 +88,7 @@ def figures_of(shape: Architecture, recipe: GoalRecipe, suffix: str, pairs: int)
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """At both shapes."""
+    """Measure both shapes."""
     torch.set_num_threads(1)
     recipe = replace(GoalPointMaze.presets["proxy"], rounds=1 if quick else 3, reports=1, episodes=1)
     wide = replace(GoalPointMaze.base, depth=4, width=256, hidden=256)

@@ -1,7 +1,7 @@
 """Synthetic losses over an enumerated space, so that the true front of a search is known.
 
-The costs are real: a ViT's closed form at 224 pixels. The losses are made up, and were fixed before any sampler
-was run on them; each is smooth in another way, and one is not.
+Costs are real: a ViT's closed form at 224 pixels. Losses are synthetic, and were fixed before any sampler ran on them.
+Their smoothness differs, and one is not smooth.
 """
 
 import math
@@ -34,10 +34,10 @@ GAIN = {"grn-v1": 0.010, "grn-v2": 0.016, "grn-v3": 0.024, "dca": 0.034, "ancre"
 
 @dataclass(frozen=True)
 class Landscape:
-    """A search whose answer is known: both objectives, loss and flops, are to be small.
+    """A search problem with a known front; both objectives, loss and flops, are minimized.
 
     Attributes:
-        feasible: What is inside the budget.
+        feasible: The candidates within the budget.
         flops: Architecture -> FLOPs, for the whole space.
         loss: Architecture -> true loss, for the whole space.
         noise: Standard deviation of a measured loss around the true one.
@@ -54,12 +54,12 @@ class Landscape:
         return frozenset(candidate.architecture for candidate in self.feasible)
 
     def measure(self, architecture: Architecture, seed: int) -> tuple[float, float]:
-        """What a trial gives: the loss as measured with a seed, and the FLOPs."""
+        """Return the loss measured with a seed, and the FLOPs."""
         noise = self.noise * random.Random(f"{architecture.key} {seed}").gauss()
         return self.loss[architecture] + noise, float(self.flops[architecture])
 
     def hypervolume(self, architectures: set[Architecture]) -> float:
-        """Hypervolume of true values as a share of what the whole feasible set has.
+        """Return the hypervolume of true values as a share of the whole feasible set's.
 
         The reference point is the worst feasible loss with the worst feasible FLOPs.
         """
@@ -72,9 +72,9 @@ class Landscape:
 
 
 def space() -> SearchSpace:
-    """`joint` around ViT-S with every depth and number of heads in its range: a few per cent still fill a search.
+    """Return `joint` around ViT-S with every depth and number of heads, so that small budgets still fill a search.
 
-    Of topologies it has those that losses are made up for, whatever else is installed.
+    Its topologies are those with a synthetic loss, whatever else is installed.
     """
     joint = catalog.joint(BASE)
     depths, heads = joint.axes["depth"], joint.axes["heads"]
@@ -91,7 +91,7 @@ def space() -> SearchSpace:
 def landscapes(
     budgets: Mapping[str, str], losses: Mapping[str, tuple[Loss, float]] | None = None
 ) -> dict[tuple[str, str], Landscape]:
-    """(name of a loss, name of a budget) -> the landscape; of LOSSES, where no others are given."""
+    """Return (name of a loss, name of a budget) -> landscape; `losses` defaults to LOSSES."""
     search_space = space()
     counts = {
         architecture: count_vit(architecture, (3, 224, 224), 16, 1000) for architecture in search_space.architectures
@@ -110,7 +110,7 @@ def landscapes(
 
 
 def interacting(architecture: Architecture, count: Count) -> float:
-    """A power law in parameters, worse off the best shape; topologies pay with depth, and their options differ."""
+    """Return a power law in parameters with interactions: of shape, of topology and depth, and of options."""
     depth, heads = math.log(architecture.depth / 12), math.log(architecture.heads / 6)
     mismatch = math.log(architecture.heads * architecture.head_dim / architecture.width)
     efficiency = math.exp(-0.18 * mismatch**2 - 0.10 * (depth - heads - 0.35) ** 2)
@@ -120,7 +120,7 @@ def interacting(architecture: Architecture, count: Count) -> float:
 
 
 def additive(architecture: Architecture, count: Count) -> float:
-    """Each axis by itself."""
+    """Return a loss that is additive over axes."""
     depth, heads = math.log(architecture.depth / 12), math.log(architecture.heads / 6)
     head_dim, topology = math.log(architecture.head_dim / 64), _topology_spec(architecture)
     shape = -0.22 * depth - 0.12 * heads + 0.05 * heads**2 - 0.09 * head_dim + 0.04 * head_dim**2
@@ -129,7 +129,7 @@ def additive(architecture: Architecture, count: Count) -> float:
 
 
 def rugged_loss(architecture: Architecture, count: Count) -> float:
-    """The interacting loss under waves whose phase is each topology's own, and a grain of each architecture's own."""
+    """Return the interacting loss plus waves with a phase for each topology, and noise fixed for each architecture."""
     phase = random.Random(str(_topology_spec(architecture))).uniform(0, 2 * math.pi)
     depth, heads, head_dim = (math.log(getattr(architecture, name)) for name in ("depth", "heads", "head_dim"))
     waves = 0.02 * math.sin(3 * depth + phase) + 0.015 * math.sin(4 * heads - 2 * phase)
@@ -138,7 +138,7 @@ def rugged_loss(architecture: Architecture, count: Count) -> float:
 
 
 def wild(architecture: Architecture, count: Count) -> float:
-    """A random wave field over the shape, another one for each topology, on a slope in parameters."""
+    """Return a random wave field over the shape, different for each topology, on a slope in parameters."""
     place = [math.log(getattr(architecture, name)) for name in ("depth", "heads", "head_dim")]
     field = 0.0
     topology = _topology_spec(architecture)
@@ -157,7 +157,7 @@ LOSSES: Mapping[str, tuple[Loss, float]] = {
     "wild": (wild, 0.0),
     "noisy": (interacting, 0.02),
 }
-"""Name -> the true loss, and the noise of measuring it."""
+"""Name -> the true loss, and the standard deviation of its measurement noise."""
 
 
 def _gain(architecture: Architecture) -> float:
@@ -176,7 +176,7 @@ def _gain(architecture: Architecture) -> float:
 
 
 def _topology_spec(architecture: Architecture) -> Spec:
-    """The topology with the options that are searched, those that have their default too."""
+    """Return the topology with its searched options, defaults included."""
     spec = with_defaults(Spec.parse(architecture.topology))
     axes = load(spec.name)[0].axes
     return Spec(spec.name, {option: value for option, value in spec.options.items() if option in axes})

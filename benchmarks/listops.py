@@ -1,8 +1,8 @@
-"""How quickly ListOps is generated, against the recursion as its authors wrote it down.
+"""Speed of generating ListOps, relative to the recursion as its authors wrote it.
 
-One core makes lists of the published lengths both ways; the peer draws every tree to its end and looks at its length
-then, as lra_benchmarks/data/listops.py does. Then the published 100,000 lists are made by all cores, without the cache
-(with --quick their time is that of as many lists as one block has, on one core, multiplied).
+One core makes lists of the published lengths both ways. The peer draws every tree to its end and then checks its
+length, as lra_benchmarks/data/listops.py does. Then all cores make the published 100,000 lists without the cache. With
+--quick, that time is extrapolated from one block on one core.
 """
 
 import random
@@ -17,7 +17,7 @@ _OPERATOR_SHARE = 0.25
 
 
 def literal(draw: random.Random, depth: int) -> tuple[object, int]:
-    """A tree and its length, however long."""
+    """Draw a tree of any length; return it and its length."""
     if depth >= _PAPER.grammar.levels or draw.random() > _OPERATOR_SHARE:
         return draw.choice(range(10)), 1
     arguments = [literal(draw, depth + 1) for _ in range(draw.randint(2, _PAPER.grammar.arguments))]
@@ -25,7 +25,7 @@ def literal(draw: random.Random, depth: int) -> tuple[object, int]:
 
 
 def literal_lists_per_second(lists: int) -> float:
-    """Lists of the published lengths that one core makes in a second, drawn to the end and not evaluated."""
+    """Return the peer's lists per second of the published lengths on one core, drawn to the end and not evaluated."""
     draw, count, began = random.Random(0), 0, time.process_time()
     while count < lists:
         _, length = literal(draw, 1)
@@ -34,14 +34,14 @@ def literal_lists_per_second(lists: int) -> float:
 
 
 def lists_per_second(lists: int) -> float:
-    """Lists that one core makes and evaluates in a second."""
+    """Return the lists that one core makes and evaluates in a second."""
     began = time.process_time()
     make_block(_PAPER.grammar, seed=0, size=lists, number=0)
     return lists / (time.process_time() - began)
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """Lists a second on one core, and the time of the published number."""
+    """Measure lists per second on one core, and the time of the published number."""
     lists, total = (1000 if quick else 5000), _PAPER.examples + 2 * _PAPER.held_out
     ours, theirs = lists_per_second(lists), literal_lists_per_second(lists)
     seconds = total / ours

@@ -1,10 +1,10 @@
-"""Tokens per second of a language task's training at three sizes, beside bare loops around GPT-2.
+"""Tokens per second of a language task's training at three sizes, relative to bare loops around GPT-2.
 
-One is written by hand (`plain_gpt`), one is Hugging Face's. All train a decoder of one shape on the same rows, in one
-precision, with the same optimiser and clipping, in turns; the ratios are taken turn by turn. Then the task's loader
-runs alone on a single gzip file of C4's form: it must make rows faster than the model learns them. And a training goes
-on at 90 % of an epoch of that file, which is the time to its first batch over what the epoch takes to learn. On a GPU
-where there is one, in bf16; else on the CPU with one thread, in fp32.
+One loop is handwritten (`plain_gpt`), one is Hugging Face's. All train a decoder of one shape on the same rows, in one
+precision, with the same optimizer and clipping, alternately; ratios are taken turn by turn. Then the task's loader runs
+alone on a gzip file in C4's format; it must be faster than the model. Finally a training resumes at 90 % of an epoch of
+that file: the time to its first batch is a share of the epoch's training time. Runs on a GPU in bf16 if there is one,
+else on one CPU thread in fp32.
 """
 
 import gzip
@@ -37,7 +37,7 @@ from tasks.training.allocator import keep_freed_memory
 
 
 class GPT2OnStdlib(LanguageTask):
-    """The standard library's documentation, learnt by GPT-2."""
+    """A task that trains GPT-2 on the standard library's documentation."""
 
     name = "gpt2-on-stdlib"
     version = 1
@@ -52,18 +52,21 @@ class GPT2OnStdlib(LanguageTask):
         self.clock = Clock(recipe.steps)
 
     def text(self) -> tuple[Corpus, Tokenizer]:
-        """As `stdlib-lm` has it."""
+        """Return the corpus of `stdlib-lm` and its tokenizer."""
         corpus = stdlib_corpus()
         return corpus, train_tokenizer(read_texts(corpus.train), 2048)
 
     def loss(self, outputs: Tensor, targets: Tensor, recipe: LanguageRecipe) -> Tensor:
-        """The task's loss, which each pass takes once."""
+        """Return the task's loss; each pass calls it once, which the clock counts."""
         self.clock.tick()
         return super().loss(outputs, targets, recipe)
 
 
 def sizes() -> dict[str, GPT2OnStdlib]:
-    """On a CPU decoders of 0.7, 1 and 7 million parameters; on a GPU GPT-2 small, GPT-2 medium and a smaller one."""
+    """Return the tasks by size: on a CPU, decoders of 0.7, 1 and 7 million parameters.
+
+    On a GPU they are GPT-2 small, GPT-2 medium and a smaller decoder.
+    """
     on_gpu, common = torch.cuda.is_available(), {"steps": WARM + 10, "measured": 1, "reports": 1}
     vocabulary, context, head_dim = (50257, 1024, 64) if on_gpu else (2048, 128, 32)
     depths_and_heads = ((4, 4), (12, 12), (24, 16)) if on_gpu else ((2, 4), (4, 4), (8, 8))
@@ -81,7 +84,7 @@ def sizes() -> dict[str, GPT2OnStdlib]:
 
 
 def task_speed(task: GPT2OnStdlib, device: torch.device) -> float:
-    """Tokens per second of the task's own `fit` on that device."""
+    """Return tokens per second of the task's `fit` on that device."""
     recipe = task.presets["timed"]
     task.clock = Clock(recipe.steps)
     task.fit(Run(architecture=task.base, recipe=recipe, seed=0, device=device))
@@ -89,15 +92,15 @@ def task_speed(task: GPT2OnStdlib, device: torch.device) -> float:
 
 
 def by_hand(task: GPT2OnStdlib) -> PlainGPT:
-    """The task's network as one would write it without topologies."""
+    """Build the task's network as handwritten code without topologies."""
     return PlainGPT(task.base, task.vocabulary, task.context)
 
 
 class HuggingFaces(nn.Module):
-    """The task's network as transformers has it."""
+    """The task's network in transformers."""
 
     def __init__(self, task: GPT2OnStdlib) -> None:
-        from transformers import GPT2Config, GPT2LMHeadModel  # two seconds, where its rival alone is timed
+        from transformers import GPT2Config, GPT2LMHeadModel  # imported only where it is timed: takes two seconds
 
         super().__init__()
         shape = task.base
@@ -115,13 +118,13 @@ class HuggingFaces(nn.Module):
         )
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Tokens [B, T] to logits [B, T, vocabulary]."""
+        """Map tokens [B, T] to logits [B, T, vocabulary]."""
         logits: Tensor = self.model(ids, use_cache=False).logits
         return logits
 
 
 def reference_speed(task: GPT2OnStdlib, model: nn.Module, batches: list[Batch], device: torch.device) -> float:
-    """Tokens per second of a bare loop, on rows that lie ready on the device."""
+    """Return tokens per second of a bare loop on batches that are already on the device."""
     recipe = task.presets["timed"]
     model.to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.lr, betas=recipe.betas, fused=True)
@@ -139,7 +142,7 @@ def reference_speed(task: GPT2OnStdlib, model: nn.Module, batches: list[Batch], 
 
 
 def in_a_file(task: GPT2OnStdlib, folder: Path) -> LanguageSplits:
-    """The task's text in one gzip file of JSON lines."""
+    """Write the task's text to one gzip file of JSON lines, and return its splits."""
     corpus, tokenizer = task.read_text
     lines = [json.dumps({"text": text}).encode() for text in read_texts(corpus.train)]
     (folder / "train.json.gz").write_bytes(gzip.compress(b"\n".join(lines)))
@@ -147,7 +150,7 @@ def in_a_file(task: GPT2OnStdlib, folder: Path) -> LanguageSplits:
 
 
 def loader_speed(splits: LanguageSplits, recipe: LanguageRecipe, seconds: float) -> float:
-    """Tokens per second of rows from a file, when nothing learns from them."""
+    """Return tokens per second of rows from a file, without training."""
     rows = splits.training(recipe, 0, (), torch.device("cpu"))
     next(rows)
     began, batches = time.perf_counter(), 0
@@ -159,7 +162,7 @@ def loader_speed(splits: LanguageSplits, recipe: LanguageRecipe, seconds: float)
 
 
 def resume_seconds(splits: LanguageSplits, recipe: LanguageRecipe) -> tuple[float, int]:
-    """Time to the first batch at 90 % of an epoch, and the tokens of that epoch."""
+    """Return the time to the first batch at 90 % of an epoch, and the tokens of that epoch."""
     rows, device = sum(len(inputs) for inputs, _ in splits.once(1024)), torch.device("cpu")
     learning = splits.training(recipe, 0, (), device)
     *_, (_, position) = islice(learning, int(0.9 * rows / recipe.batch))
@@ -173,7 +176,7 @@ def resume_seconds(splits: LanguageSplits, recipe: LanguageRecipe) -> tuple[floa
 
 
 def figures_of(size: str, task: GPT2OnStdlib, quick: bool) -> dict[str, Figure]:
-    """Each takes its turn; ratios are taken turn by turn."""
+    """Measure the task and the loops alternately; ratios are taken turn by turn."""
     device = available_device()
     rows = task.splits.training(task.presets["timed"], 0, (), device)
     batches = [batch for batch, _ in islice(rows, task.presets["timed"].steps)]
@@ -182,7 +185,7 @@ def figures_of(size: str, task: GPT2OnStdlib, quick: bool) -> dict[str, Figure]:
     ours, theirs = list[float](), {name: list[float]() for name in loops}
     for _ in range(3 if quick else 25):
         ours.append(task_speed(task, device))
-        with keep_freed_memory():  # as it is in ours
+        with keep_freed_memory():  # as trainings do
             for name, model in loops.items():
                 theirs[name].append(reference_speed(task, model(task), batches, device))
     speed, recipe = statistics.median(ours), task.presets["timed"]
@@ -206,7 +209,7 @@ def figures_of(size: str, task: GPT2OnStdlib, quick: bool) -> dict[str, Figure]:
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """Of every size."""
+    """Measure every size."""
     torch.set_num_threads(1)  # as evaluations run
     figures_by_name: dict[str, Figure] = {}
     for size, task in sizes().items():

@@ -1,15 +1,15 @@
-"""What a search reports that is true where trainings are noisy: 100 of them, on landscapes whose true front is known.
+"""Quality of a search's reported front under noise, after 100 trainings on landscapes whose true front is known.
 
-A hypervolume is that of the true values of what is reported, as a share of the true front's: the figure is the least
-over the landscapes, of medians over seeds, and each landscape has one as well. Noise is a multiple of what audits of
-this project's tasks measured (NOISE_RATIO). `calibration_error` is how far, over all trained architectures, the
-chance to be on their front is from the share that are, by fifths of the chance: the greatest over the landscapes.
-`fresh_bias` is how far above the truth means of fresh seeds are that stand on reported fronts, in deviations of the
-noise: below 0 they are too good, for they had a part in being there.
+A hypervolume is that of the reported architectures' true values, as a share of the true front's. The figure is the
+minimum over landscapes of medians over seeds; each landscape also has its own. Noise is a multiple of what audits of
+this project's tasks measured (NOISE_RATIO). `calibration_error` compares, in fifths of the predicted probability, the
+probability of being on the front of all trained architectures with the fraction that are: the maximum over landscapes.
+`fresh_bias` is the error of held-out means on reported fronts, in standard deviations of the noise. Below 0 they are
+too good, because they helped to select the front.
 
-Peers train nothing twice. `nas-nsga2` and `nas-tpe` are Optuna's samplers made true to the budget, `single` is this
-search without another seed for anything: they report what nothing else that was measured beats. `botorch` reports what
-nothing beats by its model's expectations; it takes so long that it has two seeds.
+Peers repeat no architecture. `nas-nsga2` and `nas-tpe` are Optuna's samplers restricted to the budget, and `single` is
+this search without repeated seeds. These three report the front of their measurements. `botorch` reports the front of
+its model's posterior means; it is so slow that it has two seeds.
 """
 
 import os
@@ -45,8 +45,11 @@ from search_spaces.support.count import Count
 TRIALS, CONFIRMING = 100, 25
 
 NOISE_RATIO = 0.5
-"""The deviation of one seed's noise (seed and examples) over that of architectures, by the best metric of each task in
-docs/audits.md: stdlib-lm 0.05, digit-ranks-vit 0.1, digits-vit and lra-listops 0.5, goal-point-maze 1.0."""
+"""Standard deviation of one seed's noise (seed and examples) over that of architectures.
+
+By the best metric of each task in docs/audits.md: stdlib-lm 0.05, digit-ranks-vit 0.1, digits-vit and lra-listops 0.5,
+goal-point-maze 1.0.
+"""
 
 NOISES = {"without": 0.0, "half": 0.5, "twice": 2.0}
 
@@ -55,7 +58,7 @@ FIFTHS = 5
 
 @dataclass(frozen=True)
 class Training:
-    """One training of a search: what was trained, and the loss and FLOPs that came out."""
+    """One training of a search: the architecture, its measured loss and its FLOPs."""
 
     architecture: Architecture
     loss: float
@@ -64,13 +67,13 @@ class Training:
 
 @dataclass(frozen=True)
 class SearchReport:
-    """What a search says in the end.
+    """The final report of a search.
 
     Attributes:
         front: The architectures that it reports.
-        chances: Every architecture trained -> its chance to be on the front of these; empty where nothing is said.
-        fresh: What is reported with fresh seeds -> the mean of the losses that they had.
-        proposal_s: Seconds of CPU of telling an outcome and proposing the next, the median of the last twenty.
+        chances: Trained architecture -> its probability of being on the front of these; empty if the search gives none.
+        fresh: Reported architecture with held-out seeds -> the mean of their losses.
+        proposal_s: CPU seconds to tell an outcome and propose the next candidate, the median of the last twenty.
     """
 
     front: set[Architecture]
@@ -80,11 +83,11 @@ class SearchReport:
 
 
 Search = Callable[[Landscape, float, int], SearchReport]
-"""(landscape, deviation of noise, seed) -> what is reported."""
+"""(landscape, standard deviation of noise, seed) -> report."""
 
 
 def ours(landscape: Landscape, noise: float, seed: int) -> SearchReport:
-    """This project's default search, which knows what FLOPs are, and confirms at its end."""
+    """Run this project's default search, which knows FLOPs and re-evaluates at its end."""
     observations, proposal_s = trainings(landscape, DEFAULT, noise, seed, CONFIRMING)
     lines = [
         {
@@ -110,7 +113,7 @@ def ours(landscape: Landscape, noise: float, seed: int) -> SearchReport:
 
 
 def observed_front(inner: str) -> Search:
-    """A search that trains nothing twice, and believes what it measured."""
+    """Return a search that repeats no architecture and reports the front of its measurements."""
 
     def run(landscape: Landscape, noise: float, seed: int) -> SearchReport:
         observations, proposal_s = trainings(landscape, inner, noise, seed, 0)
@@ -123,7 +126,7 @@ def observed_front(inner: str) -> Search:
 
 
 def botorch(landscape: Landscape, noise: float, seed: int) -> SearchReport:
-    """BoTorch's qLogNEHVI over the same feasible set, with FLOPs known, which reports what its model expects."""
+    """Run BoTorch's qLogNEHVI over the same feasible set, with FLOPs known, and report the front of posterior means."""
     from benchmarks.botorch_search import NoisyHypervolume, posterior_means
 
     torch.set_num_threads(1)
@@ -139,17 +142,17 @@ def botorch(landscape: Landscape, noise: float, seed: int) -> SearchReport:
 
 
 class Once(Surrogate):
-    """This project's rule, where nothing may have another seed."""
+    """This project's sampler, without repeated architectures."""
 
     def propose(self, state: SearchState) -> int:
-        """Choose what is new."""
+        """Return a candidate that was not trained before."""
         return super().propose(replace(state, repeatable=state.new[:0]))
 
 
 def trainings(
     landscape: Landscape, inner: str, noise: float, seed: int, confirming: int
 ) -> tuple[list[Training], float]:
-    """The trainings of a search, the last of which confirm, and the seconds of telling one and proposing the next."""
+    """Return the trainings of a search, the last of which re-evaluate, and `proposal_s`."""
     costs = {architecture: (np.nan, float(landscape.flops[architecture])) for architecture in landscape.inside}
     sampler = BudgetSampler(landscape.feasible, inner, seed, costs.__getitem__)
     draw, done, seconds, last_end = np.random.default_rng(seed), list[Training](), list[float](), time.process_time()
@@ -168,14 +171,14 @@ def trainings(
 
 
 def calibration_error(landscape: Landscape, every: Sequence[SearchReport]) -> float | None:
-    """How far chances are from shares, the mean over architectures; None where no chances are said."""
+    """Return the difference between probabilities and fractions, averaged over architectures; None without any."""
     probabilities, true = list[float](), list[bool]()
     for report in every:
         names = list(report.chances)
         values = np.array([(landscape.loss[name], landscape.flops[name]) for name in names])
         probabilities += [report.chances[name] for name in names]
         true += non_dominated(values).tolist()
-    if not np.isfinite(probabilities).all():  # without noise seeds are alike, and nothing says that there is none
+    if not np.isfinite(probabilities).all():  # without noise, seeds are equal and errors cannot be estimated
         return None
     chances, share = np.array(probabilities), np.array(true, dtype=float)
     fifth = np.minimum((chances * FIFTHS).astype(int), FIFTHS - 1)
@@ -184,19 +187,19 @@ def calibration_error(landscape: Landscape, every: Sequence[SearchReport]) -> fl
 
 
 def loss_with_floor(architecture: Architecture, count: Count) -> float:
-    """A loss below which nothing comes, as a task that is too easy has."""
+    """Return a loss with a lower bound, as of a task that is too easy."""
     return max(interacting(architecture, count), 1.5)
 
 
 @dataclass(frozen=True)
 class Case:
-    """What came of a landscape at a noise.
+    """The results for a landscape at a noise level.
 
     Attributes:
-        shares: Search -> the hypervolume of what it reports, the median over seeds; "" is this project's.
-        error: The calibration error, None where no chances are said.
-        off: How far above the truth each reported mean of fresh seeds is, in deviations of the noise.
-        proposals_s: Each search's seconds of CPU of a proposal.
+        shares: Search -> median hypervolume of its report over seeds; "" is this project's.
+        error: The calibration error, None without probabilities.
+        off: Error of each reported mean of held-out seeds, in standard deviations of the noise.
+        proposals_s: CPU seconds of a proposal, for each search.
     """
 
     shares: dict[str, float]
@@ -207,7 +210,7 @@ class Case:
 
 @cache
 def every_landscape(quick: bool) -> dict[tuple[str, str], Landscape]:
-    """(name of a loss, name of a budget) -> the landscape; few where it is to be quick."""
+    """Return (name of a loss, name of a budget) -> landscape; only one loss if quick."""
     losses = {name: (loss, 0.0) for name, (loss, noise) in LOSSES.items() if not noise} | {
         "floored": (loss_with_floor, 0.0)
     }
@@ -215,7 +218,7 @@ def every_landscape(quick: bool) -> dict[tuple[str, str], Landscape]:
 
 
 def run_case(case: tuple[str, tuple[str, str], bool]) -> Case:
-    """What came of (the noise's name, the landscape's, whether it is to be quick): in a process of its own, maybe."""
+    """Return the results for a case: names of noise and landscape, whether to be quick. May run in a worker process."""
     word, name, quick = case
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     landscape, seeds = every_landscape(quick)[name], range(1 if quick else 5)
@@ -232,18 +235,18 @@ def run_case(case: tuple[str, tuple[str, str], bool]) -> Case:
     fresh = [pair for one in reports[""] for pair in one.fresh.items()]
     off = [(mean - landscape.loss[architecture]) / (noise or 1) for architecture, mean in fresh]
     error = calibration_error(landscape, reports[""])
-    print(word, *name, shares, error, file=sys.stderr, flush=True)  # hours go by until the end
+    print(word, *name, shares, error, file=sys.stderr, flush=True)  # progress, since all cases take hours
     return Case(shares, error, off, [one.proposal_s for one in reports[""]])
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """Five seeds of all landscapes, as many at once as there are cores; where it is to be quick, one seed of few."""
+    """Measure five seeds of all landscapes, in one process for each core; if quick, one seed of one loss."""
     names = list(every_landscape(quick))
     cases_to_run = [(word, name, quick) for word in NOISES for name in names]
     if quick:
         cases = dict(zip(cases_to_run, map(run_case, cases_to_run), strict=True))
     else:
-        os.environ.setdefault("OMP_NUM_THREADS", "1")  # or each of the processes takes every core
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # else each process takes every core
         with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
             cases = dict(zip(cases_to_run, processes.map(run_case, cases_to_run), strict=True))
     figures_by_name = dict[str, Figure]()

@@ -1,9 +1,9 @@
-"""How time and memory of Nyström attention grow with tokens, beside exact attention in the same run.
+"""Growth of time and memory of Nyström attention with tokens, relative to exact attention in the same run.
 
-Forward and backward of one example, 64 landmarks, with and without the convolution of the values, on the CPU with one
-thread. "exact" is torch's fused kernel, which does not write its scores out, and "exact, written out" is the formula.
-Time is turn by turn; peak memory is what a process of its own grows by. A slope is that of the line through the logs of
-tokens and of time, or of memory.
+Forward and backward pass of one example, 64 landmarks, with and without the convolution of the values, on one CPU
+thread. "exact" is torch's fused kernel, which stores no scores; "exact, written out" is the formula. Time is measured
+in turns; memory is the peak growth of a separate process. A slope is fitted to the logs of tokens and of time or
+memory.
 """
 
 import math
@@ -24,10 +24,10 @@ BATCH, HEADS, HEAD_DIM, LANDMARKS = 1, 2, 32, 64
 
 
 class WrittenOut(nn.Module):
-    """softmax(q k^T / sqrt(K)) v, scores and all."""
+    """softmax(q k^T / sqrt(K)) v with materialized scores."""
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attend: three [B, H, N, K] to one."""
+        """Map three [B, H, N, K] to one."""
         return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1) @ v
 
 
@@ -40,7 +40,7 @@ KINDS = {
 
 
 def once(kind: str, tokens: int) -> float:
-    """Seconds of one forward and backward pass."""
+    """Return the seconds of one forward and backward pass."""
     q, k, v = (torch.randn(BATCH, HEADS, tokens, HEAD_DIM, requires_grad=True) for _ in range(3))
     began = time.perf_counter()
     KINDS[kind](q, k, v).sum().backward()
@@ -48,7 +48,7 @@ def once(kind: str, tokens: int) -> float:
 
 
 def extra_mb(kind: str, lengths: tuple[int, ...]) -> dict[int, float]:
-    """Megabytes that a process grows by at its peak, by the longest sequence so far, beyond what few tokens took."""
+    """Return sequence length -> peak memory growth of a process in megabytes, beyond that of 128 tokens."""
     program = (
         "import resource, torch, benchmarks.nystrom as n\n"
         "torch.set_num_threads(1)\n"
@@ -61,14 +61,14 @@ def extra_mb(kind: str, lengths: tuple[int, ...]) -> dict[int, float]:
 
 
 def slope(values: dict[int, float]) -> float:
-    """Of the straight line through log tokens and log values."""
+    """Return the slope of log values over log tokens."""
     return statistics.linear_regression(
         [math.log(tokens) for tokens in values], [math.log(max(value, 1e-9)) for value in values.values()]
     ).slope
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """Slopes, and time and memory at each length."""
+    """Measure slopes, and time and memory at each length."""
     torch.set_num_threads(1)
     lengths = (TOKENS[0], TOKENS[2], TOKENS[-1]) if quick else TOKENS
     seconds: dict[str, dict[int, float]] = {kind: {} for kind in KINDS}

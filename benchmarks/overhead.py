@@ -1,9 +1,8 @@
-"""What a search costs beyond its trainings, and how quickly the commands start.
+"""Overhead of a search beyond its trainings, and start-up time of commands.
 
-A search of digits-vit runs in this process; then a bare PyTorch loop, as somebody would write it by hand, trains the
-same architectures for the same steps on the same batches, freed memory kept as it is in ours. Ratios are taken seed by
-seed. The search's own part holds what the loop does without: counting, proposing, the store, baselines, measuring on
-the way, table and picture.
+A search of digits-vit runs in this process. Then a handwritten PyTorch loop trains the same architectures for the same
+steps on the same batches, and also keeps freed memory. Ratios are taken seed by seed. The search also counts, proposes,
+stores, trains baselines, evaluates during training and prints its table and plot.
 """
 
 import os
@@ -34,7 +33,7 @@ COLD = 7  # starts of a command, of which the median is taken
 
 
 def search_seconds(folder: str, preset: str, trials: int, seed: int) -> tuple[float, list[Architecture]]:
-    """Seconds of a whole search, and what it trained."""
+    """Return the seconds of a whole search, and its architectures."""
     began = time.perf_counter()
     study = nas.search(
         "digits-vit",
@@ -53,16 +52,16 @@ def search_seconds(folder: str, preset: str, trials: int, seed: int) -> tuple[fl
 
 
 def bare_seconds(task: DigitsViT, recipe: DigitsRecipe, architectures: list[Architecture]) -> float:
-    """Seconds of loops that train and measure the same architectures, one thread."""
+    """Return the seconds of loops that train and evaluate the same architectures on one thread."""
     began = time.perf_counter()
     for architecture in architectures:
-        with keep_freed_memory():  # as in every training of a search
+        with keep_freed_memory():  # as trainings of a search do
             train_bare(task, recipe, architecture)
     return time.perf_counter() - began
 
 
 def train_bare(task: DigitsViT, recipe: DigitsRecipe, architecture: Architecture) -> None:
-    """Train and measure by a plain loop."""
+    """Train and evaluate with a plain loop."""
     torch.manual_seed(0)
     model = task.build(architecture)
     optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay, fused=True)
@@ -83,10 +82,10 @@ def train_bare(task: DigitsViT, recipe: DigitsRecipe, architecture: Architecture
 
 
 def search_over_bare(quick: bool) -> float:
-    """Median ratio over seeds."""
+    """Return the median ratio over seeds."""
     task, preset, trials = DigitsViT(), "smoke" if quick else "proxy", 3 if quick else 8
     torch.set_num_threads(1)
-    bare_seconds(task, task.presets["smoke"], [task.base])  # what a process does once is nobody's overhead
+    bare_seconds(task, task.presets["smoke"], [task.base])  # warms up the process
     ratios = []
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         for seed in range(2 if quick else 3):
@@ -96,19 +95,19 @@ def search_over_bare(quick: bool) -> float:
 
 
 def cold_over(other: str, start: Callable[[], float]) -> float:
-    """Median ratio of a start to Python that runs something else, in turns."""
+    """Return the median ratio of a start's time to Python's that runs `other`, in turns."""
     return statistics.median(start() / _wall([sys.executable, "-c", other]) for _ in range(COLD))
 
 
 def imports_torch(command: list[str]) -> int:
-    """1 where the command loads torch, else 0."""
+    """Return 1 if the command imports torch, else 0."""
     environment = {**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     return int(any(line.rpartition("|")[2].strip() == "torch" for line in done.stderr.splitlines()))
 
 
 def worker_ready() -> float:
-    """Seconds until a new process of a search has done its first work, which is none."""
+    """Return the seconds until a new worker process has done an empty job."""
     began = time.perf_counter()
     pool = SingleProcessPool(place=0, memory=None, gpus=None).pool
     pool.submit(os.getpid).result()
@@ -124,7 +123,7 @@ def _wall(command: list[str]) -> float:
 
 
 def starts(folder: str) -> dict[str, Figure]:
-    """How long commands take from the first second on, beside Python that does nothing, or that imports torch."""
+    """Measure start-up times of commands, relative to Python that does nothing, or that imports torch."""
     nas = str(Path(sys.executable).with_name("nas"))
     query = [nas, "results", "--storage", f"sqlite:///{folder}/studies.db"]
     over_python = {"help": [nas, "--help"], "results": query}
@@ -151,7 +150,7 @@ def starts(folder: str) -> dict[str, Figure]:
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """The starts, on a study that a small search made, and a search's overhead."""
+    """Measure start-up times, on a study of a small search, and a search's overhead."""
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         search_seconds(folder, "smoke", 2, 0)
         began = starts(folder)

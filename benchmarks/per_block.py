@@ -1,7 +1,7 @@
-"""A made-up loss over a space that cannot be listed: heads, head dim, hidden and topology of each block of ViT-S.
+"""A synthetic loss over an implicit space: heads, head dim, hidden and topology of each block of ViT-S.
 
-The costs are real: the network's closed form at 224 pixels. The loss was fixed before any sampler was run on it. What
-is best in it is not known: a hypervolume is a share of that of everything that all searches of the run have found.
+Costs are real: the network's closed form at 224 pixels. The loss was fixed before any sampler ran on it. Its optimum is
+unknown, so a hypervolume is a share of that of everything that all searches of the run have found.
 """
 
 import math
@@ -30,7 +30,7 @@ DEEP_BUDGET = "28M<=params<=31M,flops<=12500M"
 
 @dataclass(frozen=True)
 class Inside:
-    """The architectures within a budget, told one at a time."""
+    """The set of architectures within a budget, tested one at a time."""
 
     budget: Budget
 
@@ -40,36 +40,36 @@ class Inside:
 
 @dataclass(frozen=True)
 class LargeLandscape:
-    """A search whose answer is not known: both objectives, loss and flops, are to be small.
+    """A search problem with an unknown front; both objectives, loss and flops, are minimized.
 
     Attributes:
-        feasible: What is inside the budget.
-        inside: The same, of any architecture.
+        feasible: The candidates within the budget.
+        inside: The architectures within the budget.
     """
 
     feasible: BudgetDP
     inside: Inside
 
     def measure(self, architecture: Architecture, seed: int) -> tuple[float, float]:
-        """What a trial gives: the loss and the FLOPs."""
+        """Return the loss and the FLOPs."""
         return loss(architecture), float(counts(architecture)["flops"])
 
 
 def landscape() -> LargeLandscape:
-    """`per-block` around ViT-S, with the topologies that losses are made up for, whatever else is installed."""
+    """Return `per-block` around ViT-S, with the topologies that have a synthetic loss."""
     budget = parse_budget([BUDGET])
     return LargeLandscape(BudgetDP(searched_space(BASE), counts, budget), Inside(budget))
 
 
 def searched_space(base: Architecture) -> SearchSpace:
-    """`per-block` around an architecture."""
+    """Return `per-block` around an architecture, with the topologies that have a synthetic loss."""
     space = per_block(base)
     topologies = tuple(name for name in ("resnet", *GAIN) if name in space.axes["topology:1"])
     return space.with_axes(dict.fromkeys(space.runs["topology"], topologies))
 
 
 def seconds_to_count() -> float:
-    """CPU seconds until 10^36 members within two bounds, of 16 blocks, are counted and ten of them drawn."""
+    """Return the CPU seconds to count 10^36 members of 16 blocks within two bounds, and to draw ten."""
     random, began = np.random.default_rng(0), time.process_time()
     members = BudgetDP(searched_space(replace(BASE, depth=16)), counts, parse_budget([DEEP_BUDGET]))
     for _ in range(10):
@@ -79,15 +79,15 @@ def seconds_to_count() -> float:
 
 
 def counts(architecture: Architecture) -> dict[str, int]:
-    """What the network costs."""
+    """Return the network's costs."""
     form = count_vit(architecture, (3, 224, 224), 16, 1000)
     return {"params": form.params, "macs": form.macs, "flops": 2 * form.macs}
 
 
 def loss(architecture: Architecture) -> float:
-    """A power law in what blocks can do: attention matters early and features late, in the same block more than apart.
+    """Return a power law in the capacity of blocks: attention matters early, features late, and both interact.
 
-    A topology gains more the later its group, and more again where the group before has the same.
+    A topology gains more in later groups, and more again if the group before has the same one.
     """
     last, capacity, off = architecture.depth - 1, 0.0, 0.0
     for number in range(architecture.depth):
@@ -104,14 +104,14 @@ def loss(architecture: Architecture) -> float:
 
 
 def topologies_by_group(architecture: Architecture) -> list[str]:
-    """The name of the topology of each of the space's groups of blocks."""
+    """Return the name of the topology of each of the space's groups of blocks."""
     firsts = range(0, architecture.depth, architecture.depth // GROUPS)
     runs = runs_of(architecture.topology, architecture.depth)
     return [next(Spec.parse(one).name for one, blocks in runs if first in blocks) for first in firsts]
 
 
 def shares(fronts: Iterable[Iterable[Architecture]]) -> list[float]:
-    """The hypervolume of each search's architectures, all within the budget, as a share of all searches' together.
+    """Return the hypervolume of each search's architectures, all within the budget, as a share of all together.
 
     The reference point is the worst loss with the worst FLOPs of all.
     """

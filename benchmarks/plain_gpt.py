@@ -1,4 +1,4 @@
-"""GPT-2 as it is written by hand to be trained fast, after nanoGPT's plan: the decoder that a bare loop trains."""
+"""A handwritten, fast GPT-2 after nanoGPT: the decoder of a bare training loop."""
 
 import torch
 import torch.nn.functional as F
@@ -8,7 +8,7 @@ from search_spaces.architecture.architecture import Architecture
 
 
 class Block(nn.Module):
-    """Attention over what came before, and a feed-forward layer, each behind a norm and around a skip."""
+    """Causal attention and a feed-forward layer, each with a pre-norm and a skip connection."""
 
     def __init__(self, shape: Architecture) -> None:
         super().__init__()
@@ -18,7 +18,7 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(width, shape.hidden), nn.Linear(shape.hidden, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, T, D] to [B, T, D]."""
+        """Map [B, T, D] to [B, T, D]."""
         q, k, v = (
             part.unflatten(2, (self.heads, -1)).transpose(1, 2)
             for part in self.qkv(self.norms[0](x)).split(x.shape[2], dim=2)
@@ -29,7 +29,7 @@ class Block(nn.Module):
 
 
 class PlainGPT(nn.Module):
-    """Tokens [B, T] to logits [B, T, vocabulary], which the embedding's own weights make."""
+    """A decoder from tokens [B, T] to logits [B, T, vocabulary], with tied embeddings."""
 
     def __init__(self, shape: Architecture, vocabulary: int, context: int) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class PlainGPT(nn.Module):
                 nn.init.normal_(weights, std=0.02)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """The logits."""
+        """Return the logits."""
         places = torch.arange(ids.shape[1], device=ids.device)
         x = self.norm(self.blocks(self.tokens(ids) + self.places(places)))
         return F.linear(x, self.tokens.weight)

@@ -1,8 +1,8 @@
-"""How fast recorded trainings are searched, and how fast one is looked up.
+"""Speed of searching recorded trainings, and of one look-up.
 
-`simulated_trials_per_minute` is that of random search in memory on a made-up table of 300 architectures with three
-seeds each and curves of 20 reports, by the clock: asked, looked up and told. Beside it stand the other samplers; a GP
-takes its time for a proposal, whatever a training takes. `look_up_us` is `TabularBenchmark.evaluate` alone.
+`simulated_trials_per_minute` is the wall-clock speed of random search in memory: propose, look up, tell. The table is
+synthetic, with 300 architectures, three seeds each and curves of 20 reports. Peers are the other samplers; a GP's
+proposals take time, whatever a training takes. `look_up_us` is `TabularBenchmark.evaluate` alone.
 """
 
 import random
@@ -24,13 +24,13 @@ WAYS: dict[str, Direction] = {"accuracy": "max", "flops": "min"}
 
 
 def made_up() -> TabularBenchmark:
-    """A table: the larger a network, the better, and a little by chance."""
+    """Return a table in which larger networks are better, with noise."""
     shapes = list(product((1, 2, 3, 4, 6), (1, 2, 3, 4, 8), (8, 16), TOPOLOGIES))
     return TabularBenchmark("made-up", [row(*shape, seed) for shape in shapes for seed in range(SEEDS)])
 
 
 def row(depth: int, heads: int, head_dim: int, topology: str, seed: int) -> Row:
-    """One training."""
+    """Return one training."""
     architecture = Architecture(depth=depth, width=48, heads=heads, head_dim=head_dim, hidden=96, topology=topology)
     macs = 1000 * depth * (heads * head_dim + 96)
     end = 1 - 20 / macs**0.5 + 0.01 * random.Random(f"{architecture} {seed}").gauss()
@@ -47,7 +47,7 @@ def row(depth: int, heads: int, head_dim: int, topology: str, seed: int) -> Row:
 
 
 def per_minute(table: TabularBenchmark, sampler: str, searches: int) -> float:
-    """Trials of searches with other seeds, one after the other."""
+    """Return the trials per minute of successive searches with different seeds."""
     space = enumerated_space(table.name, table.architectures)
     members = Feasible(space, tuple(space))
     began = time.perf_counter()
@@ -56,7 +56,7 @@ def per_minute(table: TabularBenchmark, sampler: str, searches: int) -> float:
 
 
 def look_up_us(table: TabularBenchmark, keys: Sequence[tuple[Architecture, int]]) -> float:
-    """Microseconds of a look-up."""
+    """Return the microseconds of a look-up."""
     began = time.perf_counter()
     for architecture, seed in keys:
         table.evaluate(architecture, seed)
@@ -64,7 +64,7 @@ def look_up_us(table: TabularBenchmark, keys: Sequence[tuple[Architecture, int]]
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """Ten searches of random search; three where it is to be quick, and then only the quickest peer."""
+    """Measure ten random searches; if quick, three, and only the fastest peer."""
     table = made_up()
     peers = {name: per_minute(table, name, 1) for name in (("nsga2",) if quick else ("nsga2", "tpe", "surrogate"))}
     trials = per_minute(table, "random", 3 if quick else 10)

@@ -1,11 +1,10 @@
-"""What an answer costs from a cold start: of a store of 10,000 Rows, and of Parquet files of up to a million.
+"""Cost of a query from a cold start: on a store of 10,000 Rows, and on Parquet files of up to a million.
 
-Of the store, CPU seconds: `results` prints five rows of a condition, `front` finds the front and draws all points. The
-peer is what one would write without them: every row through `json.loads`, flattened by `pandas.json_normalize`, and the
-condition asked of it.
+On the store, CPU seconds: `results` prints five rows of a condition, `front` finds the front and draws all points. The
+peer loads every row with `json.loads`, flattens them with `pandas.json_normalize` and filters.
 
-Of Parquet, of 107 columns: wall clock, CPU seconds and the peak of memory of a process that prints five rows of a
-condition. The peer reads the file with `pandas.read_parquet`, whole, and asks the same of it.
+On Parquet files of 107 columns: wall-clock time, CPU seconds and peak memory of a process that prints five rows of a
+condition. The peer reads the whole file with `pandas.read_parquet` and filters.
 """
 
 import random
@@ -49,12 +48,12 @@ subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 """
-"""A small process between: the peak of memory of one that a large one starts is that of both."""
+"""A small parent process: a child's peak memory includes that of the process that forked it."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a process took: seconds by the wall and of CPU, and bytes of memory at its peak."""
+    """The cost of a process: wall-clock seconds, CPU seconds, and peak memory in bytes."""
 
     wall: float
     cpu: float
@@ -62,7 +61,7 @@ class Cost:
 
 
 def fill(folder: Path, size: int) -> str:
-    """A store of so many Rows like one that was measured: with its curve, recipe and provenance."""
+    """Create a store of `size` Rows, varied from a real one with curve, recipe and provenance; return its URL."""
     url = f"sqlite:///{folder}/studies.db"
     row = nas.evaluate("digits-vit", preset="smoke", storage=url)
     draw = random.Random(0)
@@ -75,7 +74,7 @@ def fill(folder: Path, size: int) -> str:
 
 
 def vary(row: Row, draw: random.Random, seed: int) -> Row:
-    """Another Row of the same kind."""
+    """Return a varied copy of a Row."""
     shape = {"depth": draw.randint(1, 40), "hidden": draw.randint(1, 400)}
     architecture = replace(row.architecture, **shape, topology=draw.choice(["resnet", "dca(k=2)", "rmt"]))
     costs = replace(row.costs, flops=draw.randrange(10**6, 10**9))
@@ -84,7 +83,7 @@ def vary(row: Row, draw: random.Random, seed: int) -> Row:
 
 
 def write_parquet(path: Path, size: int) -> None:
-    """So many rows of anybody's: names, shapes, costs, and measures up to COLUMNS columns."""
+    """Write a table of `size` rows: names, shapes, costs, and further columns up to COLUMNS."""
     draw = np.random.default_rng(0)
     words = np.array(["resnet", "dca(k=2)", "rmt"])
     columns = {
@@ -100,7 +99,7 @@ def write_parquet(path: Path, size: int) -> None:
 
 
 def cost(words: Sequence[str], folder: Path) -> Cost:
-    """The medians of what some starts of a command took."""
+    """Return the medians over STARTS runs of a command."""
     costs = []
     for _ in range(STARTS):
         process = subprocess.run(
@@ -111,7 +110,7 @@ def cost(words: Sequence[str], folder: Path) -> Cost:
 
 
 def of_parquet(folder: Path, size: int, name: str, most: float | None, memory: float | None) -> dict[str, Figure]:
-    """What five rows of a Parquet file cost, and how many seconds and megabytes they may."""
+    """Measure the query of a Parquet file; `most` seconds and `memory` megabytes are targets."""
     path = folder / f"{name}.parquet"
     write_parquet(path, size)
     words = ["results", "--from", str(path), "--where", "flops < 2e8", "--limit", "5"]
@@ -125,7 +124,7 @@ def of_parquet(folder: Path, size: int, name: str, most: float | None, memory: f
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """10,000 Rows, and Parquet of 100,000 and of a million; 1,000 and 10,000 where it is to be quick."""
+    """Measure 10,000 Rows, and Parquet of 100,000 and of a million; if quick, 1,000 and 10,000."""
     size, name = (1000, "1k") if quick else (10_000, "10k")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

@@ -1,17 +1,17 @@
-"""What a budgeted search finds in 100 trials, beside plain Optuna: the share of useful trials, and the front.
+"""Results of a budgeted search in 100 trials, relative to plain Optuna: the share of useful trials, and the front.
 
-A trial is useful where its architecture is inside the budget and new. The front is that of loss against flops, its
-hypervolume a share of the true front's, which is known: the space is enumerated and the loss made up (landscapes.py).
-The reference point is the worst loss and the worst flops inside the budget. The figures without a suffix are those of
-the `interacting` loss; the others have no target and guard against a sampler made for one loss. Shares are means over
-seeds, hypervolumes medians.
+A trial is useful if its architecture is new and within the budget. The front is that of loss against flops. Its
+hypervolume is a share of the true front's, which is known: the space is enumerated and the loss synthetic
+(landscapes.py). The reference point is the worst loss and the worst flops within the budget. Figures without a suffix
+are those of the `interacting` loss. The others have no target; they detect samplers that fit one loss only. All values
+are medians over seeds.
 
-`_per_block` is a space that cannot be listed (per_block.py), under two bounds at once. Its true front is not known:
-there a hypervolume is a share of that of all that these searches found together, and the target is NSGA-II's that is
-made true to the budget.
+`_per_block` is an implicit space (per_block.py) with two bounds. Its true front is unknown, so a hypervolume is a share
+of everything that these searches found. The target is the value of NSGA-II restricted to the budget.
 
-Peers: `nas-...` are the other samplers of this project; `optuna-...` is what one would write without it, the budget a
-constraint and a trial outside the budget, or repeated, a trial; `reject` draws at random until inside and new.
+Peers: `nas-...` are the other samplers of this project. `optuna-...` is plain Optuna with the budget as a constraint;
+trials outside the budget and repeated ones count. `reject` draws at random until an architecture is new and within the
+budget.
 """
 
 import random
@@ -35,22 +35,22 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.axis_names import option_of
 from search_spaces.spaces.space import Candidate
 
-BUDGETS = {"band": "21M<=params<=23M", "cap": "params<=18500k"}  # hold 3 % and 30 % of the space
+BUDGETS = {"band": "21M<=params<=23M", "cap": "params<=18500k"}  # 3 % and 30 % of the space
 TRIALS = 100
 DIRECTIONS = (StudyDirection.MINIMIZE, StudyDirection.MINIMIZE)
 TARGETS = {"band": 0.99, "cap": 0.98}
 
 Proposals = Sequence[Architecture | None]
-"""The architecture of each trial; None where there is no such network."""
+"""The architecture of each trial; None if the network cannot be built."""
 
 AnyLandscape = Landscape | LargeLandscape
 
 Search = Callable[..., Proposals]
-"""(landscape, seed, trials, or TRIALS where there are none given) -> what is found."""
+"""(landscape, seed, number of trials, by default TRIALS) -> proposals."""
 
 
 def ours(inner: str) -> Search:
-    """This project's search with one of its samplers."""
+    """Return this project's search with one of its samplers."""
 
     def run(landscape: AnyLandscape, seed: int, trials: int | None = None) -> Proposals:
         sampler = BudgetSampler(landscape.feasible, inner, seed)
@@ -65,7 +65,7 @@ def ours(inner: str) -> Search:
 
 
 def plain(make: Callable[[int], BaseSampler]) -> Search:
-    """Optuna by its documentation: suggest each field, give the budget as a constraint."""
+    """Return Optuna's search as in its documentation: suggest each field, give the budget as a constraint."""
 
     def run(landscape: AnyLandscape, seed: int, trials: int | None = None) -> Proposals:
         study = optuna.create_study(directions=DIRECTIONS, sampler=make(seed))
@@ -85,7 +85,7 @@ def plain(make: Callable[[int], BaseSampler]) -> Search:
 
 
 def suggest_architecture(trial: optuna.Trial, landscape: AnyLandscape) -> Architecture | None:
-    """One architecture of the space as Optuna suggests it, None where it cannot be built."""
+    """Return Optuna's suggestion of an architecture, None if it cannot be built."""
     space = landscape.feasible.space
     axes = space.axes
     point: dict[str, Any] = {
@@ -101,7 +101,7 @@ def suggest_architecture(trial: optuna.Trial, landscape: AnyLandscape) -> Archit
 
 
 def reject(landscape: AnyLandscape, seed: int, trials: int | None = None) -> Proposals:
-    """Random values for every axis, until they are inside the budget and new."""
+    """Draw random values for every axis until they are new and within the budget."""
     space, inside, draw = landscape.feasible.space, landscape.inside, random.Random(seed)
     proposals = list[Architecture]()
     while len(proposals) < min(trials or TRIALS, landscape.feasible.number):
@@ -125,7 +125,7 @@ PEERS: dict[str, Search] = {
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """Seven seeds; three where it is to be quick, and then only the quickest peer beyond the first loss."""
+    """Measure seven seeds; if quick, three, and beyond the first loss only the fastest peer."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     seeds = range(3 if quick else 7)
     share, front = dict[str, Figure](), dict[str, Figure]()
@@ -151,7 +151,7 @@ def figures(quick: bool) -> dict[str, Figure]:
 
 
 def per_block_figures(quick: bool) -> dict[str, Figure]:
-    """The same where the space cannot be listed; hypervolumes are shares of what all these searches found together."""
+    """Measure the implicit space; hypervolumes are shares of everything that these searches found."""
     landscape, count_s = per_block.landscape(), per_block.seconds_to_count()
     names = ("nas-nsga2", "nas-random", "optuna-nsga2", "reject")
     runs = {"": ours(DEFAULT), **{name: PEERS[name] for name in names}}
@@ -172,7 +172,7 @@ def per_block_figures(quick: bool) -> dict[str, Figure]:
 
 
 def within(landscape: AnyLandscape, proposals: Proposals) -> set[Architecture]:
-    """The distinct architectures inside the budget."""
+    """Return the distinct architectures within the budget."""
     return {architecture for architecture in proposals if architecture is not None and architecture in landscape.inside}
 
 

@@ -1,11 +1,11 @@
-"""Training-step time and peak memory of every topology over resnet's, at one shape and batch, in turns with it.
+"""Training-step time and peak memory of every topology relative to resnet's, at the same shape and batch.
 
-On a GPU, the two shapes that the papers measured at, in bf16; on a CPU a small one in fp32, with one thread. Each is
-measured as it stands, and "recomputed": with `recompute_mixing`, where its costliest move is computed again in the
-backward pass. Compiled steps are in `compiled_step`. A step is the forward pass of a causal transformer stack
-without vocabulary, the backward pass and AdamW. Ratios are medians over rounds, taken round by round. Peers: what
-papers and another project printed (nas/analysis/overheads.csv). With --quick there are two blocks and a batch of one,
-of which nothing is to reach a target.
+On a GPU, the shapes are the two that the papers measured, in bf16; on a CPU, a small one in fp32 with one thread. Each
+topology runs as it is ("eager") and "recomputed": with `recompute_mixing`, which recomputes its most expensive
+operation in the backward pass. `compiled_step` measures compiled steps. A step is the forward pass of a causal
+transformer stack without vocabulary, the backward pass and AdamW. Ratios are medians over rounds, taken round by round.
+Peers are published ratios (nas/analysis/overheads.csv). With --quick, two blocks and a batch of one are measured, and
+no target applies.
 """
 
 import statistics
@@ -37,7 +37,7 @@ STYLE = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_fo
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A stack, and what it is given."""
+    """A stack with its input's size."""
 
     architecture: Architecture
     tokens: int
@@ -56,19 +56,19 @@ TOPOLOGIES = (
     *("attnres-delta(gated=false)", "hyper(dynamic=false)", "laurel-rw(rank=16)", "frac(parts=2)"),
 )
 TARGETS = {"dca(k=2)": 1.2, "rmt": 1.4, "hyper": 1.4}
-"""Of steps as they stand, on a CPU."""
+"""For eager steps on a CPU."""
 
 MEMORY_TARGET = 1.5
-"""On a CPU, with `recompute_mixing`."""
+"""For `recompute_mixing` on a CPU."""
 
 Step = Callable[[], None]
 NamedFigure = tuple[str, Figure]
 Mode = Literal["eager", "recomputed", "compiled"]
-"""As it stands; with `recompute_mixing`; by torch.compile."""
+"""Uncompiled; with `recompute_mixing`; with torch.compile."""
 
 
 def step_of(shape: Shape, topology: str, device: torch.device, mode: Mode) -> Step:
-    """A training step of a stack of that topology."""
+    """Return a training step of a stack with that topology."""
     torch.manual_seed(0)
     with device:
         stack = build_transformer(
@@ -94,7 +94,7 @@ def step_of(shape: Shape, topology: str, device: torch.device, mode: Mode) -> St
 
 
 def ratio_of(step: Step, plain: Step, rounds: int) -> float:
-    """A step's time over that of resnet's, the median over rounds in which both take turns."""
+    """Return a step's time relative to resnet's, the median over rounds of both."""
     step(), plain()
     ratios = []
     for _ in range(rounds):
@@ -107,35 +107,35 @@ def ratio_of(step: Step, plain: Step, rounds: int) -> float:
 
 
 def memory(shape: Shape, topology: str, device: torch.device, mode: Mode) -> int:
-    """Bytes that building the stack and a step hold at their peak."""
+    """Return the peak bytes of building the stack and of a step."""
     return peak_of(lambda: step_of(shape, topology, device, mode)(), device)
 
 
 def step_ratios(shape: Shape, device: torch.device, mode: Mode, rounds: int) -> Iterator[tuple[str, float]]:
-    """Each topology, and its step over resnet's."""
+    """Yield each topology with its step time relative to resnet's."""
     plain = step_of(shape, "resnet", device, mode)
     for topology in TOPOLOGIES:
-        with keep_freed_memory():  # as in every training
+        with keep_freed_memory():  # as trainings do
             ratio = ratio_of(step_of(shape, topology, device, mode), plain, rounds)
-        print(mode, shape.architecture.width, topology, f"{ratio:.3f}", flush=True)  # to compile the next takes minutes
+        print(mode, shape.architecture.width, topology, f"{ratio:.3f}", flush=True)  # compiling the next takes minutes
         yield topology, ratio
 
 
 def published_ratio(topology: str) -> dict[str, float]:
-    """What others printed of its step, as a peer."""
+    """Return the published ratio of a topology's step as a peer."""
     ratio = paper_overhead(topology)
     return {} if ratio is None else {"printed": ratio}
 
 
 def step_figures(place: str, shape: Shape, device: torch.device, mode: Mode, rounds: int) -> Iterator[NamedFigure]:
-    """The time of each topology's step."""
+    """Yield the figures of step times."""
     for topology, ratio in step_ratios(shape, device, mode, rounds):
         target = TARGETS.get(topology) if shape is CPU_SHAPES.get(place) and mode == "eager" else None
         yield f"step_{topology}_{place}_{mode}", Figure(ratio, "x resnet", "lower", target, published_ratio(topology))
 
 
 def memory_figures(place: str, shape: Shape, device: torch.device, mode: Mode) -> Iterator[NamedFigure]:
-    """The memory of each topology's step over that of resnet's, of which nothing is computed again."""
+    """Yield each topology's memory relative to resnet's, which recomputes nothing."""
     plain = memory(shape, "resnet", device, "eager")
     target = MEMORY_TARGET if shape is CPU_SHAPES.get(place) and mode == "recomputed" else None
     for topology in TOPOLOGIES:
@@ -144,12 +144,12 @@ def memory_figures(place: str, shape: Shape, device: torch.device, mode: Mode) -
 
 
 def shapes_of(device: torch.device) -> Mapping[str, Shape]:
-    """What is measured on a device."""
+    """Return the shapes for a device."""
     return GPU_SHAPES if device.type == "cuda" else CPU_SHAPES
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """Every topology at every shape of this machine."""
+    """Measure every topology at every shape of this machine."""
     device = available_device()
     torch.set_num_threads(1)
     modes: list[Mode] = ["eager", "recomputed"]

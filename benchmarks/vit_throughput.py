@@ -1,8 +1,8 @@
-"""Images per second of a vision task's training, beside a bare PyTorch loop around timm's ViT of the same shape.
+"""Images per second of a vision task's training, relative to a bare PyTorch loop around timm's ViT of the same shape.
 
-Both train with the same optimiser and clipping, in turns; the ratio is taken turn by turn. Of digits-vit on the same
-augmented batches; of imagenet-vit, whose images are made for it as JPEG files, each reads by its own loader: timm's
-`create_loader` here and the task's there, with one process that reads. On the CPU, with one thread, in fp32.
+Both train with the same optimizer and clipping, alternately; the ratio is taken turn by turn. digits-vit uses the same
+augmented batches in both. For imagenet-vit, synthetic JPEG files are read by timm's `create_loader` in the loop and by
+the task's own loader, with one reading process each. On one CPU thread in fp32.
 """
 
 import statistics
@@ -43,7 +43,7 @@ class TimedDigits(DigitsViT):
 
 
 def bare(shape: Architecture, recipe: Recipe, **images: int) -> tuple[VisionTransformer, Optimizer]:
-    """timm's model for such images, and its optimiser."""
+    """Return timm's model for such images, and its optimizer."""
     model = VisionTransformer(
         embed_dim=shape.width,
         depth=shape.depth,
@@ -56,7 +56,7 @@ def bare(shape: Architecture, recipe: Recipe, **images: int) -> tuple[VisionTran
 
 
 def learn(model: nn.Module, optimizer: Optimizer, outputs: Tensor, labels: Tensor, recipe: Recipe) -> None:
-    """A step, the forward pass being done."""
+    """Run a training step, given the outputs of the forward pass."""
     loss = F.cross_entropy(outputs, labels, label_smoothing=recipe.label_smoothing)
     optimizer.zero_grad()
     loss.backward()
@@ -65,7 +65,7 @@ def learn(model: nn.Module, optimizer: Optimizer, outputs: Tensor, labels: Tenso
 
 
 def task_speed(task: TimedDigits, shape: Architecture) -> float:
-    """Images per second of the task's own `fit`, from its call to its end."""
+    """Return images per second of the task's whole `fit`."""
     recipe = task.presets["timed"]
     began = time.perf_counter()
     task.fit(Run(architecture=shape, recipe=task.presets["timed"], seed=0))
@@ -73,7 +73,7 @@ def task_speed(task: TimedDigits, shape: Architecture) -> float:
 
 
 def reference_speed(task: TimedDigits, shape: Architecture) -> float:
-    """Images per second of a bare loop around timm's model, which measures as often as the task does."""
+    """Return images per second of a bare loop around timm's model, with as many evaluations as the task."""
     recipe = task.presets["timed"]
     began = time.perf_counter()
     model, optimizer = bare(shape, recipe, img_size=8, patch_size=2, in_chans=1, num_classes=10)
@@ -99,13 +99,13 @@ class TimedFiles(ImageNetViT):
         self.clock = Clock(self.presets["timed"].steps)
 
     def loss(self, outputs: Tensor, targets: Tensor, recipe: ImageNetRecipe) -> Tensor:
-        """The task's loss, which each step takes once."""
+        """Return the task's loss; each step calls it once, which the clock counts."""
         self.clock.tick()
         return super().loss(outputs, targets, recipe)
 
 
 def write_images(folder: Path, each: int) -> None:
-    """Photographs of nothing: smooth noise of 400 x 300 in two classes."""
+    """Write JPEG files of smooth noise, 400 x 300, in two classes."""
     draw = np.random.default_rng(0)
     for split, number in (("train", each), ("validation", 4)):
         for label in ("one", "other"):
@@ -116,7 +116,7 @@ def write_images(folder: Path, each: int) -> None:
 
 
 def files_speed(task: TimedFiles, shape: Architecture) -> float:
-    """Images per second of the task's own `fit`."""
+    """Return images per second of the task's `fit`."""
     recipe = task.presets["timed"]
     task.clock = Clock(recipe.steps)
     task.fit(Run(architecture=shape, recipe=recipe, seed=0))
@@ -124,7 +124,7 @@ def files_speed(task: TimedFiles, shape: Architecture) -> float:
 
 
 def timm_speed(folder: Path, recipe: ImageNetRecipe, shape: Architecture) -> float:
-    """Images per second of a bare loop around timm's model and loader."""
+    """Return images per second of a bare loop around timm's model and loader."""
     model, optimizer = bare(shape, recipe, num_classes=2)
     images = create_dataset("", root=str(folder), split="train")
     loader = create_loader(
@@ -146,7 +146,7 @@ def timm_speed(folder: Path, recipe: ImageNetRecipe, shape: Architecture) -> flo
 
 
 def of_files(quick: bool) -> dict[str, Figure]:
-    """imagenet-vit and timm in turns, on a small network, which waits for its images."""
+    """Measure imagenet-vit and timm alternately, on a network so small that it waits for images."""
     shape, ours, theirs = Architecture(depth=2, width=64, heads=2, head_dim=32, hidden=256), [], []
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -154,7 +154,7 @@ def of_files(quick: bool) -> dict[str, Figure]:
         task = TimedFiles(folder)
         for _ in range(2 if quick else 7):
             ours.append(files_speed(task, shape))
-            with keep_freed_memory():  # as it is in ours
+            with keep_freed_memory():  # as trainings do
                 theirs.append(timm_speed(folder, task.presets["timed"], shape))
     ratio = statistics.median(our / their for our, their in zip(ours, theirs, strict=True))
     peers = {"bare loop, timm and its loader": statistics.median(theirs)}
@@ -165,16 +165,16 @@ def of_files(quick: bool) -> dict[str, Figure]:
 
 
 def figures(quick: bool) -> dict[str, Figure]:
-    """Each task and its loop in turns, digits-vit's at each shape."""
+    """Measure each task and its loop alternately, digits-vit at each shape."""
     torch.set_num_threads(1)
     task = TimedDigits()
     figures_by_name = {}
     for name, shape in SHAPES.items():
-        task_speed(task, shape), reference_speed(task, shape)  # warm
+        task_speed(task, shape), reference_speed(task, shape)  # warm-up
         ours, theirs = [], []
         for _ in range(3 if quick else 9):
             ours.append(task_speed(task, shape))
-            with keep_freed_memory():  # as it is in ours
+            with keep_freed_memory():  # as trainings do
                 theirs.append(reference_speed(task, shape))
         ratio = statistics.median(our / their for our, their in zip(ours, theirs, strict=True))
         suffix = "" if name == "digits" else f"_{name}"
