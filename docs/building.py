@@ -1,7 +1,7 @@
-"""What mkdocs does besides: pages from outside docs, links to them, equations as MathML, and what code says of itself.
+"""Hooks of MkDocs: pages from outside docs, links to them, equations as MathML, and documentation from code.
 
-A page says `<!-- topology dca -->` or `<!-- task digits-vit -->` where the docstrings, options and presets of that one
-are to stand, so that nothing is written twice; ```math holds LaTeX, as on code hosts.
+`<!-- topology dca -->` or `<!-- task digits-vit -->` in a page is replaced by docstrings, options and presets. A
+```math block contains LaTeX, as on code hosts.
 """
 
 import inspect
@@ -28,7 +28,7 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
 }
-"""Page outside of docs -> what it is on the site."""
+"""Page outside of docs -> its path on the site."""
 
 _LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[)#])")
 _MATH = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -45,7 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point links to where things are on the site, set equations, and say what code says."""
+    """Rewrite links for the site, convert equations and insert documentation from code."""
     here = {to: source for source, to in OUTSIDE.items()}.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     markdown = _LINK.sub(lambda link: site_link(link[1], here), markdown)
     markdown = _SAID.sub(lambda marker: SAYS[marker[1]](marker[2]), markdown)
@@ -53,7 +53,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def site_link(link: str, here: str) -> str:
-    """A link of a file of the repository, as it is on the page made of it. What is no page is named, not linked to."""
+    """Return a repository link as a link on the site; files that are no page keep their path."""
     target = normpath(join(dirname(here), link))
     target = f"{target}/README.md" if (ROOT / target / "README.md").exists() else target
     on = OUTSIDE.get(target, target.removeprefix("docs/"))
@@ -61,28 +61,28 @@ def site_link(link: str, here: str) -> str:
 
 
 def set_math(markdown: str) -> str:
-    """LaTeX as MathML, which browsers set without anything loaded."""
+    """Convert LaTeX to MathML, which browsers render without a library."""
     markdown = _MATH.sub(lambda found: _displayed(found[1]), markdown)
     return _INLINE_MATH.sub(lambda found: f"<span>{convert(found[1])}</span>", markdown)  # a line may begin with it
 
 
 def _displayed(lines: str) -> str:
-    """Each paragraph of LaTeX as an equation of its own."""
+    """Convert each paragraph of LaTeX to a displayed equation."""
     return "\n\n".join(convert(" ".join(part.split()), display="block") for part in lines.strip().split("\n\n"))
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Take from this site what the theme would load from another: what lets pages opened as files be searched."""
+    """Replace the theme's external script by a local one that lets pages opened as files be searched."""
     return _SHIM.sub('<script src="search-from-file.js"></script>', output)
 
 
 def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
-    """The same for the page that says that there is no such page."""
+    """Replace the script on the 404 page too."""
     return _SHIM.sub('<script src="/search-from-file.js"></script>', output_content)
 
 
 def docstring(entry: Any) -> str:
-    """A docstring as HTML: its paragraphs, lists and indented lines, word by word."""
+    """Return a docstring as HTML: paragraphs, lists and indented lines."""
     return "\n".join(_paragraph(part) for part in re.split(r"\n\n+", inspect.getdoc(entry) or ""))
 
 
@@ -99,7 +99,7 @@ def _words(text: str) -> str:
 
 
 def topology(name: str) -> str:
-    """What a topology says of itself and its options."""
+    """Return the documentation of a topology and its options."""
     from search_spaces.support.spec import format_scalar
     from search_spaces.topologies.meanings import meanings
     from search_spaces.topologies.registry import load
@@ -118,7 +118,7 @@ def topology(name: str) -> str:
 
 
 def task(name: str) -> str:
-    """What a task says of itself, its metrics, base architecture and presets, and what audits say of it."""
+    """Return the documentation of a task: its metrics, base architecture, presets and audits."""
     from tasks.load import task_class
 
     kind = task_class(name)
@@ -133,7 +133,7 @@ def task(name: str) -> str:
 
 
 def audits(name: str) -> str:
-    """What the table of audits says of a task's metrics."""
+    """Return the sentence on a task's metrics from the table of audits."""
     lines = re.findall(rf"^\| {re.escape(name)} (.+) \|$", (ROOT / "docs" / "audits.md").read_text(), re.MULTILINE)
     cells = [line.split(" | ") for line in lines]
     said = [
@@ -147,4 +147,4 @@ def _said(parts: Iterable[str]) -> str:
 
 
 SAYS = {"topology": topology, "task": task}
-"""Marker in a page -> what stands there."""
+"""Marker in a page -> the function that returns its replacement."""
