@@ -1,7 +1,9 @@
 """moons: which of two interleaved crescents is a point on?
 
-A task to start from, complete as it is: `python moons.py` tries what every task owes, and
-`nas search moons.py:Moons --trials 8` searches it. Change one part after the other, and try again.
+This file is a complete task. Change one part at a time, and run these again:
+
+    python moons.py  # checks the contract of tasks
+    nas search moons.py:Moons --trials 8
 
 Shapes: B = batch, E = examples, D = width.
 """
@@ -17,43 +19,43 @@ from tasks import Batch, ClassificationTask, Recipe, TensorSplits
 
 
 class Layer(nn.Sequential):
-    """What a topology wires: a block of one layer, [B, D] to [B, D]. The skip around it is the topology's."""
+    """A block of one layer, [B, D] to [B, D]. The topology adds the skip connection around it."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__(nn.LayerNorm(width), nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
-        self.site = Site(("x",), width, starts_block=True, norms_input=True)  # meets the residual stream, and norms it
+        self.site = Site(("x",), width, starts_block=True, norms_input=True)  # one input, "x", which it normalizes
 
 
-class Moons(ClassificationTask):  # its metrics are accuracy and loss; SupervisedTask is for others
-    """A residual multilayer perceptron, wired by any topology."""
+class Moons(ClassificationTask):  # has accuracy and loss; for other metrics use SupervisedTask
+    """A residual multilayer perceptron for points in the plane, with any topology."""
 
-    name = "moons"  # what it is called in results
-    # Another one whenever data, metrics or network change: results of two are never compared.
+    name = "moons"  # the task's name in results
+    # Increase it when data, metrics or network change: results of different versions are never compared.
     version = 1
-    base = Architecture(depth=4, width=16, hidden=32)  # what search spaces are laid out around
+    base = Architecture(depth=4, width=16, hidden=32)  # the architecture that search spaces vary
     presets = {  # noqa: RUF012  # how to train; smoke takes seconds, proxy is the default
         "smoke": Recipe(epochs=2, batch=50, lr=0.01),
         "proxy": Recipe(epochs=10, batch=50, lr=0.01),
     }
 
     def load(self) -> TensorSplits:
-        """Draw the points; a task with files would read them from `self.data`, which is --data."""
+        """Draw the points. A task with files reads them from `self.data`, the value of --data."""
         return TensorSplits(train=points(1000, 1), validation=points(500, 2), test=points(500, 3))
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """Points [B, 2] to class scores [B, 2]. Nothing here may need the data, or name a device."""
+        """Return a network from points [B, 2] to class scores [B, 2]. It must not need the data or name a device."""
         width = architecture.width
         layers = [Layer(width, architecture.hidden) for _ in range(architecture.depth)]
         stack = build_stack(architecture, layers, Norm("layer", 1e-6), parts=1)
         return nn.Sequential(OrderedDict(embedding=nn.Linear(2, width), stack=stack, head=nn.Linear(width, 2)))
 
     def example(self) -> tuple[Tensor, ...]:
-        """One point: costs are counted on it."""
+        """Return one example, with which costs are counted."""
         return (torch.zeros(1, 2),)
 
 
 def points(examples: int, seed: int) -> Batch:
-    """Points [E, 2] and their crescents [E]. Another seed for each split: nothing measured was trained on."""
+    """Draw points [E, 2] and their crescents [E]. Each split has its own seed, so splits share no points."""
     inputs, targets = make_moons(examples, noise=0.2, random_state=seed)
     return torch.tensor(inputs, dtype=torch.float32), torch.tensor(targets)
 
