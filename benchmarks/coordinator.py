@@ -26,7 +26,7 @@ from optuna.trial import create_trial
 from benchmarks.form import Figure, main
 from nas.engine.plan import SearchPlan
 from nas.engine.scheduler import Scheduler
-from nas.request.job import EvaluationJob, resolve
+from nas.request.job import EvaluationJob, resolve_job
 from nas.request.search_request import SearchRequest, build_request
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.registry import DEFAULT
@@ -40,7 +40,7 @@ SIZES = (100, 1000, 10_000)
 OPTUNAS: dict[str, type[BaseSampler]] = {"random": RandomSampler, "nsga2": NSGAIISampler, "tpe": TPESampler}
 
 
-class AtOnce:
+class ImmediateWorkers:
     """Workers that complete every job immediately."""
 
     capacity = 1
@@ -55,7 +55,7 @@ class AtOnce:
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
         """Return made-up Rows."""
         jobs, self._jobs = self._jobs, []
-        return [(job, made_up(resolve(job).row)) for job in jobs]
+        return [(job, made_up(resolve_job(job).row)) for job in jobs]
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +95,7 @@ def fill(folder: Path, size: int, search: SearchRequest) -> str:
     points = [search.members.space.members[member] for member in members]
     for number, (member, point) in enumerate(zip(members, points, strict=True)):
         job = EvaluationJob(task="digits-vit", architecture=member.architecture, preset="smoke", number=number)
-        row = made_up(resolve(job).row)
+        row = made_up(resolve_job(job).row)
         store.add(row, "s", number)
         values = [row.metrics["accuracy"], float(row.costs.flops or 0)]
         distributions = {name: axes[name] for name in point}
@@ -109,7 +109,7 @@ def ours(url: str, size: int, trials: int, search: SearchRequest) -> float:
     sampler = BudgetSampler(search.members, search.config.sampler)
     study = resume_study(url, search, sampler)
     with leases_in(store) as leases:
-        scheduler = Scheduler(store, "s", leases, AtOnce(), [])
+        scheduler = Scheduler(store, "s", leases, ImmediateWorkers(), [])
         scheduler.run(SearchPlan(study, store, search, leases, sampler, size + 1))  # warms up caches
         plan = SearchPlan(study, store, search, leases, sampler, size + 1 + trials)
         began = time.process_time()

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 
 import nas
-from nas.costs.count import cheap_counts
+from nas.costs.count import budget_counts
 from results.records import jsonl
 from results.records.row import Costs, CurvePoint, Row
 from search_spaces.spaces.parsing import parse_architecture
@@ -77,7 +77,7 @@ def rows_of_curves(file: Path = FILE) -> list[Row]:
         rows.append(
             Row(
                 task=task.name, task_version=task.version, preset="proxy", recipe=recipe, seed=0, status="complete",
-                architecture=architecture, costs=Costs(**cheap_counts(task, architecture)), directions=directions,
+                architecture=architecture, costs=Costs(**budget_counts(task, architecture)), directions=directions,
                 steps=last, curve=tuple(points), metrics={name: at_end[name] for name in METRICS},
                 test={name.removeprefix("test_"): at_end[name] for name in TEST},
             )

@@ -96,7 +96,7 @@ def by_hand(task: GPT2OnStdlib) -> PlainGPT:
     return PlainGPT(task.base, task.vocabulary, task.context)
 
 
-class HuggingFaces(nn.Module):
+class TransformersGPT2(nn.Module):
     """The task's network in transformers."""
 
     def __init__(self, task: GPT2OnStdlib) -> None:
@@ -181,7 +181,7 @@ def figures_of(size: str, task: GPT2OnStdlib, quick: bool) -> dict[str, Figure]:
     rows = task.splits.training(task.presets["timed"], 0, (), device)
     batches = [batch for batch, _ in islice(rows, task.presets["timed"].steps)]
     rows.close()
-    loops = {"written by hand": by_hand, "transformers": HuggingFaces}
+    loops = {"written by hand": by_hand, "transformers": TransformersGPT2}
     ours, theirs = list[float](), {name: list[float]() for name in loops}
     for _ in range(3 if quick else 25):
         ours.append(task_speed(task, device))

@@ -141,7 +141,7 @@ def botorch(landscape: Landscape, noise: float, seed: int) -> SearchReport:
     )
 
 
-class Once(Surrogate):
+class SurrogateWithoutRepeats(Surrogate):
     """This project's sampler, without repeated architectures."""
 
     def propose(self, state: SearchState) -> int:
@@ -223,7 +223,7 @@ def run_case(case: tuple[str, tuple[str, str], bool]) -> Case:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     landscape, seeds = every_landscape(quick)[name], range(1 if quick else 5)
     noise = NOISES[word] * NOISE_RATIO * float(np.std([landscape.loss[one] for one in landscape.inside]))
-    inner = {"single": f"{Once.__module__}:Once", "nas-nsga2": "nsga2", "nas-tpe": "tpe"}
+    inner = {"single": f"{SurrogateWithoutRepeats.__module__}:Once", "nas-nsga2": "nsga2", "nas-tpe": "tpe"}
     peers: dict[str, Search] = {name: observed_front(one) for name, one in inner.items()} | {"botorch": botorch}
     reports = {
         name: [search(landscape, noise, seed) for seed in (seeds[:2] if search is botorch else seeds)]

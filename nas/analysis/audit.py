@@ -11,7 +11,7 @@ import numpy as np
 
 from nas.budget.bounds import Budget, Feasible, parse_budget
 from nas.budget.implicit.budget_dp import BudgetDP
-from nas.costs.count import cheap_counts
+from nas.costs.count import budget_counts
 from nas.environment.paths import safe_name
 from nas.report.records_result import RecordsResult
 from nas.request.job import task_of
@@ -133,7 +133,7 @@ def spread_by_cost(task: Task, members: Feasible | BudgetDP, number: int) -> lis
         message = f"{there} {len(architectures)} architectures within the budget, got --architectures {number}."
         raise UserError("infeasible", message, option="--architectures", value=number, most=len(architectures))
     architectures = [architectures[i] for i in random.permutation(len(architectures))]
-    cost = np.log([cheap_counts(task, architecture)["flops"] for architecture in architectures])
+    cost = np.log([budget_counts(task, architecture)["flops"] for architecture in architectures])
     picks: list[int] = []
     for target in np.linspace(cost.min(), cost.max(), number):
         distance = np.abs(cost - target)

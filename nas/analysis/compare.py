@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, final
 
-from nas.costs.count import cheap_counts, count
+from nas.costs.count import budget_counts, count
 from nas.costs.profile.profile import profile_largest_batch, trace_of
 from nas.report.records_result import RecordsResult
 from nas.request.job import EvaluationJob, text_of
@@ -80,18 +80,21 @@ def candidates(
     wirings: Sequence[str | None] = [None] if topologies is None else parse_topologies(topologies)
     shapes = archs or [""]
     architectures = [
-        architecture for arch in shapes for topology in wirings for architecture in _wire(task, preset, arch, topology)
+        architecture
+        for arch in shapes
+        for topology in wirings
+        for architecture in _architectures_with_topology(task, preset, arch, topology)
     ]
     architectures = list(dict.fromkeys(architectures))
     if match is None:
         return architectures
-    target = cheap_counts(task, architectures[0])[match]
+    target = budget_counts(task, architectures[0])[match]
     matches = [
-        match_cost(architecture, target, lambda other: cheap_counts(task, other)[match])
+        match_cost(architecture, target, lambda other: budget_counts(task, other)[match])
         for architecture in architectures[1:]
     ]
     for architecture in matches:
-        difference = cheap_counts(task, architecture)[match] / target - 1
+        difference = budget_counts(task, architecture)[match] / target - 1
         if abs(difference) > MATCH_TOLERANCE:
             message = f"{architecture.topology} comes no nearer than {difference:+.1%} of {match}: {architecture}."
             fields = {"topology": architecture.topology, "architecture": str(architecture), "difference": difference}
@@ -100,7 +103,7 @@ def candidates(
     return list(dict.fromkeys([architectures[0], *matches]))
 
 
-def _wire(task: Task, preset: str, arch: str, topology: str | None) -> list[Architecture]:
+def _architectures_with_topology(task: Task, preset: str, arch: str, topology: str | None) -> list[Architecture]:
     if topology != ALL_TOPOLOGIES:
         return [architecture_of(task, preset, arch, topology)]
     architectures = [architecture_of(task, preset, arch, "resnet")]

@@ -13,7 +13,7 @@ from nas.budget.bounds import Feasible
 from nas.budget.objectives import COUNT_COSTS
 from nas.environment.seeds import next_seed
 from nas.samplers.budget_sampler import BudgetSampler, NoCandidates
-from nas.store.optuna_study import ERRORS, reevaluate_from
+from nas.store.optuna_study import ERRORS, set_first_reevaluation
 from results.records.row import Direction, Row
 from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.architecture.architecture import Architecture
@@ -51,7 +51,7 @@ def simulate(
     candidates, trial_counts = list[Candidate](), Counter[Candidate]()
     for number in range(trials):
         if reevals and number == trials - reevals:
-            reevaluate_from(study, number)
+            set_first_reevaluation(study, number)
         trial = study.ask()
         try:
             candidate = sampler.propose(trial)

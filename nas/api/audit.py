@@ -10,7 +10,7 @@ from nas.budget.bounds import parse_budget
 from nas.budget.feasibility import feasible_candidates
 from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
-from nas.request.job import fresh_task
+from nas.request.job import reload_task
 from nas.request.resolve import parse_overrides, space_of
 from nas.request.text_checks import as_list, check_call, check_type
 from nas.store.store import Store
@@ -44,7 +44,7 @@ def audit(
     check_type("resources", resources, Resources)
     check_call(task=task, budget=budget, settings=settings, seeds=seeds, storage=storage)
     check_audit(architectures, seeds)
-    task_object = fresh_task(task, data)
+    task_object = reload_task(task, data)
     search_space = space_of(task_object, space, arch, preset, as_list(axis))
     changes = parse_overrides(task_object, preset, settings)
     members = spread_by_cost(

@@ -6,7 +6,7 @@ from typing import Any
 
 from nas.analysis.mup_check import CoordinateCheck, check_coordinates
 from nas.budget.objectives import names_in
-from nas.request.job import fresh_task, recipe_of
+from nas.request.job import recipe_of, reload_task
 from nas.request.resolve import architecture_of, parse_overrides
 from nas.request.text_checks import check_call
 from search_spaces.support.errors import UserError
@@ -36,7 +36,7 @@ def check_mup(
         UserError: Invalid widths or networks, an optimizer without muP, or a task without examples.
     """
     check_call(task=task, topology=topology, settings=settings, seeds=seeds)
-    task_object = fresh_task(task, data)
+    task_object = reload_task(task, data)
     recipe = recipe_of(task_object, preset, parse_overrides(task_object, preset, settings))
     if not isinstance(task_object, SupervisedTask) or not isinstance(recipe, Recipe):
         message = f"muP is of tasks that are trained on examples by a Recipe, and {task_object.name!r} is none."

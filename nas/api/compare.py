@@ -8,7 +8,7 @@ from nas.analysis.compare import Comparison, candidates, comparison_records, cos
 from nas.analysis.tune import best_recipes, names_to_tune, recipes_to_try
 from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
-from nas.request.job import fresh_task, recipe_of
+from nas.request.job import recipe_of, reload_task
 from nas.request.resolve import RecipeOverrides, parse_overrides
 from nas.request.text_checks import LogFormat, as_list, check_call, check_type
 from nas.workers.resources import DEFAULT_RESOURCES, Resources
@@ -47,7 +47,7 @@ def compare(
         jobs = jobs_of(task, data, pairs, seeds, preset, resources.threads)
         return evaluate_all(jobs, storage, study, resources, log)
 
-    task_object = fresh_task(task, data)
+    task_object = reload_task(task, data)
     changes = parse_overrides(task_object, preset, settings)
     recipe = recipe_of(task_object, preset, changes)
     metric, names = task_object.metrics_for(recipe)[0], names_to_tune(as_list(tune), tune_trials, seeds)

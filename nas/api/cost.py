@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nas.costs.breakdown import by_layer, by_operator, total_record
-from nas.request.job import fresh_task
+from nas.request.job import reload_task
 from nas.request.resolve import architecture_of
 from nas.request.text_checks import check_call
 
@@ -24,7 +24,7 @@ def cost(
         UserError: The architecture cannot be built.
     """
     check_call(task=task, topology=topology, by=by)
-    task_object = fresh_task(task, data)
+    task_object = reload_task(task, data)
     architecture = architecture_of(task_object, preset, arch, topology)
     if by is None:
         return [total_record(task_object, architecture)]

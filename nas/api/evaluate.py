@@ -8,7 +8,7 @@ from nas.costs.profile.profile import trace_of
 from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
 from nas.evaluation.retrofit import data_of, start_architecture
-from nas.request.job import EvaluationJob, fresh_task, text_of
+from nas.request.job import EvaluationJob, reload_task, text_of
 from nas.request.resolve import (
     RecipeOverrides,
     architecture_of,
@@ -57,7 +57,7 @@ def evaluate(
     check_call(task=task, topology=topology, settings=settings, seed=seed, threads=threads, max_steps=max_steps,
                 storage=storage, log=log)  # fmt: skip
     data = _data(task, data, start)
-    task_object = fresh_task(task, data)
+    task_object = reload_task(task, data)
     changes = parse_overrides(task_object, preset, settings)
     architecture = _architecture(task_object, preset, arch, topology, start, save, changes)
     job = EvaluationJob(

@@ -7,7 +7,7 @@ from nas.environment.paths import DEFAULT_STORE
 from nas.evaluation.retrofit import installed_reference
 from nas.evaluation.saved_networks import network_folder
 from nas.exporters.export import ExportReport, export_folder
-from nas.request.job import fresh_task
+from nas.request.job import reload_task
 from nas.store.store import Store
 from search_spaces.architecture.checkpoint import read_record
 from search_spaces.support.progress import status_if_slow
@@ -34,7 +34,7 @@ def export(
     folder = network_folder(Store(storage), source_study.name, source_study.rows(), key)
     record = read_record(folder)
     data_source = record.settings.get("data") if data is None else data
-    task_object = fresh_task(
+    task_object = reload_task(
         task or installed_reference(record, folder), None if data_source is None else str(data_source)
     )
     with status_if_slow(f"exporting {to} ..."):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from nas.engine.row_import import ImportCounts, import_into, rows_in
+from nas.engine.row_import import ImportCounts, import_into, read_rows
 from nas.environment.paths import DEFAULT_STORE
 from nas.store.database import check_url
 from nas.store.study_names import check_name
@@ -22,4 +22,4 @@ def import_rows(
     """
     check_url(storage)
     paths = [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
-    return import_into(storage, check_name(study or paths[0].name.partition(".")[0]), rows_in(paths))
+    return import_into(storage, check_name(study or paths[0].name.partition(".")[0]), read_rows(paths))

@@ -48,13 +48,13 @@ def _study(study: str | None, storage: str, source: str | Path | Sequence[str | 
 
 def _study_of_store(study: str | None, storage: str) -> Study:
     from nas.store.store import Store
-    from nas.store.study_names import no_study
+    from nas.store.study_names import missing_study_error
 
     store = Store(storage)
     searches, row_studies = store.searches(), store.studies()
     names = [*(name for name in searches if name not in row_studies), *row_studies]
     if not names:
-        raise no_study(store.place)
+        raise missing_study_error(store.place)
     with_rows = [name for name in searches if name in row_studies]
     newest = with_rows or list(searches) or row_studies
     selection = [newest[-1]] if study is None else select_studies(study, names)

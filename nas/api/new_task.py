@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nas.scaffold.new_file import NewFile, class_name_of, shell_quote, start
+from nas.scaffold.new_file import NewFile, class_name_of, shell_quote, write_template
 
 
 def new_task(name: str, *, output: str | Path | None = None) -> NewFile:
@@ -11,7 +11,7 @@ def new_task(name: str, *, output: str | Path | None = None) -> NewFile:
     Raises:
         UserError: A name that is taken or invalid, or a file that exists or cannot be written.
     """
-    file = start("task", name, output)
+    file = write_template("task", name, output)
     reference = f"{shell_quote(file)}:{class_name_of(name)}"
     return NewFile(
         file,

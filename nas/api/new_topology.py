@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nas.scaffold.new_file import NewFile, shell_quote, start
+from nas.scaffold.new_file import NewFile, shell_quote, write_template
 
 
 def new_topology(name: str, *, output: str | Path | None = None) -> NewFile:
@@ -11,7 +11,7 @@ def new_topology(name: str, *, output: str | Path | None = None) -> NewFile:
     Raises:
         UserError: A name that is taken or invalid, or a file that exists or cannot be written.
     """
-    file = start("topology", name, output)
+    file = write_template("topology", name, output)
     folder = shell_quote(file.parent)
     return NewFile(
         file,

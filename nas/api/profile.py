@@ -6,7 +6,7 @@ from typing import Any
 
 from nas.costs.breakdown import total_record
 from nas.costs.profile.profile import profile_largest_batch, trace_of
-from nas.request.job import fresh_task, recipe_of
+from nas.request.job import recipe_of, reload_task
 from nas.request.resolve import architecture_of, parse_overrides
 from nas.request.text_checks import check_call
 
@@ -30,7 +30,7 @@ def profile(
         UserError: The architecture cannot be built, or there is no memory for a single example.
     """
     check_call(task=task, topology=topology, settings=settings, batch=batch, threads=threads)
-    task_object = fresh_task(task, data)
+    task_object = reload_task(task, data)
     architecture = architecture_of(task_object, preset, arch, topology)
     recipe = recipe_of(task_object, preset, parse_overrides(task_object, preset, settings))
     counts = total_record(task_object, architecture)

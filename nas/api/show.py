@@ -7,7 +7,7 @@ from typing import Any
 from nas.evaluation.retrofit import origin_of
 from nas.report.wiring.measurement import wiring_at_init, wiring_of_checkpoint
 from nas.report.wiring.wiring_report import WiringReport
-from nas.request.job import fresh_task, text_of
+from nas.request.job import reload_task, text_of
 from nas.request.resolve import architecture_of, parse_overrides
 from nas.request.text_checks import check_call, pairs_of
 from search_spaces.support.progress import status_if_slow
@@ -36,7 +36,7 @@ def show(
     """
     check_call(task=task, topology=topology, settings=settings, seed=seed)
     if checkpoint is None:
-        task_object, preset = fresh_task(task, data), preset or "proxy"
+        task_object, preset = reload_task(task, data), preset or "proxy"
         architecture = architecture_of(task_object, preset, arch, topology)
         with status_if_slow(f"measuring {architecture} ..."):
             return wiring_at_init(

@@ -6,8 +6,8 @@ from nas.analysis.replay import ReplayTask
 from nas.analysis.tournament import Tournament, run_searches, tournament_of, trials_for
 from nas.budget.bounds import Feasible, parse_budget
 from nas.budget.feasibility import feasible_candidates
-from nas.budget.objectives import names_in, resolve
-from nas.request.job import fresh_task
+from nas.budget.objectives import names_in, objective_directions
+from nas.request.job import reload_task
 from nas.request.text_checks import as_list, check_call
 from nas.samplers.load_proposer import load_proposer
 from nas.samplers.registry import SAMPLERS
@@ -37,12 +37,14 @@ def tournament(
     check_call(seeds=seeds, trials=trials)
     names = SAMPLERS.names() if samplers is None else names_in(samplers)
     _check(names, seeds)
-    task = fresh_task(table, None)
+    task = reload_task(table, None)
     if not isinstance(task, ReplayTask):
         message = f"a tournament is of recorded trainings: replay:NAME or replay:FILE.jsonl, got {table!r}."
         raise UserError("unsupported", message, option="TABLE", value=table)
     metrics = dict(task.table.directions)
-    directions = resolve([next(iter(metrics)), "flops"] if objectives is None else names_in(objectives), metrics)
+    directions = objective_directions(
+        [next(iter(metrics)), "flops"] if objectives is None else names_in(objectives), metrics
+    )
     members = feasible_candidates(task.fixed_space(), task, parse_budget(as_list(budget)))
     assert isinstance(members, Feasible)  # a table's space is enumerated
     benchmark = task.table.only([candidate.architecture for candidate in members])

@@ -4,7 +4,7 @@ from functools import partial
 
 from nas.budget.bounds import Budget, Feasible, feasible
 from nas.budget.implicit.budget_dp import BudgetDP
-from nas.costs.count import cheap_counts
+from nas.costs.count import budget_counts
 from nas.costs.interpolation import interpolate_counts
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import SearchSpace
@@ -18,7 +18,7 @@ def feasible_candidates(space: SearchSpace, task: Task, budget: Budget) -> Feasi
     with Progress(f"costs in space {space.name!r} on {task.name}", number) as progress:
 
         def counts(architecture: Architecture) -> dict[str, int]:
-            amounts = cheap_counts(task, architecture)
+            amounts = budget_counts(task, architecture)
             progress.advance()
             return amounts
 
@@ -27,7 +27,7 @@ def feasible_candidates(space: SearchSpace, task: Task, budget: Budget) -> Feasi
         if not budget.count_budget.bounds or task.closed_form(space.base) is not None:
             return feasible(space, counts, budget)
         amounts_of = {}
-        for architecture, amounts in interpolate_counts(space.architectures, partial(cheap_counts, task)):
+        for architecture, amounts in interpolate_counts(space.architectures, partial(budget_counts, task)):
             amounts_of[architecture] = amounts
             progress.advance()
         return feasible(space, amounts_of.__getitem__, budget)

@@ -28,7 +28,7 @@ def names_in(text: str | Sequence[str]) -> list[str]:
     return [name.strip() for name in names if name.strip()]
 
 
-def resolve(names: Sequence[str], metrics: Mapping[str, Direction]) -> dict[str, Direction]:
+def objective_directions(names: Sequence[str], metrics: Mapping[str, Direction]) -> dict[str, Direction]:
     """Return objective -> "max" or "min" for these names; costs and measures have directions of their own.
 
     Raises:

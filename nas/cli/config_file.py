@@ -17,7 +17,7 @@ SAVE = "save_config"
 """The parameter of --save-config, which files do not contain."""
 
 
-def expand(words: Sequence[str], commands: Mapping[str, Any]) -> list[str]:
+def expand_config_file(words: Sequence[str], commands: Mapping[str, Any]) -> list[str]:
     """Replace @FILE by the words that the file stands for; options that are also typed are left out.
 
     `commands` are Typer's, by name.

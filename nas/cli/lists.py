@@ -51,7 +51,7 @@ def read_lists(
 def print_lists(lists: dict[ListKind, list[tuple[str, str]]]) -> None:
     """Print a table for each kind."""
     for kind, lines in lists.items():
-        tables.print_pairs(tables.screen(), lines, kind.value)
+        tables.print_pairs(tables.make_console(), lines, kind.value)
 
 
 def _descriptions(registry: Any) -> Lines:

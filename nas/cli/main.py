@@ -11,7 +11,7 @@ from typer.main import get_command
 
 import nas
 from nas.cli.command import app
-from nas.cli.config_file import command_of, expand
+from nas.cli.config_file import command_of, expand_config_file
 from nas.cli.option_values import check_option_values
 from nas.environment.debugging import DEBUG, show_traceback
 from nas.workers.orphan_threads import STUCK_THREADS
@@ -66,7 +66,7 @@ def _run() -> int:
         raise UserError("unwritable", message, option="stdout")
     group = get_command(app)
     commands = vars(group)["commands"]
-    words = expand(sys.argv[1:], commands)
+    words = expand_config_file(sys.argv[1:], commands)
     check_option_values(words, commands)
     try:
         return group(args=words, prog_name="nas", standalone_mode=False) or 0
@@ -132,7 +132,7 @@ def _status(work: Callable[[], int | None]) -> int:
         return _print_error(error, str(error))
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
-            return _no_reader(error)
+            return _discard_stdout(error)
         if place_of(error) is None:  # our own bug: keep the traceback
             raise
         return _print_error(error, f"{reason_of(error)}. `nas --debug` has the traceback.")
@@ -149,7 +149,7 @@ def _flush() -> None:
         sys.stdout.flush()
 
 
-def _no_reader(error: OSError) -> int:
+def _discard_stdout(error: OSError) -> int:
     """Discard what could not be printed, so that the interpreter does not try again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if error.errno == errno.EPIPE:  # `| head` has closed the pipe
@@ -164,7 +164,7 @@ def _print_version(show: bool) -> None:
 
 
 @app.callback()
-def _for_all_commands(
+def _global_options(
     debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
     quiet: bool = typer.Option(False, "-q", "--quiet", help="Print only results and errors."),
     verbose: bool = typer.Option(False, "-v", "--verbose", help="Also print when each evaluation starts and ends."),

@@ -102,7 +102,7 @@ class AttentionLayer:
         return y.flatten()
 
 
-def measure(network: nn.Module, inputs: Inputs) -> dict[str, float]:
+def conditioning_metrics(network: nn.Module, inputs: Inputs) -> dict[str, float]:
     """Return mean condition numbers of J and of the heads, the mean of rank / full, and the number of each block.
 
     Raises:
@@ -128,7 +128,7 @@ def conditioning(network: nn.Module, inputs: Inputs) -> list[list[Conditioning]]
         UserError: As `check_attention`.
     """
     check_attention(network)
-    return [[condition(layer) for layer in layers] for layers in attention_layers(network, inputs)]
+    return [[layer_conditioning(layer) for layer in layers] for layers in attention_layers(network, inputs)]
 
 
 def check_attention(network: nn.Module) -> None:
@@ -163,7 +163,7 @@ def attention_layers(network: nn.Module, inputs: Inputs) -> Iterator[list[Attent
         yield [AttentionLayer(module, _sample_tokens(layer_inputs, mask, text)) for text in texts]
 
 
-def condition(layer: AttentionLayer) -> Conditioning:
+def layer_conditioning(layer: AttentionLayer) -> Conditioning:
     """Return the conditioning of one layer at one example."""
     outputs = len(layer.heads) * layer.width
     full = min(outputs, sum(weight.numel() for weight in layer.weights.values()))

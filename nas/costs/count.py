@@ -125,7 +125,7 @@ def count_work(model: nn.Module, example: tuple[Tensor, ...], task: Task | None 
     return Work(macs_by_module, tuple(sorted(uncounted)))
 
 
-class _NoValues(TorchFunctionMode):
+class _SkipInitialization(TorchFunctionMode):
     """A mode that skips the initialization of meta tensors: they have no values, and it takes time."""
 
     filling = frozenset({"uniform_", "normal_", "erfinv_", "mul_", "add_", "clamp_", "fill_", "zero_"})
@@ -140,7 +140,7 @@ class _NoValues(TorchFunctionMode):
 @contextmanager
 def meta_device() -> Iterator[None]:
     """Build networks on the meta device, without values or initialization."""
-    with torch.device("meta"), Shapes(), _NoValues():
+    with torch.device("meta"), Shapes(), _SkipInitialization():
         yield
 
 
@@ -195,7 +195,7 @@ def _embedding_params(sizes: Mapping[str, int]) -> int:
     return sum(size for name, size in sizes.items() if name.startswith("embedding."))
 
 
-def cheap_counts(task: Task, architecture: Architecture) -> dict[str, int]:
+def budget_counts(task: Task, architecture: Architecture) -> dict[str, int]:
     """Return the counts that a budget can bound: by closed form if the task has one, else by counting."""
     form = _closed_form(task, architecture)
     if form is not None:

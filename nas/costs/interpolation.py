@@ -84,7 +84,7 @@ def _fit(group: Sequence[Architecture], count: Count, form: Form) -> dict[Archit
     variables = {
         name: powers
         for name, powers in form.items()
-        if len({_number(architecture, name) for architecture in group}) > 1
+        if len({_scaled_field(architecture, name) for architecture in group}) > 1
     }
     system, dependent = _LinearSystem(), list[Architecture]()
     for architecture in group:
@@ -101,7 +101,7 @@ def _fit(group: Sequence[Architecture], count: Count, form: Form) -> dict[Archit
     return integral if len(integral) == len(counts) else None  # counts are whole numbers
 
 
-def _number(architecture: Architecture, name: str) -> int:
+def _scaled_field(architecture: Architecture, name: str) -> int:
     if name == "inner":
         return architecture.heads * architecture.head_dim
     return int(getattr(architecture, name))
@@ -125,7 +125,7 @@ def _probes(group: Iterable[Architecture], dependent: Sequence[Architecture]) ->
 def _monomials(architecture: Architecture, variables: Form) -> list[Fraction]:
     """Return the values of all monomials: products of powers of the fields."""
     powers_of_numbers = [
-        [Fraction(_number(architecture, name)) ** power for power in powers] for name, powers in variables.items()
+        [Fraction(_scaled_field(architecture, name)) ** power for power in powers] for name, powers in variables.items()
     ]
     return [prod(factors, start=Fraction(1)) for factors in product(*powers_of_numbers)]
 

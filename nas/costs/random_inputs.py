@@ -26,7 +26,7 @@ class RandomInputs:
         with torch.no_grad(), _Lookups() as lookups:
             call(network, self.example)
         self._rows = lookups.rows
-        shapes = {x.shape for x in tensors(self.example) if x.dim() > 1 and _place(x) in self._rows}
+        shapes = {x.shape for x in tensors(self.example) if x.dim() > 1 and _storage_address(x) in self._rows}
         self._texts = shapes.pop() if len(shapes) == 1 else None
         self._examples = examples(self.example)
         self._generator = Generator().manual_seed(0)
@@ -55,7 +55,7 @@ class RandomInputs:
         shape = list(x.shape)
         for axis, name in self.axes(x).items():
             shape[axis] = new[name] or shape[axis]
-        rows = self._rows.get(_place(x))
+        rows = self._rows.get(_storage_address(x))
         if rows is not None:
             return torch.randint(rows, shape, generator=self._generator).to(x.dtype)
         if x.is_floating_point() or x.is_complex():
@@ -75,9 +75,9 @@ class _Lookups(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.aten.embedding.default:
             table, ids = args[:2]
-            self.rows[_place(ids)] = min(len(table), self.rows.get(_place(ids), len(table)))
+            self.rows[_storage_address(ids)] = min(len(table), self.rows.get(_storage_address(ids), len(table)))
         return func(*args, **(kwargs or {}))
 
 
-def _place(x: Tensor) -> int:
+def _storage_address(x: Tensor) -> int:
     return x.untyped_storage().data_ptr()

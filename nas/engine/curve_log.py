@@ -66,7 +66,7 @@ class CurveLog:
 
 
 @dataclass(frozen=True)
-class Point:
+class CurveLogPoint:
     """A point of a training curve: step, time in seconds since 1970, metrics."""
 
     step: int
@@ -80,19 +80,19 @@ def run_name(row: Row) -> str:
     return f"{shape}-seed{row.seed}-{row.identity()[:8]}"
 
 
-def _curve(row: Row) -> list[Point]:
+def _curve(row: Row) -> list[CurveLogPoint]:
     """Return the points of a Row's curve, without standard errors; the last one includes the test metrics."""
     start, points = _start_time(row), []
     for point in row.points():
         if not is_number(point["step"]):  # of a Row from another program
             continue
         values = {name: point[name] for name in row.directions if is_number(point.get(name))}
-        points.append(Point(int(point["step"]), start + float(point.get("seconds") or 0.0), values))
+        points.append(CurveLogPoint(int(point["step"]), start + float(point.get("seconds") or 0.0), values))
     if points and row.status == "complete":
         last, wall = points[-1], row.provenance.get("wall_s")
         took = float(wall) if isinstance(wall, int | float) else 0.0
         test = {f"test_{name}": row.test[name] for name in row.directions if is_number(row.test.get(name))}
-        points[-1] = Point(last.step, max(last.time, start + took), {**last.metrics, **test})
+        points[-1] = CurveLogPoint(last.step, max(last.time, start + took), {**last.metrics, **test})
     return points
 
 
@@ -111,7 +111,7 @@ def _settings(row: Row) -> dict[str, Any]:
     return {name: value for name, value in values.items() if isinstance(value, bool | int | float | str)}
 
 
-def _events(row: Row, points: Iterable[Point]) -> Iterator["Event"]:
+def _events(row: Row, points: Iterable[CurveLogPoint]) -> Iterator["Event"]:
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.plugins.hparams.summary_v2 import hparams_pb

@@ -20,15 +20,15 @@ from nas.samplers.history import params_of
 from nas.samplers.rungs import NO_RUNGS, Rungs
 from nas.store.leases import Leases
 from nas.store.optuna_study import (
-    conclude,
+    finish_trial,
+    first_reevaluation,
     is_under_way,
     new_trial,
     proposal_lock,
     record_params,
-    reevaluate_from,
-    reevaluates_from,
     root_trial_number,
     seed_of,
+    set_first_reevaluation,
     set_trial_seed,
     started_trials,
     trials_of,
@@ -140,7 +140,7 @@ class SearchPlan(Plan):
             return running or self._next_promotion() is not None
 
     def _conclude(self, number: int, row: Row) -> None:
-        conclude(self.study, number, row, self.config.objectives, self._stopping.reports(row))
+        finish_trial(self.study, number, row, self.config.objectives, self._stopping.reports(row))
 
     def _new(self) -> FrozenTrial | None:
         """Create a trial and acquire its lease; return None if the study has all its trials.
@@ -174,7 +174,7 @@ class SearchPlan(Plan):
         starts = started_trials(self.study)
         if len(starts) >= self.trials:
             return False
-        first_reeval, confirmable = reevaluates_from(self.study), self.sampler.can_reevaluate(self.study)
+        first_reeval, confirmable = first_reevaluation(self.study), self.sampler.can_reevaluate(self.study)
         previous = first_reeval
         searching = len(starts) < self.trials - self.reevals
         if has_more and (searching or not confirmable):
@@ -182,7 +182,7 @@ class SearchPlan(Plan):
         if first_reeval is None and self.reevals and confirmable and not (searching and has_more):
             first_reeval = len(trials)
         if first_reeval != previous:
-            reevaluate_from(self.study, first_reeval)
+            set_first_reevaluation(self.study, first_reeval)
         return (first_reeval is not None and confirmable) or has_more
 
     def _adopt(self, trial: FrozenTrial) -> bool:
@@ -229,7 +229,7 @@ class SearchPlan(Plan):
             self._front[row.identity()] = [(np.array(values, dtype=float) * signs).tolist(), errors]
 
     def _is_reeval(self, trial: FrozenTrial) -> bool:
-        first_reeval = reevaluates_from(self.study)
+        first_reeval = first_reevaluation(self.study)
         return first_reeval is not None and root_trial_number(trial) >= first_reeval
 
     def _seed(self, trial: FrozenTrial, point: Point) -> int:

@@ -33,7 +33,7 @@ class ImportCounts:
     duplicates: int
 
 
-def rows_in(paths: Sequence[Path]) -> list[Row]:
+def read_rows(paths: Sequence[Path]) -> list[Row]:
     """Read the rows of some files. Raises UserError for an unreadable or empty file, or a line without a row."""
     rows = []
     for path in paths:

@@ -10,7 +10,7 @@ from math import nan
 from nas.budget.bounds import Feasible
 from nas.budget.implicit.budget_dp import BudgetDP
 from nas.budget.objectives import PROFILE_COSTS
-from nas.costs.count import cheap_counts
+from nas.costs.count import budget_counts
 from nas.engine.curve_log import curve_logs
 from nas.engine.plan import SaveModels, SearchPlan
 from nas.engine.progress import EvaluationProgress
@@ -95,7 +95,7 @@ def closed_form_costs(task: Task, objectives: Collection[str], base: Architectur
 
     @cache
     def costs(architecture: Architecture) -> tuple[float, ...]:
-        counts = cheap_counts(task, architecture)
+        counts = budget_counts(task, architecture)
         return tuple(float(counts.get(name, nan)) for name in objectives)
 
     return costs

@@ -24,7 +24,7 @@ from nas.environment.device import available_device
 from nas.evaluation.failures import clean_up, reason_of_failure
 from nas.evaluation.heartbeat import Heartbeat
 from nas.evaluation.saved_networks import copy_network, load_network, save_network
-from nas.request.job import EvaluationJob, ResolvedJob, first_process, identity, lacks_network, resolve, task_of
+from nas.request.job import EvaluationJob, ResolvedJob, first_process, identity, lacks_network, resolve_job, task_of
 from nas.store.locks import folder_lock
 from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store
@@ -51,13 +51,13 @@ def evaluate(job: EvaluationJob) -> Row:
     """
     began = time.perf_counter()
     task_of(job.task, job.data).prepare()
-    evaluation = resolve(job)
+    evaluation = resolve_job(job)
     row: Row = evaluation.row
     network: nn.Module | None = None
     with cpu_threads(job.threads):
         try:
             row = replace(row, costs=count.count(evaluation.task, job.architecture))
-            row = _within(job.limits.count_budget, row, asdict(row.costs))
+            row = _check_limits(job.limits.count_budget, row, asdict(row.costs))
             if row.status != "over-budget" and (job.profiled or job.limits.profile_budget.bounds or job.trace):
                 row = _profile(evaluation, row)
             _check_measures(evaluation)  # before hours of training
@@ -200,10 +200,13 @@ def _measure_and_render(evaluation: ResolvedJob, row: Row, network: nn.Module) -
     """Return the Row with measures of the trained network. A failure here only warns: the training is not lost."""
     job, task = evaluation.job, evaluation.task
     if "conditioning" in job.measures and not set(MEASURES["conditioning"]) <= set(row.extra_metrics):
-        from nas.costs.conditioning import measure
+        from nas.costs.conditioning import conditioning_metrics
 
         with _warn_on_failure("conditioning could not be measured", "--measure"):
-            row = replace(row, extra_metrics={**row.extra_metrics, **measure(network, task.inputs(evaluation.recipe))})
+            row = replace(
+                row,
+                extra_metrics={**row.extra_metrics, **conditioning_metrics(network, task.inputs(evaluation.recipe))},
+            )
     if job.render is not None and first_process():
         with _warn_on_failure(f"{job.render} could not be rendered", "--render"):
             task.render(network, Path(job.render))
@@ -228,10 +231,10 @@ def _profile(evaluation: ResolvedJob, row: Row) -> Row:
     for quantity in limits.bounds:
         if quantity not in record:
             raise RuntimeError(f"{quantity} is bounded and was not measured: {record.get('profile_note')}")
-    return _within(limits, replace(row, profile=record), record)
+    return _check_limits(limits, replace(row, profile=record), record)
 
 
-def _within(limits: Budget, row: Row, amounts: Mapping[str, Any]) -> Row:
+def _check_limits(limits: Budget, row: Row, amounts: Mapping[str, Any]) -> Row:
     """Return the Row, over budget if the amounts are outside the limits."""
     costs = {quantity: amounts[quantity] or 0 for quantity in limits.bounds}  # None: not in the record
     if limits.allows(costs):

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from nas.evaluation.saved_networks import check_save_folder, network_of
-from nas.request.job import EvaluationJob, first_process, fresh_task, with_identity
+from nas.request.job import EvaluationJob, first_process, reload_task, with_identity
 from nas.request.resolve import make_folder
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record, read_record, save_checkpoint, weights_of
@@ -47,7 +47,7 @@ def origin_of(
     task: str | None = None,
     preset: str | None = None,
     data: str | None = None,
-    load: Callable[[str, str | None], Task] = fresh_task,
+    load: Callable[[str, str | None], Task] = reload_task,
 ) -> CheckpointSource:
     """Return the origin of a checkpoint: its record, overridden by the arguments. `load` may cache tasks.
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from nas.costs.random_inputs import RandomInputs
 from nas.evaluation.saved_networks import network_of
-from nas.exporters.formats import FORMATS, DynamicAxes, ExportError, ExportFormat, Forward, attempt
+from nas.exporters.formats import FORMATS, DynamicAxes, ExportError, ExportFormat, Forward, run_export_step
 from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import atomic_replace, partial_file, unwritable
@@ -108,7 +108,7 @@ def _write_and_check(
     network: nn.Module, example: Inputs, partial: Path, record: Record, kind: ExportFormat
 ) -> dict[str, Any]:
     """Write the file with as many free axes as possible, and return the results of its check."""
-    draws = RandomInputs(network, map_tensors(example, _precise))
+    draws = RandomInputs(network, map_tensors(example, _at_least_fp32))
     errors: list[ExportError] = []
     for axes in kind.axes(draws):
         try:
@@ -136,10 +136,10 @@ def _inputs(draws: RandomInputs, axes: DynamicAxes) -> list[Inputs]:
 
 def _difference(network: nn.Module, forward: Forward, inputs: Inputs) -> float:
     """Return the largest difference of the file's outputs, relative to each tensor's largest magnitude."""
-    references = attempt(lambda: tensors(torch.no_grad()(call)(network, inputs)))
+    references = run_export_step(lambda: tensors(torch.no_grad()(call)(network, inputs)))
     if not all(x.isfinite().all() for x in references):
         raise ExportError("its own outputs are not finite, and cannot be compared", problem="not-finite")
-    outputs = attempt(forward, inputs)
+    outputs = run_export_step(forward, inputs)
     if [x.shape for x in outputs] != [x.shape for x in references]:
         shapes = [[list(x.shape) for x in group] for group in (outputs, references)]
         raise ExportError(f"outputs have shapes {shapes[0]}, and the network's {shapes[1]}", problem="shapes")
@@ -155,8 +155,8 @@ def _difference(network: nn.Module, forward: Forward, inputs: Inputs) -> float:
 def _for_export(network: nn.Module) -> nn.Module:
     """Return a copy in evaluation mode, on the CPU and in fp32 or fp64."""
     twin = copy.deepcopy(network).cpu().eval().requires_grad_(False)
-    return twin.float() if any(_precise(x) is not x for x in twin.parameters()) else twin
+    return twin.float() if any(_at_least_fp32(x) is not x for x in twin.parameters()) else twin
 
 
-def _precise(x: Tensor) -> Tensor:
+def _at_least_fp32(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x

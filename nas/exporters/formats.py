@@ -66,7 +66,7 @@ def _safetensors(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, pat
         "search_spaces.architecture.checkpoint.load_weights(network, safetensors.torch.load_file(FILE), FILE)"
     )
     weights = {name: x.contiguous() for name, x in weights_of(network).items()}
-    attempt(save_file, weights, path, metadata={"format": "pt", **_metadata(record, how)})
+    run_export_step(save_file, weights, path, metadata={"format": "pt", **_metadata(record, how)})
     empty = copy.deepcopy(network)
     with torch.no_grad():
         for x in weights_of(empty).values():
@@ -77,8 +77,8 @@ def _safetensors(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, pat
 
 def _pt2(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path, record: Record) -> Forward:
     metadata = _metadata(record, "torch.export.load(FILE).module()")
-    attempt(torch.export.save, _program(network, draws, axes), path, extra_files=metadata)
-    module = attempt(lambda: torch.export.load(path).module())
+    run_export_step(torch.export.save, _program(network, draws, axes), path, extra_files=metadata)
+    module = run_export_step(lambda: torch.export.load(path).module())
     return torch.no_grad()(lambda inputs: tensors(call(module, inputs)))
 
 
@@ -93,7 +93,7 @@ def _onnx(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path
     program = _program(network, draws, axes)
     names = [str(name) for name in program.graph_signature.user_inputs]
     outputs = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
-    onnx_program = attempt(
+    onnx_program = run_export_step(
         lambda: torch.onnx.export(program, dynamo=True, verbose=False, input_names=names, output_names=outputs)
     )
     for node in onnx_program.model.graph.all_nodes():
@@ -102,11 +102,11 @@ def _onnx(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path
     onnx_program.model.metadata_props.update(
         _metadata(record, "onnxruntime.InferenceSession(FILE).run(None, {input: array})")
     )
-    attempt(onnx_program.save, path, external_data=False)
-    attempt(onnx.checker.check_model, str(path), full_check=True)
+    run_export_step(onnx_program.save, path, external_data=False)
+    run_export_step(onnx.checker.check_model, str(path), full_check=True)
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = torch.get_num_threads(), 4
-    session = attempt(runtime.InferenceSession, str(path), options, providers=["CPUExecutionProvider"])
+    session = run_export_step(runtime.InferenceSession, str(path), options, providers=["CPUExecutionProvider"])
 
     def run(inputs: Inputs) -> list[Tensor]:
         arrays = dict(zip(names, (x.numpy() for x in tensors(inputs)), strict=True))
@@ -116,7 +116,7 @@ def _onnx(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path
     return run
 
 
-def _free(draws: RandomInputs) -> list[DynamicAxes]:
+def _dynamic_axes_to_try(draws: RandomInputs) -> list[DynamicAxes]:
     return [("batch", "tokens"), ("batch",), ()] if draws.sequences else [("batch",), ()]
 
 
@@ -128,7 +128,7 @@ def _program(network: nn.Module, draws: RandomInputs, axes: DynamicAxes) -> Expo
         if free := {axis: Dim.DYNAMIC for axis, name in draws.axes(example).items() if name in axes}:
             shapes[x] = free
     is_mapping = isinstance(inputs, Mapping)
-    program: ExportedProgram = attempt(
+    program: ExportedProgram = run_export_step(
         torch.export.export,
         network,
         () if is_mapping else tuple(tensors(inputs)),
@@ -174,7 +174,7 @@ def _metadata(record: Record, how_to_load: str) -> dict[str, str]:
     }
 
 
-def attempt(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def run_export_step(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Run `work` without warnings and logs; whatever it raises becomes an ExportError that quotes the root cause."""
     try:
         with warnings.catch_warnings(), _quiet():
@@ -204,7 +204,7 @@ def _quiet() -> Iterator[None]:
 
 FORMATS: Mapping[str, ExportFormat] = {
     ".safetensors": ExportFormat(_safetensors, lambda draws: [()], 0.0),
-    ".pt2": ExportFormat(_pt2, _free, TOLERANCE),
-    ".onnx": ExportFormat(_onnx, _free, TOLERANCE, _packages),
+    ".pt2": ExportFormat(_pt2, _dynamic_axes_to_try, TOLERANCE),
+    ".onnx": ExportFormat(_onnx, _dynamic_axes_to_try, TOLERANCE, _packages),
 }
 """Suffix -> format."""

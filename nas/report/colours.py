@@ -46,7 +46,7 @@ _OTHERS = (
 )
 
 
-class Look(NamedTuple):
+class TopologyStyle(NamedTuple):
     """The colour and marker of a topology."""
 
     colour: str
@@ -71,18 +71,18 @@ def _family(topology: str) -> str:
     return topology.partition("(")[0] if is_one_run(topology) else topology
 
 
-def _own_looks() -> Iterator[tuple[str, Look]]:
+def _own_looks() -> Iterator[tuple[str, TopologyStyle]]:
     for name, colour in zip(_USUAL, COLOURS, strict=False):
-        yield name, Look(colour, _MARKERS[_family(name)])
+        yield name, TopologyStyle(colour, _MARKERS[_family(name)])
     for number, name in enumerate(_LESS_USUAL):
         marker = _MARKERS.get(_family(name), _OTHERS[(number + number // len(COLOURS)) % len(_OTHERS)])
-        yield name, Look(COLOURS[(len(_USUAL) + number) % len(COLOURS)], marker)
+        yield name, TopologyStyle(COLOURS[(len(_USUAL) + number) % len(COLOURS)], marker)
 
 
 _LOOKS = dict(_own_looks())
 
 
-def looks(topologies: Iterable[str]) -> Mapping[str, Look]:
+def topology_styles(topologies: Iterable[str]) -> Mapping[str, TopologyStyle]:
     """Return the look of each topology of a plot; looks are distinct while unused ones are left (about sixty).
 
     Topologies of this project always look the same. For others the name suggests a look; if it is in use, the next free
@@ -93,16 +93,16 @@ def looks(topologies: Iterable[str]) -> Mapping[str, Look]:
     for name in sorted(names - _LOOKS.keys()):
         used_looks = {*looks_by_topology.values(), *_LOOKS.values()}
         looks_by_topology[name] = next(
-            (look for look in _by_name(name) if look not in used_looks), next(_by_name(name))
+            (look for look in _style_candidates(name) if look not in used_looks), next(_style_candidates(name))
         )
     return looks_by_topology
 
 
-def _by_name(topology: str) -> Iterator[Look]:
+def _style_candidates(topology: str) -> Iterator[TopologyStyle]:
     """Yield every look that a topology may have, starting with those that its name suggests."""
     number = int.from_bytes(hashlib.sha256(topology.encode("utf-8", "backslashreplace")).digest()[:4])
     markers = [marker for family, marker in _MARKERS.items() if family == _family(topology)]
     first = number % len(_OTHERS)
     for marker in (*markers, *_OTHERS[first:], *_OTHERS[:first]):
         for i in range(len(COLOURS)):
-            yield Look(COLOURS[(number // len(_OTHERS) + i) % len(COLOURS)], marker)
+            yield TopologyStyle(COLOURS[(number // len(_OTHERS) + i) % len(COLOURS)], marker)

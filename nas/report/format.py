@@ -34,14 +34,14 @@ def format_for(output: Path | None, format: Format) -> Format:
     return Format(ending)
 
 
-def check_picture(path: Path | None) -> None:
+def check_figure_path(path: Path | None) -> None:
     """Raise UserError if the suffix names no picture format; callers check before a search starts."""
     if path is not None and path.suffix.lower() not in _PICTURES:
         message = f"a picture must end in {', '.join(_PICTURES)}, got {str(path)!r}."
         raise UserError("unsupported", message, path=str(path), choices=_PICTURES)
 
 
-def check_page(path: Path) -> None:
+def check_html_path(path: Path) -> None:
     """Raise UserError if the suffix is not that of an HTML file."""
     if path.suffix.lower() not in (".html", ".htm"):
         message = f"a report must end in .html, got {str(path)!r}."

@@ -11,8 +11,8 @@ from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator
 
 from nas.budget.objectives import COSTS
 from nas.report.axes import axis_names, front_corners, is_wide, topology_of
-from nas.report.colours import Look, looks
-from nas.report.format import check_picture
+from nas.report.colours import TopologyStyle, topology_styles
+from nas.report.format import check_figure_path
 from results.records.row import Direction
 from results.stats.architecture_summary import ArchitectureSummary
 from results.stats.effects import Effects, plain_names
@@ -38,7 +38,7 @@ def draw_front(
         if y_name in columns:
             style = ("--", ":", "-.")[number % 3]
             axes.axhline(columns[y_name], color="grey", linewidth=0.8, linestyle=style, label=escape_math(name))
-    _label(axes, [architecture.record[x_name] for architecture in architectures], x_name, y_name)
+    _style_axes(axes, [architecture.record[x_name] for architecture in architectures], x_name, y_name)
     axes.set_title(escape_math(fill(title, 90)), loc="left", fontsize=9)
     axes.legend(**_BESIDE)
     return figure
@@ -69,7 +69,7 @@ def _draw_points(axes: Axes, architectures: Sequence[ArchitectureSummary], x_nam
     single = any(architecture.is_held_out for architecture in architectures)
     if single and not all(architecture.is_held_out for architecture in architectures):
         axes.plot([], [], "o", color="grey", markerfacecolor="none", label="hollow: no fresh seeds")
-    for name, look in sorted(looks(topology_of(architecture) for architecture in architectures).items()):
+    for name, look in sorted(topology_styles(topology_of(architecture) for architecture in architectures).items()):
         group = [architecture for architecture in architectures if topology_of(architecture) == name]
         for is_filled in (False, True):
             part = [
@@ -90,7 +90,7 @@ def _draw_points(axes: Axes, architectures: Sequence[ArchitectureSummary], x_nam
             )
 
 
-def _label(axes: Axes, span: Sequence[float], x_name: str, y_name: str) -> None:
+def _style_axes(axes: Axes, span: Sequence[float], x_name: str, y_name: str) -> None:
     if is_wide(span):
         axes.set_xscale("log")
         axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more labels overlap
@@ -133,7 +133,7 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
 def draw_effects(effects: Mapping[str, Effects]) -> Figure:
     """Draw the effect of each value of an axis with its interval: one panel for each task, values in one order."""
     lines = dict(zip(effects, _named_records([*effects.values()]), strict=True))
-    order = _in_one_order([*lines.values()])
+    order = _heights_by_mean_rank([*lines.values()])
     looks_by_value = _looks_by_name([line for records in lines.values() for line in records])
     columns, rows = min(4, len(effects)), -(-len(effects) // 4)  # more columns would be too small on a page
     figure = Figure(figsize=(2 + 3 * columns, rows * (1.2 + 0.22 * len(order))), layout="constrained")
@@ -203,14 +203,14 @@ def _named_records(effects: Sequence[Effects]) -> list[list[dict[str, Any]]]:
     ]
 
 
-def _looks_by_name(lines: Sequence[Mapping[str, Any]]) -> dict[str, Look]:
+def _looks_by_name(lines: Sequence[Mapping[str, Any]]) -> dict[str, TopologyStyle]:
     """Return name -> the look of the first value with that name."""
     values = {line["name"]: str(line["value"]) for line in reversed(lines)}
-    of_value = looks(values.values())
+    of_value = topology_styles(values.values())
     return {name: of_value[value] for name, value in values.items()}
 
 
-def _in_one_order(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int]:
+def _heights_by_mean_rank(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int]:
     """Return name -> its height: the highest has the best mean rank over tasks."""
     shares: dict[str, list[float]] = {}
     for lines in tasks:
@@ -225,7 +225,7 @@ def save_figure(figure: "Figure", file: str | Path | None) -> "Figure":
     if file is None:
         return figure
     path = Path(file)
-    check_picture(path)
+    check_figure_path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_open(path) as stream:

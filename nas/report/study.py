@@ -7,10 +7,10 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from nas.budget.objectives import COSTS, names_in, resolve
+from nas.budget.objectives import COSTS, names_in, objective_directions
 from nas.environment.passwords import without_passwords
 from nas.report import tables
-from nas.report.format import check_page
+from nas.report.format import check_html_path
 from nas.store.search_config import SearchConfig
 from results.query.mixtures import mixture_columns, mixtures
 from results.records import table
@@ -109,7 +109,7 @@ class Study:
                 choices = (f"max {name}", f"min {name}")
                 raise UserError("missing-value", message, option="column", value=name, choices=choices)
             else:
-                directions |= resolve([name], self.directions)
+                directions |= objective_directions([name], self.directions)
         return directions
 
     @property
@@ -128,7 +128,7 @@ class Study:
         if first is None:
             message = f"study {self.name!r} has no row that says what its metrics are. Ask a file of rows (.jsonl)."
             raise UserError("missing-rows", message, study=self.name, needs="directions")
-        return resolve([first, "flops"], self.directions)
+        return objective_directions([first, "flops"], self.directions)
 
     def summaries(self, objectives: str | Sequence[str] | None = None) -> "list[ArchitectureSummary]":
         """Summarize each architecture over all its seeds: means, errors, the probability of being on the front.
@@ -282,7 +282,7 @@ class Study:
             UserError: An unknown objective, nothing to show, a package that is missing (extra `report`), or a file that
                 cannot be written.
         """
-        check_page(Path(path))
+        check_html_path(Path(path))
         contents = self.contents(objectives)
         check_comparable(contents.architectures, "report")
         try:
@@ -340,7 +340,7 @@ class Study:
     def _resolve_objectives(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
         if objectives is None:
             return self.objectives
-        return resolve(names_in(objectives), self.directions)
+        return objective_directions(names_in(objectives), self.directions)
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -44,7 +44,7 @@ MAX_OPERATORS = 10
 """Most operators of a trace that are printed."""
 
 
-def screen(*, stderr: bool = False) -> Console:
+def make_console(*, stderr: bool = False) -> Console:
     """Return a console as wide as the terminal; without one, COLUMNS or else 120 characters wide."""
     console = Console(stderr=stderr)
     return (
@@ -75,10 +75,10 @@ def is_for_terminal(format: Format, output: Path | None = None) -> bool:
     return is_table
 
 
-def say_path(*files: Path | None) -> None:
+def print_written_files(*files: Path | None) -> None:
     """Print on standard error which files were written; None stands for a file that was not requested."""
     for file in filter(None, files):
-        print_line(screen(stderr=True), f"{file} is written")
+        print_line(make_console(stderr=True), f"{file} is written")
 
 
 def readable_columns(row: "Row") -> dict[str, Any]:
@@ -191,7 +191,7 @@ def print_records(
         return
     headings = {column: printable(column.replace("_", "\n", 1)) for column in names}  # two short lines are narrower
     lines = {column: [*headings[column].split("\n"), *cells[column]] for column in names}
-    visible = _fitting(lines, console.width, drop_order)
+    visible = _columns_that_fit(lines, console.width, drop_order)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True, show_edge=False)
     for column in visible:
         numbers = all(isinstance(record.get(column), int | float | None) for record in records)
@@ -214,7 +214,7 @@ def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:
             print("|", " | ".join("---" for _ in cells), "|")
 
 
-def _fitting(cells: Mapping[str, Sequence[str]], width: int, drop_order: Sequence[str]) -> list[str]:
+def _columns_that_fit(cells: Mapping[str, Sequence[str]], width: int, drop_order: Sequence[str]) -> list[str]:
     """Return the columns that fit: those of `drop_order` go first, then the last; no cell is cut."""
     widths = {column: 2 + max(map(cell_len, lines)) for column, lines in cells.items()}
     last = [column for column in reversed([*cells]) if column not in drop_order]

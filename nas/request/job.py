@@ -86,7 +86,7 @@ def task_of(reference: str, data: str | None) -> Task:
     return task
 
 
-def fresh_task(reference: str, data: str | Path | None) -> Task:
+def reload_task(reference: str, data: str | Path | None) -> Task:
     """Return the task from its current file and data, and clear this process's caches of all tasks.
 
     Functions of `nas.api` start with it, since a notebook outlives changes of files. Raises UserError as `load_task`.
@@ -145,7 +145,7 @@ class ResolvedJob:
     row: Row
 
 
-def resolve(job: EvaluationJob) -> ResolvedJob:
+def resolve_job(job: EvaluationJob) -> ResolvedJob:
     """Load the objects of a job. Raises UserError for an unknown task, preset or setting, or missing data."""
     task = task_of(job.task, job.data)
     recipe = recipe_of(task, job.preset, job.settings)
@@ -169,12 +169,12 @@ def resolve(job: EvaluationJob) -> ResolvedJob:
 
 def failed_row(job: EvaluationJob, reason: str) -> Row:
     """Return the Row of a job that failed before its evaluation wrote one."""
-    return replace(resolve(job).row, error=reason)
+    return replace(resolve_job(job).row, error=reason)
 
 
 def identity(job: EvaluationJob) -> str:
     """Return the identity of the evaluation's Row: a hash of all that determines its numbers, 16 hex digits."""
-    return resolve(job).row.identity()
+    return resolve_job(job).row.identity()
 
 
 def with_identity(job: EvaluationJob) -> EvaluationJob:

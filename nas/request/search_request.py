@@ -13,10 +13,10 @@ import torch
 from nas.budget.bounds import Budget, Feasible, parse_budget
 from nas.budget.feasibility import feasible_candidates
 from nas.budget.implicit.budget_dp import BudgetDP
-from nas.budget.objectives import PROFILE_COSTS, measures_for, names_in, resolve
+from nas.budget.objectives import PROFILE_COSTS, measures_for, names_in, objective_directions
 from nas.costs.count import meta_device
 from nas.environment.paths import safe_name
-from nas.request.job import fresh_task, recipe_of, text_of
+from nas.request.job import recipe_of, reload_task, text_of
 from nas.request.resolve import parse_overrides, space_of
 from nas.request.text_checks import as_list
 from nas.samplers.load_proposer import load_proposer
@@ -85,19 +85,19 @@ def build_request(
     rungs: Rungs = NO_RUNGS,
 ) -> SearchRequest:
     """Parse and check the arguments of a search. Raises UserError before anything is trained."""
-    task_object = fresh_task(task, data)
+    task_object = reload_task(task, data)
     search_space = space_of(task_object, space, arch, preset, as_list(axis))
     bounds, changes = parse_budget(as_list(budget)), parse_overrides(task_object, preset, settings)
     _check_no_axis_is_set(dict(changes), search_space)
     recipe = recipe_of(task_object, preset, changes)
     metrics = task_object.metrics_for(recipe)
-    directions: dict[str, Direction] = {metric.name: metric.direction for metric in metrics}
-    objective_directions = resolve(
-        [metrics[0].name, "flops"] if objectives is None else names_in(objectives), directions
+    metric_directions: dict[str, Direction] = {metric.name: metric.direction for metric in metrics}
+    goals = objective_directions(
+        [metrics[0].name, "flops"] if objectives is None else names_in(objectives), metric_directions
     )
-    check_rung_objectives(objective_directions, directions, rungs)
+    check_rung_objectives(goals, metric_directions, rungs)
     check_reports(task_object, recipe, rungs)
-    check_measurable(task_object, search_space.base, {*bounds.bounds, *objective_directions})
+    check_measurable(task_object, search_space.base, {*bounds.bounds, *goals})
     load_proposer(sampler or DEFAULT)  # raises for an unknown sampler
     members = feasible_candidates(search_space, task_object, bounds)
     return SearchRequest(
@@ -108,13 +108,13 @@ def build_request(
             base=str(search_space.base),
             axes=dict(search_space.axes),
             budget=str(bounds),
-            objectives=objective_directions,
+            objectives=goals,
             preset=preset,
             settings=dict(changes),
             seed=seed,
             sampler=sampler or DEFAULT,
             data=text_of(data),
-            metrics=directions,
+            metrics=metric_directions,
             rungs=rungs.record(),
             **_data_fields(task_object, recipe),
         ),

@@ -21,7 +21,7 @@ from nas.samplers.promotion import promote
 from nas.samplers.proposer import Costs, SearchState
 from nas.samplers.reevaluation import next_reevaluation
 from nas.samplers.registry import DEFAULT
-from nas.store.optuna_study import reevaluates_from, trials_of
+from nas.store.optuna_study import first_reevaluation, trials_of
 from results.stats.gaussian_process import Indices
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate
@@ -37,7 +37,7 @@ class BudgetSampler(BaseSampler):
     """An Optuna sampler that proposes only candidates within the budget.
 
     A proposal is a new candidate, or a tried one for another seed if that is more informative. Trials that re-evaluate
-    (`nas.store.optuna_study.reevaluate_from`) train front candidates with held-out seeds.
+    (`nas.store.optuna_study.set_first_reevaluation`) train front candidates with held-out seeds.
 
     The first proposal is the space's first candidate, or the feasible one nearest to it. Trials in any state count as
     tried. The proposal of trial n depends only on the seed, on n and on the stored trials, so a resumed study continues
@@ -115,7 +115,7 @@ class BudgetSampler(BaseSampler):
         state = self._state(study, trial, seed)
         coordinates, new = state.coordinates, state.new
         if not fixed_params:
-            since = reevaluates_from(study)
+            since = first_reevaluation(study)
             if since is not None and trial.number >= since and self.can_reevaluate(study):
                 index = next_reevaluation(state, since, self._without_new_seeds(state.trials))
                 return dict(coordinates.point(index))

@@ -7,7 +7,7 @@ from optuna.trial import FrozenTrial
 
 from nas.budget.objectives import COSTS
 from nas.samplers.rungs import Rungs
-from nas.store.optuna_study import length_of, reports_of, root_trial_number, set_training_length, trials_of
+from nas.store.optuna_study import reports_of, root_trial_number, set_training_length, training_length, trials_of
 from results.records.row import CurvePoint, Direction, Row
 
 Reports = list[list[float]]
@@ -37,7 +37,7 @@ class EarlyStopping:
         """Return an evaluation's objectives at the rungs. The first complete one defines the rungs' steps."""
         if not self._rungs.number or row.status not in ("complete", "pruned"):
             return []
-        if row.status == "complete" and length_of(self._study) is None:
+        if row.status == "complete" and training_length(self._study) is None:
             set_training_length(self._study, row.steps)
         costs = {name: value for name, value in row.columns().items() if name in COSTS and value is not None}
         points: list[CurvePoint] = [*row.curve, {"step": row.steps, "metrics": row.metrics}]
@@ -54,5 +54,5 @@ class EarlyStopping:
         return {root_trial_number(trial): reports for trial in trials_of(self._study) if (reports := reports_of(trial))}
 
     def _steps(self) -> list[int]:
-        length = length_of(self._study)
+        length = training_length(self._study)
         return [] if length is None else self._rungs.steps(length)

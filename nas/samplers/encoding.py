@@ -12,7 +12,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from nas.budget.bounds import Feasible
-from nas.store.optuna_study import other_choices
+from nas.store.optuna_study import changed_choices_error
 from results.stats.gaussian_process import Array, Features, Indices
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.axis_names import option_of
@@ -41,7 +41,7 @@ class Axis(ABC):
         """Return the coordinates of a value; None if the axis does not apply."""
 
 
-class Numbers(Axis):
+class NumericAxis(Axis):
     """An axis of numbers, scaled from 0 to 1. If all are positive, their logarithms are: ratios matter for sizes."""
 
     def __init__(self, name: str, values: Sequence[float]) -> None:
@@ -68,7 +68,7 @@ class Numbers(Axis):
         return np.array([(position - low) / (high - low)], dtype=float)
 
 
-class Words(Axis):
+class CategoricalAxis(Axis):
     """An axis of words or booleans, each at distance 1 from every other."""
 
     def __init__(self, name: str, values: Sequence[Scalar]) -> None:
@@ -87,7 +87,7 @@ class Words(Axis):
         except UserError:
             raise
         except ValueError as error:  # Optuna's: a study's choices are those of its first trial
-            raise other_choices(self.name, self.distribution) from error
+            raise changed_choices_error(self.name, self.distribution) from error
         assert value is not None  # no choice is None
         return value
 
@@ -186,7 +186,10 @@ class Coordinates:
     def features(self) -> Features:
         """Model features of every feasible candidate: numbers and the size, and separately words."""
         words = np.concatenate(
-            [np.full(len(self.axis_place(name, None)), isinstance(axis, Words)) for name, axis in self.axes.items()]
+            [
+                np.full(len(self.axis_place(name, None)), isinstance(axis, CategoricalAxis))
+                for name, axis in self.axes.items()
+            ]
             or [np.zeros(1, dtype=bool)]
         )
         return Features(np.concatenate([self.places[:, ~words], self.sizes], axis=1), self.places[:, words])
@@ -212,4 +215,4 @@ def size(architecture: Architecture) -> float:
 
 def _axis(name: str, values: Sequence[Scalar]) -> Axis:
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    return Numbers(name, sorted(numbers)) if len(numbers) == len(values) else Words(name, values)
+    return NumericAxis(name, sorted(numbers)) if len(numbers) == len(values) else CategoricalAxis(name, values)

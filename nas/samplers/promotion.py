@@ -76,7 +76,7 @@ def promotion_gains(
     number = len(values)
     predictions, moves = counts.copy(), np.zeros(counts.shape)
     for k in np.flatnonzero(np.isnan(counts).any(axis=0)):
-        features = Features(np.concatenate([places.sizes, in_its_range(reports[:, k])[:, None]], axis=1), places.words)
+        features = Features(np.concatenate([places.sizes, min_max_scale(reports[:, k])[:, None]], axis=1), places.words)
         observations, mean, unit = Observations.of(values[:, k], np.ones(number), errors[:, k], np.zeros(number))
         process = GaussianProcess(features.at(np.arange(number)), observations)
         means, variances = process.predict(features)
@@ -86,7 +86,7 @@ def promotion_gains(
     return hypervolume.gain(outcomes) / hypervolume.total
 
 
-def with_predicted_ends(trials: TrialTable) -> TrialTable:
+def fill_predicted_values(trials: TrialTable) -> TrialTable:
     """Return the trials with predicted final values for paused trainings.
 
     A rung with fewer than PAIRS complete trainings predicts nothing.
@@ -123,6 +123,6 @@ def has_reports(trials: TrialTable) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(trials.reports).all(axis=2), dtype=bool)
 
 
-def in_its_range(values: Array) -> Array:
+def min_max_scale(values: Array) -> Array:
     """Scale values linearly to the range from 0 to 1."""
     return np.asarray((values - values.min()) / max(float(np.ptp(values)), 1e-12))

@@ -14,7 +14,7 @@ import numpy as np
 from nas.samplers.history import CandidateMeans, candidate_means
 from nas.samplers.hypervolume import Hypervolume
 from nas.samplers.posterior import Posterior
-from nas.samplers.promotion import with_predicted_ends
+from nas.samplers.promotion import fill_predicted_values
 from nas.samplers.proposer import Proposer, SearchState
 from results.stats.gaussian_process import Array, GaussianProcess, Indices, Observations, Scales
 
@@ -39,12 +39,12 @@ class Surrogate(Proposer):
     def propose(self, state: SearchState) -> int:
         """Choose by the model, or at random while fewer than START candidates have values."""
         random = np.random.default_rng(state.seed)
-        means = candidate_means(with_predicted_ends(state.trials))
+        means = candidate_means(fill_predicted_values(state.trials))
         if len(means.indices) < START:
             return int(random.choice(state.random_members))
         means = means.at_most(OBSERVATIONS, random)
         pool = random.permutation(state.new)[:POOL].astype(np.intp)
-        chance = _chance_of_values(state, means, pool, random)
+        chance = _success_probability(state, means, pool, random)
         posterior = Posterior(state, means)
         repeats, candidates = posterior.predict(means.indices), posterior.predict(pool)
         running = posterior.predict(posterior.running)
@@ -59,7 +59,7 @@ class Surrogate(Proposer):
         return int(means.indices[repeat_gains.argmax()] if better_again else pool[new_gains.argmax()])
 
 
-def _chance_of_values(state: SearchState, means: CandidateMeans, at: Indices, random: np.random.Generator) -> Array:
+def _success_probability(state: SearchState, means: CandidateMeans, at: Indices, random: np.random.Generator) -> Array:
     """Return the probability that an evaluation succeeds, from the places of failures: [C]."""
     trials = state.trials
     failures = random.permutation(trials.indices[trials.has_failed])[:FAILURES]

@@ -42,7 +42,7 @@ def class_name_of(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("-"))
 
 
-def start(kind: Literal["task", "topology"], name: str, output: str | Path | None) -> Path:
+def write_template(kind: Literal["task", "topology"], name: str, output: str | Path | None) -> Path:
     """Write the template of that kind under a name, to `output` or a file called after the name.
 
     Raises:

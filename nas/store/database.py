@@ -20,7 +20,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from nas.environment.passwords import visible_part, without_passwords
 from nas.environment.paths import DEFAULT_STORE
-from nas.store.study_names import no_study
+from nas.store.study_names import missing_study_error
 from search_spaces.support.errors import UserError
 
 LOCK_TIMEOUT_S = 60  # of a write that waits for a lock
@@ -68,7 +68,7 @@ def check_file(db_url: URL, url: str, make: bool) -> None:
     except FileNotFoundError:
         if make:
             return
-        raise no_study(file) from None
+        raise missing_study_error(file) from None
     except (OSError, ValueError) as error:
         raise store_error(url, error) from error
     if not stat.S_ISREG(file_stat.st_mode):

@@ -108,7 +108,7 @@ def leases_in(store: Store) -> Iterator[Leases]:
         return
     retry_on_disconnect(_make_table)(store)
     leases, over = DatabaseLeases(store.engine), Event()
-    heart = Thread(target=_beat, args=(leases, over), daemon=True)
+    heart = Thread(target=_prolong_periodically, args=(leases, over), daemon=True)
     heart.start()
     try:
         yield leases
@@ -124,7 +124,7 @@ def _make_table(store: Store) -> None:
         _TABLES.create_all(store.engine)
 
 
-def _beat(leases: DatabaseLeases, over: Event) -> None:
+def _prolong_periodically(leases: DatabaseLeases, over: Event) -> None:
     while not over.wait(BEAT_S):
         with suppress(SQLAlchemyError):  # functions that need the server report an outage
             leases.prolong()

@@ -164,11 +164,11 @@ def record_params(study: optuna.Study, trial: FrozenTrial, params: Mapping[str, 
                 else:  # this process has not yet read the study's first trials
                     cache._backend._set_trial_param_without_commit(session, trial._trial_id, name, value, axis)
             except ValueError as error:
-                raise other_choices(name, axis) from error
+                raise changed_choices_error(name, axis) from error
     distributions.update({name: axes[name] for name in params})
 
 
-def other_choices(name: str, now: Axis) -> UserError:
+def changed_choices_error(name: str, now: Axis) -> UserError:
     """Return the error for an axis whose choices differ from those of the study's first trial, which Optuna refuses."""
     value = tuple(now.choices) if isinstance(now, CategoricalDistribution) else now
     choices = ", ".join(map(str, value)) if isinstance(value, tuple) else value
@@ -184,13 +184,13 @@ def proposal_lock(study: optuna.Study) -> Iterator[None]:
         yield
 
 
-def reevaluates_from(study: optuna.Study) -> int | None:
+def first_reevaluation(study: optuna.Study) -> int | None:
     """Return the number of the first trial that re-evaluates; None if there is none yet."""
     number: int | None = study._storage.get_study_user_attrs(study._study_id).get(REEVALUATES_FROM)
     return number
 
 
-def reevaluate_from(study: optuna.Study, number: int | None) -> None:
+def set_first_reevaluation(study: optuna.Study, number: int | None) -> None:
     """Make trials from this number on re-evaluate candidates; None for no trial."""
     study._storage.set_study_user_attr(study._study_id, REEVALUATES_FROM, number)
 
@@ -223,7 +223,7 @@ def reports_of(trial: FrozenTrial) -> list[list[float]]:
     return reports
 
 
-def length_of(study: optuna.Study) -> int | None:
+def training_length(study: optuna.Study) -> int | None:
     """Return the steps of a whole training; None if not known yet."""
     length: int | None = study._storage.get_study_user_attrs(study._study_id).get(_LENGTH)
     return length
@@ -239,7 +239,7 @@ def same_study(study: optuna.Study, other: optuna.Study) -> bool:
     return study._storage is other._storage and study._study_id == other._study_id
 
 
-def conclude(
+def finish_trial(
     study: optuna.Study,
     number: int,
     row: Row,

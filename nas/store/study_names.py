@@ -20,7 +20,7 @@ def check_name(study: str) -> str:
     return study
 
 
-def no_study(place: object) -> UserError:
+def missing_study_error(place: object) -> UserError:
     """Return the error for a store without studies, which names other sources of rows."""
     message = (
         f"there is no study in {place}. Make one with `nas search`, or give --storage; `nas results --from tables` "

@@ -48,7 +48,7 @@ class Deaths:
         return failed_row(self.job, f"{cause}, {self.most} times without a new checkpoint in between")
 
 
-def no_deaths(job: EvaluationJob, most: int = MAX_DEATHS) -> Deaths:
+def new_death_count(job: EvaluationJob, most: int = MAX_DEATHS) -> Deaths:
     """Return the count at the start of an evaluation: no deaths."""
     return Deaths(job, _checkpoints(job), most)
 

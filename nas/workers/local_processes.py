@@ -16,9 +16,9 @@ from joblib.externals.loky.backend.context import get_context
 
 from nas.evaluation.failures import OUT_OF_MEMORY, is_gpu_error, ran_out_of_memory, reason_of_failure
 from nas.request.job import EvaluationJob, failed_row, task_of
-from nas.workers.attempts import PROCESS_DIED, Deaths, no_deaths, timeout_row
+from nas.workers.attempts import PROCESS_DIED, Deaths, new_death_count, timeout_row
 from nas.workers.distributed import evaluate_distributed
-from nas.workers.memory_limit import keep_memory_within, kills_for_memory
+from nas.workers.memory_limit import limit_memory, oom_kills
 from nas.workers.processes import hide_working_directory, prepare_process
 from nas.workers.resources import processes_for
 from results.records.row import Row
@@ -55,7 +55,7 @@ class LocalProcesses:
         """Run the job in an idle process, at `place` if it is given."""
         deadline = None if self._seconds is None else time.monotonic() + self._seconds
         process = self._idle[-1] if place is None else self._idle_at(place)
-        self._begin(_Attempt(job, process, no_deaths(job), deadline))
+        self._begin(_Attempt(job, process, new_death_count(job), deadline))
         self._idle.remove(process)
 
     def collect(self, patience: float | None = None) -> list[tuple[EvaluationJob, Row]]:
@@ -97,7 +97,7 @@ class LocalProcesses:
         return process
 
     def _begin(self, attempt: "_Attempt") -> None:
-        attempt = replace(attempt, kills=kills_for_memory())
+        attempt = replace(attempt, kills=oom_kills())
         try:
             future = attempt.process.submit(attempt.job)
         except BrokenProcessPool:  # it died while it was idle
@@ -187,7 +187,7 @@ def _cause(error: BrokenProcessPool, kills_before: int | None) -> str:
     """Return the cause of a process's death: its exit code, and whether the kernel killed it for lack of memory."""
     match = re.search(r"exit codes of the workers are \{(.+?)\}", str(error))  # only loky's message has the exit code
     reason = f"{PROCESS_DIED} ({match[1]})" if match else PROCESS_DIED
-    kills = kills_for_memory()
+    kills = oom_kills()
     if kills is None or kills_before is None or kills == kills_before or "SIGKILL" not in reason:
         return reason
     return f"{OUT_OF_MEMORY}: {reason}, and the kernel ended {kills - kills_before} for lack of memory meanwhile"
@@ -220,7 +220,7 @@ def evaluate_within(job: EvaluationJob, processes: int, memory: int | None) -> R
     if memory is None:
         return evaluate_distributed(job, processes)
     task_of(job.task, job.data)
-    keep_memory_within(memory)
+    limit_memory(memory)
     row = evaluate_distributed(job, processes)
     if ran_out_of_memory(row) and not is_gpu_error(row):
         return replace(row, error=f"{row.error} (--trial-memory)")

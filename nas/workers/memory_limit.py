@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @cache  # only the first evaluation's start counts, not what later ones inherit
-def keep_memory_within(memory: int) -> None:
+def limit_memory(memory: int) -> None:
     """Make allocations of this process fail, in any library, once it has `memory` bytes more than now."""
     import resource
 
@@ -16,9 +16,9 @@ def keep_memory_within(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
-def kills_for_memory(root: Path = Path("/")) -> int | None:
+def oom_kills(root: Path = Path("/")) -> int | None:
     """Return the number of out-of-memory kills in this control group; None if the kernel does not report it."""
-    for file in _accounts(root):
+    for file in _cgroup_files(root):
         with suppress(OSError, ValueError):
             for line in file.read_text().splitlines():
                 name, _, number = line.partition(" ")
@@ -27,7 +27,7 @@ def kills_for_memory(root: Path = Path("/")) -> int | None:
     return None
 
 
-def _accounts(root: Path) -> Iterator[Path]:
+def _cgroup_files(root: Path) -> Iterator[Path]:
     """Yield the kernel's files of these counts: of this group or, in a container, of the root."""
     groups = root / "sys/fs/cgroup"
     with suppress(OSError):

@@ -2,12 +2,12 @@
 
 import torch
 
-from benchmarks.lm_throughput import HuggingFaces, by_hand, sizes
+from benchmarks.lm_throughput import TransformersGPT2, by_hand, sizes
 
 
 def test_decoder_by_hand_computes_what_gpt2_does() -> None:
     task = sizes()["least"]
-    plain, theirs = by_hand(task).eval(), HuggingFaces(task).eval()
+    plain, theirs = by_hand(task).eval(), TransformersGPT2(task).eval()
     inner = theirs.model.transformer
     own = task.build(task.base)
     assert len({sum(weights.numel() for weights in model.parameters()) for model in (plain, theirs, own)}) == 1

@@ -20,7 +20,7 @@ import nas
 from expect import raises, warns
 from nas.costs.profile.profile import profile
 from nas.evaluation.evaluate import evaluate
-from nas.request.job import EvaluationJob, fresh_task
+from nas.request.job import EvaluationJob, reload_task
 from search_spaces.architecture.checkpoint import Record, save_checkpoint
 from search_spaces.support.cache import cache_arrays
 from tasks.training.checkpoint import Checkpoint
@@ -106,7 +106,7 @@ def test_evaluation_is_complete_if_its_network_cannot_be_copied(disk: Path, fill
 
 def test_profile_is_complete_if_its_trace_does_not_fit(disk: Path, fill: Fill) -> None:
     fill()
-    task = fresh_task(f"{TOYS}:Toy", None)
+    task = reload_task(f"{TOYS}:Toy", None)
     found = profile(task, LITTLE, task.presets["smoke"], None, disk / "trace", 1)
     assert found["step_ms"] > 0
     without = profile(task, LITTLE, task.presets["smoke"], None, None, 1)

@@ -79,7 +79,7 @@ def ending(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def interrupt(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
     """Have a search be interrupted once it has concluded so many trials."""
-    conclude, concluded = nas.engine.plan.conclude, list[int]()
+    conclude, concluded = nas.engine.plan.finish_trial, list[int]()
 
     def run(begin: Callable[[], Study], until: int) -> None:
         def concluding(study: optuna.Study, number: int, *others: Any) -> None:
@@ -89,7 +89,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as meanwhile:
-            meanwhile.setattr(nas.engine.plan, "conclude", concluding)
+            meanwhile.setattr(nas.engine.plan, "finish_trial", concluding)
             with pytest.raises(KeyboardInterrupt):
                 begin()
 

@@ -44,7 +44,7 @@ class ChangeCosts:
 
     def topology(self, space: SearchSpace, place: Point, axis: str, text: str) -> Cost:
         """Return the cost of another topology in one run, relative to the first network."""
-        return plus(self.costs(space.candidate(place | {axis: text}).architecture), self.cost, -1)
+        return add_costs(self.costs(space.candidate(place | {axis: text}).architecture), self.cost, -1)
 
     def block(self, block: int, group: object, fields: tuple[str, ...], values: tuple[int, ...]) -> Cost:
         """Return the cost of other values in one block; it is equal in all blocks of a topology group."""
@@ -56,8 +56,8 @@ class ChangeCosts:
                 for field, value in zip(fields, choice, strict=True):
                     changes[field][table.block] = value
                 table.costs[choice] = self.costs(table.network.with_fields(changes))
-        return plus(table.costs[values], table.costs[current], -1)
+        return add_costs(table.costs[values], table.costs[current], -1)
 
 
-def plus(cost: Cost, other: Cost, times: int = 1) -> Cost:
+def add_costs(cost: Cost, other: Cost, times: int = 1) -> Cost:
     return tuple(a + times * b for a, b in zip(cost, other, strict=True))

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice, product
 from math import gcd, prod
 
-from nas.budget.implicit.block_costs import BlockCosts, ChangeCosts, CostFunction, plus
+from nas.budget.implicit.block_costs import BlockCosts, ChangeCosts, CostFunction, add_costs
 from nas.budget.implicit.knapsack import Cost
 from search_spaces.architecture.block_segments import runs_of
 from search_spaces.spaces.space import MAX_MEMBERS, Point, SearchSpace
@@ -271,5 +271,5 @@ class _Layout:
         total = (0,) * len(changes.cost)
         for block in blocks:
             block_values = self._in_block(fields, axes, values, block)
-            total = plus(total, changes.block(block, group_of[block], fields, block_values))
+            total = add_costs(total, changes.block(block, group_of[block], fields, block_values))
         return total

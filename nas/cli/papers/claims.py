@@ -68,7 +68,7 @@ def _record(paper: str, setting: str, finding: Any) -> dict[str, Any]:
 
 def print_table(records: list[dict[str, Any]]) -> None:
     """Print one line for each claim, grouped by experiment, then the number of each verdict."""
-    console, headings = tables.screen(), ("source", "claim", "claimed", "mean", "interval", "verdict")
+    console, headings = tables.make_console(), ("source", "claim", "claimed", "mean", "interval", "verdict")
     for (paper, setting), group in groupby(records, lambda record: (record["paper"], record["setting"])):
         lines = []
         for record in group:

@@ -3,8 +3,8 @@
 from dataclasses import asdict
 from typing import Any
 
-from nas.papers.configs import LABELS, holds
-from nas.papers.configs.printed_costs import COSTS, Cost
+from nas.papers.configs import LABELS, is_label_true
+from nas.papers.configs.printed_costs import COSTS, PrintedCost
 from nas.report import tables
 from search_spaces.support.errors import UserError
 
@@ -20,7 +20,7 @@ def records(what: str, paper: str | None) -> list[dict[str, Any]]:
     return selection
 
 
-def _matches(cost: Cost) -> str | None:
+def _matches(cost: PrintedCost) -> str | None:
     """Return whether the count matches; None if it counts something else than the paper measured."""
     if cost.label == "beside":
         return None
@@ -32,10 +32,10 @@ def print_table(records: list[dict[str, Any]]) -> None:
     headings = ("paper", "table", "model", "printed", "here", "unit", "label", "reading")
     lines = []
     for record in records:
-        label = record["label"] if holds(record["label"], record["matches"] == "yes") else "BROKEN"
+        label = record["label"] if is_label_true(record["label"], record["matches"] == "yes") else "BROKEN"
         numbers = {"printed": f"{record['printed']:.5g}", "here": f"{record['here']:.5g}"}
         lines.append([(record | numbers | {"label": label})[heading] for heading in headings])
-    console = tables.screen()
+    console = tables.make_console()
     tables.print_texts(console, headings, lines, whole=("printed", "here"))
     for label in LABELS:
         if number := sum(record["label"] == label for record in records):

@@ -7,7 +7,7 @@ from nas.cli.papers.claims import one_thread
 from nas.papers.figures import low_rank, shortcut_layouts
 from nas.papers.figures.panels import draw_figure
 from nas.report import tables
-from nas.report.format import check_picture
+from nas.report.format import check_figure_path
 from nas.report.plots import save_figure
 from search_spaces.support.progress import status_if_slow
 
@@ -18,7 +18,7 @@ def records(paper: str | None, plot: Path | None) -> list[dict[str, Any]]:
     Raises:
         UserError: A picture that cannot be written.
     """
-    check_picture(plot)
+    check_figure_path(plot)
     panels = []
     with one_thread():
         for name, build_panels in (("ancre", shortcut_layouts.panels), ("dca", low_rank.panels)):
@@ -40,6 +40,6 @@ def print_table(records: list[dict[str, Any]]) -> None:
     for name, record in ends.items():
         at = f"{record['steps']} steps" if "steps" in record else f"{record['layers']} layers"
         lines.append((*name, at, f"{record['log10_loss']:.2f}±{record['log10_loss_se']:.2f}"))
-    console = tables.screen()
+    console = tables.make_console()
     tables.print_texts(console, headings, lines, whole=headings, right=("at",))
     console.print("every point: --format csv; a picture: --plot FILE.png", highlight=False)

@@ -11,12 +11,20 @@ from nas.cli.options import PaperQuantity
 from nas.cli.papers import claims, costs, figures
 from nas.cli.papers.request_checks import check_request
 from nas.environment.paths import DEFAULT_STORE
-from nas.papers.configs import LABELS, Reading, holds, is_printed, models_without_reading, readings, row_of
+from nas.papers.configs import (
+    LABELS,
+    PaperConfig,
+    is_label_true,
+    is_printed,
+    models_without_config,
+    paper_configs,
+    row_of,
+)
 from nas.papers.configs.paper_networks import params
 from nas.report import tables
 from nas.report.format import Format
 from nas.report.record_files import write_records
-from nas.report.tables import print_records, screen
+from nas.report.tables import make_console, print_records
 from results.records import published
 
 
@@ -72,21 +80,21 @@ def print_comparison(comparison: PaperComparison, format: Format = Format.TABLE)
     elif format is Format.TABLE:
         _print(records, comparison.papers)
     elif format is Format.MARKDOWN and records:
-        print_records(screen(), records, list(records[0]), f"{len(records)} lines", format)
+        print_records(make_console(), records, list(records[0]), f"{len(records)} lines", format)
     else:
         write_records(records, format)
     with_label = [record for record in records if "label" in record]
-    if not all(holds(record["label"], record["matches"] == "yes") for record in with_label):
+    if not all(is_label_true(record["label"], record["matches"] == "yes") for record in with_label):
         raise typer.Exit(1)
 
 
 def _records(paper: str) -> Iterator[dict[str, Any]]:
     millions = {row_of(line): line["params_millions"] for line in published.lines_of(paper)}
-    for reading in readings(paper):
+    for reading in paper_configs(paper):
         yield _record(paper, reading, millions[reading.row])
 
 
-def _record(paper: str, reading: Reading, millions: str) -> dict[str, Any]:
+def _record(paper: str, reading: PaperConfig, millions: str) -> dict[str, Any]:
     count = params(reading)
     return {
         "paper": paper,
@@ -108,9 +116,9 @@ def _record(paper: str, reading: Reading, millions: str) -> dict[str, Any]:
 
 
 def _print(records: Sequence[dict[str, Any]], papers: Sequence[str]) -> None:
-    console, lines = tables.screen(), []
+    console, lines = tables.make_console(), []
     for record in records:
-        label = record["label"] if holds(record["label"], record["matches"] == "yes") else "BROKEN"
+        label = record["label"] if is_label_true(record["label"], record["matches"] == "yes") else "BROKEN"
         paper_count, our_count = f"{record['printed_millions']:g}M", f"{record['params'] / 1e6:.4f}M"
         cells = (record["paper"], record["table"], record["model"], record["data"], paper_count, our_count, label)
         formula = f" [+ {record['formula']}]" if record["formula"] else ""
@@ -123,5 +131,5 @@ def _print(records: Sequence[dict[str, Any]], papers: Sequence[str]) -> None:
     if any(record["formula"] for record in records):
         console.print("[+ ...]: in closed form, what nothing here builds, or less what is left out", markup=False)
     for paper in papers:
-        if missing := models_without_reading(paper):
+        if missing := models_without_config(paper):
             tables.print_line(console, f"{paper}: printed, and built by nothing here: {'; '.join(missing)}")

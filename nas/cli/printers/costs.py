@@ -14,10 +14,10 @@ def print_costs(records: Sequence[dict[str, Any]], format: Format = Format.TABLE
     if not tables.is_for_terminal(format):
         _write(records, format)
     elif "key" in records[0]:
-        tables.print_record(tables.screen(), records[0])
+        tables.print_record(tables.make_console(), records[0])
     else:
         sums = (f"{sum(record[name] for record in records):,} {name}" for name in ("params", "macs", "flops"))
-        tables.print_records(tables.screen(), records, list(records[0]), ", ".join(sums), format)
+        tables.print_records(tables.make_console(), records, list(records[0]), ", ".join(sums), format)
 
 
 def print_profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> None:
@@ -25,7 +25,7 @@ def print_profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> N
     if not tables.is_for_terminal(format):
         _write([record], format)
         return
-    console = tables.screen()
+    console = tables.make_console()
     tables.print_record(console, record)
     if "trace" not in record:
         return  # the record's note gives the reason

@@ -39,7 +39,7 @@ def print_effects(
         from nas.report import plots  # Matplotlib takes half a second
 
         plots.save_figure(plots.draw_effects(effects), plot)
-    tables.say_path(output, plot)
+    tables.print_written_files(output, plot)
 
 
 def agreements(effects: Mapping[str, Effects]) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def agreements(effects: Mapping[str, Effects]) -> list[dict[str, Any]]:
 
 
 def _print(effects: Mapping[str, Effects], format: Format) -> None:
-    console = tables.screen()
+    console = tables.make_console()
     for name, task_effects in effects.items():
         headings = {"value": task_effects.axis, "mean": task_effects.metric}
         lines = [

@@ -27,9 +27,9 @@ def print_row(row: Row, format: Format = Format.TABLE, output: Path | None = Non
     if not first_process():
         return
     if line := before_training(row):
-        tables.print_line(tables.screen(stderr=True), line)
+        tables.print_line(tables.make_console(stderr=True), line)
     if for_terminal:
-        tables.print_record(tables.screen(), tables.readable_columns(row))
+        tables.print_record(tables.make_console(), tables.readable_columns(row))
     else:
         _write_store_rows([row], format, output)
     if row.status == "failed":
@@ -48,7 +48,7 @@ def print_retrofit(
     print_row(row, format, output)
     folder = folder_of_retrofit(checkpoint, topology, save)
     if first_process() and has_network(folder):
-        tables.print_line(tables.screen(stderr=True), f"kept in {folder}")
+        tables.print_line(tables.make_console(stderr=True), f"kept in {folder}")
 
 
 def print_comparison(
@@ -64,7 +64,7 @@ def print_comparison(
         write_records(comparison.records, format, output)
     else:
         baselines = comparison.baselines or {}
-        tables.print_comparison(tables.screen(), comparison.title, comparison.records, baselines, format)
+        tables.print_comparison(tables.make_console(), comparison.title, comparison.records, baselines, format)
     failures = [row for row in comparison.training_rows if row.status == "failed"]
     if failures:
         number = len(comparison.training_rows)
@@ -77,7 +77,7 @@ def print_audit(audit: "Audit", format: Format = Format.TABLE, output: Path | No
     if not tables.is_for_terminal(format, output):
         _write_store_rows(audit.training_rows, format, output)
         return
-    console, names = tables.screen(), list(audit.records[0])
+    console, names = tables.make_console(), list(audit.records[0])
     orders = [name for name in names if name.startswith("tau_")]
     spreads = [name for name in names if name not in orders]
     tables.print_records(console, audit.records, spreads, audit.title, format)
@@ -96,12 +96,12 @@ def print_with_plot(
 ) -> None:
     """Print the records of a result; draw it if `plot` is given."""
     if tables.is_for_terminal(format, output):
-        tables.print_records(tables.screen(), result.records, list(result.records[0]), result.title, format)
+        tables.print_records(tables.make_console(), result.records, list(result.records[0]), result.title, format)
     else:
         write_records(result.records, format, output)
     if plot is not None:
         result.plot(plot)
-    tables.say_path(output, plot)
+    tables.print_written_files(output, plot)
 
 
 def _write_store_rows(rows: Sequence[Row], format: Format, output: Path | None) -> None:

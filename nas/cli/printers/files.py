@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from nas.report.tables import print_line, screen
+from nas.report.tables import make_console, print_line
 
 if TYPE_CHECKING:
     from nas.engine.row_import import ImportCounts
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 def print_import(report: "ImportCounts") -> None:
     duplicates = f"; {report.duplicates} it had" if report.duplicates else ""
     rows = "row is" if report.new == 1 else "rows are"
-    print_line(screen(), f"{report.new} {rows} new in study {report.study}{duplicates}")
+    print_line(make_console(), f"{report.new} {rows} new in study {report.study}{duplicates}")
 
 
 def print_latents(summary: "LatentSummary") -> None:
-    console, shape = screen(), " x ".join(map(str, summary.shape))
+    console, shape = make_console(), " x ".join(map(str, summary.shape))
     print_line(console, f"latents of {summary.pictures} pictures of {summary.classes} classes, {shape}. Next:")
     print_line(console, f"    nas evaluate imagenet-dit --data {summary.folder}")
 
 
 def print_export(report: "ExportReport") -> None:
-    print_line(screen(), str(report))
+    print_line(make_console(), str(report))
 
 
 def print_new_file(new: "NewFile") -> None:
     """Print the path of a new file, and what to run next."""
-    console, widest = screen(), max(len(command) for command, _ in new.commands)
+    console, widest = make_console(), max(len(command) for command, _ in new.commands)
     print_line(console, f"{new.file} written, complete as it is. Next:")
     for command, why in new.commands:
         print_line(console, f"    {command:{widest}}  # {why}")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nas.report.format import Format, check_picture
+from nas.report.format import Format, check_figure_path
 from nas.report.tables import is_for_terminal
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import check_folder, check_writable
@@ -18,7 +18,7 @@ def check_output(
     has_rows: bool = True,
 ) -> None:
     """Raise UserError if a format or a file cannot be written. JSON Lines and curves need rows."""
-    check_picture(plot)
+    check_figure_path(plot)
     is_for_terminal(format, output)
     if format is Format.JSONL and not has_rows:
         message = "JSON Lines are of rows, and there are none. Give --format csv, json or parquet."

@@ -8,7 +8,7 @@ from pyarrow import compute
 
 from nas.budget.bounds import parse_budget
 from nas.budget.objectives import names_in
-from nas.cli.printers.question import Question
+from nas.cli.printers.question import RowQuery
 from nas.report import tables
 from nas.report.format import Format
 from nas.report.record_files import write_rows
@@ -44,37 +44,37 @@ def print_query(
 ) -> None:
     """Answer a question about the Rows of a study; print the answer, or write it to a file."""
     _check_columns(columns, format)
-    question = Question(pareto, knee, best, names_in(by or ""), sql)
+    question = RowQuery(pareto, knee, best, names_in(by or ""), sql)
     for_terminal, condition = tables.is_for_terminal(format, output), _conditions(study, where, budget)
     orders, names = names_in(order_by or ""), [] if columns == "all" else names_in(columns or "")
     few = (for_terminal and columns is None) or (names and format is not Format.JSONL)
     rows = study.select(_columns_to_read(study, question, condition, orders, names) if few else study.column_names)
     matches = query(rows, where=condition)
     answer = _in_order(question, question.answer(study, matches), orders or question.order(study), limit)
-    _say_mixtures(question, answer, matches)
+    _print_mixture_notes(question, answer, matches)
     if format is Format.JSONL:
         write_rows(_rows_of(study, answer), format, output)
     elif not for_terminal:
         export.write(query(answer, columns=names), format.value, output)
     elif not len(answer):
-        tables.print_line(tables.screen(), _nothing(question, len(matches), len(rows)))
+        tables.print_line(tables.make_console(), _empty_answer_message(question, len(matches), len(rows)))
     elif columns == "all" and format is Format.TABLE:
         _print_each(answer if limit else answer.slice(0, MAX_BEST), len(answer))
     else:
         answer_columns = query(answer, columns=names).column_names if columns else None
         base, truncate = rows if question.returns_rows else matches, question.is_ranked and not (limit or orders)
         _print_answer(study, question, answer, answer_columns, format, MAX_BEST if truncate else len(answer), base)
-    tables.say_path(output)
+    tables.print_written_files(output)
 
 
-def _say_mixtures(question: Question, answer: pa.Table, matches: pa.Table) -> None:
+def _print_mixture_notes(question: RowQuery, answer: pa.Table, matches: pa.Table) -> None:
     """Print notes about rows that the answer should not mix."""
     notes = mixtures_within(matches, question.by) if question.returns_means else []
     for line in mixtures(answer) if question.returns_rows else notes:
-        tables.print_line(tables.screen(stderr=True), f"note: {line}")
+        tables.print_line(tables.make_console(stderr=True), f"note: {line}")
 
 
-def _in_order(question: Question, answer: pa.Table, orders: Sequence[str], limit: int | None) -> pa.Table:
+def _in_order(question: RowQuery, answer: pa.Table, orders: Sequence[str], limit: int | None) -> pa.Table:
     """Return an answer in order, limited to `limit` lines; ranked architectures to so many of each task."""
     if not (question.is_ranked and limit and "task" in answer.column_names):
         return query(answer, order_by=orders, limit=limit)
@@ -88,7 +88,7 @@ def _check_columns(columns: str | None, format: Format) -> None:
         raise UserError("conflict", message, option="--columns", value=columns, excludes="--format")
 
 
-def _nothing(question: Question, matches: int, total: int) -> str:
+def _empty_answer_message(question: RowQuery, matches: int, total: int) -> str:
     """Return a message that says why an answer is empty."""
     reason = question.empty_reason if matches else "no row meets the condition" if total else "there is no row"
     return f"nothing to show: {matches} of {total} rows asked, {reason}"
@@ -96,7 +96,7 @@ def _nothing(question: Question, matches: int, total: int) -> str:
 
 def _print_answer(
     study: Study,
-    question: Question,
+    question: RowQuery,
     answer: pa.Table,
     answer_columns: Sequence[str] | None,
     format: Format,
@@ -134,7 +134,7 @@ def _print_answer(
 
 
 def _columns_to_read(
-    study: Study, question: Question, condition: str | None, orders: Sequence[str], names: Sequence[str]
+    study: Study, question: RowQuery, condition: str | None, orders: Sequence[str], names: Sequence[str]
 ) -> list[str]:
     """Return the columns to read for the answer and its table. Raises UserError for an unknown column."""
     available = study.column_names
@@ -153,12 +153,12 @@ def _columns_to_read(
 
 
 def _print(answer: pa.Table, title: str, format: Format, drop_order: Sequence[str]) -> None:
-    tables.print_records(tables.screen(), answer.to_pylist(), answer.column_names, title, format, drop_order)
+    tables.print_records(tables.make_console(), answer.to_pylist(), answer.column_names, title, format, drop_order)
 
 
 def _print_each(answer: pa.Table, total: int) -> None:
     """Print wide lines one by one, with one line for each column."""
-    console = tables.screen()
+    console = tables.make_console()
     for number, record in enumerate(answer.to_pylist(), 1):
         tables.print_line(console, f"{number} of {total} lines")
         tables.print_record(console, record)

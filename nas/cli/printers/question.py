@@ -17,7 +17,7 @@ MEAN_COLUMNS = ("seeds", "expected", "chance")
 
 
 @dataclass(frozen=True)
-class Question:
+class RowQuery:
     """A question about the rows that meet the condition: at most one of these, or the best of each group.
 
     Attributes:

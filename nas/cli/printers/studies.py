@@ -14,7 +14,7 @@ def print_front(study: Study, plot: Path | None = None) -> None:
     if not summaries:
         raise study.missing_rows_error()
     check_comparable(summaries, "front")
-    console, records = tables.screen(), tables.front_records(summaries)
+    console, records = tables.make_console(), tables.front_records(summaries)
     columns = [*study.identifying_columns(), *tables.SUMMARY_COLUMNS]
     tables.print_records(console, records, columns, study.title(objectives, summaries))
     for line in [*tables.front_notes(summaries), *_failures(study)]:
@@ -39,4 +39,4 @@ def print_report(study: Study, page: Path | None = None, *, wirings: bool = Fals
     path = page or RUNS / f"{slug(study.name)}.html"
     with status_if_slow(f"writing {path} ..."):
         study.report(path, wirings=wirings)
-    tables.print_line(tables.screen(), f"report written to {path}; it opens in any browser")
+    tables.print_line(tables.make_console(), f"report written to {path}; it opens in any browser")

@@ -16,7 +16,7 @@ def print_wiring(report: WiringReport, format: Format = Format.TABLE, plot: Path
     if not tables.is_for_terminal(format):
         write_records(report.records, format)
         return
-    console = tables.screen()
+    console = tables.make_console()
     tables.print_line(console, f"{report.title}{f'; drawn in {plot}' if plot is not None else ''}")
     for stack in report.stacks if plot is None else ():
         prefix = f"{stack.name}: " if stack.name else ""

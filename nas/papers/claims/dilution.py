@@ -67,7 +67,7 @@ class Dilution(Experiment):
             tuning_seeds = range(self.seeds, 2 * self.seeds)
             best_rates = {topology: best_rate(topology, affine, rates, tuning_seeds) for topology in _TOPOLOGIES}
             resnet, grn = (
-                [decades(topology, affine, rate, seed) for seed in range(self.seeds)]
+                [final_log10_loss(topology, affine, rate, seed) for seed in range(self.seeds)]
                 for topology, rate in best_rates.items()
             )
             differences[claim.name] = [a - b for a, b in zip(resnet, grn, strict=True)]
@@ -78,10 +78,10 @@ def best_rate(
     topology: str, affine: bool, rates: Sequence[float], seeds: Sequence[int], layers: int = _LAYERS
 ) -> float:
     """Return the rate with the lowest mean of log10 losses over seeds."""
-    return min(rates, key=lambda rate: sum(decades(topology, affine, rate, seed, layers) for seed in seeds))
+    return min(rates, key=lambda rate: sum(final_log10_loss(topology, affine, rate, seed, layers) for seed in seeds))
 
 
-def decades(topology: str, affine: bool, rate: float, seed: int, layers: int = _LAYERS) -> float:
+def final_log10_loss(topology: str, affine: bool, rate: float, seed: int, layers: int = _LAYERS) -> float:
     """Return log10 of the mean loss of the last twenty batches; of the first batch's if training diverged."""
     losses = curve(topology, affine, rate, seed, layers)
     end = losses[-20:].mean()
@@ -113,7 +113,7 @@ def _network(topology: str, number: int) -> Stack:
     return Stack(layers, wire(*load(topology), wiring), nn.Identity())
 
 
-class Start(Experiment):
+class DCAInitialization(Experiment):
     """Section 5: adding DCA to a trained residual network does not change its outputs."""
 
     paper = "dca"

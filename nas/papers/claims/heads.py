@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import torch
 
-from nas.costs.conditioning import measure
+from nas.costs.conditioning import conditioning_metrics
 from nas.papers.claims import Claim, Experiment, Values
 from tasks.vision.digits import DigitsViT
 
@@ -41,7 +41,7 @@ def _claims() -> Iterable[tuple[Shape, Shape, Claim]]:
             yield few, many, Claim(name=_name(few, many), source=source, statement=statement, quantity=_LOG)
 
 
-class Heads(Experiment):
+class HeadConditioning(Experiment):
     """Condition numbers with few or narrow heads, relative to more or wider heads."""
 
     paper = "leaner"
@@ -69,4 +69,4 @@ def _decades(shape: Shape, seed: int) -> float:
         torch.manual_seed(seed)
         network = task.build(architecture)
     images, _ = task.load().validation
-    return math.log10(measure(network, (images,))["condition_number"])
+    return math.log10(conditioning_metrics(network, (images,))["condition_number"])

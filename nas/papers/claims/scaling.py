@@ -5,7 +5,7 @@ The paper counts an embedding lookup as a product with the whole vocabulary. Her
 
 import math
 
-from nas.costs.count import cheap_counts
+from nas.costs.count import budget_counts
 from nas.papers.claims import Claim, Experiment, Values
 from tasks.language.published_tasks import OpenWebTextLM
 
@@ -56,6 +56,6 @@ def _counts(preset: str, change: str) -> dict[str, int]:
     task = OpenWebTextLM()
     field, _, value = change.partition("=")
     architecture = task.base_for(preset).with_fields({field: int(value) if value.isdigit() else value})
-    counts = cheap_counts(task, architecture)
+    counts = budget_counts(task, architecture)
     lookups = 2 * task.context * task.vocabulary * architecture.width
     return {"parameters": counts["params"], "FLOPs": counts["flops"] + lookups}

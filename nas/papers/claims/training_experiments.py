@@ -8,7 +8,7 @@ from nas.analysis.compare import candidates, jobs_of
 from nas.engine.scheduler import evaluate_all
 from nas.papers.claims import Claim, Experiment, Values
 from nas.papers.claims.row_experiments import BetterClaim, paired_differences
-from nas.request.job import fresh_task
+from nas.request.job import reload_task
 from nas.request.resolve import parse_overrides
 from nas.workers.resources import Resources
 from results.records.row import Row
@@ -104,7 +104,7 @@ class TrainingExperiment(Experiment):
 
     def values(self) -> Values:
         """Train what the store lacks, and compare."""
-        task = fresh_task(TASK, None)
+        task = reload_task(TASK, None)
         pairs = [
             candidates(task, [pair.first, pair.second], None, "params" if pair.match_params else None, self.preset)
             for pair in self.pairs

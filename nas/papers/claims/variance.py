@@ -67,13 +67,15 @@ def _variance_ratios(seed: int) -> dict[str, float]:
         torch.manual_seed(seed)
         up, down = _linear(_WIDTH, _HIDDEN), _linear(_HIDDEN, _WIDTH)
         ratios = {
-            "attention stores, RMT": _by_keys(_store, (_POSITIONS, _WIDTH)),
+            "attention stores, RMT": _mean_ratios_over_keys(_store, (_POSITIONS, _WIDTH)),
             "attention stores, transformer": _ratios(_linear(_WIDTH, _WIDTH), (_TOKENS, _WIDTH)),
-            "attention loads, RMT": _by_keys(lambda: _load(3), (_POSITIONS, _LENGTH, _KEYS)),
+            "attention loads, RMT": _mean_ratios_over_keys(lambda: _load(3), (_POSITIONS, _LENGTH, _KEYS)),
             "attention loads, transformer": _ratios(_linear(_WIDTH, 3 * _WIDTH), (_TOKENS, _WIDTH)),
-            "feed-forward stores, RMT": _through(down, _by_keys(_store, (_POSITIONS, _WIDTH))),
+            "feed-forward stores, RMT": _compose_ratios(down, _mean_ratios_over_keys(_store, (_POSITIONS, _WIDTH))),
             "feed-forward stores, transformer": _ratios(down, (_TOKENS, _HIDDEN)),
-            "feed-forward loads, RMT": _through(up, _by_keys(lambda: _load(1), (_POSITIONS, _LENGTH, _KEYS))),
+            "feed-forward loads, RMT": _compose_ratios(
+                up, _mean_ratios_over_keys(lambda: _load(1), (_POSITIONS, _LENGTH, _KEYS))
+            ),
             "feed-forward loads, transformer": _ratios(up, (_TOKENS, _WIDTH)),
         }
     return {
@@ -98,13 +100,13 @@ def _load(ports: int) -> Move:
     return lambda matrix: torch.cat(module(matrix), dim=-1)
 
 
-def _by_keys(build: Callable[[], Move], shape: tuple[int, ...]) -> tuple[float, float]:
+def _mean_ratios_over_keys(build: Callable[[], Move], shape: tuple[int, ...]) -> tuple[float, float]:
     """Return mean ratios over many draws of the keys, which are few numbers."""
     draws = [_ratios(build(), shape) for _ in range(_DRAWS)]
     return statistics.fmean(forward for forward, _ in draws), statistics.fmean(backward for _, backward in draws)
 
 
-def _through(layer: nn.Linear, keys: tuple[float, float]) -> tuple[float, float]:
+def _compose_ratios(layer: nn.Linear, keys: tuple[float, float]) -> tuple[float, float]:
     """Return the ratios of a layer followed by independent keys."""
     forward, backward = _ratios(layer, (_TOKENS, layer.in_features))
     return forward * keys[0], backward * keys[1]

@@ -28,7 +28,7 @@ _MODES = {"nearest": ROUND_HALF_UP, "down": ROUND_DOWN}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class PaperConfig:
     """One interpretation of a printed row as a network.
 
     Attributes:
@@ -73,18 +73,18 @@ def row_of(line: published.Line) -> RowName:
 
 
 @cache
-def readings(paper: str) -> tuple[Reading, ...]:
+def paper_configs(paper: str) -> tuple[PaperConfig, ...]:
     """Return all readings of a paper in the order of its rows. Raises UserError for a paper without printed tables."""
     order = [row_of(line) for line in published.lines_of(paper)]
     text = files("nas.papers.configs").joinpath(f"{paper}.csv").read_text(encoding="utf-8")
     records = csv.DictReader(text.splitlines())
-    entries = [Reading(**record | {"params": int(record["params"])}) for record in records]  # type: ignore[arg-type]
+    entries = [PaperConfig(**record | {"params": int(record["params"])}) for record in records]  # type: ignore[arg-type]
     return tuple(sorted(entries, key=lambda reading: order.index(reading.row)))
 
 
-def models_without_reading(paper: str) -> list[str]:
+def models_without_config(paper: str) -> list[str]:
     """Return the models with printed parameters that have no reading."""
-    read = {reading.row for reading in readings(paper)}
+    read = {reading.row for reading in paper_configs(paper)}
     lines = [line for line in published.lines_of(paper) if line["params_millions"]]
     return [f"table {line['table']} {line['model']} ({line['data']})" for line in lines if row_of(line) not in read]
 
@@ -94,6 +94,6 @@ def is_printed(params: int, millions: str, rounding: str) -> bool:
     return (Decimal(params) / 10**6).quantize(Decimal(millions), rounding=_MODES[rounding]) == Decimal(millions)
 
 
-def holds(label: Label, matches: bool) -> bool:
+def is_label_true(label: Label, matches: bool) -> bool:
     """Return whether a reading's label is true, given whether its count matches; names of sizes always are."""
     return label in ("nominal", "beside") or matches != (label == "differs")

@@ -8,7 +8,7 @@ import timm
 from torch import nn
 
 from nas.costs.count import meta_device
-from nas.papers.configs import Reading
+from nas.papers.configs import PaperConfig
 from nas.papers.configs.formulas import value_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.nystrom import Nystrom
@@ -31,7 +31,7 @@ _LRA = {
 _LRA_BASE = Architecture(depth=2, width=64, heads=2, head_dim=32, hidden=128)
 
 
-def params(reading: Reading) -> int:
+def params(reading: PaperConfig) -> int:
     """Return the parameters of a reading's network, its formula included.
 
     Raises:
@@ -47,11 +47,11 @@ def params(reading: Reading) -> int:
     return number + (value_of(reading.formula, sizes) if reading.formula else 0)
 
 
-def _count(network: nn.Module, reading: Reading) -> int:
+def _count(network: nn.Module, reading: PaperConfig) -> int:
     return sum(p.numel() for p in network.parameters() if reading.counts == "all" or p.ndim == 2)
 
 
-def architecture_of(reading: Reading) -> Architecture:
+def architecture_of(reading: PaperConfig) -> Architecture:
     """Return the architecture of a reading; timm's models have none."""
     match reading.network.partition(":")[0]:
         case "vit" | "crammed-bert":
@@ -63,7 +63,7 @@ def architecture_of(reading: Reading) -> Architecture:
     return parse_architecture(reading.architecture, base)
 
 
-def build(reading: Reading, architecture: Architecture) -> nn.Module:
+def build(reading: PaperConfig, architecture: Architecture) -> nn.Module:
     """Build the network of a reading, without the parts of its formula."""
     family, _, name = reading.network.partition(":")
     match family:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from nas.papers.configs import Label, Reading, readings
+from nas.papers.configs import Label, PaperConfig, paper_configs
 from nas.papers.configs.paper_networks import params
 from results.records import published
 from search_spaces.architecture.architecture import Architecture
@@ -23,7 +23,7 @@ BYTES_BF16 = 8  # the same in bf16, as ANCRe trains
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class PrintedCost:
     """A printed cost and its count here.
 
     Attributes:
@@ -54,7 +54,7 @@ class Cost:
         return abs(self.here - self.printed) <= self.digits / 2
 
 
-def flops() -> Iterator[Cost]:
+def flops() -> Iterator[PrintedCost]:
     """Yield RMT, tables 3 and 4: FLOPs of trainings, and the RMT's ratio to the transformer's."""
     task = OpenWebTextLM()
     for vocabulary, words in (
@@ -70,13 +70,13 @@ def flops() -> Iterator[Cost]:
                 paper_value, digits = _number(line["train_flops"])
                 pair.append((paper_value, here))
                 label = _label_of_flops(table, model, vocabulary=vocabulary)
-                yield Cost("rmt", table, model, paper_value, digits, here, "FLOPs", label, words)
+                yield PrintedCost("rmt", table, model, paper_value, digits, here, "FLOPs", label, words)
             relation, ratio = (pair[1][i] / pair[0][i] for i in (0, 1))
             label = _label_of_flops(table, _RELATION, vocabulary=vocabulary)
-            yield Cost("rmt", table, _RELATION, relation, 0.01, ratio, "share", label, words)
+            yield PrintedCost("rmt", table, _RELATION, relation, 0.01, ratio, "share", label, words)
 
 
-def tokens() -> Iterator[Cost]:
+def tokens() -> Iterator[PrintedCost]:
     """Yield RMT, tables 8 and 9: 20 tokens for each non-embedding parameter; ANCRe, table 2: steps of table 7."""
     task = OpenWebTextLM()
     for table in ("8", "9"):
@@ -86,7 +86,7 @@ def tokens() -> Iterator[Cost]:
             words = (2 * task.vocabulary + task.context) * architecture.width
             here = 20 * (_params(task, architecture) - words) / 1e6
             paper_value, digits = _number(line["train_tokens_millions"])
-            yield Cost(
+            yield PrintedCost(
                 "rmt", table, line["model"], paper_value, digits, here, "10^6 tokens", _label_of_tokens(line["model"]),
                 "20 tokens for each parameter that is in no embedding, section 4.2",
             )  # fmt: skip
@@ -94,13 +94,13 @@ def tokens() -> Iterator[Cost]:
         line = _line("ancre", "7", f"LLaMA-{size}, FullPT(+ANCRe)")
         here = float(line["steps"]) * float(line["batch"]) * float(line["context"]) / 1e6
         paper_value, digits = _number(_line("ancre", "2", f"LLaMA-{size}, FullPT")["train_tokens_millions"])
-        yield Cost(
+        yield PrintedCost(
             "ancre", "2", f"LLaMA-{size}", paper_value, max(digits, 100), here, "10^6 tokens",
             _label_of_tokens(f"LLaMA-{size}"), "steps, rows and tokens of table 7, padding included",
         )  # fmt: skip
 
 
-def memory() -> Iterator[Cost]:
+def memory() -> Iterator[PrintedCost]:
     """Yield Leaner, tables 2 to 5, and ANCRe, table 6: device memory, with the size of weights and optimizer states."""
     for line in published.lines_of("leaner"):
         if line["memory_gb"] and (reading := _first_match("leaner", line)):
@@ -110,12 +110,12 @@ def memory() -> Iterator[Cost]:
             size, _, which = line["model"].partition(", ")
             model = f"{size}, FullPT" + ("+ANCRe" if which == "with ANCRe" else "")
             (reading,) = (
-                candidate for candidate in readings("ancre") if candidate.table == "2" and candidate.model == model
+                candidate for candidate in paper_configs("ancre") if candidate.table == "2" and candidate.model == model
             )
             yield _memory_cost("ancre", line, params(reading), BYTES_BF16, "four numbers of two bytes a parameter")
 
 
-def time() -> Iterator[Cost]:
+def step_time_costs() -> Iterator[PrintedCost]:
     """Yield step times relative to the plain network's, with the ratio of the counted work."""
     lm1b, words = LM1BLM(), "multiply-accumulates and mixing over the residual network's; no device"
     base = lm1b.base.with_fields({"depth": 24})
@@ -139,7 +139,12 @@ def time() -> Iterator[Cost]:
         yield _time_cost("ancre", "6", f"LLaMA-{size}, ANCRe over none", paper_value, ratio, words)
 
 
-COSTS: Mapping[str, Callable[[], Iterator[Cost]]] = {"flops": flops, "tokens": tokens, "memory": memory, "time": time}
+COSTS: Mapping[str, Callable[[], Iterator[PrintedCost]]] = {
+    "flops": flops,
+    "tokens": tokens,
+    "memory": memory,
+    "time": step_time_costs,
+}
 """Name of a cost in `nas reproduce` -> its records."""
 
 
@@ -149,26 +154,28 @@ def _c4() -> CorpusTask:
     return C4LM()
 
 
-def _time_cost(paper: str, table: str, model: str, paper_value: float, ratio: float, reading: str) -> Cost:
-    return Cost(paper, table, model, paper_value, 0.01, ratio, "times a step | times its work", "beside", reading)
+def _time_cost(paper: str, table: str, model: str, paper_value: float, ratio: float, reading: str) -> PrintedCost:
+    return PrintedCost(
+        paper, table, model, paper_value, 0.01, ratio, "times a step | times its work", "beside", reading
+    )
 
 
-def _memory_cost(paper: str, line: published.Line, count: int, bytes_each: int, description: str) -> Cost:
+def _memory_cost(paper: str, line: published.Line, count: int, bytes_each: int, description: str) -> PrintedCost:
     paper_value, digits = _number(line["memory_gb"])
     reading = f"weights, gradients and Adam's moments alone: {description}; no activations"
     unit = "GB on the device | GB of these"
-    return Cost(
+    return PrintedCost(
         paper, line["table"], line["model"], paper_value, digits, count * bytes_each / 1e9, unit, "beside", reading
     )
 
 
-def _first_match(paper: str, line: published.Line) -> Reading | None:
+def _first_match(paper: str, line: published.Line) -> PaperConfig | None:
     """Return the first reading that gives the row's printed parameters."""
     key = line["table"], line["model"], line["data"]
     return next(
         (
             candidate
-            for candidate in readings(paper)
+            for candidate in paper_configs(paper)
             if candidate.row == key and candidate.label in ("stated", "fitted")
         ),
         None,

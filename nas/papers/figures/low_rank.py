@@ -5,7 +5,7 @@ The figure has ten layers; extra panels show the final loss by depth.
 
 import torch
 
-from nas.papers.claims.dilution import best_rate, curve, decades
+from nas.papers.claims.dilution import best_rate, curve, final_log10_loss
 from nas.papers.figures import Curve, Panel
 
 SEEDS, EVERY, LAYERS = 3, 10, (2, 5, 10)
@@ -27,7 +27,7 @@ def panels(seeds: int = SEEDS) -> list[Panel]:
         for topology in TOPOLOGIES:
             best_rates = {layers: best_rate(topology, affine, rates, [seeds], layers) for layers in LAYERS}
             losses = [
-                [decades(topology, affine, rate, seed, layers) for seed in range(seeds)]
+                [final_log10_loss(topology, affine, rate, seed, layers) for seed in range(seeds)]
                 for layers, rate in best_rates.items()
             ]
             by_depth.append(Curve(topology, LAYERS, losses))

@@ -12,7 +12,7 @@ import altair as alt
 from nas.budget.objectives import COSTS
 from nas.report import tables
 from nas.report.axes import axis_names, front_corners, is_wide
-from nas.report.colours import Look
+from nas.report.colours import TopologyStyle
 from nas.report.html import summaries
 from results.records.row import Direction
 from results.stats.architecture_summary import ArchitectureSummary
@@ -32,7 +32,7 @@ _SIDE_BY_SIDE = 30
 def front(
     architectures: Sequence[ArchitectureSummary],
     objectives: Mapping[str, Direction],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, TopologyStyle],
     baselines: Mapping[str, float],
     published: Sequence[Record],
 ) -> Spec:
@@ -44,7 +44,7 @@ def front(
     ]
     step: Literal["step-before", "step-after"]
     step = "step-before" if objectives[across] == "max" else "step-after"
-    x = _across(
+    x = _x_axis(
         [architecture.record[across] for architecture in architectures] + [point["x"] for point in published], across
     )
     y = alt.Y("y:Q", title=_title(up), scale=alt.Scale(zero=False))
@@ -71,7 +71,7 @@ def front(
 def hypervolume(shares: Sequence[Record], trainings: int) -> Spec:
     """Draw the share of the final hypervolume over the number of trainings."""
     share = alt.Y("share:Q", title="share of the hypervolume", axis=alt.Axis(format="%"))
-    x = alt.X("trainings:Q", scale=alt.Scale(domain=[1, max(trainings, 2)]), axis=_roomy(tickMinStep=1))
+    x = alt.X("trainings:Q", scale=alt.Scale(domain=[1, max(trainings, 2)]), axis=_sparse_axis(tickMinStep=1))
     chart = alt.Chart(data(shares)).encode(x=x, y=share)
     tooltip = ["trainings:Q", alt.Tooltip("share:Q", format=".1%")]
     points = chart.mark_circle(size=36, color=TEXT, opacity=0.9).encode(tooltip=tooltip)
@@ -79,7 +79,7 @@ def hypervolume(shares: Sequence[Record], trainings: int) -> Spec:
     return spec(alt.layer(line, points), 240, "the hypervolume over trainings")
 
 
-def curves(points: Sequence[Record], metric: str, looks: Mapping[str, Look]) -> Spec:
+def curves(points: Sequence[Record], metric: str, looks: Mapping[str, TopologyStyle]) -> Spec:
     """Draw the learning curve of every training."""
     chart = _visible_chart(points).encode(
         x=alt.X("step:Q", title="steps", axis=alt.Axis(format="~s", tickCount=6)),
@@ -92,7 +92,7 @@ def curves(points: Sequence[Record], metric: str, looks: Mapping[str, Look]) -> 
     return spec(alt.layer(lines, marks), 320, "training curves")
 
 
-def parts(records: Sequence[Record], whole: str) -> Spec:
+def cost_parts_chart(records: Sequence[Record], whole: str) -> Spec:
     """Draw the parameters, or the operations, of each architecture by part."""
     bars = [{**bar, "name": f"{bar['topology']} {str(bar['key'] or '')[:6]}"} for bar in records]
     order = [*summaries.PARTS[whole]]
@@ -113,7 +113,9 @@ def parts(records: Sequence[Record], whole: str) -> Spec:
     return spec(chart, _ROW * len({bar["name"] for bar in bars}) + 20, f"{whole} by part")
 
 
-def axis(architectures: Sequence[ArchitectureSummary], name: str, metric: str, looks: Mapping[str, Look]) -> Spec:
+def axis(
+    architectures: Sequence[ArchitectureSummary], name: str, metric: str, looks: Mapping[str, TopologyStyle]
+) -> Spec:
     """Draw a metric by the values of an axis: every architecture, and each value's mean and standard deviation.
 
     Long labels are placed one below the other, so that they do not overlap on a narrow screen.
@@ -136,7 +138,7 @@ def axis(architectures: Sequence[ArchitectureSummary], name: str, metric: str, l
     several = alt.Chart(data(ends))
     bar, tick = several.mark_rule(color=TEXT, strokeWidth=1.5), several.mark_tick(color=TEXT, thickness=3, width=16)
     if are_long:
-        ticks = _roomy(tickCount=5)
+        ticks = _sparse_axis(tickCount=5)
         below = alt.Y("at:N", title=None, sort=order, axis=alt.Axis(labelLimit=180))
         points = points.encode(x=alt.X("of:Q", title=title, scale=scale, axis=ticks), y=below)
         bar = bar.encode(x="low:Q", x2="high:Q", y=below)
@@ -152,7 +154,7 @@ def axis(architectures: Sequence[ArchitectureSummary], name: str, metric: str, l
     return spec(alt.layer(*layers), _ROW * len(order) + 20 if are_long else 230, f"{metric} by {name}")
 
 
-def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Mapping[str, Look]) -> Spec:
+def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Mapping[str, TopologyStyle]) -> Spec:
     """Draw how far each architecture lies above others of equal cost, and each topology's mean and standard error."""
     means = summaries.by_topology(differences)
     row = alt.Y("topology:N", title=None, sort=[means_record["topology"] for means_record in means])
@@ -203,7 +205,9 @@ def _point(architecture: ArchitectureSummary, across: str, up: str) -> dict[str,
     }
 
 
-def _points(records: Sequence[Record], x: Any, y: Any, looks: Mapping[str, Look], tooltip: Sequence[Any]) -> list[Any]:
+def _points(
+    records: Sequence[Record], x: Any, y: Any, looks: Mapping[str, TopologyStyle], tooltip: Sequence[Any]
+) -> list[Any]:
     """Draw markers with error bars; hollow without held-out seeds if other architectures have them."""
     hollow = any(record["fresh"] for record in records)
     shape = alt.Shape("topology:N", legend=None, scale=_scale(looks, [look.marker.path for look in looks.values()]))
@@ -227,20 +231,20 @@ def data(records: Iterable[Record]) -> alt.InlineData:
     return alt.InlineData(values=[dict(record) for record in records])
 
 
-def _colour(looks: Mapping[str, Look]) -> alt.Color:
+def _colour(looks: Mapping[str, TopologyStyle]) -> alt.Color:
     return alt.Color("topology:N", legend=None, scale=_scale(looks, [look.colour for look in looks.values()]))
 
 
-def _scale(looks: Mapping[str, Look], values: Sequence[str]) -> alt.Scale:
+def _scale(looks: Mapping[str, TopologyStyle], values: Sequence[str]) -> alt.Scale:
     return alt.Scale(domain=[*looks], range=[*values])
 
 
-def _across(values: Sequence[float], name: str) -> alt.X:
+def _x_axis(values: Sequence[float], name: str) -> alt.X:
     scale = alt.Scale(type="log", nice=False, padding=12) if is_wide(values) else alt.Scale(zero=False, padding=12)
     return alt.X("x:Q", title=name, scale=scale, axis=alt.Axis(format="~s", tickCount=5))
 
 
-def _roomy(**more: Any) -> alt.Axis:
+def _sparse_axis(**more: Any) -> alt.Axis:
     """Return an axis whose labels do not overlap on a narrow page."""
     return alt.Axis(labelOverlap=True, labelSeparation=6, **more)
 

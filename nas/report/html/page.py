@@ -22,10 +22,10 @@ from nas.budget.objectives import COSTS
 from nas.environment.passwords import without_passwords
 from nas.report import tables
 from nas.report.axes import axis_names, topology_of
-from nas.report.colours import Look, looks
+from nas.report.colours import TopologyStyle, topology_styles
 from nas.report.html import charts, summaries
 from nas.report.html.contents import ReportContents
-from nas.report.html.wiring_charts import coefficient_map, heat_map, over_depth
+from nas.report.html.wiring_charts import coefficient_map, depth_chart, heat_map
 from search_spaces.support.errors import Notice, fields_of, printable
 from search_spaces.support.files import atomic_write, unwritable
 from search_spaces.support.progress import LOADING, status_if_slow
@@ -68,20 +68,20 @@ def write_page(contents: ReportContents, path: Path, *, wirings: bool = False) -
     Raises:
         UserError: The file cannot be written.
     """
-    html = page_of(contents, wirings=wirings)
+    html = render_page(contents, wirings=wirings)
     try:
         atomic_write(path, html.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise unwritable(path, error, "--output") from error
 
 
-def page_of(contents: ReportContents, *, wirings: bool = False) -> str:
+def render_page(contents: ReportContents, *, wirings: bool = False) -> str:
     """Return the page as HTML. Only `wirings` loads torch; if none can be shown, a Notice gives the reason."""
     architectures = contents.architectures
     vega = _vega()
     scripts = [vega, (_HERE / "page.js").read_text()]
     topologies = sorted({*map(topology_of, architectures)})
-    look_by_topology = looks([*topologies, *(row.architecture.topology for row in contents.rows)])
+    look_by_topology = topology_styles([*topologies, *(row.architecture.topology for row in contents.rows)])
     return _template().render(
         name=contents.name,
         trainings=len(contents.rows),
@@ -92,9 +92,9 @@ def page_of(contents: ReportContents, *, wirings: bool = False) -> str:
             *([_wirings(contents, look_by_topology)] if wirings else []),
         ],
         columns=_columns(contents),
-        lines=[*_lines(contents)],
+        lines=[*_table_rows(contents)],
         failed=[row for row in contents.rows if row.error],
-        origins=[*_origins(contents)],
+        origins=[*_provenance_pairs(contents)],
         policy=" ".join(f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts),
         scripts=[Markup(script) for script in scripts],  # noqa: S704  # ours, and Vega's
         style=Markup((_HERE / "page.css").read_text()),  # noqa: S704
@@ -120,7 +120,7 @@ def _template() -> Template:
     return pages.get_template("page.html")
 
 
-def _sections(contents: ReportContents, look_by_topology: Mapping[str, Look]) -> Iterator[Section]:
+def _sections(contents: ReportContents, look_by_topology: Mapping[str, TopologyStyle]) -> Iterator[Section]:
     rows, architectures, objectives = contents.rows, contents.architectures, contents.objectives
     across, up = axis_names(objectives)
     methods = contents.config.baselines if contents.config else {}
@@ -143,8 +143,10 @@ def _sections(contents: ReportContents, look_by_topology: Mapping[str, Look]) ->
         tables.contenders(architectures),
         key=lambda architecture: summaries.rank_key(architecture, objectives),
     )
-    records = {whole: summaries.parts(sorted(surest, key=architectures.index), whole) for whole in summaries.PARTS}
-    sums = {f"cost-{whole}": charts.parts(parts, whole) for whole, parts in records.items() if parts}
+    records = {
+        whole: summaries.cost_part_records(sorted(surest, key=architectures.index), whole) for whole in summaries.PARTS
+    }
+    sums = {f"cost-{whole}": charts.cost_parts_chart(parts, whole) for whole, parts in records.items() if parts}
     if sums:
         yield Section("Costs by part", _COSTS.format(MAX_PARTS), sums)
     axis_charts = {
@@ -161,7 +163,7 @@ def _sections(contents: ReportContents, look_by_topology: Mapping[str, Look]) ->
             yield Section("Topologies at equal cost", description, {"equal-cost": chart})
 
 
-def _wirings(contents: ReportContents, look_by_topology: Mapping[str, Look]) -> Section:
+def _wirings(contents: ReportContents, look_by_topology: Mapping[str, TopologyStyle]) -> Section:
     """Return the section with one subsection for each stack of the best networks."""
     with status_if_slow(LOADING):
         from nas.report.html.wirings import wirings_of
@@ -177,7 +179,7 @@ def _wirings(contents: ReportContents, look_by_topology: Mapping[str, Look]) -> 
         colour = look_by_topology[network.topology].colour
         charts = {
             f"wiring-{number}": heat_map(network.pairs, colour),
-            f"depth-{number}": over_depth(network.depths, colour),
+            f"depth-{number}": depth_chart(network.depths, colour),
         }
         for index, (name, weights) in enumerate(network.coefficients.items()):
             charts[f"weights-{number}-{index}"] = coefficient_map(name, weights, colour)
@@ -223,7 +225,7 @@ def _columns(contents: ReportContents) -> list[str]:
     return [name for name in dict.fromkeys(names) if any(record.get(name) not in (None, "") for record in records)]
 
 
-def _lines(contents: ReportContents) -> Iterator[list[Cell]]:
+def _table_rows(contents: ReportContents) -> Iterator[list[Cell]]:
     """Yield the table cells of each architecture."""
     names = _columns(contents)
     for architecture in contents.architectures:
@@ -232,12 +234,12 @@ def _lines(contents: ReportContents) -> Iterator[list[Cell]]:
         yield [Cell(tables.cell(record, name), values.get(name)) for name in names]
 
 
-def _origins(contents: ReportContents) -> Iterator[tuple[str, str]]:
+def _provenance_pairs(contents: ReportContents) -> Iterator[tuple[str, str]]:
     """Yield what is needed to reproduce the study, and where it is stored."""
     yield "store", without_passwords(contents.storage)
     if contents.config is not None:
         for name in ("task", "space", "base", "budget", "preset", "seed", "sampler"):
             yield name, str(getattr(contents.config, name))
         yield "settings", ", ".join(f"{name}={value}" for name, value in contents.config.settings.items())
-    yield from summaries.origins(contents.rows)
+    yield from summaries.provenance_pairs(contents.rows)
     yield "ask again", tables.results_command(contents.name, contents.storage)

@@ -89,7 +89,7 @@ def curves(rows: Sequence[Row], metric: str) -> list[dict[str, Any]]:
     return [{**{n: p[n] for n in names}, "value": p[metric]} for p in points if p.get(metric) is not None]
 
 
-def parts(architectures: Sequence[ArchitectureSummary], whole: str) -> list[dict[str, Any]]:
+def cost_part_records(architectures: Sequence[ArchitectureSummary], whole: str) -> list[dict[str, Any]]:
     """Return one record for each counted part of each architecture's parameters or operations."""
     records = []
     for architecture in architectures:
@@ -201,7 +201,7 @@ def published(tasks: set[str], cost: str, metric: str) -> list[dict[str, Any]]:
     ]
 
 
-def origins(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
+def provenance_pairs(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """Yield the provenance of Rows: a name, and all its values."""
     for name in ("command", "commit", "device", "threads"):
         values = dict.fromkeys(row.provenance.get(name) for row in rows)

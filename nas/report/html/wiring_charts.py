@@ -51,7 +51,7 @@ def heat_map(pairs: Sequence[Record], colour: str) -> Spec:
     return spec(chart, height, "who reads what: the share of each source in what is read")
 
 
-def over_depth(depths: Sequence[Record], colour: str) -> Spec:
+def depth_chart(depths: Sequence[Record], colour: str) -> Spec:
     """Draw the RMS of what each layer reads and makes and, on a second axis, the gradient's norm."""
     quantities = [name for name in _QUANTITIES if any(name in record for record in depths)]
     points = [

@@ -17,7 +17,7 @@ from nas.report.wiring.influence import Array
 from nas.report.wiring.measurement import wiring_of_checkpoint
 from nas.report.wiring.stack_wiring import StackWiring, coefficient_records, depth_records, pair_records
 from nas.report.wiring.wiring_report import WiringReport
-from nas.request.job import fresh_task
+from nas.request.job import reload_task
 from nas.request.resolve import parse_overrides
 from nas.store.store import Store
 from results.records.row import Direction, Row
@@ -131,7 +131,7 @@ def _reason_without_network(storage: str) -> str:
 def _measure(networks: Sequence[_SavedNetwork]) -> tuple[list[NetworkWiring], dict[str, tuple[UserError, list[str]]]]:
     """Measure networks; return the results and the failures: reason -> the first error and the networks' names."""
     wirings, failures = list[NetworkWiring](), dict[str, tuple[UserError, list[str]]]()
-    load = cache(fresh_task)  # all are of one task: read its data once
+    load = cache(reload_task)  # all are of one task: read its data once
     with Progress("networks measured", len(networks)) as progress:
         for network in networks:
             try:
@@ -176,7 +176,7 @@ def _pairs(stack: StackWiring) -> list[Record]:
             "source": record["source"],
             "reads": record["reader"],
             "of": record["of"],
-            **{name: _short(record[name]) for name in ("weight", "gain", "share")},
+            **{name: _round_significant(record[name]) for name in ("weight", "gain", "share")},
         }
         for number, record in zip(readers, records, strict=True)
     ]
@@ -184,21 +184,21 @@ def _pairs(stack: StackWiring) -> list[Record]:
 
 def _depths(stack: StackWiring) -> list[Record]:
     return [
-        {name: _short(value) if isinstance(value, float) else value for name, value in record.items()}
+        {name: _round_significant(value) if isinstance(value, float) else value for name, value in record.items()}
         for record in depth_records(stack)
     ]
 
 
 def _coefficients(weights: Array) -> list[Record]:
     return [
-        {"row": record["row"], "column": column, "weight": _short(weight)}
+        {"row": record["row"], "column": column, "weight": _round_significant(weight)}
         for record in coefficient_records(weights)
         for column, weight in record.items()
         if column != "row" and weight is not None
     ]
 
 
-def _short(value: float | None) -> float | None:
+def _round_significant(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.{SIGNIFICANT_DIGITS}g}")
 
 

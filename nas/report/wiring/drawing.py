@@ -16,7 +16,7 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Arc
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from nas.report.colours import looks
+from nas.report.colours import topology_styles
 from nas.report.plots import escape_math
 from nas.report.wiring.influence import Array
 from nas.report.wiring.stack_wiring import HEAD, StackWiring, coefficient_records
@@ -43,7 +43,7 @@ def draw(title: str, topology: str, stacks: Sequence[StackWiring]) -> Figure:
     figure = Figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
     figure.suptitle(escape_math(fill(title, 130)), fontsize=9, x=0.01, ha="left")
     parts: Any = figure.subfigures(len(stacks), 1, squeeze=False, height_ratios=heights)
-    colour = looks([topology])[topology].colour
+    colour = topology_styles([topology])[topology].colour
     for part, stack in zip(parts[:, 0], stacks, strict=True):
         _draw_stack(part, stack, colour)
     return figure

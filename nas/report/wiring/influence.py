@@ -72,7 +72,7 @@ class Influence:
 
 
 @dataclass
-class Flow:
+class StackRecording:
     """What passed through a stack in its last forward pass.
 
     Attributes:
@@ -91,7 +91,7 @@ class Flow:
 class RecordingTopology(nn.Module):
     """A wrapper of a topology that records what passes; `detach` detaches each layer's output."""
 
-    def __init__(self, topology: Any, flow: Flow, *, detach: bool) -> None:
+    def __init__(self, topology: Any, flow: StackRecording, *, detach: bool) -> None:
         super().__init__()
         self.topology, self.flow, self.detach = topology, flow, detach
         self.takes_values = topology.takes_values
@@ -141,8 +141,8 @@ def influences(network: nn.Module, forward: Callable[[], Tensor | None]) -> dict
         name: Influence(
             *measurements[name][0],
             layers=tuple(t for t, inputs in enumerate(flow.inputs, start=1) for _ in inputs),
-            input_rms=np.array([_rms(_at(x, flow.token_mask)) for inputs in flow.inputs for x in inputs]),
-            output_rms=np.array([_rms(_at(x, flow.token_mask)) for x in flow.outputs]),
+            input_rms=np.array([_rms(_select_unpadded(x, flow.token_mask)) for inputs in flow.inputs for x in inputs]),
+            output_rms=np.array([_rms(_select_unpadded(x, flow.token_mask)) for x in flow.outputs]),
             gradient=gradients[name],
             fixed=measurements[name][1],
             in_heads=any(stacks[name].topology.input_mode_at(t) == "heads" for t in range(len(stacks[name].layers))),
@@ -161,14 +161,16 @@ def _measure_stack(name: str, stack: Stack, forward: Callable[[], Any]) -> tuple
     return _weights_and_gains(_detached_flow(name, stack, forward, nullcontext())), False
 
 
-def _detached_flow(name: str, stack: Stack, forward: Callable[[], Any], mode: AbstractContextManager[Any]) -> Flow:
+def _detached_flow(
+    name: str, stack: Stack, forward: Callable[[], Any], mode: AbstractContextManager[Any]
+) -> StackRecording:
     """Return what passes through a stack whose layers' outputs are detached."""
     with _record_flows({name: stack}, detach=True) as flows, mode:
         forward()
     return flows[name]
 
 
-def _weights_and_gains(flow: Flow) -> tuple[Array, Array]:
+def _weights_and_gains(flow: StackRecording) -> tuple[Array, Array]:
     """Return the weights and the gains, [R, S] each."""
     generator = Generator().manual_seed(0)
     weights, gains = [], []
@@ -185,19 +187,19 @@ def _weight_and_gain(back: Tensor | None, signs: Tensor, real: Tensor | None) ->
     """Return weight and gain of a source; without a gradient both are 0, for other widths the weight is."""
     if back is None:
         return 0.0, 0.0
-    back, signs = _at(back, real), _at(signs, real)
+    back, signs = _select_unpadded(back, real), _select_unpadded(signs, real)
     weight = (signs * back).mean().item() if signs.shape == back.shape else 0.0
     return weight, (back.square().sum() / signs.numel()).sqrt().item()
 
 
-def _gradient(loss: Tensor | None, flow: Flow) -> Array | None:
+def _gradient(loss: Tensor | None, flow: StackRecording) -> Array | None:
     if loss is None:
         return None
     gradients = torch.autograd.grad(loss, flow.sources, allow_unused=True, retain_graph=True)
     return np.array([0.0 if gradient is None else gradient.norm().item() for gradient in gradients])
 
 
-def _at(x: Tensor, real: Tensor | None) -> Tensor:
+def _select_unpadded(x: Tensor, real: Tensor | None) -> Tensor:
     """Return the positions that are not padding, [P, D]."""
     return x.flatten(0, -2) if real is None else x[real]
 
@@ -207,9 +209,9 @@ def _rms(x: Tensor) -> float:
 
 
 @contextmanager
-def _record_flows(stacks: Mapping[str, Stack], *, detach: bool) -> Iterator[dict[str, Flow]]:
+def _record_flows(stacks: Mapping[str, Stack], *, detach: bool) -> Iterator[dict[str, StackRecording]]:
     """Record what passes through stacks; restore their topologies at the end."""
-    flows = {name: Flow() for name in stacks}
+    flows = {name: StackRecording() for name in stacks}
     with ExitStack() as ends:
         for name, stack in stacks.items():
             ends.enter_context(_record_mask(stack, flows[name]))
@@ -218,7 +220,7 @@ def _record_flows(stacks: Mapping[str, Stack], *, detach: bool) -> Iterator[dict
         yield flows
 
 
-def _record_mask(stack: Stack, flow: Flow) -> Any:
+def _record_mask(stack: Stack, flow: StackRecording) -> Any:
     def note(stack: nn.Module, parts: tuple[Tensor, ...], kwargs: Mapping[str, Any]) -> None:
         flow.token_mask = kwargs.get("mask")
 

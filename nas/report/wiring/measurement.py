@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nas.costs.random_inputs import RandomInputs
 from nas.evaluation.saved_networks import network_of
 from nas.report.wiring.influence import influences
-from nas.report.wiring.stack_wiring import measure_stack
+from nas.report.wiring.stack_wiring import name_stack
 from nas.report.wiring.wiring_report import WiringReport
 from nas.request.job import recipe_of
 from search_spaces.architecture.architecture import Architecture
@@ -92,8 +92,7 @@ def measure_network(
         influence_by_stack = influences(network, _forward(task, network, recipe, seed))
     is_single = [*stacks] == [*stacks][:1]
     parts = tuple(
-        measure_stack("" if is_single else name, stacks[name], influence)
-        for name, influence in influence_by_stack.items()
+        name_stack("" if is_single else name, stacks[name], influence) for name, influence in influence_by_stack.items()
     )
     return WiringReport(title, architecture.topology, parts)
 

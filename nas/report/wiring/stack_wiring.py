@@ -49,11 +49,11 @@ class StackWiring:
         return self.influence.gains if self.influence.in_heads else self.influence.weights
 
 
-def measure_stack(name: str, stack: Stack, influence: Influence) -> StackWiring:
+def name_stack(name: str, stack: Stack, influence: Influence) -> StackWiring:
     """Name the layers of a measured stack by block number and layer type: "2 attention"."""
     sites: list[Site] = [layer.site for layer in stack.layers]  # type: ignore[misc]  # each layer of a stack has one
     blocks = accumulate(int(site.starts_block) for site in sites)
-    names = [f"{block} {_words(layer)}" for block, layer in zip(blocks, stack.layers, strict=True)]
+    names = [f"{block} {_kebab_case(layer)}" for block, layer in zip(blocks, stack.layers, strict=True)]
     readers = []
     for number, reader in enumerate((*names, HEAD), start=1):
         several = influence.layers.count(number) > 1
@@ -118,5 +118,5 @@ def pair_records(stack: StackWiring) -> list[dict[str, Any]]:
     ]
 
 
-def _words(layer: nn.Module) -> str:
+def _kebab_case(layer: nn.Module) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type(layer).__name__).lower()

@@ -61,7 +61,7 @@ class RayCluster:
 
     def __init__(self, address: str) -> None:
         self._where = (os.environ.get("RAY_ADDRESS") or "of this machine") if address == "ray" else address
-        self._quiet = redirect_stdout(_WithoutRay())
+        self._quiet = redirect_stdout(_RayOutputFilter())
         self._owns_cluster = not ray.is_initialized()  # otherwise it is the caller's, and is not ended
         self._quiet.__enter__()
         try:
@@ -127,7 +127,7 @@ class RayCluster:
         return [node for node in self.answer(ray.nodes) if node["Alive"]]
 
 
-class _WithoutRay(io.TextIOBase):
+class _RayOutputFilter(io.TextIOBase):
     """A standard output for Ray: drops Ray's own messages, and writes all else to standard error."""
 
     def write(self, text: str) -> int:

@@ -28,7 +28,7 @@ from ray.exceptions import (
 from nas.environment.debugging import DEBUG
 from nas.evaluation.failures import OUT_OF_MEMORY, reason_of_failure
 from nas.request.job import EvaluationJob, failed_row
-from nas.workers.attempts import MAX_NODES, NODE_DIED, PROCESS_DIED, Deaths, no_deaths, timeout_row
+from nas.workers.attempts import MAX_NODES, NODE_DIED, PROCESS_DIED, Deaths, new_death_count, timeout_row
 from nas.workers.ray.cluster import RayCluster
 from nas.workers.ray.task import Assignment, evaluate_assignment, has_begun, stamp_of
 from nas.workers.resources import AUTO, Resources, processes_for
@@ -218,7 +218,7 @@ class _Attempt:
 
 
 def _first_attempt(job: EvaluationJob) -> _Attempt:
-    return _Attempt(job, no_deaths(job), no_deaths(job, MAX_NODES))
+    return _Attempt(job, new_death_count(job), new_death_count(job, MAX_NODES))
 
 
 def _user_error(error: BaseException) -> BaseException:

@@ -15,7 +15,7 @@ from grouped import grouped
 from nas.analysis.audit import audit_for, audit_of, check_audit, rows_by_architecture, spread_by_cost, study_of
 from nas.budget.bounds import parse_budget
 from nas.budget.feasibility import feasible_candidates
-from nas.costs.count import cheap_counts
+from nas.costs.count import budget_counts
 from nas.request.job import task_of
 from nas.request.resolve import space_of
 from nas.request.search_request import build_request
@@ -133,8 +133,8 @@ def test_all_members_of_a_listed_space_may_be_chosen_none_twice() -> None:
     number = min(600, len(every))
     chosen = spread_by_cost(task, members, number)
     assert len({*chosen}) == number
-    costs = sorted(cheap_counts(task, one)["flops"] for one in every)
-    assert (cheap_counts(task, chosen[0])["flops"], cheap_counts(task, chosen[-1])["flops"]) == (costs[-1], costs[0])
+    costs = sorted(budget_counts(task, one)["flops"] for one in every)
+    assert (budget_counts(task, chosen[0])["flops"], budget_counts(task, chosen[-1])["flops"]) == (costs[-1], costs[0])
     few = feasible_candidates(space_of(task, "depth-heads", "", "smoke"), task, parse_budget([]))
     with raises("infeasible", option="--architectures", value=500, most=len(few)):
         spread_by_cost(task, few, 500)
@@ -161,7 +161,7 @@ def test_chosen_architectures_are_spread_evenly_by_cost() -> None:
                 chosen = spread_by_cost(task, members, 6)
                 assert chosen == spread_by_cost(task, members, 6)
                 assert len(set(chosen)) == 6
-                costs = np.log([cheap_counts(task, architecture)["flops"] for architecture in chosen])
+                costs = np.log([budget_counts(task, architecture)["flops"] for architecture in chosen])
                 steps = np.diff(costs[::-1])  # the costliest comes first: else all wait for it at the end
                 assert (steps > 0).all()
                 assert steps.max() < 2.5 * steps.mean()

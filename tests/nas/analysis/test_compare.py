@@ -17,9 +17,9 @@ from command_line import Command
 from expect import raises, warns
 from grouped import grouped
 from nas.analysis.compare import candidates, comparison_records, match_cost, paper_overhead, summary
-from nas.costs.count import cheap_counts
+from nas.costs.count import budget_counts
 from nas.engine.progress import EvaluationProgress
-from nas.request.job import fresh_task
+from nas.request.job import reload_task
 from nas.request.text_checks import MATCH_QUANTITIES, parse_topologies
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
@@ -179,7 +179,7 @@ def test_all_topologies_are_those_that_can_wire_the_network() -> None:
     records = nas.compare("digits-vit", arch="depth=1,width=16,heads=2,head_dim=8", topology="all").records
     assert [one["topology"] for one in records] == ["resnet", *(n for n in TOPOLOGIES.names() if n != "resnet")]
     with warns("skipped", topology="svformer"):
-        architectures = candidates(fresh_task("goal-point-maze", None), [], "all", "params", "smoke")
+        architectures = candidates(reload_task("goal-point-maze", None), [], "all", "params", "smoke")
     assert {"ancre", "mhc"} <= {one.topology for one in architectures}
 
 
@@ -234,11 +234,11 @@ def test_a_target_out_of_reach_gives_the_smallest_or_largest_network() -> None:
 @pytest.mark.parametrize("topology", ["dca(k=2)", "hyper", "rmt(keys=8)"])
 def test_networks_of_a_task_are_matched_within_half_a_percent(topology: str) -> None:
     task = load_task("digits-vit", None)
-    of_base = cheap_counts(task, task.base)
+    of_base = budget_counts(task, task.base)
     for quantity in MATCH_QUANTITIES:
         target, architecture = of_base[quantity], replace(task.base, topology=topology)
-        match = match_cost(architecture, target, lambda one, quantity=quantity: cheap_counts(task, one)[quantity])
-        assert cheap_counts(task, match)[quantity] == pytest.approx(target, rel=0.005), quantity
+        match = match_cost(architecture, target, lambda one, quantity=quantity: budget_counts(task, one)[quantity])
+        assert budget_counts(task, match)[quantity] == pytest.approx(target, rel=0.005), quantity
 
 
 def test_each_overhead_is_of_one_topology_and_follows_from_its_source() -> None:

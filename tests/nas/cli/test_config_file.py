@@ -10,7 +10,7 @@ from typer.main import get_command
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.cli.config_file import expand
+from nas.cli.config_file import expand_config_file
 from nas.cli.main import app
 from search_spaces.support.errors import Kind
 from toy_searches import TOY
@@ -20,7 +20,7 @@ COMMANDS = vars(get_command(app))["commands"]
 
 def words(file: Path, text: str, *typed: str, command: str = "search") -> list[str]:
     file.write_text(text)
-    return expand([command, f"@{file}", *typed], COMMANDS)
+    return expand_config_file([command, f"@{file}", *typed], COMMANDS)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_arguments_of_a_file_are_in_the_order_of_the_command(file: Path) -> None
 
 def test_command_line_without_a_file_is_unchanged() -> None:
     for line in (["search", "toys", "--trials", "3"], ["@no.toml"], ["--version"], ["list", "@"]):
-        assert expand(line, COMMANDS) == line
+        assert expand_config_file(line, COMMANDS) == line
 
 
 def test_wrong_files_are_refused(file: Path) -> None:
@@ -65,7 +65,7 @@ def test_wrong_files_are_refused(file: Path) -> None:
         ("trials = [[1]]", "wrong-type", {"option": "trials", "value": [[1]]}),
     ]
     with raises("missing-file", path=str(file)):
-        expand(["search", f"@{file}"], COMMANDS)
+        expand_config_file(["search", f"@{file}"], COMMANDS)
     with grouped() as case:
         for text, kind, fields in mistakes:
             with case(text), raises(kind, **fields):

@@ -11,7 +11,7 @@ import nas
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.report.colours import looks
+from nas.report.colours import topology_styles
 from nas.report.plots import draw_effects
 from nas.report.study import Study
 from results.records.row import Direction, Row
@@ -186,8 +186,8 @@ def test_a_topology_has_one_line_in_all_panels() -> None:
     assert heights == {"resnet", "rmt(...)", "dca(k=2)"}
     assert sight.get_xlabel() == "accuracy over resnet, better to the right"
     drawn = {line.get_color() for panel in (sight, text) for line in panel.lines}
-    assert looks(["resnet", "rmt(keys=16)", "dca", "dca(k=2)"])["rmt(keys=16)"].colour in drawn
-    assert looks(["resnet", "rmt", "dca", "dca(k=2)"])["rmt"].colour not in drawn
+    assert topology_styles(["resnet", "rmt(keys=16)", "dca", "dca(k=2)"])["rmt(keys=16)"].colour in drawn
+    assert topology_styles(["resnet", "rmt", "dca", "dca(k=2)"])["rmt"].colour not in drawn
 
 
 def test_without_intervals_there_is_a_note(command: Command) -> None:

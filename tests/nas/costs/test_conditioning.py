@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from expect import raises
 from grouped import grouped
-from nas.budget.objectives import measures_for, resolve
+from nas.budget.objectives import measures_for, objective_directions
 from nas.costs import conditioning
-from nas.costs.conditioning import AttentionLayer, condition, measure
+from nas.costs.conditioning import AttentionLayer, conditioning_metrics, layer_conditioning
 from nas.evaluation.evaluate import evaluate
 from nas.request.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
@@ -82,7 +82,7 @@ def test_the_condition_number_is_that_of_the_explicit_jacobian() -> None:
             with case(str(shape)):
                 heads, head_dim, tokens, width = shape
                 of = layer(*shape)
-                jacobian, values = condition(of), singular_values(of, heads)
+                jacobian, values = layer_conditioning(of), singular_values(of, heads)
                 inner = heads * head_dim
                 defect = max(0, tokens - inner) * max(0, width - inner)
                 assert (jacobian.rank, jacobian.full) == (tokens * width - defect, tokens * width)
@@ -105,13 +105,13 @@ def test_singular_values_are_roots_of_the_eigenvalues_of_the_gram_matrix() -> No
             with case(str(shape)):
                 of = layer(*shape)
                 eigenvalues = torch.linalg.eigvalsh(gram(of, shape[0])).flip(0)
-                rank = condition(of).rank
+                rank = layer_conditioning(of).rank
                 expected = (eigenvalues[0] / eigenvalues[rank - 1]).sqrt().item()
-                assert condition(of).number == pytest.approx(expected, rel=1e-3)
+                assert layer_conditioning(of).number == pytest.approx(expected, rel=1e-3)
 
 
 def test_heads_narrower_than_the_tokens_have_a_null_space_of_known_size() -> None:
-    found = condition(layer(1, 4, 8, 16))
+    found = layer_conditioning(layer(1, 4, 8, 16))
     assert found.full - found.rank == (8 - 4) * (16 - 4)
     assert math.isfinite(found.number)
 
@@ -125,22 +125,23 @@ def test_a_layer_with_three_inputs() -> None:
 
     jacobians = torch.autograd.functional.jacobian(outputs, tuple(weights.values()))
     values = torch.linalg.svdvals(torch.cat([j.flatten(1) for j in jacobians], dim=1))
-    assert condition(of).number == pytest.approx((values[0] / values[47]).item(), rel=1e-6)
+    assert layer_conditioning(of).number == pytest.approx((values[0] / values[47]).item(), rel=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:.*deprecated")
 def test_the_iterative_estimate_agrees_with_the_exact_number(monkeypatch: pytest.MonkeyPatch) -> None:
     of = layer(2, 4, 6, 8)
-    expected = condition(of)
+    expected = layer_conditioning(of)
     monkeypatch.setattr(conditioning, "EXACT", 0)
-    found = condition(of)
+    found = layer_conditioning(of)
     assert found.number == pytest.approx(expected.number, rel=0.02)
     assert (found.rank, found.heads) == (expected.rank, expected.heads)
 
 
 def test_more_heads_of_the_same_dimension_condition_attention_better() -> None:
     numbers = [
-        median(condition(layer(heads, 4, 8, 16, seed=seed)).number for seed in range(12)) for heads in (2, 4, 8, 16)
+        median(layer_conditioning(layer(heads, 4, 8, 16, seed=seed)).number for seed in range(12))
+        for heads in (2, 4, 8, 16)
     ]
     assert numbers == sorted(numbers, reverse=True)
     assert numbers[0] > 10 * numbers[-1]
@@ -154,7 +155,7 @@ def test_a_network_is_measured_block_by_block_and_left_as_it_was(attention: Nyst
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     ids = torch.randint(1, 9, (3, 12))
     ids[0, 7:] = 0
-    found = measure(network, (ids,))
+    found = conditioning_metrics(network, (ids,))
     assert found["condition_number"] == pytest.approx((found["condition_number_1"] + found["condition_number_2"]) / 2)
     assert found["condition_rank_share"] == 1
     assert network.training
@@ -167,8 +168,8 @@ def test_inputs_are_a_tensor_a_tuple_or_a_mapping() -> None:
     sizes = EncoderSizes(vocabulary=9, context=12, classes=3)
     network = build_encoder(Architecture(depth=1, width=8, heads=3, head_dim=4, hidden=8), sizes)
     ids = torch.randint(1, 9, (1, 7))
-    found = measure(network, ids)
-    assert found == measure(network, (ids,)) == measure(network, {"ids": ids})
+    found = conditioning_metrics(network, ids)
+    assert found == conditioning_metrics(network, (ids,)) == conditioning_metrics(network, {"ids": ids})
 
 
 def test_padding_is_not_among_the_tokens() -> None:
@@ -177,22 +178,22 @@ def test_padding_is_not_among_the_tokens() -> None:
     network = build_encoder(Architecture(depth=1, width=8, heads=3, head_dim=4, hidden=8), sizes)
     ids = torch.randint(1, 9, (1, 7))
     padded = torch.cat((ids, torch.zeros(1, 5, dtype=torch.long)), dim=1)
-    assert measure(network, (padded,)) == pytest.approx(measure(network, (ids,)), rel=1e-3)
+    assert conditioning_metrics(network, (padded,)) == pytest.approx(conditioning_metrics(network, (ids,)), rel=1e-3)
 
 
 def test_networks_without_projections_or_values_of_their_own_are_refused() -> None:
     rmt = Architecture(depth=1, width=8, heads=2, head_dim=4, hidden=8, topology="rmt(keys=4)")
     with raises("unsupported", option="conditioning", needs="projections"):
-        measure(build_vit(rmt, (1, 4, 4), 2, 3), (torch.zeros(1, 1, 4, 4),))
+        conditioning_metrics(build_vit(rmt, (1, 4, 4), 2, 3), (torch.zeros(1, 1, 4, 4),))
     shared = replace(rmt, topology="svformer")
     with raises("unsupported", option="conditioning", needs="values"):
-        measure(build_vit(shared, (1, 4, 4), 2, 3), (torch.zeros(1, 1, 4, 4),))
+        conditioning_metrics(build_vit(shared, (1, 4, 4), 2, 3), (torch.zeros(1, 1, 4, 4),))
     with raises("unsupported", option="conditioning", needs="attention"):
-        measure(nn.Linear(2, 2), (torch.zeros(1, 2),))
+        conditioning_metrics(nn.Linear(2, 2), (torch.zeros(1, 2),))
 
 
 def test_measured_objectives_name_their_measure() -> None:
-    objectives = resolve(["accuracy", "condition_number"], {"accuracy": "max"})
+    objectives = objective_directions(["accuracy", "condition_number"], {"accuracy": "max"})
     assert objectives == {"accuracy": "max", "condition_number": "min"}
     assert measures_for(objectives) == ("conditioning",)
     assert measures_for(["accuracy", "flops"]) == ()

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from expect import raises
-from nas.costs.count import Miscount, cheap_counts, count, count_macs
+from nas.costs.count import Miscount, budget_counts, count, count_macs
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count
 from tasks.load import load_task
@@ -112,7 +112,7 @@ class Worded(Toy):
 
 
 def test_a_closed_form_of_another_type_is_refused() -> None:
-    for counted in (count, cheap_counts):
+    for counted in (count, budget_counts):
         with raises("bad-plugin", option="closed_form", task="toy"):
             counted(Worded(), Worded.base)
 
@@ -127,7 +127,7 @@ class Uncounted(Toy):
 def test_cheap_counts_equal_the_counter_with_and_without_a_closed_form() -> None:
     for task in (Toy(), Uncounted()):
         costs = count(task, Toy.base)
-        assert cheap_counts(task, Toy.base) == {"params": costs.params, "macs": costs.macs, "flops": costs.flops}
+        assert budget_counts(task, Toy.base) == {"params": costs.params, "macs": costs.macs, "flops": costs.flops}
         assert costs.macs == 4 * 2 * 8 * 32
 
 

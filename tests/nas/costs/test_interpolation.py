@@ -9,7 +9,7 @@ from itertools import product
 from grouped import grouped
 from nas.budget.bounds import parse_budget
 from nas.budget.feasibility import feasible_candidates
-from nas.costs.count import cheap_counts
+from nas.costs.count import budget_counts
 from nas.costs.interpolation import Counts, interpolate_counts
 from nas.evaluation.evaluate import evaluate
 from nas.request.job import EvaluationJob
@@ -145,7 +145,7 @@ def test_a_budget_has_the_same_members_without_a_closed_form() -> None:
 
 
 def test_a_network_over_budget_is_not_trained() -> None:
-    has = cheap_counts(Toy(), Toy.base)["params"]
+    has = budget_counts(Toy(), Toy.base)["params"]
     job = EvaluationJob(task=f"{TOYS}:Toy", architecture=Toy.base, preset="smoke")
     job = replace(job, limits=parse_budget([f"params<={has - 1}"]))
     assert evaluate(replace(job, limits=parse_budget([f"params<={has}"]))).status == "complete"
@@ -159,7 +159,7 @@ def test_a_network_over_budget_is_not_trained() -> None:
 
 def test_a_search_trains_no_network_larger_than_fitted(search: Search) -> None:
     axes = ["depth=1,2,3,4,5,6", "heads=1,2,3,4,5,6", "head_dim=8", "topology=resnet"]
-    size = cheap_counts(Toy(), replace(Toy.base, depth=5, heads=3))["params"]
+    size = budget_counts(Toy(), replace(Toy.base, depth=5, heads=3))["params"]
     study = search(task=f"{TOYS}:Irregular", budget=f"{size * 4 // 5}<=params<={size}", axis=axes, trials=36)
     assert len(study) > 1
     (refused,) = [row for row in study.rows() if row.status != "complete"]

@@ -9,12 +9,12 @@ import pytest
 
 from nas.engine.plan import SearchPlan
 from nas.engine.scheduler import WAIT
-from nas.request.job import EvaluationJob, resolve
+from nas.request.job import EvaluationJob, resolve_job
 from nas.request.search_request import SearchRequest, build_request
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.rungs import Rungs
 from nas.store.leases import Leases, NoLeases
-from nas.store.optuna_study import open_storage, open_study, reevaluates_from
+from nas.store.optuna_study import first_reevaluation, open_storage, open_study
 from nas.store.store import Store
 from results.records.row import Row
 from toy_searches import TOYS
@@ -37,7 +37,7 @@ def plan_of(asked: SearchRequest, url: str, leases: Leases, trials: int, **more:
 def end(plan: SearchPlan, job: Any, accuracy: float = 0.5) -> Row:
     """Have a trial end with a Row whose network is kept."""
     assert isinstance(job, EvaluationJob)
-    row = replace(resolve(job).row, status="complete", error=None, metrics={"accuracy": accuracy, "loss": 1.0})
+    row = replace(resolve_job(job).row, status="complete", error=None, metrics={"accuracy": accuracy, "loss": 1.0})
     row = replace(row, costs=replace(row.costs, flops=7))
     plan.store.network(row.identity()).mkdir(parents=True)
     assert job.number is not None
@@ -86,7 +86,7 @@ def test_remains_of_a_stored_row_are_removed_after_a_crash(asked: SearchRequest,
     plan = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
     job = plan.next()
     assert isinstance(job, EvaluationJob)
-    row = replace(resolve(job).row, status="complete", error=None, metrics={"accuracy": 0.5, "loss": 1.0})
+    row = replace(resolve_job(job).row, status="complete", error=None, metrics={"accuracy": 0.5, "loss": 1.0})
     plan.store.work_folder(row.identity()).mkdir(parents=True)
     plan.store.add(row, "s", job.number)
     again = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
@@ -122,7 +122,7 @@ def test_paused_training_removes_no_network(asked: SearchRequest, tmp_path: Path
     plan = plan_of(asked, f"sqlite:///{tmp_path}/studies.db", NoLeases(), 2)
     job = plan.next()
     assert isinstance(job, EvaluationJob)
-    row = replace(resolve(job).row, status="pruned", error=None)
+    row = replace(resolve_job(job).row, status="pruned", error=None)
     network = plan.store.network(row.identity())
     network.mkdir(parents=True)  # another coordinator has gone on with it to its end
     plan.store.add(row, "s", job.number)
@@ -136,7 +136,7 @@ def test_beaten_network_is_kept_for_another_study(asked: SearchRequest, tmp_path
     for accuracy in (0.3, 0.5):
         job = plan.next()
         assert isinstance(job, EvaluationJob)
-        rows.append(resolve(job).row)
+        rows.append(resolve_job(job).row)
         plan.store.add(rows[-1], "other", None) if accuracy == 0.3 else None
         end(plan, job, accuracy)
     end(plan, plan.next(), 0.9)
@@ -156,25 +156,25 @@ def test_extended_study_searches_before_it_confirms(asked: SearchRequest, tmp_pa
     plan = plan_of(asked, url_in(tmp_path), NoLeases(), 4, reevals=1)
     while isinstance(job := plan.next(), EvaluationJob):
         end(plan, job)
-    assert reevaluates_from(plan.study) == 3
+    assert first_reevaluation(plan.study) == 3
     extended = plan_of(asked, url_in(tmp_path), NoLeases(), 9, reevals=2)
     numbers = []
     while isinstance(job := extended.next(), EvaluationJob):
         numbers.append((job.number, job.seed))
         end(extended, job)
     assert [number for number, seed in numbers if seed != 0] == [7, 8]
-    assert reevaluates_from(extended.study) == 7
+    assert first_reevaluation(extended.study) == 7
 
 
 def test_search_goes_on_where_nothing_can_be_confirmed(asked: SearchRequest, tmp_path: Path) -> None:
     plan = plan_of(asked, url_in(tmp_path), NoLeases(), 6, reevals=3)
     for _ in range(4):
         end(plan, plan.next())
-    assert reevaluates_from(plan.study) == 3
+    assert first_reevaluation(plan.study) == 3
     plan.sampler.can_reevaluate = lambda study: False  # type: ignore[method-assign]
     job = plan.next()
     assert isinstance(job, EvaluationJob)
-    assert reevaluates_from(plan.study) is None
+    assert first_reevaluation(plan.study) is None
 
 
 def test_paused_trainings_resume_before_confirming_trials(asked: SearchRequest, tmp_path: Path) -> None:
@@ -201,4 +201,4 @@ def test_three_trials_at_once_confirm_running_ones_with_other_seeds(tmp_path: Pa
     assert plan.next() is None
     assert len({(job.architecture, job.seed) for job in ended}) == 8
     assert len({job.architecture for job in ended}) == 2
-    assert reevaluates_from(plan.study) is not None
+    assert first_reevaluation(plan.study) is not None

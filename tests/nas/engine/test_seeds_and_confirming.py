@@ -24,7 +24,7 @@ from nas.samplers.history import TrialTable, candidate_means
 from nas.samplers.posterior import Posterior
 from nas.samplers.proposer import Proposer, SearchState
 from nas.samplers.rungs import MAX_RUNGS
-from nas.store.optuna_study import reevaluate_from
+from nas.store.optuna_study import set_first_reevaluation
 from nas.store.store import Store
 from nas.workers.pool import pool_of
 from results.records.row import Row
@@ -296,7 +296,7 @@ def test_parallel_confirming_trials_are_shared_out() -> None:
         trial = study.ask()
         sampler.propose(trial)
         study.tell(trial, (worst[0] * value, -worst[1] * value))  # none beats another
-    reevaluate_from(study, 4)
+    set_first_reevaluation(study, 4)
     proposed = [sampler.propose(study.ask()) for _ in range(6)]
     assert len(set(proposed)) > 1
     assert set(proposed) <= {sampler.candidate(trial.params) for trial in study.trials[:4]}

@@ -15,7 +15,7 @@ from torch import nn
 import nas
 from expect import raises, warns
 from nas.evaluation.evaluate import evaluate, job_lock
-from nas.request.job import EvaluationJob, code_of, fresh_task, identity
+from nas.request.job import EvaluationJob, code_of, identity, reload_task
 from nas.store.store import Store
 from nas.workers.resources import Resources
 from results.records.row import Row
@@ -244,7 +244,7 @@ def test_a_file_edited_during_a_comparison_counts_as_read(ask: Callable[..., Row
     before = code_of(f"{copy}:Toy")
     edits = f"        Path({str(copy)!r}).write_text({text + '# another'!r})\n        architecture, penalty ="
     copy.write_text(text.replace("        architecture, penalty =", edits))
-    fresh_task(f"{copy}:Toy", None)
+    reload_task(f"{copy}:Toy", None)
     comparison = nas.compare(
         f"{copy}:Toy", arch=["depth=1", "depth=2"], preset="smoke", seeds=1, resources=Resources(1)
     )

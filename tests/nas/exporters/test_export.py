@@ -182,7 +182,7 @@ def test_a_refusal_names_the_error_that_caused_it() -> None:
             raise RuntimeError("outer") from error
 
     with pytest.raises(formats.ExportError) as info:
-        formats.attempt(work)
+        formats.run_export_step(work)
     assert info.value.fields == {"cause": "KeyError"}
     assert "inner" in str(info.value)
 

@@ -7,7 +7,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from nas.report.colours import COLOURS, looks
+from nas.report.colours import COLOURS, topology_styles
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.catalog import joint, topology
 from search_spaces.topologies.registry import TOPOLOGIES
@@ -45,21 +45,21 @@ def oklab(seen: Colour) -> Colour:
 
 def test_usual_topologies_look_the_same_beside_any_others() -> None:
     members = sorted(USUAL)
-    together = looks(MEMBERS)
+    together = topology_styles(MEMBERS)
     assert len(set(together.values())) == len(MEMBERS)
     assert len(members) >= 13
     assert len({together[one].colour for one in members}) == len(members)
     for one in members:
-        assert looks([one])[one] == looks([one, "weave(gain=2)", "dca(k=3)"])[one] == together[one]
+        assert topology_styles([one])[one] == topology_styles([one, "weave(gain=2)", "dca(k=3)"])[one] == together[one]
 
 
 def test_other_topologies_have_stable_and_distinct_looks() -> None:
     others = ["weave", "weave(gain=2)", *(f"dca(k={k})" for k in range(3, 9)), "dca(k=2)/resnet", "<script>"]
-    together = looks([*others, "dca(k=2)"])
+    together = topology_styles([*others, "dca(k=2)"])
     assert len(set(together.values())) == len(together)
-    assert looks(["weave"])["weave"] == together["weave"]
-    assert looks(["dca(k=3)"])["dca(k=3)"].marker == together["dca(k=2)"].marker
-    assert len(looks(map(str, range(200)))) == 200  # more than there are looks
+    assert topology_styles(["weave"])["weave"] == together["weave"]
+    assert topology_styles(["dca(k=3)"])["dca(k=3)"].marker == together["dca(k=2)"].marker
+    assert len(topology_styles(map(str, range(200)))) == 200  # more than there are looks
 
 
 def test_colours_are_distinct_also_to_the_colour_blind() -> None:
@@ -75,7 +75,7 @@ def test_colours_are_legible_on_a_white_and_on_a_dark_page() -> None:
 
 
 def test_markers_exist_in_matplotlib() -> None:
-    codes = {look.marker.code for look in looks([*map(str, range(60)), *MEMBERS]).values()}
+    codes = {look.marker.code for look in topology_styles([*map(str, range(60)), *MEMBERS]).values()}
     assert len(codes) == 14
     assert codes <= {str(marker) for marker in Line2D.markers}
 
@@ -83,8 +83,8 @@ def test_markers_exist_in_matplotlib() -> None:
 def test_each_topology_of_this_project_looks_the_same_everywhere() -> None:
     own = [one for one in TOPOLOGIES.names() if TOPOLOGIES.is_ours(one)]
     assert len(own) >= 25
-    together = looks([*own, *USUAL, "weave"])
+    together = topology_styles([*own, *USUAL, "weave"])
     assert len(set(together.values())) == len(together)
-    assert all(looks([one])[one] == together[one] for one in own)
+    assert all(topology_styles([one])[one] == together[one] for one in own)
     colours = [together[one].colour for one in own]
     assert max(map(colours.count, colours)) <= 3

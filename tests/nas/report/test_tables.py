@@ -11,7 +11,7 @@ from nas.cli import printers
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.format import Format
 from nas.report.study import Study
-from nas.report.tables import front_notes, front_records, print_comparison, print_records, results_command, screen
+from nas.report.tables import front_notes, front_records, make_console, print_comparison, print_records, results_command
 from results.records.costs import Costs
 from results.stats.architecture_summary import ArchitectureSummary
 from toy_rows import a_row
@@ -52,7 +52,7 @@ WIDE = [{"key": "abc", "accuracy": 0.51234, "accuracy_se": 0.01, "seeds": 123456
 
 
 def test_markdown_table_has_all_columns_and_escaped_cells(capsys: pytest.CaptureFixture[str]) -> None:
-    print_records(screen(), WIDE, list(WIDE[0]), "title", Format.MARKDOWN)
+    print_records(make_console(), WIDE, list(WIDE[0]), "title", Format.MARKDOWN)
     assert capsys.readouterr().out.splitlines() == [
         "title",
         "",
@@ -123,9 +123,9 @@ def test_command_to_ask_again_has_no_password() -> None:
 
 
 def test_error_without_its_metric_is_a_column(capsys: pytest.CaptureFixture[str]) -> None:
-    print_records(screen(), [{"loss": 1.5, "loss_se": 0.25}], ["loss", "loss_se"], "both")
+    print_records(make_console(), [{"loss": 1.5, "loss_se": 0.25}], ["loss", "loss_se"], "both")
     assert "1.500±0.250" in capsys.readouterr().out
-    print_records(screen(), [{"loss": 1.5, "loss_se": 0.25}], ["loss_se"], "alone")
+    print_records(make_console(), [{"loss": 1.5, "loss_se": 0.25}], ["loss_se"], "alone")
     assert "0.25" in capsys.readouterr().out
 
 

@@ -7,7 +7,7 @@ import pytest
 import nas
 from expect import raises
 from grouped import grouped
-from nas.request.job import fresh_task, recipe_of
+from nas.request.job import recipe_of, reload_task
 from nas.request.resolve import architecture_of, space_of
 from search_spaces.support.errors import Kind
 from tasks.load import load_task
@@ -83,7 +83,7 @@ def test_a_setting_changes_the_recipe_of_every_trial(search: Search) -> None:
 
 def test_values_of_a_recipe_axis_have_the_type_of_their_field() -> None:
     axes = ("recipe.betas=0.9:0.95,0.9:0.99", "recipe.precision=32-true,bf16-mixed", "recipe.batch=16,1.6e1")
-    task: Any = fresh_task("digits-vit", None)
+    task: Any = reload_task("digits-vit", None)
     with raises("duplicate", option="recipe.batch", value="1.6e1"):
         space_of(task, "depth-heads", "", "smoke", axes)
     space = space_of(task, "depth-heads", "", "smoke", (*axes[:2], "recipe.batch=1.6e1,3.2e1"))
@@ -96,7 +96,7 @@ def test_values_of_a_recipe_axis_have_the_type_of_their_field() -> None:
 
 
 def test_optimisers_with_options_are_an_axis() -> None:
-    task: Any = fresh_task("digits-vit", None)
+    task: Any = reload_task("digits-vit", None)
     space = space_of(task, "depth-heads", "", "smoke", ("recipe.optimizer=adamw,galore(rank=8, gap=50),muon",))
     recipes = [recipe_of(task, "smoke", candidate.settings) for candidate in space]
     assert {recipe.optimizer for recipe in recipes} == {"adamw", "galore(gap=50,rank=8)", "muon"}

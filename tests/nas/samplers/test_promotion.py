@@ -14,7 +14,7 @@ from nas.budget.implicit.budget_dp import BudgetDP
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.encoding import Coordinates
 from nas.samplers.history import History, TrialTable
-from nas.samplers.promotion import PAIRS, predict_end, promotion_gains, with_predicted_ends
+from nas.samplers.promotion import PAIRS, fill_predicted_values, predict_end, promotion_gains
 from nas.store.optuna_study import new_trial, record_params, set_training_length
 from results.stats.gaussian_process import Features, GaussianProcess, Observations
 from search_spaces.architecture.architecture import Architecture
@@ -201,7 +201,7 @@ def test_ends_are_predicted_by_regression_on_resumed_trials() -> None:
             at(study, member, TrialState.COMPLETE, float(report), float(report), end=float(end))
         at(study, 20, TrialState.PRUNED, 0.4)
         tried = tried_of(study)
-        told = with_predicted_ends(tried)
+        told = fill_predicted_values(tried)
         if pairs < PAIRS:
             assert np.isnan(told.values[-1]).all()
             continue
@@ -219,7 +219,7 @@ def test_the_latest_report_is_used() -> None:
     for member in range(PAIRS):
         at(study, member, TrialState.COMPLETE, 0.5 + 0.1 * (-1) ** member, member / 10, end=member / 10)
     at(study, 20, TrialState.PRUNED, 0.5, 0.25)
-    assert with_predicted_ends(tried_of(study)).values[-1, 0] == pytest.approx(-0.25)
+    assert fill_predicted_values(tried_of(study)).values[-1, 0] == pytest.approx(-0.25)
 
 
 def test_a_positive_metric_is_not_predicted_below_zero() -> None:
@@ -227,7 +227,7 @@ def test_a_positive_metric_is_not_predicted_below_zero() -> None:
     for member in range(PAIRS):
         at(study, member, TrialState.COMPLETE, -0.2 - 0.1 * member, end=-0.2 - 0.1 * member)  # 0.2 and more: a loss
     at(study, 20, TrialState.PRUNED, 0.5)  # where the line is at -0.5
-    assert with_predicted_ends(tried_of(study)).values[-1, 0] == pytest.approx(0.1)
+    assert fill_predicted_values(tried_of(study)).values[-1, 0] == pytest.approx(0.1)
 
 
 def test_equal_reports_predict_the_mean() -> None:

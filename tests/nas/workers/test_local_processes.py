@@ -97,7 +97,7 @@ def test_only_kills_that_the_kernel_counted_are_out_of_memory(script: Script, mo
         ("SIGSEGV(-11)", 3, False),
     ):
         counted = itertools.cycle([2, kills])  # before and after each death
-        monkeypatch.setattr(local_processes, "kills_for_memory", lambda counted=counted: next(counted))
+        monkeypatch.setattr(local_processes, "oom_kills", lambda counted=counted: next(counted))
         died = BrokenProcessPool(f"A worker died.\nThe exit codes of the workers are {{{ended}}}")
         row, replaced = row_of(script, died)
         assert (row.status, replaced) == ("failed", MAX_DEATHS)
@@ -149,7 +149,7 @@ def test_processes_are_killed_at_the_end_even_where_one_was_just_begun(script: S
 def test_failure_for_bounded_memory_names_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[Row] = []
     monkeypatch.setattr(local_processes, "task_of", lambda task, data: None)
-    monkeypatch.setattr(local_processes, "keep_memory_within", lambda memory: None)
+    monkeypatch.setattr(local_processes, "limit_memory", lambda memory: None)
     monkeypatch.setattr(local_processes, "evaluate_distributed", lambda job, processes: rows[-1])
     out = f"{OUT_OF_MEMORY}: MemoryError"
     cases: list[tuple[str | None, int | None, str | None]] = [

@@ -12,7 +12,7 @@ import pytest
 
 from expect import raises
 from nas.evaluation.evaluate import evaluate, find_row
-from nas.request.job import EvaluationJob, fresh_task
+from nas.request.job import EvaluationJob, reload_task
 from nas.store.locks import folder_lock
 from nas.workers import distributed
 from nas.workers.distributed import evaluate_distributed
@@ -22,7 +22,7 @@ from toy_searches import TOYS
 
 
 def smoke(folder: Path, task: str = f"{TOYS}:Toy") -> EvaluationJob:
-    base = fresh_task(task, None).base
+    base = reload_task(task, None).base
     return EvaluationJob(task=task, architecture=base, preset="smoke", folder=str(folder))
 
 
@@ -51,7 +51,7 @@ def test_two_processes_give_one_row_and_one_error(tmp_path: Path) -> None:
     assert row.metrics["accuracy"] > 0.5
     assert [file.name for file in (tmp_path / "a").iterdir()] == ["row.json"]
     assert find_row(job, job.folder) == row
-    task = fresh_task("imagenet-vit", str(tmp_path))
+    task = reload_task("imagenet-vit", str(tmp_path))
     lacking = EvaluationJob(task="imagenet-vit", architecture=task.base, preset="smoke", data=str(tmp_path))
     with raises("missing-data", path=str(tmp_path)):
         evaluate_distributed(lacking, 2)

@@ -9,7 +9,7 @@ import pytest
 
 from expect import raises
 from grouped import grouped
-from nas.workers.memory_limit import keep_memory_within, kills_for_memory
+from nas.workers.memory_limit import limit_memory, oom_kills
 from nas.workers.resources import MAX_WORKERS, Resources, fits_on, seconds_of
 
 
@@ -91,7 +91,7 @@ def enough_and_again() -> None:
 
     Amounts are larger than what a process that ran many tests has free in its heap, which no bound sees.
     """
-    keep_memory_within(2_000_000_000)
+    limit_memory(2_000_000_000)
     held = bytearray(1_200_000_000)
     with pytest.raises(MemoryError):
         bytearray(1_200_000_000)
@@ -112,15 +112,15 @@ def written(root: Path, file: str, text: str) -> None:
 
 
 def test_kills_of_the_own_control_group_are_counted(tmp_path: Path) -> None:
-    assert kills_for_memory(tmp_path) is None
+    assert oom_kills(tmp_path) is None
     written(tmp_path, "sys/fs/cgroup/memory.events", "low 0\noom 9\noom_kill 1\n")
-    assert kills_for_memory(tmp_path) == 1  # in a container
+    assert oom_kills(tmp_path) == 1  # in a container
     written(tmp_path, "proc/self/cgroup", "0::/user.slice/job\n")
     written(tmp_path, "sys/fs/cgroup/user.slice/job/memory.events", "oom 9\noom_kill 0\n")
-    assert kills_for_memory(tmp_path) == 0
+    assert oom_kills(tmp_path) == 0
 
 
 def test_kills_are_read_from_version_1_of_control_groups(tmp_path: Path) -> None:
     written(tmp_path, "proc/self/cgroup", "8:pids:/\n4:memory:/job\n")
     written(tmp_path, "sys/fs/cgroup/memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
-    assert kills_for_memory(tmp_path) == 3
+    assert oom_kills(tmp_path) == 3

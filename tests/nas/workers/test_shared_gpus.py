@@ -12,7 +12,7 @@ import torch
 import nas
 from expect import raises
 from nas.evaluation.failures import OUT_OF_MEMORY, TIMED_OUT
-from nas.request.job import EvaluationJob, resolve
+from nas.request.job import EvaluationJob, resolve_job
 from nas.workers import gpu_load, local_processes, shared_gpus
 from nas.workers.gpu_load import GpuLoad
 from nas.workers.pool import ThisProcess
@@ -68,7 +68,7 @@ class Scripted:
         self.looks.append(self.lately)
         job, place = self.running.pop(0)
         error = self.outcome(job, sum(where == place for _, where in self.running))
-        self.last = replace(resolve(job).row, status="failed" if error else "complete", error=error)
+        self.last = replace(resolve_job(job).row, status="failed" if error else "complete", error=error)
         return [(job, self.last)]
 
 

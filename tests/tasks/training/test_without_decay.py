@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from grouped import grouped
-from nas.request.job import fresh_task
+from nas.request.job import reload_task
 from search_spaces.topologies.decay import split_by_decay
 
 
@@ -20,7 +20,7 @@ def test_matrices_without_weight_decay_are_the_published_ones() -> None:
     with grouped() as case:
         for task, preset, exempt in exemptions:
             with case(f"{task} {preset}"):
-                of = fresh_task(task, None)
+                of = reload_task(task, None)
                 with torch.device("meta"):
                     network = of.build(replace(of.bases.get(preset, of.base), depth=1))
                 kept = {id(one) for one in split_by_decay(network, of.presets[preset].without_decay)[1]}
@@ -39,4 +39,4 @@ def test_parameters_that_timm_does_not_decay_are_exempt() -> None:
                 named = network.named_parameters()
                 exempt = {name for name, one in named if name in network.no_weight_decay() and one.ndim > 1}
                 assert exempt
-                assert exempt <= {*fresh_task("imagenet-vit", None).presets["paper"].without_decay}
+                assert exempt <= {*reload_task("imagenet-vit", None).presets["paper"].without_decay}

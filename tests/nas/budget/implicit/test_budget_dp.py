@@ -15,7 +15,7 @@ from grouped import grouped
 from nas.budget.bounds import Budget, feasible, parse_budget
 from nas.budget.implicit.budget_dp import BudgetDP
 from nas.budget.implicit.decomposition import MAX_SHAPES
-from nas.costs.count import cheap_counts, count
+from nas.costs.count import budget_counts, count
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.catalog import per_block
 from search_spaces.spaces.parsing import parse_architecture
@@ -44,7 +44,7 @@ def of(name: str, arch: str = "") -> tuple[Task, Architecture]:
 @cache
 def counted(architecture: Architecture) -> dict[str, int]:
     """What digits-vit costs with it, worked out once for all tests: some tens of thousands are."""
-    return cheap_counts(of("digits-vit")[0], architecture)
+    return budget_counts(of("digits-vit")[0], architecture)
 
 
 def digits(
@@ -155,9 +155,9 @@ def check_draws(name: str) -> None:
     if name.startswith("goal-") and not find_spec("gymnasium_robotics"):
         return
     task, base = of(name, "depth=2")
-    space, own = per_block(base), cheap_counts(task, base)
+    space, own = per_block(base), budget_counts(task, base)
     budget = parse_budget([f"params<={int(own['params'] * 1.02)}", f"{own['flops'] // 2}<=flops<={own['flops']}"])
-    programme = BudgetDP(space, lambda architecture: cheap_counts(task, architecture), budget)
+    programme = BudgetDP(space, lambda architecture: budget_counts(task, architecture), budget)
     random = np.random.default_rng(0)
     for _ in range(2):
         point = programme.draw(random)
@@ -165,7 +165,7 @@ def check_draws(name: str) -> None:
         assert mutated is not None
         assert 1 <= sum(mutated[axis] != value for axis, value in point.items()) <= 2
         for each in (point, mutated):
-            assert budget.allows(cheap_counts(task, space.candidate(each).architecture))
+            assert budget.allows(budget_counts(task, space.candidate(each).architecture))
     counted = count(task, space.candidate(point).architecture)  # which compares the counter with the closed form
     assert budget.allows({"params": counted.params or 0, "flops": counted.flops or 0})
 
@@ -197,7 +197,7 @@ def test_nearest_member_is_that_of_the_list(text: str) -> None:
 def test_member_is_its_own_nearest_in_a_huge_space() -> None:
     task, base = of("stdlib-lm", "depth=16")
     space, budget = per_block(base), parse_budget(["2M<=params<=2100k", "macs<=400M"])
-    programme = BudgetDP(space, lambda architecture: cheap_counts(task, architecture), budget)
+    programme = BudgetDP(space, lambda architecture: budget_counts(task, architecture), budget)
     assert programme.number > 10**33
     random = np.random.default_rng(0)
     for _ in range(2):

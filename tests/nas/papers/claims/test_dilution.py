@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nas.papers.claims import dilution
-from nas.papers.claims.dilution import Dilution, LowRankNetwork, Start, decades
+from nas.papers.claims.dilution import DCAInitialization, Dilution, LowRankNetwork, final_log10_loss
 from tasks.vision.digits import DigitsViT
 
 
@@ -27,7 +27,7 @@ def test_network_of_figure_1_takes_the_steps_of_its_gradients(
     topology: str, affine: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dilution, "_STEPS", 25)
-    found, rate = decades(topology, affine, 1e-3, seed=0), 1e-3
+    found, rate = final_log10_loss(topology, affine, 1e-3, seed=0), 1e-3
     torch.manual_seed(0)
     matrix = torch.randn(100, 100) if affine else torch.eye(100)
     offset = torch.randn(100) if affine else torch.zeros(100)
@@ -59,7 +59,7 @@ def test_rates_are_chosen_on_seeds_that_do_not_count(
         lucky = -9.0 if seed < 2 and decades != min(at_rates) else 0.0  # the worse one, on the seeds that count
         return decades + lucky + 0.01 * seed * (topology == "resnet")
 
-    monkeypatch.setattr(dilution, "decades", fake_decades)
+    monkeypatch.setattr(dilution, "final_log10_loss", fake_decades)
     identity, random = Dilution(seeds=2).values().values()
     assert identity == pytest.approx([0.5, 0.51])
     assert random == pytest.approx([3.0, 3.01])
@@ -77,11 +77,11 @@ def test_start_of_another_network_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
         return other
 
     monkeypatch.setattr(DigitsViT, "base", DigitsViT.base.with_fields({"depth": 2}))
-    found = Start().findings()
-    assert [finding.claim for finding in found] == list(Start.claims)
+    found = DCAInitialization().findings()
+    assert [finding.claim for finding in found] == list(DCAInitialization.claims)
     assert {finding.verdict for finding in found} == {"agrees"}
     assert len({finding.values for finding in found}) > 1  # they are not one network
     monkeypatch.setattr(dilution, "retrofit", twice)
-    for name, values in Start().values().items():
+    for name, values in DCAInitialization().values().items():
         assert values == pytest.approx([1.0] * 4, rel=1e-6), name
     assert built == [name for name in ("grn-v1", "grn-v2", "grn-v3", "dca", "dca(k=2)") for _ in range(4)]

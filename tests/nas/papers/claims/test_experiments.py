@@ -15,8 +15,8 @@ from command_line import Command
 from expect import raises
 from grouped import grouped
 from nas.papers.claims import Experiment, dilution, shortcuts
-from nas.papers.claims.dilution import Start, decades
-from nas.papers.claims.heads import Heads
+from nas.papers.claims.dilution import DCAInitialization, final_log10_loss
+from nas.papers.claims.heads import HeadConditioning
 from nas.papers.claims.row_experiments import BetterClaim, paired_differences
 from nas.papers.claims.scaling import Scaling
 from nas.papers.claims.shortcuts import LinearNet, Shortcuts, losses
@@ -29,7 +29,7 @@ from results.records.sources import table_paths
 from tasks.vision.digits import DigitsViT
 
 QUICK: list[Experiment] = [Shortcuts(seeds=3), Scaling(), *TABLE_EXPERIMENTS]
-ALL = [*QUICK, Start(), Variance(), Heads()]
+ALL = [*QUICK, DCAInitialization(), Variance(), HeadConditioning()]
 
 
 def test_claims_are_of_a_paper_and_have_names_of_their_own() -> None:
@@ -74,9 +74,9 @@ def test_variance_ratio_of_a_linear_map_is_that_of_its_weights() -> None:
 
 def test_low_rank_network_learns_and_is_reproducible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dilution, "_STEPS", 40)
-    slow, quick = (decades("grn-v1", False, rate, 0) for rate in (1e-6, 3e-3))
+    slow, quick = (final_log10_loss("grn-v1", False, rate, 0) for rate in (1e-6, 3e-3))
     assert quick < slow - 1
-    assert decades("grn-v1", False, 3e-3, 0) == quick
+    assert final_log10_loss("grn-v1", False, 3e-3, 0) == quick
 
 
 def test_rows_are_paired_by_seed_and_signed_by_direction() -> None:

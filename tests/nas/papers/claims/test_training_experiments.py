@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from nas.costs.count import cheap_counts
+from nas.costs.count import budget_counts
 from nas.papers.claims import training_experiments
 from nas.papers.claims.training_experiments import ARCHITECTURE_PAIRS, SEEDS, TrainingExperiment
 from nas.request.job import EvaluationJob
@@ -63,7 +63,7 @@ def test_claims_at_equal_parameters_have_them(monkeypatch: pytest.MonkeyPatch) -
         experiment = TrainingExperiment(one.paper, "smoke", "sqlite://", None, Resources(1))
         assert experiment.values() == {one.claim.name: [1.0]}
         first, second = dict.fromkeys(job.architecture for job in evaluated)
-        params = [cheap_counts(DigitsViT(), each)["params"] for each in (first, second)]
+        params = [budget_counts(DigitsViT(), each)["params"] for each in (first, second)]
         assert abs(params[1] / params[0] - 1) < 0.005 or not one.match_params
         assert ("equal parameters" in one.claim.statement) is one.match_params
         assert params[1] < params[0] or "fewer parameters" not in one.claim.statement

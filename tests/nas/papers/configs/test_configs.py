@@ -9,7 +9,15 @@ import pytest
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.papers.configs import LABELS, Reading, holds, is_printed, models_without_reading, readings, row_of
+from nas.papers.configs import (
+    LABELS,
+    PaperConfig,
+    is_label_true,
+    is_printed,
+    models_without_config,
+    paper_configs,
+    row_of,
+)
 from nas.papers.configs.formulas import value_of
 from nas.papers.configs.paper_networks import architecture_of, params
 from results.records.published import lines_of, papers
@@ -20,7 +28,7 @@ from tasks.registry import TASKS
 WITH_FORM = ("c4-dca-lm", "c4-lm", "lm1b-lm", "openwebtext-lm", "tinystories-lm")
 """Tasks that readings are of whose closed form has all parameters."""
 
-READ = [(paper, reading) for paper in papers() for reading in readings(paper)]
+READ = [(paper, reading) for paper in papers() for reading in paper_configs(paper)]
 PARAMS = {paper: {row_of(line): line["params_millions"] for line in lines_of(paper)} for paper in papers()}
 
 
@@ -46,7 +54,7 @@ def test_readings_have_the_parameters_of_their_table() -> None:
     assert len(built) > 25
 
 
-def closed_form(reading: Reading) -> int | None:
+def closed_form(reading: PaperConfig) -> int | None:
     """All parameters by arithmetic; None where there is no such form."""
     if reading.network not in TASKS.names() or reading.counts != "all":
         return None
@@ -82,7 +90,7 @@ def test_stated_readings_are_rounded_and_counted_in_full() -> None:
 
 
 def test_every_printed_count_is_read() -> None:
-    assert not {paper: missing for paper in papers() if (missing := models_without_reading(paper))}
+    assert not {paper: missing for paper in papers() if (missing := models_without_config(paper))}
 
 
 def test_nominal_sizes_are_in_the_names_of_their_models() -> None:
@@ -109,14 +117,16 @@ def test_count_is_held_to_every_printed_digit() -> None:
 
 
 def test_reading_holds_unless_it_misses_or_matches_unforeseen() -> None:
-    assert [holds("stated", True), holds("fitted", True), holds("differs", False)] == [True] * 3
-    assert [holds("stated", False), holds("fitted", False), holds("differs", True)] == [False] * 3
-    assert [holds("nominal", True), holds("nominal", False)] == [True] * 2  # a name is no count
+    assert [is_label_true("stated", True), is_label_true("fitted", True), is_label_true("differs", False)] == [True] * 3
+    assert [is_label_true("stated", False), is_label_true("fitted", False), is_label_true("differs", True)] == [
+        False
+    ] * 3
+    assert [is_label_true("nominal", True), is_label_true("nominal", False)] == [True] * 2  # a name is no count
 
 
 def test_command_prints_every_reading(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    some = [next(reading for reading in readings("rmt") if reading.label == one) for one in LABELS[:3]]
-    monkeypatch.setattr("nas.cli.papers.reproduce.readings", lambda paper: some)
+    some = [next(reading for reading in paper_configs("rmt") if reading.label == one) for one in LABELS[:3]]
+    monkeypatch.setattr("nas.cli.papers.reproduce.paper_configs", lambda paper: some)
     done = command("reproduce", "params", "--paper", "rmt", "--format", "csv")
     assert done.returncode == 0
     lines = list(csv.DictReader(io.StringIO(done.stdout)))
@@ -127,8 +137,8 @@ def test_command_prints_every_reading(command: Command, monkeypatch: pytest.Monk
 def test_command_rounds_as_a_reading_does_and_counts_the_labels(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    down = next(reading for reading in readings("leaner") if reading.rounding == "down")
-    monkeypatch.setattr("nas.cli.papers.reproduce.readings", lambda paper: (down,))
+    down = next(reading for reading in paper_configs("leaner") if reading.rounding == "down")
+    monkeypatch.setattr("nas.cli.papers.reproduce.paper_configs", lambda paper: (down,))
     done = command("reproduce", "params", "--paper", "leaner")
     assert done.returncode == 0
     assert "BROKEN" not in done.stdout
@@ -137,11 +147,11 @@ def test_command_rounds_as_a_reading_does_and_counts_the_labels(
 
 
 def test_command_fails_where_a_stated_row_no_longer_matches(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    (first, *_) = (reading for reading in readings("rmt") if reading.label == "stated")
+    (first, *_) = (reading for reading in paper_configs("rmt") if reading.label == "stated")
     wrong = replace(first, architecture="depth=23")
-    monkeypatch.setattr("nas.cli.papers.reproduce.readings", lambda paper: (wrong,))
+    monkeypatch.setattr("nas.cli.papers.reproduce.paper_configs", lambda paper: (wrong,))
     monkeypatch.setattr(
-        "nas.cli.papers.reproduce.models_without_reading", lambda paper: ["table 10 Highway transformer (OpenWebText)"]
+        "nas.cli.papers.reproduce.models_without_config", lambda paper: ["table 10 Highway transformer (OpenWebText)"]
     )
     done = command("reproduce", "params", "--paper", "rmt")
     assert done.returncode == 1
@@ -151,9 +161,9 @@ def test_command_fails_where_a_stated_row_no_longer_matches(command: Command, mo
 
 def test_every_reading_is_of_a_row_with_printed_parameters() -> None:
     for paper in papers():
-        assert all(PARAMS[paper][reading.row] for reading in readings(paper))
+        assert all(PARAMS[paper][reading.row] for reading in paper_configs(paper))
 
 
 def test_unknown_paper_is_refused() -> None:
     with raises("unknown-name", option="paper", value="dac", nearest="dca"):
-        readings("dac")
+        paper_configs("dac")

@@ -9,8 +9,8 @@ import pytest
 
 from command_line import Command
 from nas.cli.papers.costs import records
-from nas.papers.configs import holds
-from nas.papers.configs.printed_costs import COSTS, Cost
+from nas.papers.configs import is_label_true
+from nas.papers.configs.printed_costs import COSTS, PrintedCost
 from results.records.published import lines_of
 
 COUNTS = dict(COSTS)
@@ -18,7 +18,7 @@ COUNTS = dict(COSTS)
 
 
 @cache
-def costs(what: str) -> list[Cost]:
+def costs(what: str) -> list[PrintedCost]:
     return list(COUNTS[what]())
 
 
@@ -32,7 +32,7 @@ def counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_costs_agree_with_their_labels() -> None:
     for what in COSTS:
         assert costs(what)
-        assert not [cost for cost in costs(what) if not holds(cost.label, cost.matches)], what
+        assert not [cost for cost in costs(what) if not is_label_true(cost.label, cost.matches)], what
 
 
 def test_counts_beside_a_measured_cost_neither_match_nor_differ() -> None:
@@ -41,7 +41,7 @@ def test_counts_beside_a_measured_cost_neither_match_nor_differ() -> None:
     assert {one["matches"] for one in every if one["label"] == "stated"} == {"yes"}
 
 
-def named(costs: list[Cost], table: str, model: str, number: int = 0) -> Cost:
+def named(costs: list[PrintedCost], table: str, model: str, number: int = 0) -> PrintedCost:
     return [cost for cost in costs if (cost.table, cost.model) == (table, model)][number]
 
 

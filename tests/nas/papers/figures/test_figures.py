@@ -101,7 +101,7 @@ def test_low_rank_networks_use_their_best_rates_and_fresh_seeds(
 
     monkeypatch.setattr(low_rank, "best_rate", best)
     monkeypatch.setattr(low_rank, "curve", fake_curve)
-    monkeypatch.setattr(low_rank, "decades", lambda topology, affine, rate, seed, layers: layers + seed + rate)
+    monkeypatch.setattr(low_rank, "final_log10_loss", lambda topology, affine, rate, seed, layers: layers + seed + rate)
     panels = low_rank.panels(seeds=2)
     assert {layers for _, layers, _ in asked} == {2, 5, 10}
     assert all(list(seeds) == [2] for *_, seeds in asked)
@@ -118,7 +118,9 @@ def test_low_rank_networks_use_their_best_rates_and_fresh_seeds(
 
 def test_low_rank_curve_ends_where_the_claims_measure() -> None:
     losses = dilution.curve("resnet", False, 1e-3, 0, layers=2)
-    assert losses[-20:].mean().log10().item() == pytest.approx(dilution.decades("resnet", False, 1e-3, 0, layers=2))
+    assert losses[-20:].mean().log10().item() == pytest.approx(
+        dilution.final_log10_loss("resnet", False, 1e-3, 0, layers=2)
+    )
     assert len(losses) == 200
 
 

@@ -13,10 +13,10 @@ import nas
 from expect import raises
 from nas.cli.main import app
 from nas.report.axes import topology_of
-from nas.report.colours import looks
+from nas.report.colours import topology_styles
 from nas.report.html import page
 from nas.report.html.charts import axis
-from nas.report.html.page import page_of
+from nas.report.html.page import render_page
 from nas.report.study import Study
 from nas.report.tables import cell
 from results.records import export, jsonl
@@ -44,12 +44,12 @@ class Tags(HTMLParser):
 
 @pytest.fixture(scope="module")
 def html(study: Study) -> str:
-    return page_of(study.contents())
+    return render_page(study.contents())
 
 
 def test_lines_that_are_no_rows_are_notes_of_the_front(study: Study) -> None:
     broken = Study(study.name, study.storage, study.rows(), study.config, ["row 7 cannot be read"])
-    assert "row 7 cannot be read" in page_of(broken.contents())
+    assert "row 7 cannot be read" in render_page(broken.contents())
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_command_and_function_write_the_same_report(
     assert done.exit_code == 0, done.output
     assert "typed.html" in done.output
     assert (tmp_path / "typed.html").read_text() == (tmp_path / "called.html").read_text()
-    monkeypatch.setattr(page, "page_of", lambda *_, **__: "a page")
+    monkeypatch.setattr(page, "render_page", lambda *_, **__: "a page")
     assert CliRunner().invoke(app, ["report", "--from", "rows.jsonl"]).exit_code == 0
     assert [path.suffix for path in (tmp_path / "nas-runs").iterdir()] == [".html"]
 
@@ -108,7 +108,7 @@ def test_report_of_a_study_together_with_a_table(study: Study, tmp_path: Path) -
     theirs = {**first.select([*COMPARABLE]).to_pylist()[0], "accuracy": 0.99, "flops": 10, "params": 5}
     export.write(from_records([theirs, {**theirs, "topology": "of theirs"}]), "csv", tmp_path / "theirs.csv")
     both = nas.load(source=[tmp_path / "rows.jsonl", tmp_path / "theirs.csv"])
-    html = page_of(both.contents())
+    html = render_page(both.contents())
     assert 'data-topology="of theirs"' in html
     assert 'data-topology="-"' in html
     both.plot()
@@ -158,7 +158,7 @@ def test_reports_that_cannot_be_written_are_refused(
 def test_axis_with_long_names_is_vertical(study: Study) -> None:
     found = study.summaries()
     for name, side, across, height in (("topology", "y", "x", 3 * 22 + 20), ("depth", "x", "y", 230)):
-        drawn = axis(found, name, "accuracy", looks({*map(topology_of, found)}))
+        drawn = axis(found, name, "accuracy", topology_styles({*map(topology_of, found)}))
         assert drawn["height"] == height
         for layer in drawn["layer"]:
             assert layer["encoding"][side]["field"] == "at"
@@ -169,8 +169,10 @@ def test_costs_by_part_are_of_the_likeliest_architectures(study: Study, monkeypa
     monkeypatch.setattr("nas.report.html.page.MAX_PARTS", 2)
     monkeypatch.setattr("nas.report.tables.CONTENDER_CHANCE", -1.0)  # all of them
     named = []
-    monkeypatch.setattr("nas.report.html.charts.parts", lambda records, _: named.append({r["key"] for r in records}))
-    page_of(study.contents())
+    monkeypatch.setattr(
+        "nas.report.html.charts.cost_parts_chart", lambda records, _: named.append({r["key"] for r in records})
+    )
+    render_page(study.contents())
     chances = {one.record["key"]: (one.on_front, one.p_front) for one in study.summaries()}
     (keys, _) = named
     assert len(keys) == 2

@@ -58,7 +58,7 @@ def test_costs_of_parts_sum_up_to_the_whole(study: Study) -> None:
     found = study.summaries()
     for whole, column in (("parameters", "params"), ("operations", "flops")):
         sums: dict[str, int] = {}
-        for one in summaries.parts(found, whole):
+        for one in summaries.cost_part_records(found, whole):
             sums[one["key"]] = sums.get(one["key"], 0) + one["value"]
         more = 20 if whole == "operations" else 0
         assert sums == {one.record["key"]: one.record[column] + more for one in found}
@@ -104,7 +104,7 @@ def test_published_points_are_only_of_the_same_task() -> None:
 
 
 def test_origins_list_every_value_once(study: Study) -> None:
-    origins = dict(summaries.origins(study.rows()))
+    origins = dict(summaries.provenance_pairs(study.rows()))
     assert origins["command"] == "nas search any --seed 0"
     assert origins["seeds"] == "0, 1, 7"
     assert origins["versions"] == "torch 2"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nas.report.html.wiring_charts import FULL, coefficient_map, heat_map, over_depth
+from nas.report.html.wiring_charts import FULL, coefficient_map, depth_chart, heat_map
 
 COLOUR = "#528fff"
 
@@ -53,7 +53,7 @@ def test_heat_map_of_a_deep_network_fits_a_screen() -> None:
 
 def drawn_lines(depths: list[dict[str, Any]]) -> list[tuple[str, list[tuple[int, float]]]]:
     """Scale of each vertical axis, and the points that are drawn by it."""
-    chart = over_depth(depths, COLOUR)
+    chart = depth_chart(depths, COLOUR)
     assert chart["resolve"] == {"scale": {"y": "independent"}}
     found = []
     for layer in chart["layer"]:

@@ -17,7 +17,7 @@ from nas.cli.main import app
 from nas.evaluation.retrofit import origin_of
 from nas.report.html import wirings
 from nas.report.html.contents import ReportContents
-from nas.report.html.page import page_of
+from nas.report.html.page import render_page
 from nas.report.html.wirings import Wirings, wirings_of
 from nas.report.study import Study
 from nas.report.wiring.stack_wiring import coefficient_records
@@ -97,13 +97,13 @@ def shown_key(study: Study, topology: str) -> str:
 
 
 def test_data_is_read_once(network_study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh, asked = nas.request.job.fresh_task, list[Any]()
+    fresh, asked = nas.request.job.reload_task, list[Any]()
 
     def noting(*of: Any) -> Any:
         asked.append(of)
         return fresh(*of)
 
-    monkeypatch.setattr(wirings, "fresh_task", noting)
+    monkeypatch.setattr(wirings, "reload_task", noting)
     assert len(found_in(network_study).networks) == 3
     assert asked == [("digits-vit", None)]
 
@@ -160,7 +160,7 @@ def test_record_of_a_checkpoint_runs_no_code(copied: Study, tmp_path: Path) -> N
     found = found_in(copied)
     assert len(found.networks) == 2
     with raises("missing-value", option="--task", task=f"{tmp_path}/evil.py:Evil") as refused:
-        origin_of(record.parent, load=nas.request.job.fresh_task)
+        origin_of(record.parent, load=nas.request.job.reload_task)
     assert found.notes[0].endswith(f": {refused.value}")
     assert not (tmp_path / "ran").exists()
 
@@ -199,7 +199,7 @@ def test_wirings_are_on_the_page_with_own_weights(
 ) -> None:
     without, own = (one for name in ("rmt(keys=4)", "ancre") for one in measured.networks if one.topology == name)
     monkeypatch.setattr(wirings, "wirings_of", lambda *_: Wirings((without, own), ()))
-    page = page_of(network_study.contents([*OBJECTIVES]), wirings=True)
+    page = render_page(network_study.contents([*OBJECTIVES]), wirings=True)
     parts = {name: page.count(f'id="{name}') for name in ("wiring-0", "wiring-1", "weights-0", "weights-1")}
     assert parts == {"wiring-0": 1, "wiring-1": 1, "weights-0": 0, "weights-1": 1}  # which one topology has
 
@@ -213,7 +213,7 @@ def test_command_and_function_ask_for_the_same_wirings(
         calls.append((contents.name, contents.rows, how))
         return "a page"
 
-    monkeypatch.setattr("nas.report.html.page.page_of", noted)
+    monkeypatch.setattr("nas.report.html.page.render_page", noted)
     words = ["report", "wired", "--storage", network_study.storage, "-o", str(tmp_path / "typed.html"), "--wirings"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output

@@ -55,7 +55,7 @@ def test_tables_are_printed(command: Command) -> None:
 
 
 def test_narrow_terminal_drops_columns_and_no_digits(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.report.tables.screen", lambda **_: Console(width=80))
+    monkeypatch.setattr("nas.report.tables.make_console", lambda **_: Console(width=80))
     out = shown(command, "digits-vit", "--preset", "smoke", "--arch", "depth=12", "--topology", "ancre")
     assert max(map(len, (line for line in out.splitlines() if line.startswith("12 ")))) <= 80
     assert "…" not in out

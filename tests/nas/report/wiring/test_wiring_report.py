@@ -9,10 +9,10 @@ import torch
 from matplotlib.figure import Figure
 
 from expect import raises
-from nas.report.colours import looks
+from nas.report.colours import topology_styles
 from nas.report.wiring.drawing import MAX_NAMES, MAX_NUMBERS
 from nas.report.wiring.influence import influences
-from nas.report.wiring.stack_wiring import coefficient_records, depth_records, matrix_records, measure_stack
+from nas.report.wiring.stack_wiring import coefficient_records, depth_records, matrix_records, name_stack
 from nas.report.wiring.wiring_report import WiringReport
 from search_spaces.layers.stack import Stack
 from search_spaces.testing.small_networks import dense, embeddings, perturb, transformer
@@ -27,7 +27,7 @@ def shown(topology: str, depth: int = 2, *, loss: bool = True, name: str = "") -
         made = stack(*embeddings()).square().mean()
         return made if loss else None
 
-    return WiringReport("a $title", topology, (measure_stack(name, stack, influences(stack, forward)[""]),))
+    return WiringReport("a $title", topology, (name_stack(name, stack, influences(stack, forward)[""]),))
 
 
 def stack_of_dense(depth: int) -> Stack:
@@ -41,7 +41,7 @@ def test_names_of_layers_have_block_kind_and_port() -> None:
     assert one.readers[-1] == "head"
     stack = stack_of_dense(2)
     found = influences(stack, lambda: stack(embeddings()[0]).mean())[""]
-    assert measure_stack("", stack, found).readers == ("1 dense", "2 dense", "head")
+    assert name_stack("", stack, found).readers == ("1 dense", "2 dense", "head")
 
 
 def test_each_reader_has_a_record_for_each_source() -> None:
@@ -141,7 +141,7 @@ def test_picture_without_a_loss_has_no_gradients(tmp_path: Path) -> None:
 def test_curves_have_the_colour_of_the_topology() -> None:
     lines = [line for axes in shown("ancre").plot().get_axes() for line in axes.get_lines()]
     colours = [line.get_color() for line in lines if line.get_linewidth() == 1.2]
-    assert colours == [looks(["ancre"])["ancre"].colour] * 3  # what is read, what is made, gradients
+    assert colours == [topology_styles(["ancre"])["ancre"].colour] * 3  # what is read, what is made, gradients
 
 
 def test_few_layers_have_names_numbers_and_arcs() -> None:
@@ -155,7 +155,7 @@ def test_few_layers_have_names_numbers_and_arcs() -> None:
 def test_many_layers_have_numbers_at_the_axes_only() -> None:
     stack = stack_of_dense(64)
     found = influences(stack, lambda: stack(embeddings()[0]).mean())[""]
-    figure = WiringReport("deep", "resnet", (measure_stack("", stack, found),)).plot()
+    figure = WiringReport("deep", "resnet", (name_stack("", stack, found),)).plot()
     said = letters(figure)
     assert not [text for text in said if "dense" in text]
     named: list[Any] = [len(axes.get_yticks()) for axes in figure.get_axes() if axes.images and axes.get_ylabel()]

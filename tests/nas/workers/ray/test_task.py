@@ -16,7 +16,7 @@ import pytest
 
 from expect import check, raises, warns
 from nas.evaluation.evaluate import evaluate
-from nas.request.job import EvaluationJob, fresh_task, identity
+from nas.request.job import EvaluationJob, identity, reload_task
 from nas.workers.attempts import MAX_NODES, NODE_DIED
 from nas.workers.pool import pool_of
 from nas.workers.ray import task
@@ -30,7 +30,7 @@ from toy_searches import TOYS
 
 def assigned_to(folder: Path, kind: str, memory: int | None = None, **changes: Any) -> Assignment:
     """An evaluation of a toy task, whose stamp is in the folder that is shared."""
-    task = fresh_task(f"{TOYS}:{kind}", None)
+    task = reload_task(f"{TOYS}:{kind}", None)
     architecture = replace(task.base, **changes)
     job = EvaluationJob(task=f"{TOYS}:{kind}", architecture=architecture, preset="smoke", folder=str(folder / "one"))
     stamp_of(job, "first").touch()
@@ -177,7 +177,7 @@ def test_paths_of_a_job_are_absolute_on_nodes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("set").mkdir()
-    base = fresh_task(f"{TOYS}:Toy", None).base
+    base = reload_task(f"{TOYS}:Toy", None).base
     job = EvaluationJob(
         task="my.py:Toy", architecture=base, preset="smoke", data="set", folder="a/b", network="n", store="sqlite:///x"
     )
