@@ -1,1 +1,1 @@
-"""What was found: rows, tables, queries and fronts. Nothing here loads torch."""
+"""Rows, tables, queries and statistics. Loads no torch."""

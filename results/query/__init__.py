@@ -1,1 +1,1 @@
-"""Questions to a table: conditions, groups, SQL. Loads no torch."""
+"""Queries on tables: conditions, groups, SQL. Loads no torch."""

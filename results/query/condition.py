@@ -1,12 +1,11 @@
-"""A condition on columns, typed by anybody: "flops < 2e6 and topology like 'dca%'".
+"""Conditions on columns, such as "flops < 2e6 and topology like 'dca%'".
 
-It is a boolean SQL expression that reads nothing but the table. Its text never reaches DuckDB: it is taken apart
-here, each piece has to be known (a column, a value, an operator, one of a few functions), and the query is written
-anew from those pieces. To judge what DuckDB's own parser makes of the text would not do: 400 characters of nested WITH
-keep that parser busy for hours, and it heeds no interrupt.
+A condition is a boolean SQL expression over the columns of one table. Its text never reaches DuckDB. It is split into
+tokens; each must be a known column, value, operator or function; the query is rebuilt from them. DuckDB's own parser is
+not safe for foreign text: 400 characters of nested WITH block it for hours, and it ignores interrupts.
 
-The query then runs where there is nothing to reach: in memory, beside a copy of the columns it names, with files,
-network and settings locked, and with bounds on its length, nesting, memory and time.
+The query runs in memory on a copy of the columns it names. Files, network and settings are locked. Length, nesting,
+memory and time are bounded.
 """
 
 import re
@@ -35,7 +34,7 @@ FUNCTIONS = (
 _EXAMPLE = """Write it as in "flops <= 50M and topology = 'resnet'\""""
 
 _MAX_TEXTS = 1000
-"""Different texts that a column may have for a near one to be looked for: of each row's own there is none."""
+"""A column with more distinct texts gets no suggestions: its texts are unique to their rows."""
 
 _NUMERIC = frozenset(("abs", "ceil", "exp", "floor", "ln", "log10", "log2", "pow", "round", "sqrt"))
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "//", "%", "^", "**"))
@@ -43,7 +42,7 @@ _COMPARISONS = frozenset(("<", "<=", "=", ">=", ">", "<>", "!=", ","))
 
 _MACRO = """CREATE MACRO defined(x) AS
     list_transform([x], lambda value: CASE WHEN isnan(value) THEN NULL ELSE value END)[1]"""
-"""A number, or null where it is none: DuckDB has NaN above all numbers. The list has x evaluated once."""
+"""Map NaN to null, because DuckDB orders NaN above all numbers. The list evaluates x only once."""
 
 _PIECE = re.compile(
     r"""(?P<space>\s+)
@@ -59,21 +58,21 @@ _PIECE = re.compile(
 
 
 def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Table:
-    """The rows of a table that meet a condition; a row where it is null does not.
+    """Return the rows of a table that meet a condition; rows where it is null do not.
 
-    What is not defined is null: the logarithm or the root of a negative number, 0 / 0, infinity less infinity.
+    Undefined results are null: the logarithm or root of a negative number, 0 / 0, infinity minus infinity.
 
-    Where nothing meets it, a Notice names each text in it that no column it asks has, and the nearest that one has.
+    If no row matches, a Notice names each text that its column never holds and the most similar one that it holds.
 
-    Names of columns and functions have no case. A name that is no word stands in double quotes, text in single ones.
-    Numbers may be written 50k, 1.5M, 2G or 1T.
+    Names of columns and functions are case-insensitive. Put names that are no identifiers in double quotes and text in
+    single quotes. Numbers may be written 50k, 1.5M, 2G or 1T.
 
     Raises:
-        UserError: The text is no condition, is made of more than columns, values, comparisons and simple functions,
-            names an unknown column, compares what cannot be compared, or takes longer than `seconds`.
+        UserError: The text is no condition or names an unknown column; it uses more than comparisons and simple
+            functions, or compares incompatible types; or it takes longer than `seconds`.
     """
     expression, columns = _rewrite(condition, table.column_names)
-    query = f"SELECT ({expression}) FROM rows"  # noqa: S608  # made of known pieces
+    query = f"SELECT ({expression}) FROM rows"  # noqa: S608  # built from known tokens
     try:
         with rows_in_memory(table.select(columns or table.column_names[:1])) as connection:
             connection.execute(_MACRO)
@@ -91,12 +90,12 @@ def select(table: pa.Table, condition: str, seconds: float = SECONDS) -> pa.Tabl
 
 
 def columns_in(condition: str, column_names: Sequence[str]) -> list[str]:
-    """The columns that a condition reads, of those that there are. Raises UserError where it cannot be used."""
+    """Return the columns that a condition reads. Raises UserError if the condition is invalid."""
     return _rewrite(condition, column_names)[1]
 
 
 def _rewrite(condition: str, column_names: Sequence[str]) -> tuple[str, list[str]]:
-    """The condition in pieces of ours, and the columns it reads."""
+    """Return the condition as safe SQL, and the columns it reads."""
     if not condition.strip():
         raise _refusal("missing-value", condition, "it is empty")
     if len(condition) > MAX_LENGTH:
@@ -125,11 +124,11 @@ def _rewrite(condition: str, column_names: Sequence[str]) -> tuple[str, list[str
             sql.append(piece)
     if nesting:
         raise _refusal("bad-syntax", condition, "its brackets do not match", part="brackets")
-    return " ".join(_guard(sql)), list(columns)  # spaces, so that no two pieces become one
+    return " ".join(_guard(sql)), list(columns)  # spaces keep tokens apart
 
 
 def _suggestions(condition: str, table: pa.Table) -> list[Notice]:
-    """Of each text that a column is to be equal to and never is, which one it has that is nearly the same."""
+    """Suggest a similar text for each equality that no row meets."""
     notices = []
     for column, text in _equalities(condition, table.column_names):
         texts = table[column].unique().drop_null().to_pylist() if pa.types.is_string(table[column].type) else []
@@ -141,7 +140,7 @@ def _suggestions(condition: str, table: pa.Table) -> list[Notice]:
 
 
 def _nearest(column: str, text: str, texts: Sequence[str]) -> str | None:
-    """Of what there is the wiring that the text means, "hyper" where it is "hyper(streams=4)", or else the nearest."""
+    """Return the text of a column that is meant: "hyper(streams=4)" for the topology "hyper", else the most similar."""
     canonical = text
     if column == "topology":
         with suppress(UserError):
@@ -150,7 +149,7 @@ def _nearest(column: str, text: str, texts: Sequence[str]) -> str | None:
 
 
 def _equalities(condition: str, column_names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The texts of a condition that stand behind a column and `=`, or in the list behind a column and `in`."""
+    """Yield (column, text) for each text compared by `=` or listed in `in`."""
     column, is_open = "", False
     pieces = list(_pieces(condition))
     for (kind, piece), (_, before) in zip(pieces, [("", ""), *pieces], strict=False):
@@ -165,9 +164,9 @@ def _equalities(condition: str, column_names: Sequence[str]) -> Iterator[tuple[s
 
 
 def _guard(pieces: Sequence[str]) -> list[str]:
-    """The pieces with every number that is worked out (between comparisons, commas, brackets, words) in `defined`."""
+    """Wrap each computed number (between comparisons, commas, brackets or words) in `defined`."""
     sql: list[str] = []
-    levels = [(0, False)]  # of open brackets: where the value now begins, and whether it is worked out
+    levels = [(0, False)]  # per open bracket: where the current value starts, and whether it is computed
 
     def end_value() -> None:
         start, worked_out = levels[-1]
@@ -205,7 +204,7 @@ def _pieces(condition: str) -> Iterator[tuple[str, str]]:
 
 
 def _number(text: str) -> str:
-    """A number as SQL has it: 50k is 50000."""
+    """Write a number as SQL: 50k is 50000."""
     return f"{Decimal(text[:-1]) * SIZES[text[-1]]:f}" if text[-1] in SIZES else text
 
 

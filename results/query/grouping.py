@@ -1,4 +1,4 @@
-"""What rows that have something in common measured: means over them, and the best architecture of each group."""
+"""Group rows by columns: means over each group, and the best architecture of each."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -14,19 +14,19 @@ from results.stats.features import Record
 from search_spaces.support.errors import UserError
 
 _TRAINING_COLUMNS = ("seed", "identity", "status", "error", *PROVENANCE)
-"""Columns that say something of a training, and nothing of its architecture."""
+"""Columns that describe a training, not its architecture."""
 
 
 def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Table:
-    """A line a group: its columns, how many complete rows it has, the mean of each metric over these and its error.
+    """Return one line per group: its columns, the number of complete rows, and each metric's mean and standard error.
 
-    Rows of different tasks, versions of these, data, presets or starting weights are groups of their own. The error
-    (`_se`) is that of the mean over rows, whatever they differ in: null with one row. What is counted has none, and its
-    mean is a whole number. How many rows there are is `n`, or `group_n` where a column is called so.
+    Rows of different tasks, task versions, data, presets or starting weights form separate groups. The standard error
+    (`_se`) is that of the mean over rows, whatever they differ in; it is null with one row. Counts have no error, and
+    their mean is rounded. The number of rows is `n`, or `group_n` if a column has that name.
 
     Args:
-        table: What `results.records.table` gives.
-        by: Columns, in which the rows of a group agree.
+        table: A table from `results.records.table`.
+        by: Columns to group by.
         metrics: Columns of numbers; those that the table lacks are left out.
 
     Raises:
@@ -63,17 +63,18 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
 def best(
     table: pa.Table, metric: str, direction: Direction, by: Sequence[str] = (), held_out: Collection[str] = ()
 ) -> pa.Table:
-    """The architectures of a table, the best first, or the best one of each group: how good, and how surely.
+    """Return the architectures of a table, best first, or the best one of each group.
 
-    Of each stands its mean over seeds (`seeds`) with its error, what is `expected` of it by all readings together, by
-    which they are ordered, and the `chance` that nothing in the table is better; of a group the chance that what is
-    best is in it. Null where the metric has no errors. Rows that cannot be compared are kept apart, as in `means`.
+    Each has its mean over seeds (`seeds`) with its standard error, its posterior mean (`expected`), and the probability
+    that it is the best (`chance`). Architectures are ordered by `expected`. For a group, `chance` is the probability
+    that the best architecture is in it. It is null if the metric has no errors. Rows that cannot be compared are
+    separate, as in `means`.
 
     Args:
-        table: What `results.records.table` gives; only complete rows take part.
-        metric: The column that is to be "max" or "min".
-        direction: Which of these.
-        by: Columns that make groups.
+        table: A table from `results.records.table`; only complete rows take part.
+        metric: The column to maximize or minimize.
+        direction: "max" or "min".
+        by: Columns to group by.
         held_out: See `results.stats.architecture_summary.summarize`.
 
     Raises:
@@ -101,7 +102,7 @@ def best(
 
 
 def _leader(group: Sequence[ArchitectureSummary], metric: str, sign: float) -> Record:
-    """What is expected to be the best of a group, and the chance that the best of all is in it."""
+    """Return the record of a group's best architecture, with the probability that the best of all is in the group."""
     leader = min(group, key=lambda summary: sign * summary.expected[metric])
     chance = sum(summary.p_front for summary in group)
     return {**leader.record, "expected": leader.expected[metric], "chance": min(chance, 1.0)}
@@ -112,6 +113,6 @@ def _complete(table: pa.Table) -> pa.Table:
 
 
 def _group_columns(table: pa.Table, by: Sequence[str]) -> list[str]:
-    """The columns in which a table's rows cannot be compared."""
+    """Return the columns that make rows of this table incomparable."""
     columns = [name for name in COMPARABLE if name in table.column_names and name not in by]
     return [name for name in columns if len(table[name].unique()) > 1]

@@ -1,4 +1,4 @@
-"""What of rows should not be read as one table, in a line each that says which of them to keep. Loads no torch."""
+"""Warnings about rows that should not be read as one table. Loads no torch."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,12 +19,12 @@ _REASONS = {
 
 
 def mixture_columns(columns: Iterable[str]) -> list[str]:
-    """The columns, of those that there are, which `mixtures` looks at."""
+    """Return the columns that `mixtures` looks at."""
     return [name for name in columns if name in ("task", "seed", *_REASONS) or name.startswith("recipe_")]
 
 
 def mixtures(table: pa.Table) -> list[str]:
-    """What of a task's rows should not be read as one table: a line for each, and which of them to keep."""
+    """Return a warning for each mixture of rows in a table, with a condition that keeps one kind."""
     notes = []
     for column, reason in _REASONS.items():
         if {"task", column} <= set(table.column_names) and len(table[column].unique()) > 1:
@@ -35,9 +35,9 @@ def mixtures(table: pa.Table) -> list[str]:
 
 
 def mixtures_within(table: pa.Table, by: Sequence[str]) -> list[str]:
-    """What of a task's rows that agree in some columns should have no mean: a line for each preset.
+    """Return a warning for each preset whose groups mix recipes.
 
-    Rows that cannot be compared are no mixture: they are groups of their own (`results.query.grouping.means`).
+    Rows that cannot be compared are no mixture: `results.query.grouping.means` groups them separately.
     """
     keys = [name for name in (*COMPARABLE, *by) if name in table.column_names]
     settings = [name for name in _settings(table) if name not in keys]
@@ -49,7 +49,7 @@ def _settings(table: pa.Table) -> list[str]:
 
 
 def _seeds(table: pa.Table) -> list[str]:
-    """A line for each task of which rows differ in their seeds, which there are means of."""
+    """Return a warning for each task with rows of several seeds."""
     if not {"task", "seed"} <= set(table.column_names):
         return []
     by_task = {task: values for (task,), values in _values(table, ["task"], "seed").items() if len(values) > 1}
@@ -60,7 +60,7 @@ def _seeds(table: pa.Table) -> list[str]:
 
 
 def _recipes(table: pa.Table, settings: Sequence[str]) -> list[str]:
-    """A line for each preset of a task whose rows were trained with different values of these settings."""
+    """Return a warning for each preset of a task whose rows differ in these settings."""
     if not {"task", "preset"} <= set(table.column_names):
         return []
     differing: dict[tuple[Any, ...], dict[str, list[Any]]] = {}
@@ -78,11 +78,11 @@ def _recipes(table: pa.Table, settings: Sequence[str]) -> list[str]:
 
 
 def _values(table: pa.Table, by: Sequence[str], column: str) -> dict[tuple[Any, ...], list[Any]]:
-    """What a column holds beside each combination of others, in order; nothing is a value of `start` alone."""
+    """Return the sorted values of a column per combination of the `by` columns; null counts only for `start`."""
     values: dict[tuple[Any, ...], list[Any]] = {}
     lists = [table[name].to_pylist() for name in (*by, column)]
     for *key, value in sorted(set(zip(*lists, strict=True)), key=repr):
-        if value is not None or column == "start":  # a failed row may not have come to its data
+        if value is not None or column == "start":  # a row that failed early may have no data
             values.setdefault(tuple(map(str, key)), []).append(value)
     return {key: sorted(values[key], key=lambda value: (value is not None, value)) for key in sorted(values)}
 
@@ -93,6 +93,6 @@ def _describe(task: str, column: str, values: Sequence[Any], reason: str) -> str
 
 
 def abbreviate(values: Sequence[Any], most: int = 3) -> str:
-    """The first values as people read them, and how many more there are."""
+    """Return the first values as text, and how many more there are."""
     text = ", ".join("none" if value is None else str(value) for value in values[:most])
     return text + (f" and {len(values) - most} more" if len(values) > most else "")

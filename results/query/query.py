@@ -1,4 +1,4 @@
-"""Asking a table: which rows, which of them nothing beats, in which order, with which columns."""
+"""Query a table: filter, front, order, columns, limit."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -20,19 +20,18 @@ def query(
     columns: Sequence[str] = (),
     limit: int | None = None,
 ) -> pa.Table:
-    """The rows of a table that were asked for; what is not said leaves the table as it is.
+    """Filter, sort and cut a table; by default, return it unchanged.
 
     Args:
-        table: What `results.records.table` gives.
+        table: A table from `results.records.table`.
         where: A condition such as "flops < 2e6 and topology like 'dca%'"; see `results.query.condition`.
         objectives: Column -> "max" or "min": keep the front of the rows that meet the condition.
-        order_by: Columns, each with "desc" behind it or "-" before it where the greatest is to come first; nulls come
-            last.
+        order_by: Columns; a trailing "desc" or leading "-" sorts from high to low. Nulls come last.
         columns: The columns to keep, in this order.
-        limit: How many rows to keep.
+        limit: Maximum number of rows.
 
     Raises:
-        UserError: An unknown column, or a condition, objective or limit that cannot be.
+        UserError: An unknown column, or an invalid condition, objective or limit.
     """
     check_columns(table.column_names, columns)
     order = [parse_order(text, table.column_names) for text in order_by]
@@ -40,7 +39,7 @@ def query(
         message = f"limit must be 0 or more, got {limit}."
         raise UserError("out-of-range", message, option="limit", value=limit, least=0)
     if where is not None:
-        from results.query.condition import select  # DuckDB, which takes a tenth of a second to import
+        from results.query.condition import select  # importing DuckDB takes a tenth of a second
 
         table = select(table, where)
     if objectives is not None:
@@ -52,7 +51,7 @@ def query(
 
 
 def parse_order(text: str, column_names: Sequence[str]) -> tuple[str, Literal["ascending", "descending"]]:
-    """The column that rows are ordered by, and which way. Raises UserError where there is no such column."""
+    """Parse a column and its sort direction. Raises UserError if there is no such column."""
     name, _, direction = text.strip().rpartition(" ")
     if direction.lower() not in ("asc", "desc"):
         name, direction = text.strip(), "asc"

@@ -1,4 +1,4 @@
-"""DuckDB where there is nothing to reach: in memory, files, network and settings locked, its work bounded."""
+"""A sandboxed DuckDB: in memory, with files, network and settings locked, and bounded work."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ import pyarrow as pa
 from search_spaces.support.errors import Kind
 
 SECONDS = 10.0
-"""That a question may take."""
+"""Time limit of a query."""
 
 _CONFIG: Mapping[str, Any] = {
     "allow_community_extensions": "false",
@@ -19,10 +19,10 @@ _CONFIG: Mapping[str, Any] = {
     "autoload_known_extensions": "false",
     "enable_external_access": "false",
     "lock_configuration": "true",
-    "max_expression_depth": "200",  # a sum of 500 terms takes seconds to plan, of 800 half a minute
+    "max_expression_depth": "200",  # planning a sum of 500 terms takes seconds, of 800 half a minute
     "memory_limit": "1GB",
     "python_enable_replacements": "false",
-    "extension_directory": "nowhere",  # else settings and errors say where its user's home is
+    "extension_directory": "nowhere",  # otherwise settings and errors reveal the home folder
     "secret_directory": "nowhere",
     "temp_directory": "",
     "threads": "1",
@@ -36,12 +36,12 @@ _KINDS: Mapping[type[duckdb.Error], Kind] = {
     duckdb.OutOfRangeException: "out-of-range",
     duckdb.PermissionException: "unsupported",
 }
-"""DuckDB's class of an error -> ours; any other is a text that it cannot read."""
+"""DuckDB's error class -> kind of UserError; all others are "bad-syntax"."""
 
 
 @contextmanager
 def rows_in_memory(table: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection that knows nothing but a copy of a table, called `rows`."""
+    """Open a connection that sees only a copy of a table, named `rows`."""
     with duckdb.connect(":memory:", config=dict(_CONFIG)) as connection:
         connection.register("selected", table)
         connection.execute("CREATE TABLE rows AS FROM selected")
@@ -51,7 +51,7 @@ def rows_in_memory(table: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @contextmanager
 def time_limit(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
-    """Where what a connection works on is interrupted then, with duckdb.InterruptException."""
+    """Interrupt a connection's query after this time, with duckdb.InterruptException."""
     timer = Timer(seconds, connection.interrupt)
     timer.start()
     try:
@@ -61,11 +61,11 @@ def time_limit(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterato
 
 
 def kind_of(error: Exception) -> Kind:
-    """The class of the mistake that DuckDB found in a question."""
+    """Return the kind of a DuckDB error."""
     return next((kind for error_class, kind in _KINDS.items() if isinstance(error, error_class)), "bad-syntax")
 
 
 def reason_of(error: Exception) -> str:
-    """What DuckDB says of an error: a line without full stop, and without advice for those who may change settings."""
+    """Return DuckDB's reason in one line, without full stop and without its advice on settings."""
     text = str(error).partition(": ")[2].partition("\n")[0].partition(" Use ")[0]
     return "".join(character for character in text if character.isprintable()).rstrip(".!")

@@ -1,7 +1,7 @@
-"""A question in SQL to a table, which is called `rows`: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".
+"""SQL queries on a table named `rows`: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".
 
-It is DuckDB's SQL, and reads nothing but the table: see `results.query.sandbox`. Whoever types it may keep their own
-machine busy; a condition, which may come from elsewhere, is `results.query.condition`.
+The dialect is DuckDB's, and the query sees only the table (`results.query.sandbox`). It may keep the machine busy, so
+accept it only from the machine's user. For foreign text, use `results.query.condition`.
 """
 
 import re
@@ -18,14 +18,14 @@ _EXAMPLE = 'Write it as in "SELECT topology, max(accuracy) FROM rows GROUP BY to
 
 
 def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table:
-    """What one SELECT gives: columns of integers, floats or text.
+    """Return the result of one SELECT as columns of integers, floats or text.
 
     Raises:
-        UserError: The text is anything else, cannot be answered, reaches beyond the table, or takes longer.
+        UserError: The text is not one SELECT, is invalid, reads anything but the table, or takes too long.
     """
     try:
         with rows_in_memory(table) as connection, time_limit(connection, seconds):
-            question.encode()  # DuckDB has Unicode
+            question.encode()  # DuckDB accepts only valid Unicode
             statements = connection.extract_statements(question)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise _refusal("bad-syntax", "it must be one SELECT", _EXAMPLE, needs="SELECT")
@@ -49,7 +49,7 @@ def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """A column as tables here have them; what is neither number nor text is written out."""
+    """Cast a column to integers, floats or text; other types become text."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         is_whole = pa.types.is_integer(kind) or kind.scale == 0
@@ -63,7 +63,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
         return column.cast(pa.string())
     try:
         return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
-    except (OverflowError, ValueError) as error:  # a date that Python has not
+    except (OverflowError, ValueError) as error:  # a date beyond Python's range
         reason = f"a value has no place in a table: {error}. Write it out: CAST(... AS VARCHAR)"
         raise _refusal("out-of-range", reason, cause=type(error).__name__, type=str(kind)) from error
 

@@ -1,4 +1,4 @@
-"""From Python's values to Arrow's arrays without `pyarrow.array`: that imports pandas, longer than a query takes."""
+"""Build Arrow arrays without `pyarrow.array`, which imports pandas: slower than a whole query."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 
 def array(values: Sequence[Any], kind: type) -> pa.Array:
-    """Values of one kind (int, float or str), None being null, as an array.
+    """Build an array of int, float or str values; None becomes null.
 
-    A number that is not finite is null. What is no Unicode in a text becomes question marks.
+    Non-finite numbers become null. Invalid Unicode becomes question marks.
 
     Raises:
         OverflowError: An integer beyond 64 bits.
-        pyarrow.ArrowCapacityError: Texts of more than 2 GiB in all.
+        pyarrow.ArrowCapacityError: More than 2 GiB of text.
     """
     if kind is str:
         return _texts(values)
@@ -28,7 +28,7 @@ def array(values: Sequence[Any], kind: type) -> pa.Array:
 
 
 def _texts(values: Sequence[str | None]) -> pa.Array:
-    if len(set(values)) == 1:  # as most columns of one study are
+    if len(set(values)) == 1:  # as in most columns of one study
         return _repeat(values[0], len(values))
     valid = np.array([value is not None for value in values], dtype=bool)
     texts = [value or "" for value in values]

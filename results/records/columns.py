@@ -1,4 +1,4 @@
-"""Names of the columns of a flat table: which are a Row's own, and how nothing else comes to stand under them."""
+"""Column names of a flat table: those of every Row, and unique names for all others."""
 
 import json
 import re
@@ -26,7 +26,7 @@ PROFILE = (
     *(f"time_{share}" for share in _SHARES),
     *_ON_GPU,
 )
-"""The columns of a profile that have a name of their own."""
+"""The columns of a profile."""
 
 _WHOLE = ("task_version", "seed", "steps", "threads", "step", *SHAPE, *COUNTS)
 TYPES: Mapping[str, type] = {
@@ -36,34 +36,34 @@ TYPES: Mapping[str, type] = {
     **dict.fromkeys(("wall_s", "seconds", *PROFILE), float),
     **dict.fromkeys(("trace", "profile_note"), str),
 }
-"""What columns of known names hold where they are not null: integers, floats or text."""
+"""Types of known columns where they are not null."""
 
 COMPARABLE = ("task", "task_version", "data", "preset", "start")
-"""Rows that differ in one of these are not held against each other."""
+"""Rows that differ in one of these columns are not compared."""
 
 CURVE = ("task", "preset", "seed", "identity", "key", "topology", "step", "seconds")
 """The columns that every point of a curve has, in order."""
 
 PREFIXES = ("test_", "speed_", "recipe_", "version_", "metric_", "extra_metric_", "profile_")
-"""How columns begin whose names are made up elsewhere; no metric may begin so."""
+"""Prefixes of generated column names; no metric may start with one."""
 
 RESERVED = frozenset({*ROW_COLUMNS, *PROFILE, *CURVE, "uncounted"})
 """Names that no metric may have, in any case."""
 
-_encode = json.JSONEncoder().encode  # json.dumps, less a part of what it does before
+_encode = json.JSONEncoder().encode  # json.dumps without its argument checks
 
 _METRIC = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a metric may not be named so; letters have no case."""
+    """Return whether a metric may not have this name; case is ignored."""
     return name.lower() in RESERVED or name.lower().startswith(PREFIXES)
 
 
 def refusal_of(metrics: Sequence[str]) -> str | None:
-    """Why a task cannot have metrics of these names, without full stop; None where it can.
+    """Return why metrics cannot have these names, without full stop, or None.
 
-    Each is a column beside those that every Row has, and letters of columns have no case.
+    Each metric is a column beside those of every Row, and column names are case-insensitive.
     """
     earlier: set[str] = set()
     for name in metrics:
@@ -89,7 +89,7 @@ def add_columns(
     allow: Container[str] = (),
     exclude: Container[str] = (),
 ) -> None:
-    """Add values as columns, under the names that `column_names` gives them."""
+    """Add values as columns, under the names from `column_names`."""
     names = column_names(columns, prefix, values, always=always, allow=allow, exclude=exclude)
     columns.update(zip(names, map(cell, values.values()), strict=True))
 
@@ -103,15 +103,15 @@ def column_names(
     allow: Container[str] = (),
     exclude: Container[str] = (),
 ) -> list[str]:
-    """The columns that values stand in: under their names where these are free, else (or `always`) with the prefix.
+    """Return unique column names: the given name if it is free, else (or with `always`) with the prefix.
 
     Args:
-        columns: What there is already; none of it is given again.
-        prefix: Put before a name that is reserved, in `exclude` or in `columns`, as often as it needs to be free.
-        names: Of the values.
+        columns: Names already in use.
+        prefix: Put before a name that is reserved, in `exclude` or in `columns`, repeated until the name is free.
+        names: The names of the values.
         always: Whether every name gets the prefix.
         allow: Reserved names that these values may have.
-        exclude: Names in small letters that belong to others; letters have no case.
+        exclude: Lower-case names that belong to others; case is ignored.
     """
     free_names: list[str] = []
     for name in names:
@@ -124,7 +124,7 @@ def column_names(
 
 
 def cell(value: Any) -> Any:
-    """A list or an object as JSON, true and false as these words."""
+    """Convert a value for a table cell: lists and objects to JSON, booleans to "true" and "false"."""
     if value is True or value is False:
         return "true" if value else "false"
     return _encode(value) if isinstance(value, list | dict) else value
@@ -141,7 +141,7 @@ def row_columns(
     recipe: tuple[str, ...],
     versions: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
-    """The columns of Rows whose groups have these names, in order: many Rows are alike in that."""
+    """Return the columns, in order, of Rows whose groups have these names. Cached, since many Rows share them."""
     metric_names = {name.lower() for metric in (*directions, *metrics) for name in (metric, f"{metric}_se")}
     columns = [*FIRST, "identity", "key", *SHAPE, *COUNTS, *LAST, *PROVENANCE]
     columns += column_names(columns, "metric_", metrics)

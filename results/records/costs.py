@@ -1,25 +1,25 @@
-"""What counting says of an architecture."""
+"""Costs of an architecture by counting."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What an architecture costs. None where it was not measured, never a silent zero.
+    """Parameters and FLOPs of an architecture. None means not measured; unmeasured costs are never 0.
 
     Attributes:
         params: All parameters.
-        topology_params: Those of the residual wiring.
-        embedding_params: Those of the embedding.
-        non_embedding_params: All others; the map to the vocabulary is among them, unless it is the embedding's own.
-        macs: Multiply-accumulates of matrix work (linear maps, convolutions, attention), forward, one example. Maps to
-            a vocabulary and the half of attention that a causal mask throws away are counted in full.
+        topology_params: Parameters of the topology.
+        embedding_params: Parameters of the embedding.
+        non_embedding_params: All other parameters, including the output projection unless it is tied to the embedding.
+        macs: Multiply-accumulates of matrix work (linear maps, convolutions, attention), forward, one example.
+            Projections to a vocabulary and the masked half of causal attention count in full.
         flops: 2 * macs.
-        train_flops: 3 * flops, the convention for a training step: its backward pass takes two forward passes.
-        elementwise_flops: Multiplications and additions by which the residual wiring mixes, in no other count; forward,
-            one example. By closed form; None for a network without one.
-        counter: Name and version of what counted the MACs.
-        uncounted: Operators in the network that do no matrix work and are therefore not in `macs`.
+        train_flops: 3 * flops, the convention for a training step: the backward pass costs two forward passes.
+        elementwise_flops: Elementwise multiplications and additions of the topology, forward, one example; in no other
+            count. By closed form; None for a network without one.
+        counter: Name and version of the MAC counter.
+        uncounted: Operators in the network that do no matrix work and are not in `macs`.
     """
 
     params: int | None = None

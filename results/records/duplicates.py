@@ -1,4 +1,4 @@
-"""Rows of which several are of one training: each once, and whether they agree."""
+"""Duplicate Rows of one training: remove them, and report contradictions."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from math import hypot
@@ -10,7 +10,7 @@ ERRORS = 5.0
 
 
 def deduplicate(rows: Iterable[Row], key: Callable[[Row], Hashable] = Row.identity) -> list[Row]:
-    """Rows of which each evaluation stands once: its last complete Row or else its last, where that one stood."""
+    """Keep one Row per key, the last complete one or else the last, at that Row's place."""
     unique: dict[Hashable, Row] = {}
     for row in rows:
         name = key(row)
@@ -21,9 +21,9 @@ def deduplicate(rows: Iterable[Row], key: Callable[[Row], Hashable] = Row.identi
 
 
 def contradictions(rows: Iterable[Row]) -> list[str]:
-    """Complete Rows that a later one of the same training contradicts, a line each.
+    """Return a line for each complete Row that a later Row of the same training contradicts.
 
-    Trained on another machine a network is another one, and as good: what it measures differs by chance.
+    A training repeated on another machine gives another network of equal quality: its metrics differ by chance.
     """
     latest, messages = dict[str, Row](), []
     for row in rows:
@@ -39,7 +39,7 @@ def contradictions(rows: Iterable[Row]) -> list[str]:
 
 
 def _differ(first: Mapping[str, float], second: Mapping[str, float], name: str) -> bool:
-    """Whether two trainings' metrics lie further apart than errors leave open, or where none is known a twentieth."""
+    """Return whether a metric of two trainings differs by more than ERRORS standard errors, or by 5 % if unknown."""
     if name not in first or name not in second:
         return False
     errors = [metrics[f"{name}_se"] for metrics in (first, second) if f"{name}_se" in metrics]

@@ -1,4 +1,4 @@
-"""A table as CSV, JSON or Parquet, in full precision: nothing is rounded and no row left out."""
+"""Write a table as CSV, JSON or Parquet, in full precision and with all rows."""
 
 import json
 import re
@@ -13,15 +13,15 @@ from pyarrow import compute
 from search_spaces.support.errors import UserError, printable, unknown
 from search_spaces.support.files import atomic_open, unwritable
 
-_FORMULA = "^('*[=+@\t\r\n＝＋－＠-])"  # noqa: RUF001  # their wide forms, which some spreadsheets run too
-"""How text begins that a spreadsheet would run, or that another ' would make look like such text disarmed."""
+_FORMULA = "^('*[=+@\t\r\n＝＋－＠-])"  # noqa: RUF001  # full-width forms, which some spreadsheets run too
+"""Start of text that a spreadsheet would run, or that looks escaped already."""
 
 
 def write(table: pa.Table, form: str, path: Path | None = None) -> None:
-    """Write a table as "csv", "json" or "parquet", to a file or, where there is no path, to standard output.
+    """Write a table as "csv", "json" or "parquet" to a file, or without a path to standard output.
 
     Raises:
-        UserError: An unknown form, a file that cannot be written, or Parquet, which is no text, on a terminal.
+        UserError: An unknown format, a file that cannot be written, or Parquet on a terminal.
     """
     if form not in FORMS:
         raise unknown("form of a table", form, FORMS)
@@ -30,7 +30,7 @@ def write(table: pa.Table, form: str, path: Path | None = None) -> None:
         raise UserError("unsupported", message, option="--format", value=form, choices=("csv", "json"))
     content = FORMS[form](table)
     if path is None:
-        sys.stdout.flush()  # what was printed before comes before
+        sys.stdout.flush()  # keep the order of earlier output
         sys.stdout.buffer.write(printable(content.decode()).encode() if sys.stdout.isatty() else content)
         sys.stdout.buffer.flush()
         return
@@ -42,7 +42,7 @@ def write(table: pa.Table, form: str, path: Path | None = None) -> None:
 
 
 def to_csv(table: pa.Table) -> bytes:
-    """A line a row under a line of names, null as nothing; text that a spreadsheet would run has a ' before it."""
+    """Return a table as CSV: a header line, null as empty. Text that a spreadsheet would run is escaped with '."""
     from pyarrow import csv
 
     names = [re.sub(_FORMULA, r"'\1", name) for name in table.column_names]
@@ -53,13 +53,13 @@ def to_csv(table: pa.Table) -> bytes:
 
 
 def to_json(table: pa.Table) -> bytes:
-    """An array with an object a row, each on its line. Raises ValueError where a number is not finite."""
+    """Return a table as a JSON array, one object a line. Raises ValueError if a number is not finite."""
     objects = [json.dumps(record, allow_nan=False, ensure_ascii=False) for record in table.to_pylist()]
     return "\n".join(("[", ",\n".join(objects), "]", "")).encode()
 
 
 def to_parquet(table: pa.Table) -> bytes:
-    """What `results.records.parquet.read` reads: every column with its type."""
+    """Return a table as a Parquet file with the type of every column; `results.records.parquet.read` reads it."""
     from pyarrow import parquet
 
     file = BytesIO()

@@ -1,4 +1,4 @@
-"""What tells one evaluation from all others, on every machine."""
+"""The identity of an evaluation, equal on every machine."""
 
 import hashlib
 import json
@@ -20,12 +20,12 @@ def identity_of(
     start: str | None,
     code: str | None = None,
 ) -> str:
-    """What is trained and how, as 16 hex digits, on every machine: equal things have equal digits, others others.
+    """Return the identity of an evaluation: 16 hex digits, equal exactly for equal inputs, on every machine.
 
-    The order of the recipe's settings says nothing; 1 and 1.0 are one number.
+    The order of the recipe's settings does not matter; 1 and 1.0 are the same number.
 
     Raises:
-        TypeError, UserError: The recipe holds what is not of JSON.
+        TypeError, UserError: The recipe holds a value that JSON does not have.
     """
     fields = {
         "task": task,
@@ -36,7 +36,7 @@ def identity_of(
         "seed": seed,
         "start": start,
     }
-    if code is not None:  # of a task in a file of its own; of an installed one its version stands for the code
+    if code is not None:  # only for a task in a file; for an installed task, its version stands for the code
         fields["code"] = code
     record = plain(fields, "identity", infinite=True, levels=MAX_LEVELS + 1)
     text = json.dumps(_canonical(record), sort_keys=True, separators=(",", ":"))
@@ -44,7 +44,7 @@ def identity_of(
 
 
 def _canonical(value: Any) -> Any:
-    """Numbers that are equal spelt alike."""
+    """Write equal numbers alike: whole floats become integers."""
     if isinstance(value, dict):
         return {name: _canonical(element) for name, element in value.items()}
     if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""Rows as JSON Lines, a row a line, nothing lost: what is exchanged, kept and read again. Loads no torch.
+"""Read and write Rows as JSON Lines, one Row a line, lossless. Loads no torch.
 
-A file that ends in .gz is compressed. Reading names what is bad and gives the rest.
+Files that end in .gz are compressed. Reading reports bad lines and returns all others.
 """
 
 import gzip
@@ -19,7 +19,7 @@ from search_spaces.support.errors import UserError, fields_of
 from search_spaces.support.files import atomic_open, kind_of_read_error, regular, unwritable
 
 MAX_LINE = MAX_TEXT
-"""Bytes of a line."""
+"""Maximum size of a line in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class BadLine:
     """A line that holds no Row.
 
     Attributes:
-        number: Of the line, from 1.
-        error: Why.
+        number: Line number, from 1.
+        error: The reason.
     """
 
     number: int
@@ -36,12 +36,12 @@ class BadLine:
 
     @property
     def reason(self) -> str:
-        """Why, in a few words."""
+        """The reason, in a few words."""
         return str(self.error)
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields of an error that names this line: what the error of the row says, its kind and the number."""
+        """Fields of an error that names this line: those of `error`, and the line number."""
         return {**fields_of(self.error), "line": self.number}
 
     def __str__(self) -> str:
@@ -49,10 +49,10 @@ class BadLine:
 
 
 def read(path: Path) -> tuple[list[Row], list[BadLine]]:
-    """The Rows of a file in its order, and its bad lines; empty lines are neither.
+    """Read the Rows of a file in order, and its bad lines; empty lines are skipped.
 
     Raises:
-        UserError: There is no such file, it is no file but a pipe or a device, or it cannot be opened.
+        UserError: There is no such file, it is a pipe or a device, or it cannot be opened.
     """
     rows: list[Row] = []
     bad: list[BadLine] = []
@@ -72,15 +72,15 @@ def read(path: Path) -> tuple[list[Row], list[BadLine]]:
 
 
 def write(rows: Iterable[Row], path: str | Path | None = None) -> None:
-    """Write Rows to a file, which is whole or as it was before, or without a path to standard output.
+    """Write Rows to a file atomically, or without a path to standard output.
 
     Raises:
         UserError: The file cannot be written.
-        TypeError, UserError: A Row cannot be, see `Row.to_json`; nothing is written then.
+        TypeError, UserError: A Row cannot be serialized, see `Row.to_json`; nothing is written.
     """
     if path is None:
         text = "".join(f"{row.to_json()}\n" for row in rows)
-        sys.stdout.flush()  # what was printed before comes before
+        sys.stdout.flush()  # keep the order of earlier output
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
         return
@@ -93,7 +93,7 @@ def write(rows: Iterable[Row], path: str | Path | None = None) -> None:
 
 
 def _write(rows: Iterable[Row], file: IO[bytes], *, compress: bool) -> None:
-    """Write Rows; equal Rows give equal bytes, so a packed file has neither name nor time."""
+    """Write Rows; equal Rows give equal bytes, so a compressed file records no name or time."""
     if compress:
         with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as inner:
             inner.writelines(f"{row.to_json()}\n".encode() for row in rows)
@@ -106,7 +106,7 @@ def _open(path: Path) -> BufferedIOBase:
 
 
 def _lines(file: BufferedIOBase) -> Iterator[tuple[int, bytes | BadRow]]:
-    """The lines that hold anything, with their numbers; in place of one that cannot be read, why."""
+    """Yield non-empty lines with their numbers; for an unreadable line, the error."""
     number, remaining = 0, MAX_FILE
     while True:
         number += 1
@@ -131,7 +131,7 @@ def _lines(file: BufferedIOBase) -> Iterator[tuple[int, bytes | BadRow]]:
 
 
 def _line(file: BufferedIOBase, remaining: int) -> tuple[bytes, int]:
-    """The next line as far as it is kept, and its size as far as `remaining` goes."""
+    """Read the next line and its size, counted up to about `remaining`; a line over MAX_LINE comes incomplete."""
     line = file.readline(MAX_LINE + 1)
     size = len(line)
     while size > MAX_LINE and not line.endswith(b"\n") and size <= remaining:

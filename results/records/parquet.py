@@ -1,4 +1,4 @@
-"""Parquet files, of which no column is read that nobody asks for: that is what a table of a hundred columns costs."""
+"""Parquet files whose columns are read only when selected, since a Row has about a hundred."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,21 +21,21 @@ _TYPES = (pa.int64(), pa.float64(), pa.string(), pa.null())
 @final
 @dataclass(frozen=True)
 class ParquetTable:
-    """A table in a file: its columns are known, and read as they are selected."""
+    """A table in a Parquet file; columns are read when they are selected."""
 
     path: Path
     schema: pa.Schema
 
     @property
     def column_names(self) -> list[str]:
-        """All of its columns, in order."""
+        """All column names, in order."""
         return list(self.schema.names)
 
     def select(self, names: Sequence[str]) -> pa.Table:
-        """The table of some columns; numbers that are not finite become null.
+        """Read some columns; numbers that are not finite become null.
 
         Raises:
-            UserError: An unknown column, columns that are too large together, or a file that is no longer what it was.
+            UserError: An unknown column, columns that are too large together, or a file that has changed.
         """
         from pyarrow import parquet
 
@@ -43,14 +43,14 @@ class ParquetTable:
         try:
             with parquet.ParquetFile(self.path) as file:  # parquet.read_table takes ten times as long to import
                 check_size(self.path, _uncompressed_size(file, {*names}))
-                table = file.read(list(names)).select(list(names))  # asked for "a", it reads "a.b" too
+                table = file.read(list(names)).select(list(names))  # for column "a", `read` returns "a.b" too
         except (OSError, KeyError, pa.ArrowException) as error:
             raise _refusal(self.path, error) from error
         return pa.table(list(map(finite, table.columns)), schema=table.schema)
 
 
 def open_table(path: Path) -> ParquetTable:
-    """The table in a Parquet file.
+    """Open a Parquet file without reading its columns.
 
     Raises:
         UserError: There is no such file, or a column holds anything but integers, floats or text.
@@ -73,14 +73,14 @@ def open_table(path: Path) -> ParquetTable:
 
 
 def _uncompressed_size(file: "parquet.ParquetFile", names: set[str]) -> int:
-    """The bytes of some columns as the file says them; what repeats is counted as the file has it, which is less."""
+    """Return the uncompressed size of some columns in bytes, as the file states it: repeated values count once."""
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     columns = [group.column(number) for group in groups for number in range(group.num_columns)]
     return sum(column_chunk.total_uncompressed_size for column_chunk in columns if column_chunk.path_in_schema in names)
 
 
 def read(path: Path) -> pa.Table:
-    """The whole table in a Parquet file. Raises UserError as `open_table` and `ParquetTable.select` do."""
+    """Read a whole Parquet file. Raises UserError as `open_table` and `ParquetTable.select` do."""
     table = open_table(path)
     return table.select(table.column_names)
 

@@ -1,4 +1,4 @@
-"""What one evaluation found: a record that outlives the code that made it, lossless as a line of JSON."""
+"""The result of one evaluation, lossless as a line of JSON and readable without the code that made it."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -45,12 +45,12 @@ Status = Literal["complete", "pruned", "over-budget", "failed"]
 
 
 class CurvePoint(TypedDict):
-    """A point of a curve: the metrics stand apart, so that one named "step" hides nothing.
+    """A point of a curve. Metrics are nested, so one named "step" cannot hide the step.
 
     Attributes:
-        step: Optimiser steps taken.
+        step: Optimizer steps taken.
         metrics: Metric -> value on the validation split.
-        seconds: Of training until then, where that was measured.
+        seconds: Training time up to this step, where it was measured.
     """
 
     step: int
@@ -60,36 +60,36 @@ class CurvePoint(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One architecture on one task. No group of values can hide another: see `columns`.
+    """The result of one evaluation of an architecture on a task. Groups of values never collide: see `columns`.
 
     Attributes:
         task: Name of the task.
         task_version: Version of the task; rows of different versions are not comparable.
         data: Fingerprint of the data; rows of different data are not comparable.
-        architecture: What was evaluated.
-        preset: The task's preset that the recipe began with.
-        recipe: How it was trained: every setting -> its value, as JSON; tuples become lists, infinity text.
-        seed: What initialisation, data order and augmentation were drawn with.
-        start: Fingerprint of the weights that training began with; None where they were drawn.
+        architecture: The evaluated architecture.
+        preset: The preset that the recipe is based on.
+        recipe: Every training setting -> its value, as JSON; tuples become lists, infinity becomes text.
+        seed: Seed of initialization, data order and augmentation.
+        start: Fingerprint of the initial weights; None if they were drawn at random.
         status: How the evaluation ended.
-        error: Why it failed, in one line; None where it did not.
-        space: Name of the search space, or None where an architecture was evaluated by itself.
-        steps: Optimiser steps taken.
-        directions: The task's metrics -> whether more or less of it is better.
+        error: Why it failed, in one line; None if it did not.
+        space: Name of the search space; None if the architecture was evaluated alone.
+        steps: Optimizer steps taken.
+        directions: The task's metrics -> "max" or "min".
         metrics: Metric -> value on the validation split; `<metric>_se` is its standard error.
-        test: The same on the test split, which is reported and never searched on.
-        extra_metrics: What else was measured of the data or the trained network.
-        speeds: What training did in a second; another run of the same has others.
-        costs: What the architecture costs by counting.
-        profile: What it costs on a device, by column; empty where it was not measured.
-        curve: Validation metrics on the way.
+        test: Metrics on the test split, which a search never uses.
+        extra_metrics: Other measurements of the data or the trained network.
+        speeds: Training throughput; it differs when the same training is repeated.
+        costs: Parameters and FLOPs.
+        profile: Costs measured on a device, by column; empty if not measured.
+        curve: Validation metrics during training.
         provenance: What made the Row: versions (package -> version), commit, command, device, threads, started (ISO
             8601, UTC), wall_s (seconds from start to end) ...
-        row_version: Of this record's form.
+        row_version: Version of this record's format.
 
     Raises:
-        TypeError: The recipe or provenance holds what is not of JSON.
-        UserError: They hold an integer beyond 64 bits, or nest without end.
+        TypeError: The recipe or provenance holds a value that JSON does not have.
+        UserError: They hold an integer beyond 64 bits, or nest too deep.
     """
 
     task: str
@@ -120,7 +120,7 @@ class Row:
             object.__setattr__(self, name, plain(getattr(self, name), name, infinite=True))
 
     def identity(self) -> str:
-        """What was trained and how, as 16 hex digits: see `identity_of`."""
+        """Return the identity of this evaluation, 16 hex digits: see `identity_of`."""
         return self._identity
 
     @cached_property
@@ -138,11 +138,10 @@ class Row:
         )
 
     def to_json(self) -> str:
-        """One line of strict JSON, which `from_json` reads back equal.
+        """Return one line of strict JSON, which `from_json` reads back equal.
 
         Raises:
-            TypeError, UserError: A value cannot be written so: it is not of JSON, not of its field's kind, not finite
-                or beyond 64 bits.
+            TypeError, UserError: A value is not JSON, not of its field's type, not finite, or beyond 64 bits.
         """
         values = {row_field.name: getattr(self, row_field.name) for row_field in fields(self)}
         values |= {"architecture": self.architecture.record(), "costs": asdict(self.costs)}
@@ -151,13 +150,12 @@ class Row:
 
     @classmethod
     def from_json(cls, text: str, identity: str | None = None) -> "Row":
-        """Read what `to_json` wrote; whether it may be is not asked.
+        """Parse what `to_json` wrote.
 
-        A store knows the identity of what it holds, which takes as long to make as all the rest.
+        `identity` is the row's identity if the caller knows it; computing it takes as long as parsing.
 
         Raises:
-            BadRow: It cannot be a Row: it is no JSON, a field is missing, unknown or not of its type, or it is of
-                another version.
+            BadRow: The text is no JSON; a field is missing, unknown or of the wrong type; or the version differs.
         """
         record = _check(_check_version(parse(text)))
         try:
@@ -166,11 +164,11 @@ class Row:
             record["costs"] = Costs(**costs | {"uncounted": tuple(costs.get("uncounted", ()))})
             record["curve"] = tuple(record.get("curve", ()))
             for name in ("recipe", "provenance"):
-                if not is_shallow(record.get(name, {})):  # so deep, perhaps, that it cannot be written again
+                if not is_shallow(record.get(name, {})):  # perhaps too deep to be written again
                     plain(record[name], name)
         except UserError as error:
             raise BadRow(error.kind, str(error), **error.fields) from None
-        row = object.__new__(cls)  # what was parsed is plain already
+        row = object.__new__(cls)  # parsed values are plain already
         row.__dict__.update({name: make() for name, make in _EMPTY.items() if name not in record}, **record)
         if identity is not None:
             row.__dict__["_identity"] = identity
@@ -182,9 +180,9 @@ class Row:
         return f"<table>{''.join(lines)}</table>"
 
     def points(self) -> list[dict[str, Any]]:
-        """The curve as flat records: what was trained, the step, and the validation metrics there, the last at the end.
+        """Return the curve as flat records: identification, step and validation metrics, the final metrics last.
 
-        A metric whose name is reserved stands as `metric_<name>`.
+        A metric with a reserved name becomes `metric_<name>`.
         """
         identification = {name: getattr(self, name) for name in ("task", "preset", "seed")}
         identification |= {
@@ -205,11 +203,11 @@ class Row:
         return records
 
     def columns(self) -> dict[str, Any]:
-        """The row of a flat table: one scalar a column, and no column for two things.
+        """Return the row of a flat table: one scalar a column, with unique names.
 
-        Identity, architecture, costs and provenance have names of their own. Metrics, profile and extra metrics
-        stand under theirs where these are free, and else as `metric_<name>`, `profile_<name>` and
-        `extra_metric_<name>`. The others always have a prefix: `test_`, `speed_`, `recipe_`, and `version_`.
+        Identity, architecture, costs and provenance have fixed names. Metrics, profile and extra metrics keep their
+        names if these are free; else they become `metric_<name>`, `profile_<name>` and `extra_metric_<name>`. All
+        others have a prefix: `test_`, `speed_`, `recipe_` and `version_`.
         """
         versions = self.provenance.get("versions")
         groups: list[Mapping[str, Any]] = [
@@ -237,7 +235,7 @@ class Row:
 
 
 def _check_version(record: Any) -> Any:
-    """A parsed record. Raises BadRow where it says another version than ROW_VERSION."""
+    """Return a parsed record of version ROW_VERSION. Raises BadRow for any other."""
     if not isinstance(record, dict):
         raise BadRow("wrong-type", f"it must be an object, got {type(record).__name__}", **value_of(record))
     version = record.get("row_version", ROW_VERSION)
@@ -248,7 +246,7 @@ def _check_version(record: Any) -> Any:
 
 
 def _check(record: object) -> dict[str, Any]:
-    """The record whose values are of their fields' kinds, written or read. Raises BadRow where they are not."""
+    """Check the types of a record's fields, written or read. Raises BadRow if one is wrong."""
     values = check_fields(record, _KINDS, _MANDATORY, "it")
     check_fields(values.get("costs", {}), _COSTS, (), "'costs'")
     provenance = {name: value for name, value in values.get("provenance", {}).items() if name in _PROVENANCE}
@@ -271,7 +269,7 @@ _SCALARS = frozenset({int, float, str, type(None)})
 _EMPTY: Mapping[str, Callable[[], Any]] = {
     one.name: one.default_factory for one in fields(Row) if one.default_factory is not MISSING
 }
-"""What a field has that was not recorded; those with a plain default have it by the class."""
+"""Factories of fields that a record lacks; plain defaults come from the class."""
 
 _MANDATORY = [one.name for one in fields(Row) if one.default is MISSING and one.default_factory is MISSING]
 _MANDATORY.append("row_version")

@@ -1,7 +1,7 @@
-"""Rows from files: this project's tables by their names, or anybody's files by their paths.
+"""Read Rows from files: this project's tables by name, other files by path.
 
-JSON Lines hold whole Rows (`results.records.jsonl`). What `results.records.export` writes holds columns alone: CSV,
-JSON, Parquet.
+JSON Lines hold whole Rows (`results.records.jsonl`). The formats of `results.records.export` (CSV, JSON, Parquet) hold
+flat columns.
 """
 
 import csv
@@ -30,12 +30,12 @@ _FORMULA = r"^'('*[=+@\t\r\n＝＋－＠-])"  # noqa: RUF001  # as `results.reco
 
 @dataclass(frozen=True)
 class Source:
-    """What files hold.
+    """The contents of files.
 
     Attributes:
-        rows: Whole Rows, in their order; of an evaluation that stands several times the last.
-        flat: Tables of columns alone; of those in Parquet files, columns are read as they are selected.
-        bad: What could not be read as a Row, or was replaced by a later one that says otherwise: a line each.
+        rows: Whole Rows in order, one per evaluation: the last complete one, or else the last.
+        flat: Flat tables; columns of Parquet files are read when they are selected.
+        bad: A message for each line that is no Row, and for each Row that a later one contradicts.
     """
 
     rows: tuple[Row, ...] = ()
@@ -44,12 +44,12 @@ class Source:
 
 
 def table_paths() -> dict[str, Path]:
-    """The tables that come with this project, by their names."""
+    """Return the tables of this project by name."""
     return {path.name.partition(".")[0]: path for path in sorted(TABLES.glob("*.jsonl*"))}
 
 
 def read(name: str | Path) -> Source:
-    """What a file holds, or a table that ships, or all of these (`tables`).
+    """Read a file, a table of this project, or all of these ("tables").
 
     Raises:
         UserError: There is no such file or table, or it cannot be read.
@@ -64,7 +64,7 @@ def read(name: str | Path) -> Source:
 
 
 def union(sources: list[Source]) -> Source:
-    """Several sources as one."""
+    """Merge several sources."""
     rows = [row for source in sources for row in source.rows]
     flat = tuple(table for source in sources for table in source.flat)
     bad = (*(message for source in sources for message in source.bad), *contradictions(rows))
@@ -83,13 +83,13 @@ def _read(path: Path) -> Source:
 
 
 def from_csv(path: Path) -> pa.Table:
-    """The table in a CSV file, whose first line names the columns; what is empty is null.
+    """Read a CSV file whose first line names the columns; empty cells are null.
 
-    A column holds integers where all of its values are, floats where they are numbers, and text else; one that a Row
-    has holds what it has there.
+    A column of a Row has the type of its field. Any other holds integers if all values are, floats if all are numbers,
+    and else text.
 
     Raises:
-        UserError: It cannot be read so.
+        UserError: The file cannot be read so.
     """
     from pyarrow import csv as arrow
 
@@ -109,7 +109,7 @@ def from_csv(path: Path) -> pa.Table:
 
 
 def from_json(path: Path) -> pa.Table:
-    """The table in a JSON file: a list of objects of numbers and texts. Raises UserError where it is none."""
+    """Read a JSON file: a list of objects of numbers and texts. Raises UserError for anything else."""
     try:
         records = json.loads(_check_file(path).read_text(encoding="utf-8"))
         if isinstance(records, list) and all(isinstance(record, dict) for record in records):

@@ -1,4 +1,4 @@
-"""JSON without its traps: numbers are finite and fit 64 bits, a name stands once, nothing nests without end."""
+"""Strict JSON: finite numbers, 64-bit integers, unique names, bounded nesting."""
 
 import json
 import math
@@ -16,19 +16,19 @@ from search_spaces.support.spec import MAX_INTEGER
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 
 MAX_LEVELS = 32
-"""How deep lists and objects may nest."""
+"""Maximum nesting of lists and objects."""
 
 MAX_TEXT = 16 * 2**20
-"""Characters of a text that is parsed; a Row has a few thousand."""
+"""Maximum length of a parsed text in characters; a Row has a few thousand."""
 
 
 class JSONKind(NamedTuple):
-    """What a parsed value must be.
+    """A type of JSON values.
 
     Attributes:
-        words: What it is called.
-        types: Its types, of which a subclass is none: true is no integer.
-        holds: A test of what is in it; None where all is said.
+        words: Its name in messages.
+        types: The exact Python types; subclasses do not count, so true is no integer.
+        holds: A test of the contents; None if the type says all.
     """
 
     words: str
@@ -37,7 +37,7 @@ class JSONKind(NamedTuple):
 
 
 _DIGITS, _LONG = bytes.maketrans(b"123456789[,:-\t\n\r", b"000000000       "), b" " + 19 * b"0"
-"""What may be an integer beyond 64 bits, where all digits are one and all that may stand before a number is another."""
+"""A translation of digits and separators, and the pattern in translated text of a possible integer beyond 64 bits."""
 
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
@@ -48,12 +48,12 @@ class BadRow(UserError):
 
 
 def plain(value: object, name: str, *, infinite: bool = False, levels: int = MAX_LEVELS) -> Any:
-    """The value in JSON's own types: a mapping becomes a dict, a tuple a list. `name` is what a refusal calls it.
+    """Convert a value to JSON's own types: mappings to dict, tuples to list. Messages call it `name`.
 
-    A number that is not finite becomes text ("inf", "nan") where `infinite` says so: settings may be without bound.
+    With `infinite`, numbers that are not finite become text ("inf", "nan"), since some settings are unbounded.
 
     Raises:
-        TypeError: Something in it is not of JSON.
+        TypeError: It holds a value that JSON does not have.
         UserError: A number is not finite or beyond 64 bits, or it nests deeper than `levels`.
     """
     if levels < 0:
@@ -85,14 +85,14 @@ def plain(value: object, name: str, *, infinite: bool = False, levels: int = MAX
 
 
 def parse(text: str) -> Any:
-    """The value that a text of strict JSON holds. Raises BadRow where it is anything else, or too long."""
+    """Parse strict JSON. Raises BadRow for anything else, or for text that is too long."""
     if len(text) > MAX_TEXT:
         reason = f"it has {len(text)} characters, and may have {MAX_TEXT}"
         raise BadRow("too-large", reason, size=len(text), most=MAX_TEXT)
     if "\\u0022" not in text and not _is_long(text):  # three times as fast, and as strict
         with suppress(orjson.JSONDecodeError, orjson.JSONEncodeError):
             value = orjson.loads(text)
-            if orjson.dumps(value).count(b'"') == text.count('"'):  # it has fewer where a name stood twice
+            if orjson.dumps(value).count(b'"') == text.count('"'):  # fewer quotes mean a duplicate name
                 return value
     try:
         return json.loads(
@@ -108,7 +108,7 @@ def parse(text: str) -> Any:
 def check_fields(
     record: object, kinds: Mapping[str, JSONKind], mandatory: Sequence[str], subject: str
 ) -> dict[str, Any]:
-    """The record, whose values are of these kinds. Raises BadRow naming the first that is not, missing or unknown."""
+    """Return the record if all fields have these types. Raises BadRow for the first wrong, missing or unknown field."""
     if not isinstance(record, dict):
         reason = f"{subject} must be an object, got {_SHORT.repr(record)}"
         raise BadRow("wrong-type", reason, option=subject.strip("'"), **value_of(record))
@@ -127,7 +127,7 @@ def check_fields(
 
 
 def is_shallow(value: Mapping[str, Any]) -> bool:
-    """Whether nothing in the lists and objects of a parsed object is a list or an object again."""
+    """Return whether the lists and objects of a parsed object hold no further lists or objects."""
     for element in value.values():
         kind = type(element)
         if (kind is dict or kind is list) and not _CONTAINERS.isdisjoint(
@@ -138,12 +138,12 @@ def is_shallow(value: Mapping[str, Any]) -> bool:
 
 
 def is_integer(value: object) -> bool:
-    """Whether it is an integer, which True is not."""
+    """Return whether a value is an integer; True is not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> bool:
-    """Whether it is an integer or a float."""
+    """Return whether a value is an integer or a float; True is not."""
     return is_integer(value) or isinstance(value, float)
 
 

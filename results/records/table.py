@@ -1,4 +1,4 @@
-"""Rows as one flat table (pyarrow): a line a row, a column a scalar, null where nothing was measured."""
+"""Flat tables of Rows (pyarrow): one line a row, one scalar a column, null where nothing was measured."""
 
 import json
 import warnings
@@ -22,27 +22,27 @@ from search_spaces.support.spec import MAX_INTEGER
 _NUMBERS = frozenset({int, float})
 _TEXTS = frozenset({str, NoneType})
 _KINDS: Mapping[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
-"""What a column holds -> what may be put into it."""
+"""Type of a column -> types of values that it accepts."""
 
 
 def from_rows(rows: Iterable[Row]) -> pa.Table:
-    """The table of rows of any status, in their order; rows with different metrics unite their columns.
+    """Build a table of rows of any status, in order; rows with different metrics unite their columns.
 
-    A row that has no place in a table (a metric that is no number) is left out, with a Notice that names it.
+    A row with a metric that is no number is left out, with a Notice that names it.
     """
     return _table(_flatten(rows, lambda row: [row.columns()]), ROW_COLUMNS)
 
 
 def curves(rows: Iterable[Row]) -> pa.Table:
-    """The table of the points of rows' curves, see `Row.points`; a row that has no place in it is left out."""
+    """Build a table of the curve points of rows, see `Row.points`; invalid rows are left out with a Notice."""
     return _table(_flatten(rows, Row.points), CURVE)
 
 
 def from_records(records: Iterable[Mapping[str, Any]], first: Iterable[str] = ()) -> pa.Table:
-    """The table of records of scalars, the columns named by `first` before those that records bring along.
+    """Build a table of records of scalars. The columns in `first` come first.
 
-    A number that is not finite says nothing and becomes null. A column of a Row has the type of its field. Any other
-    holds integers where all of its values are, text where one is, and floats else.
+    Numbers that are not finite become null. A column of a Row has the type of its field. Any other holds text if one
+    value is text, else floats if one is a float, else integers.
 
     Raises:
         UserError: A value does not fit its column.
@@ -64,7 +64,7 @@ def _flatten(rows: Iterable[Row], records: Callable[[Row], Sequence[Mapping[str,
 
 
 def _check_numbers(row: Row) -> None:
-    """Raise where what is measured is no number: a column of text would hide the numbers of all other rows."""
+    """Raise if a measurement is no number: the whole column would become text."""
     for group in (row.metrics, row.test, row.extra_metrics, row.speeds, *(point["metrics"] for point in row.curve)):
         if _NUMBERS.issuperset(map(type, group.values())):
             continue
@@ -90,12 +90,12 @@ def _check_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _fit(names: tuple[str, ...], kinds: tuple[type, ...]) -> bool:
-    """Whether values of these kinds fit their columns: most records are alike in that."""
+    """Return whether values of these types fit their columns. Cached, since most records share them."""
     return all(map(_fits, names, kinds))
 
 
 def _fits(name: str, kind: type) -> bool:
-    name.encode()  # a column's name is Unicode
+    name.encode()  # column names must be valid Unicode
     return issubclass(kind, (*_kinds(name), NoneType)) and not issubclass(kind, bool)
 
 
@@ -130,10 +130,10 @@ def _text(value: Any) -> str | None:
 
 
 def concat(tables: Sequence[pa.Table]) -> pa.Table:
-    """Several tables as one with all of their columns; what a table lacks is null there.
+    """Concatenate tables with the union of their columns; missing values are null.
 
     Raises:
-        UserError: A column holds numbers in one and text in another.
+        UserError: A column holds numbers in one table and text in another.
     """
     if not tables:
         return from_rows([])
@@ -145,14 +145,14 @@ def concat(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def empty(schema: pa.Schema) -> pa.Table:
-    """A table of no lines."""
-    return pa.Table.from_batches([], schema=schema)  # its own empty_table would import pandas
+    """Return a table of this schema without rows."""
+    return pa.Table.from_batches([], schema=schema)  # pa.Schema.empty_table would import pandas
 
 
 def deduplicate(tables: Sequence[pa.Table]) -> pa.Table:
-    """Several tables as one, as `concat`; a line whose identity an earlier table has is left out.
+    """Concatenate tables as `concat` does; rows whose identity is in an earlier table are left out.
 
-    What does not say how an evaluation ended is of one that was complete. Raises UserError as `concat` does.
+    Rows without a status count as complete. Raises UserError as `concat` does.
     """
     parts, earlier = [], set[str]()
     has_status = any("status" in source.column_names for source in tables)
@@ -173,25 +173,25 @@ def deduplicate(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def check_columns(column_names: Sequence[str], names: Iterable[str]) -> None:
-    """Raise UserError where one of the names is of no column."""
+    """Raise UserError for the first name that is no column."""
     for name in names:
         if name not in column_names:
             raise unknown("column", name, column_names)
 
 
 def keep(table: pa.Table, mask: NDArray[np.bool_]) -> pa.Table:
-    """The lines where the mask is true."""
+    """Return the rows where the mask is true."""
     bits = pa.py_buffer(np.packbits(mask, bitorder="little"))  # pa.array would import pandas
     return table.filter(pa.BooleanArray.from_buffers(pa.bool_(), len(mask), [None, bits]))
 
 
 def has_numbers(field: pa.Field) -> bool:
-    """Whether a column is of numbers."""
+    """Return whether a column holds numbers."""
     return bool(pa.types.is_floating(field.type) or pa.types.is_integer(field.type))
 
 
 def metric_columns(fields: Sequence[pa.Field]) -> list[str]:
-    """The columns of numbers, of those that there are, that may have been measured; standard errors left out."""
+    """Return the columns that may be metrics: numbers, except standard errors and the fixed columns of a Row."""
     numeric = {column.name for column in fields if has_numbers(column)}
     metrics = [name for name in numeric if name not in ROW_COLUMNS and not name.startswith(("recipe_", "version_"))]
     errors = {f"{name}_se" for name in metrics}
@@ -199,14 +199,14 @@ def metric_columns(fields: Sequence[pa.Field]) -> list[str]:
 
 
 def without(table: pa.Table, identities: Container[str]) -> pa.Table:
-    """The lines of other identities than these, or of none."""
+    """Return the rows without any of these identities."""
     if "identity" not in table.column_names:
         return table
     return keep(table, np.array([identity not in identities for identity in table["identity"].to_pylist()], dtype=bool))
 
 
 def condition_of(column: str, value: Any) -> str:
-    """The condition, as `results.query.condition` reads it, that a column holds a value, or null."""
+    """Return a condition for `results.query.condition`: the column equals this value, or is null for None."""
     return f"{_quote(column)} is null" if value is None else f"{_quote(column)} = {_literal(value)}"
 
 
@@ -219,7 +219,7 @@ def _quote(column: str) -> str:
 
 
 def finite(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of which numbers that are not finite have become null."""
+    """Replace numbers that are not finite by null."""
     if not pa.types.is_floating(column.type) or compute.all(compute.is_finite(column)).as_py() is not False:
         return column
     return compute.if_else(compute.is_finite(column), column, pa.nulls(len(column), column.type))

@@ -1,9 +1,9 @@
-"""Summaries of the architectures of a table: means over seeds, their errors, the probability of being on the front.
+"""Summaries of architectures: means over seeds, standard errors, the probability of being on the front.
 
-A front of single trainings is one of the luckiest. Here the true values of all architectures are drawn from what their
-readings say together (`results.stats.gaussian_process`), and the front is that of what is expected of them.
+A front of single trainings favors lucky seeds. Here, Gaussian processes (`results.stats.gaussian_process`) give the
+posterior of all true values. The front is that of the posterior means.
 
-Shapes: n = architectures, m = objectives, D = draws.
+Shapes: n = architectures, m = objectives, D = posterior draws, c = architectures near the front.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,18 +24,18 @@ from results.stats.gaussian_process import Array, Features, GaussianProcess, Ind
 from results.stats.pareto import check_objectives, non_dominated
 
 DRAWS = 512
-"""Of what may be true."""
+"""Posterior draws."""
 
 SAMPLE_SIZE, CONTENDERS = 384, 128
-"""Architectures that a model is fitted to, drawn at random, at most; and those near the front that are looked at."""
+"""Maximum size of the random sample that a model is fitted to; and how many architectures near the front are drawn."""
 
 CONFIDENCE = 0.95
-"""The probability with which one is better than another that it can be told from."""
+"""Probability at which one architecture counts as distinguishably better than another."""
 
 _DEVIATIONS = NormalDist().inv_cdf(CONFIDENCE)
 
 _NOISE_FREE = frozenset({*COUNTS, *PROFILE})
-"""Columns whose noise, if they have any, is not that of training."""
+"""Columns without training noise."""
 
 _SKIP_PREFIXES = ("speed_", "version_", "extra_metric_", "profile_")
 
@@ -45,17 +45,15 @@ class ArchitectureSummary:
     """One architecture and recipe, with all seeds that it was trained with.
 
     Attributes:
-        identities: Of its complete rows.
-        record: The columns in which all of these agree; of what is measured the mean over `seeds` seeds, and its
+        identities: Identities of its complete rows.
+        record: The columns that are equal in all of these; for measurements, the mean over `seeds` seeds and its
             standard error (`_se`).
-        expected: Objective -> its true value as all readings together say.
-        is_held_out: Whether the means are of seeds that had no part in its being chosen.
-        p_front: The probability that it is on the front of all that were trained, on these validation examples: how
-            large noise is, is fitted to how readings lie apart, and standard errors say which of them have more of it.
-            NaN where a metric has no errors: no standard error, and no architecture two seeds.
-        on_front: Whether it is on the front of what is expected.
-        tier: Which of the groups that can be told apart by what is measured it belongs to, 1 being the worst: 1 where
-            there is no chance.
+        expected: Objective -> its posterior mean.
+        is_held_out: Whether the means are over held-out seeds only.
+        p_front: The probability that it is on the front of all trained architectures, on these validation examples. NaN
+            if a metric has no errors: no standard error, and no architecture with two seeds.
+        on_front: Whether it is on the front of the posterior means.
+        tier: Its group of architectures that cannot be told apart, from 1, the worst. Always 1 if `p_front` is NaN.
     """
 
     identities: tuple[str, ...]
@@ -69,12 +67,12 @@ class ArchitectureSummary:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over seeds.
+    """A mean over seeds, with its errors.
 
     Attributes:
         value: The mean.
-        examples: The standard error that is due to the examples: the same, however many seeds.
-        seeds: That which is due to the seeds.
+        examples: Standard error due to the validation examples, the same for any number of seeds.
+        seeds: Standard error due to the seeds.
     """
 
     value: float
@@ -83,25 +81,24 @@ class Mean:
 
     @property
     def error(self) -> float:
-        """Both together."""
+        """The total standard error."""
         return hypot(self.examples, self.seeds)
 
 
 def summarize(
     table: pa.Table, objectives: Mapping[str, Direction], held_out: Collection[str] = ()
 ) -> list[ArchitectureSummary]:
-    """Summarize each architecture of a table, ordered by the last objective, from less to more.
+    """Summarize each architecture of a table, ordered by the last objective from low to high.
 
-    Rows of different tasks, versions of these, data, presets or starting weights are not held against each other.
+    Rows of different tasks, task versions, data, presets or starting weights are not compared.
 
     Args:
-        table: What `results.records.table` gives. Only complete rows with a number in every objective take part.
+        table: A table from `results.records.table`. Only complete rows with a number in every objective take part.
         objectives: Column -> "max" or "min".
-        held_out: Identities of the rows whose seeds had no part in choosing what they were trained for. An
-            architecture that has some is given their means.
+        held_out: Identities of rows with held-out seeds. If an architecture has some, its means are over these.
 
     Raises:
-        UserError: An objective that cannot be, see `results.stats.pareto.front`.
+        UserError: An invalid objective, see `results.stats.pareto.front`.
     """
     check_objectives(table, objectives)
     columns = {*objectives, *(f"{name}_se" for name in objectives)}
@@ -111,7 +108,7 @@ def summarize(
         is_complete = row.get("status", "complete") == "complete"
         if is_complete and all(row[name] is not None and isfinite(row[name]) for name in objectives):
             rows = groups.setdefault(tuple(row.get(name) for name in COMPARABLE), {})
-            rows[row.get("identity") or index] = row  # one that stands twice is one
+            rows[row.get("identity") or index] = row  # duplicates count once
     summaries = [
         summary for rows in groups.values() for summary in _summaries([*rows.values()], objectives, frozenset(held_out))
     ]
@@ -119,11 +116,11 @@ def summarize(
 
 
 def tiers_of(draws: Array, errors: Array, front: Indices) -> Indices:
-    """The groups that can be told apart, by draws of a value [D, n] of which less is better: [n] from 1, the worst.
+    """Divide architectures into tiers, by draws of a value [D, n] of which less is better: [n] from 1, the worst.
 
-    From the worst of the front on, a group ends where one is better than its first with probability APART, the errors
-    of the examples [n] included, as if each had examples of its own. What is not on the front goes with the one there
-    whose value is nearest.
+    From the worst of the front on, a new tier starts where an architecture beats the first of the current tier with
+    probability CONFIDENCE. The errors of the examples [n] are added, as if each architecture had its own examples. An
+    architecture off the front gets the tier of the one on it with the nearest value.
     """
     expected = draws.mean(axis=0)
     order = front[np.argsort(-expected[front])]
@@ -179,19 +176,19 @@ def _summaries(
 
 
 def _candidate(row: Record) -> tuple[Any, ...]:
-    """What makes rows of one architecture and recipe alike; a line that does not say its architecture has its own."""
+    """Return the key of a row's architecture and recipe; a row without an architecture is its own."""
     key = row.get("key") or (tuple(row[name] for name in SHAPE) if {*SHAPE} <= row.keys() else id(row))
     return key, *((name, row[name]) for name in _settings(tuple(row)) if row[name] is not None)
 
 
 @lru_cache
 def _settings(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns of a recipe, of those of a line: most lines have the same."""
+    """Return the columns of a recipe. Cached, since most rows share them."""
     return tuple(name for name in names if name.startswith("recipe_"))
 
 
 def _noisy_columns(rows: Sequence[Record], groups: Sequence[Sequence[Record]], objectives: Sequence[str]) -> list[str]:
-    """The columns that noise is in: with a standard error, or objectives of which there are several readings."""
+    """Return the noisy columns: those with a standard error, and objectives with several seeds."""
     candidates = [name for name in rows[0] if f"{name}_se" in rows[0]]
     names = [name for name in candidates if any(row[f"{name}_se"] is not None for row in rows)]
     repeats = [name for name in objectives if name not in _NOISE_FREE and any(len(group) > 1 for group in groups)]
@@ -199,7 +196,7 @@ def _noisy_columns(rows: Sequence[Record], groups: Sequence[Sequence[Record]], o
 
 
 def _spread(name: str, groups_of_rows: Sequence[Sequence[Record]]) -> float | None:
-    """The standard deviation between seeds of an architecture, from all that have several; None where none has."""
+    """Return the pooled standard deviation between seeds of an architecture; None if none has several."""
     samples = [[float(row[name]) for row in group if row.get(name) is not None] for group in groups_of_rows]
     freedom = sum(len(readings) - 1 for readings in samples if readings)
     squares = sum((value - fmean(readings)) ** 2 for readings in samples if readings for value in readings)
@@ -207,7 +204,7 @@ def _spread(name: str, groups_of_rows: Sequence[Sequence[Record]]) -> float | No
 
 
 def _means(rows: Sequence[Record], spreads: Mapping[str, float | None]) -> dict[str, Mean]:
-    """The means over an architecture's rows of all that is measured in one of them."""
+    """Return the means over an architecture's rows of each noisy column that they have."""
     means = {}
     for name, spread in spreads.items():
         readings = [row for row in rows if row.get(name) is not None]
@@ -219,13 +216,13 @@ def _means(rows: Sequence[Record], spreads: Mapping[str, float | None]) -> dict[
 
 
 def _record(rows: Sequence[Record], means: Mapping[str, Mean], objectives: Sequence[str]) -> Record:
-    """The columns in which rows agree, and their means; objectives always."""
+    """Return the columns that are equal in all rows, and their means; objectives always."""
     record = dict(rows[0])
     for row in rows[1:]:
         record = {name: value for name, value in record.items() if row.get(name) == value}
     for name, mean in means.items():
         record |= {name: mean.value, f"{name}_se": mean.error or None}
-    for name in objectives:  # a latency, or a count of other files
+    for name in objectives:  # not noisy, but different: a latency, or a count from other files
         record.setdefault(name, fmean(row[name] for row in rows))
     return {**record, "seeds": len(rows)}
 
@@ -233,11 +230,10 @@ def _record(rows: Sequence[Record], means: Mapping[str, Mean], objectives: Seque
 def _posterior(
     groups: Sequence[Sequence[Record]], names: Sequence[str], noisy: Sequence[bool], signs: Array
 ) -> tuple[Array, Indices, Array]:
-    """What is expected of all architectures [n, m], which of them are near the front, and draws of these [D, c, m].
+    """Return the posterior means of all architectures [n, m], those near the front [c], and draws of these [D, c, m].
 
-    Less is better. A model is fitted to architectures drawn at random: those that were measured to be good are so by
-    chance as well. What it then expects to be near the front, and what was measured to be, is looked at with the
-    readings of its own.
+    Less is better. Models are fitted to a random sample, since architectures that measured best are partly lucky. Those
+    near the front, by prediction or by measurement, are then conditioned on their own measurements too.
     """
     values = np.array([[fmean(row[name] for row in group) for name in names] for group in groups]) * signs
     random, count = np.random.default_rng(0), len(groups)
@@ -257,7 +253,7 @@ def _posterior(
 
 
 class _Model:
-    """One metric's Gaussian process: fitted to some architectures, and asked with the readings of others."""
+    """The Gaussian process of one metric: scales fitted to one sample, predictions conditioned on any sample."""
 
     def __init__(
         self, features: Features, groups: Sequence[Sequence[Record]], values: Array, name: str, sample: Indices
@@ -271,12 +267,12 @@ class _Model:
         self._scales = self._process(sample)[0].scales
 
     def predict(self, sample: Indices) -> Array:
-        """What is expected of all architectures by the readings of some: [n]."""
+        """Return the posterior means of all architectures given a sample: [n]."""
         process, mean, unit = self._process(sample)
         return np.asarray(mean + unit * process.predict(self._features)[0])
 
     def draws(self, sample: Indices, at: Indices, random: np.random.Generator) -> Array:
-        """What c of them may truly be by these: [D, c]."""
+        """Return posterior draws for c architectures given a sample: [D, c]."""
         process, mean, unit = self._process(sample)
         return np.asarray(mean + unit * process.draws(self._features.at(at), DRAWS, random))
 
@@ -287,7 +283,7 @@ class _Model:
 
 
 def _nearest_to_front(values: Array) -> Indices:
-    """About CONTENDERS: all that nothing beats, all that nothing else beats, and so on."""
+    """Return about CONTENDERS architectures: successive fronts, the best first."""
     remaining, near = np.arange(len(values)), np.zeros(0, dtype=np.intp)
     while len(remaining) and len(near) < CONTENDERS:
         on_front = non_dominated(values[remaining])
@@ -296,5 +292,5 @@ def _nearest_to_front(values: Array) -> Indices:
 
 
 def _nearest(values: Array, among: Array) -> Indices:
-    """Which of some values each is nearest to: [n] and [c] -> [n]."""
+    """Return the index of the nearest candidate of each value: [n] and [c] -> [n]."""
     return np.asarray(np.abs(values[:, None] - among).argmin(axis=1))

@@ -1,10 +1,9 @@
-"""What each value of an axis is worth with all else equal, and whether tasks put these values in one order.
+"""Effects of an axis on a metric with all else equal, and whether tasks agree on the order of its values.
 
-By least squares: what an architecture measured is the sum of what its value of the axis is worth and of what is due to
-its shape - all that is not the axis - so that only architectures of one shape are held against each other, whatever
-else was trained. Or, at equal cost, of a cubic of the logarithm of that cost and what its topology is worth, if that is
-not the axis. Seeds are averaged first. Where there is but one shape, each row counts and what is due to its seed is
-taken out: the differences are paired.
+A least-squares model explains each measurement by its value of the axis and by its shape: all other columns of the
+architecture and recipe. Only architectures of one shape are compared, whatever else was trained. At equal cost, a cubic
+of the logarithm of the cost replaces the shape; the topology is added unless it is the axis. Seeds are averaged first.
+With only one shape, each row counts and the effect of its seed is removed: differences are paired.
 
 Shapes: n = architectures or rows, v = values, D = draws.
 """
@@ -25,35 +24,35 @@ from results.stats.intervals import half_width
 from search_spaces.support.errors import UserError
 
 REFERENCE = "resnet"
-"""What others are held against where it is among them; else it is the first value."""
+"""The value that others are compared with; if absent, the first value is."""
 
 DRAWS = 4000
 
 _DEGREE = 3
 _TOLERANCE = 1e-6
-"""How far a coefficient may be from what the equations say of it, and be determined by them."""
+"""Tolerance below which a coefficient counts as determined by the equations."""
 
 _EXACT = 1e-9
-"""As a share of the largest reading: less is the computer's rounding, as where costs are what is measured."""
+"""Relative to the largest measurement: smaller differences are rounding errors, as when the metric is a cost."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """What each value of an axis is worth over the first of `values`, in the units of a metric.
+    """Effects of the values of an axis relative to the first of `values`, in units of the metric.
 
     Attributes:
         axis: The column.
-        metric: That which was measured.
-        direction: Whether more or less of it is better.
-        at: The cost at which architectures are equal; None where it is their shape.
-        values: Of the axis, what others are held against first.
-        means: Of all that was measured with each, whatever its shape: [v].
-        numbers: How many architectures, or rows where there is one shape, have each: [v].
-        over: What each is worth over the first: [v], 0 of the first.
-        covariance: Of these: [v, v].
-        freedom: Degrees of freedom that are left to tell errors by; without any there are no intervals.
-        incomparable: Values that no shape connects with the first; they are not among `values`.
+        metric: The measured column.
+        direction: "max" or "min": which is better.
+        at: The cost at which architectures are equal; None if their shape is.
+        values: Values of the axis, the reference first.
+        means: Mean of all measurements with each value, whatever the shape: [v].
+        numbers: Number of architectures (of rows, if there is one shape) with each value: [v].
+        over: Effect of each value relative to the first: [v], 0 for the first.
+        covariance: Covariance of `over`: [v, v].
+        freedom: Residual degrees of freedom; without any there are no intervals.
+        incomparable: Values that no shape connects with the first; they are not in `values`.
     """
 
     axis: str
@@ -69,7 +68,7 @@ class Effects:
     incomparable: tuple[Any, ...]
 
     def records(self) -> list[dict[str, Any]]:
-        """A line a value, the best first, with intervals at 95 % for all of them together (Bonferroni)."""
+        """Return one record per value, the best first, with simultaneous 95 % intervals (Bonferroni)."""
         sign = -1 if self.direction == "max" else 1
         records = [self._record(i) for i in range(len(self.values))]
         return sorted(records, key=lambda record: float(sign * record["over"]))
@@ -85,7 +84,7 @@ class Effects:
         return {**record, "low": low, "high": high, "than": better if low > 0 or high < 0 else "not distinguishable"}
 
     def draws(self, random: np.random.Generator) -> Array:
-        """What the values may be worth, more being better: [D, v], by Student's distribution."""
+        """Draw effects from Student's distribution, more being better: [D, v]."""
         sign = 1.0 if self.direction == "max" else -1.0
         values, vectors = np.linalg.eigh(self.covariance)
         normal = random.standard_normal((DRAWS, len(values))) * np.sqrt(np.maximum(values, 0)) @ vectors.T
@@ -94,14 +93,14 @@ class Effects:
 
 
 def check_axis(axis: str, metrics: Container[str]) -> None:
-    """Raise UserError for a column of every Row that tells no architectures apart, and for what was measured."""
+    """Raise UserError for a metric, and for a column of every Row that does not describe the architecture."""
     if (axis in ROW_COLUMNS and axis not in SHAPE) or axis.removesuffix("_se").removeprefix("test_") in metrics:
         message = f"an axis tells architectures apart, and {axis!r} is none. Ask topology, depth or recipe_lr."
         raise UserError("unsupported", message, option="axis", value=axis)
 
 
 def comparable(rows: Sequence[Record]) -> dict[str, list[Record]]:
-    """Group comparable rows, under their task's name and the values in which its groups differ."""
+    """Group comparable rows, by task and the values in which its groups differ."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for row in rows:
         groups.setdefault(_key(row, COMPARABLE), []).append(row)
@@ -114,17 +113,17 @@ def comparable(rows: Sequence[Record]) -> dict[str, list[Record]]:
 
 
 def effects(records: Sequence[Record], axis: str, metric: str, direction: Direction, at: str | None = None) -> Effects:
-    """What the values of an axis are worth.
+    """Estimate the effects of an axis.
 
     Args:
         records: Comparable rows as records of columns; only complete ones with both columns take part.
-        axis: A column that tells architectures apart: `topology`, `depth`, `recipe_lr` ...
+        axis: A column that describes the architecture or recipe: `topology`, `depth`, `recipe_lr` ...
         metric: A column of numbers.
-        direction: Whether more or less of it is better.
-        at: A cost, `flops` or `params`, at which architectures are equal in place of their shape.
+        direction: "max" or "min": which is better.
+        at: A cost, `flops` or `params`, at which architectures are equal instead of by shape.
 
     Raises:
-        UserError: No two values of the axis to be held against each other.
+        UserError: No two values of the axis are comparable.
     """
     complete = [row for row in records if _is_complete(row, axis, metric)]
     units, design = _at_cost(complete, axis, metric, at) if at else _at_shape(complete, axis, metric)
@@ -176,11 +175,11 @@ def _no_comparison(rows: Sequence[Record], axis: str, metric: str, at: str | Non
 
 
 def agreement(first: Effects, second: Effects) -> dict[str, Any] | None:
-    """Kendall's tau between the orders of the values that both have: 1 where they are one order, -1 where reversed.
+    """Return Kendall's tau between two orders of the common values: 1 for equal orders, -1 for reversed ones.
 
-    A topology with other options is the same one, where each has it once. `low` and `high` hold 95 % of the taus
-    between what the values may be worth by their errors, which lie nearer to 0 than `tau` where these are large.
-    None where they have fewer than three values in common.
+    Topologies that differ only in options match if each side has one of that name. `low` and `high` contain 95 % of the
+    taus between draws of both effects. They lie nearer to 0 than `tau` if the errors are large. None if there are fewer
+    than three common values.
     """
     common = _in_common(first.values, second.values)
     if len(common) < 3:
@@ -198,18 +197,18 @@ def agreement(first: Effects, second: Effects) -> dict[str, Any] | None:
 
 
 def plain_names(values: Sequence[Any]) -> list[Any]:
-    """The values; of topologies that are one run the names without options, where no other of these values has that."""
+    """Return the values, topologies without their options if the name stays unique among the values."""
     plain = [value.partition("(")[0] if _is_one_topology(value) else value for value in values]
     return [name if plain.count(name) == 1 else value for name, value in zip(plain, values, strict=True)]
 
 
 def _is_one_topology(value: Any) -> bool:
-    """Whether it is a text of no runs of blocks, `dca/resnet` or `dca[:2]+resnet`."""
+    """Return whether a value names one topology, with no runs of blocks such as `dca/resnet` or `dca[:2]+resnet`."""
     return isinstance(value, str) and "/" not in value and "[" not in value
 
 
 def _in_common(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[int, int]]:
-    """The places of each value that both have: the same, or else one of the same plain name."""
+    """Return the index pairs of common values: equal values first, then equal plain names."""
     same = {value: second.index(value) for value in first if value in second}
     names = plain_names(second)
     for value, name in zip(first, plain_names(first), strict=True):
@@ -219,7 +218,7 @@ def _in_common(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[int, i
 
 
 def _tau(left_values: Array, right_values: Array) -> Array:
-    """Kendall's tau along the last axis: [..., v] -> [...]."""
+    """Compute Kendall's tau along the last axis: [..., v] -> [...]."""
     first, second = np.triu_indices(left_values.shape[-1], 1)
     concordance = np.sign(left_values[..., first] - left_values[..., second]) * np.sign(
         right_values[..., first] - right_values[..., second]
@@ -234,11 +233,11 @@ def _is_complete(row: Record, axis: str, metric: str) -> bool:
 
 
 def _control_columns(rows: Sequence[Record], axis: str) -> list[str]:
-    """The columns in which architectures are to be equal.
+    """Return the columns that must be equal in compared architectures.
 
-    What follows from the axis and the rest is none of them: hidden features that make parameters equal, or a learning
-    rate that each topology was given. What has the fewest values is asked first: of two lengths of training each may
-    have rates of its own.
+    Columns that follow from the axis and the rest are left out: hidden features that equalize parameters, or a learning
+    rate per topology. Columns with few values are tested first, since two training lengths may each have learning rates
+    of their own.
     """
     names = dict.fromkeys(name for row in rows for name in row if name != axis)
     controls = [name for name in names if name in SHAPE and name != "hidden"]
@@ -264,7 +263,7 @@ def _average(rows: Sequence[Record], metric: str, names: Sequence[str]) -> list[
 
 
 def _at_shape(records: Sequence[Record], axis: str, metric: str) -> tuple[Sequence[Record], Array]:
-    """What counts once, and which shape it is of, or with which seed it was trained: n, [n, shapes or seeds]."""
+    """Return the units that are compared, and one-hot columns of their shapes or seeds: n, [n, shapes or seeds]."""
     controls = _control_columns(records, axis)
     values: dict[tuple[Any, ...], set[Any]] = {}
     for row in records:
@@ -278,7 +277,7 @@ def _at_shape(records: Sequence[Record], axis: str, metric: str) -> tuple[Sequen
 
 
 def _at_cost(records: Sequence[Record], axis: str, metric: str, cost: str) -> tuple[Sequence[Record], Array]:
-    """What counts once, and what is expected of its cost, its topology and, of one shape, its seed: n, [n, terms]."""
+    """Return the units that are compared, and terms of cost, topology and (with one shape) seed: n, [n, terms]."""
     controls, with_cost = _control_columns(records, axis), [row for row in records if row.get(cost)]
     is_one_shape = len({_key(row, controls) for row in with_cost}) == 1
     units = with_cost if is_one_shape else _average(with_cost, metric, [axis, *controls])
@@ -292,6 +291,6 @@ def _at_cost(records: Sequence[Record], axis: str, metric: str, cost: str) -> tu
 
 
 def _indicators(keys: Sequence[Any], categories: Sequence[Any] | None = None) -> Array:
-    """One-hot encode keys, by these levels or by all that occur: [n, levels]."""
+    """One-hot encode keys, by these categories or by all that occur: [n, categories]."""
     levels = list(dict.fromkeys(keys)) if categories is None else categories
     return np.array([[float(key == column) for column in levels] for key in keys]).reshape(len(keys), len(levels))

@@ -1,4 +1,4 @@
-"""Where the architectures of a table stand: coordinates for a Gaussian process, from the columns that tell them apart.
+"""Features of architectures for a Gaussian process, from the columns that describe them.
 
 Shapes: n = architectures.
 """
@@ -16,16 +16,16 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Spec
 
 _SIZES = ("params", "flops")
-_WORD = 0.5**0.5  # two words are 1 apart
+_WORD = 0.5**0.5  # so that two words have distance 1
 
 Record = Mapping[str, Any]
 
 
 def features_of(records: Sequence[Record]) -> Features:
-    """Places of n records: what is more or less on lines from 0 to 1, every word apart from any other.
+    """Return the features of n records: numbers scaled to [0, 1], words one-hot.
 
-    Architecture, parameters, FLOPs and recipe are looked at, where they differ. A topology's options are lines of their
-    own. Positive numbers are told apart by factors.
+    Architecture, parameters, FLOPs and recipe count, where they differ. Options of a topology are features of their
+    own. Positive numbers are on a log scale.
     """
     columns: dict[str, list[Any]] = {}
     specs = [_spec(record.get("topology")) for record in records]
@@ -45,7 +45,7 @@ def features_of(records: Sequence[Record]) -> Features:
 
 
 def _coordinates(record: Record, spec: Spec | None, options: Container[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
-    """What tells a record from others, as (name, value): of its topology those options that some other says."""
+    """Yield a record's features as (name, value); of its topology, the options that any record sets."""
     for name, value in record.items():
         if name == "topology" and spec is not None:
             yield name, spec.name
@@ -61,13 +61,13 @@ def _coordinates(record: Record, spec: Spec | None, options: Container[tuple[str
 
 @lru_cache(maxsize=1024)
 def _is_feature(name: str) -> bool:
-    """Whether a column tells architectures apart."""
+    """Return whether a column describes the architecture or recipe."""
     return name in SHAPE or name in _SIZES or name.startswith("recipe_")
 
 
 @lru_cache(maxsize=1024)
 def _spec(topology: Any) -> Spec | None:
-    """A name with its options; None where it is another word, as of blocks that differ."""
+    """Parse a topology; None for other text, such as runs of blocks."""
     try:
         return Spec.parse(topology)
     except (UserError, TypeError):
@@ -75,7 +75,7 @@ def _spec(topology: Any) -> Spec | None:
 
 
 def _scale(values: Sequence[float | None]) -> Array:
-    """Numbers on a line from 0 to 1, and in the middle of it what has none."""
+    """Scale numbers to [0, 1]; missing ones become 0.5."""
     coordinates = np.array([np.nan if value is None else float(value) for value in values])
     if np.nanmin(coordinates) > 0:
         coordinates = np.log(coordinates)

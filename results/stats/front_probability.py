@@ -1,4 +1,4 @@
-"""How likely architectures are on the front, where their values are known with errors.
+"""The probability that architectures are on the front, given draws of their values.
 
 Shapes: d = draws, n = architectures, m = objectives.
 """
@@ -10,5 +10,5 @@ from results.stats.pareto import non_dominated
 
 
 def front_probabilities(draws: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How likely each of n points is on the front, by draws of all their values: [d, n, m] -> [n]."""
+    """Return the share of draws in which each point is on the front, less being better: [d, n, m] -> [n]."""
     return np.asarray(np.mean([non_dominated(values) for values in draws], axis=0))

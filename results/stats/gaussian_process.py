@@ -1,11 +1,11 @@
-"""Gaussian processes over architectures: what readings of a metric say of its true values.
+"""Gaussian processes over architectures: the posterior of a metric's true values.
 
-A reading is a true value and noise. True values are a parabola along each coordinate, a smooth remainder (Matern 5/2:
-C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006, equation 4.17) and a nugget of each
-architecture's own. How far they are alike, and how large remainder, nugget and noise are, is fitted: to where the
-likelihood of the readings and a prior are greatest.
+An observation is a true value plus noise. A true value is the sum of a parabola along each feature, a smooth remainder
+and a nugget per architecture. The remainder is Matern 5/2 (C. Rasmussen and C. Williams, "Gaussian Processes for
+Machine Learning", 2006, equation 4.17). The length scales and the variances of remainder, nugget and noise maximize the
+posterior: likelihood times prior.
 
-Shapes: N = architectures with readings, C = any architectures, F and W = coordinates.
+Shapes: N = architectures with observations, C = any architectures, F and W = features.
 """
 
 from collections.abc import Mapping
@@ -21,41 +21,41 @@ from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-"""Which of some architectures."""
+"""Indices of architectures."""
 
 
 @dataclass(frozen=True)
 class Features:
-    """Where architectures stand: coordinates about as long as 1.
+    """Features of architectures, scaled to lengths of about 1.
 
     Attributes:
-        sizes: Of what is more or less: [N, F].
-        words: Of what is one thing or another: [N, W].
+        sizes: Numeric features: [N, F].
+        words: One-hot features: [N, W].
     """
 
     sizes: Array
     words: Array
 
     def at(self, index: Indices) -> "Features":
-        """Those of some of the architectures."""
+        """Return the features of some architectures."""
         return Features(self.sizes[index], self.words[index])
 
     @cached_property
     def parabolas(self) -> Array:
-        """Centred coordinates and their squares: [N, 2 (F + W)]."""
+        """Centered features and their squares: [N, 2 (F + W)]."""
         coordinates = np.concatenate([self.sizes, self.words], axis=1) - 0.5
         return np.concatenate([coordinates, coordinates**2], axis=1)
 
 
 @dataclass(frozen=True)
 class Observations:
-    """Readings, summed up for each architecture; the mean of all is about 0, and their deviation about 1.
+    """Observations, averaged per architecture and standardized to mean 0 and standard deviation 1.
 
     Attributes:
-        means: Of each architecture: [N].
-        counts: How many readings that is the mean of: [N].
-        shares: The variance of the noise of one of them, as a share of what is fitted: about 1, [N].
-        within: The sum of squares of all readings about the means of their architectures, each divided by its share.
+        means: Mean of each architecture: [N].
+        counts: Number of observations in each mean: [N].
+        shares: Noise variance of one observation, relative to the fitted noise: about 1, [N].
+        within: Sum of squared deviations of observations from their architecture's mean, each divided by its share.
     """
 
     means: Array
@@ -65,13 +65,13 @@ class Observations:
 
     @classmethod
     def of(cls, means: Array, counts: Array, errors: Array, squares: Array) -> tuple["Observations", float, float]:
-        """Readings in deviations of their means, with the mean and the deviation of these.
+        """Standardize means; return the observations, and the mean and standard deviation that were removed.
 
         Args:
             means: In any unit: [N].
-            counts: How many readings each is the mean of: [N].
-            errors: The standard error of one reading; not looked at where any is not known or zero: [N].
-            squares: Sums of squares of the readings of each about its mean: [N].
+            counts: Number of observations in each mean: [N].
+            errors: Standard error of one observation; ignored if any is unknown or zero: [N].
+            squares: Sum of squared deviations of each architecture's observations from its mean: [N].
         """
         mean, unit = float(means.mean()), max(float(means.std()), 1e-12)
         variances = errors**2
@@ -82,25 +82,25 @@ class Observations:
 
     @classmethod
     def single(cls, values: Array) -> "Observations":
-        """One reading of each architecture."""
+        """Return observations with one per architecture."""
         return cls(values, np.ones(len(values)), np.ones(len(values)))
 
     def extend(self, means: Array) -> "Observations":
-        """With single readings of other architectures."""
+        """Append single observations of other architectures."""
         ones = np.ones(len(means))
         counts, shares = (np.concatenate([array, ones]) for array in (self.counts, self.shares))
         return Observations(np.concatenate([self.means, means]), counts, shares, self.within)
 
 
 class Scales(NamedTuple):
-    """What is fitted.
+    """Hyperparameters of a Gaussian process.
 
     Attributes:
-        noise: The variance of a reading's noise; that of parabolas' coefficients is 1.
-        nugget: The variance of what each architecture has of its own.
-        remainder: The variance of the remainder.
-        sizes: How far along sizes the remainder is alike.
-        words: How far along words.
+        noise: Noise variance of an observation, relative to the variance of the parabolas' coefficients.
+        nugget: Variance of the part that architectures do not share.
+        remainder: Variance of the smooth remainder.
+        sizes: Length scale of the remainder along sizes.
+        words: Length scale along words.
     """
 
     noise: float
@@ -112,7 +112,7 @@ class Scales(NamedTuple):
 
 _PRIOR = Scales(0.1, 0.001, 1.0, 1.0, 0.7)
 _SPREAD = Scales(5.0, 10.0, 3.0, 2.0, 2.0)
-"""The median of each in the prior, and the factor by which two of three are at most off it (lognormal)."""
+"""The prior: lognormal, with these medians and these factors for one standard deviation."""
 
 _GRID: Mapping[str, tuple[float, ...]] = {
     "noise": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
@@ -121,25 +121,25 @@ _GRID: Mapping[str, tuple[float, ...]] = {
     "sizes": (0.4, 0.7, 1.2, 2.0),
     "words": (0.4, 0.7, 1.2, 2.0),
 }
-# Matrices here are small: beside trainings, threads of a BLAS that wait for each other take three times its work.
+# These matrices are small. Beside trainings, BLAS threads that wait for each other take three times as long.
 _one_thread = partial(ThreadpoolController().limit, limits=1, user_api="blas")
-_SWEEPS = 2  # over each scale in turn; the third changes nothing that a search would notice
+_SWEEPS = 2  # coordinate descent; a third sweep makes no difference to a search
 _EPSILON = 1e-9
 
 
 class GaussianProcess:
-    """What the readings of N architectures say of the true value of any. Scales are fitted where none are given.
+    """The posterior of true values given observations of N architectures. Scales are fitted unless given.
 
     Args:
-        features: Of the architectures.
-        observations: Of them.
-        scales: What was fitted to others.
-        unit: What variances were multiplied with there; else it follows from the readings.
+        features: Features of the architectures.
+        observations: Their observations.
+        scales: Scales fitted elsewhere.
+        unit: The factor of all variances there; by default, it is estimated from the observations.
 
     Attributes:
-        scales: As they were fitted.
-        unit: What all variances are multiplied with.
-        noise: The variance of the noise of one reading whose share is 1.
+        scales: The fitted scales.
+        unit: The factor of all variances.
+        noise: Noise variance of an observation whose share is 1.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class GaussianProcess:
         self.noise = self.scales.noise * self.unit
 
     def predict(self, at: Features) -> tuple[Array, Array]:
-        """Means and variances of true values: [C] each."""
+        """Return posterior means and variances of true values: [C] each."""
         with _one_thread():
             cross = self._fit.whiten(_Distances(self._features, at))
         prior = self.scales.remainder + self.scales.nugget + (at.parabolas**2).sum(axis=1)
@@ -160,18 +160,18 @@ class GaussianProcess:
         return cross.T @ self._fit.white, self.unit * variances
 
     def draws(self, at: Features, number: int, random: np.random.Generator) -> Array:
-        """True values as they may be together: [number, C]."""
+        """Draw true values from the joint posterior: [number, C]."""
         with _one_thread():
             cross = self._fit.whiten(_Distances(self._features, at))
             covariance = _Distances(at, at).covariance(self.scales) - cross.T @ cross
             values, vectors = np.linalg.eigh(self.unit * covariance)
-            # The symmetric root: there is one only, where eigenvectors' signs hang on the last bit of what they are of.
+            # The symmetric root is unique; the signs of eigenvectors depend on rounding.
             root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
             return np.asarray(cross.T @ self._fit.white + random.standard_normal((number, len(root))) @ root)
 
 
 class _Distances:
-    """How far apart two groups of architectures are; the covariance of their true values follows from it."""
+    """Distances between two groups of architectures, and the prior covariance of their true values."""
 
     def __init__(self, first: Features, second: Features) -> None:
         self._sizes, self._words = _squares(first.sizes, second.sizes), _squares(first.words, second.words)
@@ -188,9 +188,9 @@ class _Fit:
     """A process with given scales.
 
     Attributes:
-        unit: What all variances are multiplied with: where the likelihood is greatest.
-        white: The readings as independent numbers.
-        merit: Log of likelihood and prior, up to a constant.
+        unit: The maximum-likelihood factor of all variances.
+        white: The whitened observations.
+        merit: Log posterior of the scales, up to a constant.
     """
 
     def __init__(self, scales: Scales, distances: _Distances, observations: Observations) -> None:
@@ -207,13 +207,13 @@ class _Fit:
         self.merit = -0.5 * (count * log(self.unit) + determinant + sum(first**2 for first in deviations))
 
     def whiten(self, distances: _Distances) -> Array:
-        """How the true values of others go with the white readings: [N, C]."""
+        """Return the covariance of true values with the whitened observations: [N, C]."""
         cross = distances.covariance(self.scales)
         return np.asarray(solve_triangular(self._root, cross, lower=True, check_finite=False))
 
 
 def _fit_scales(distances: _Distances, observations: Observations, scales: Scales | None) -> _Fit:
-    """With the scales given, or else those of the greatest merit, each sought in turn."""
+    """Fit with the given scales, or maximize the merit by coordinate search over a grid."""
     fit = _Fit(scales or _PRIOR, distances, observations)
     for _ in range(0 if scales else _SWEEPS):
         for name, values in _GRID.items():
@@ -224,5 +224,5 @@ def _fit_scales(distances: _Distances, observations: Observations, scales: Scale
 
 
 def _squares(first: Array, second: Array) -> Array:
-    """Squared distances: [N, F] and [C, F] -> [N, C]."""
+    """Return squared distances: [N, F] and [C, F] -> [N, C]."""
     return np.asarray(np.maximum((first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1) - 2 * first @ second.T, 0.0))

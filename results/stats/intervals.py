@@ -1,4 +1,4 @@
-"""Intervals of means and differences that are looked at together."""
+"""Simultaneous confidence intervals of means and differences."""
 
 import math
 import statistics
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from scipy.stats import t
 
 ERROR_RATE = 0.05
-"""The chance that any of the intervals that are looked at together misses what it is about."""
+"""Probability that at least one of the simultaneous intervals misses its true value."""
 
 
 def interval(values: Sequence[float], comparisons: int) -> tuple[float, float]:
-    """Student's interval of the mean of two values or more, one of so many (Bonferroni)."""
+    """Return Student's interval of the mean of at least two values, one of several comparisons (Bonferroni)."""
     mean = statistics.fmean(values)
     half = half_width(statistics.stdev(values) / math.sqrt(len(values)), len(values) - 1, comparisons)
     return mean - half, mean + half
 
 
 def half_width(error: float, freedom: int, comparisons: int) -> float:
-    """How far Student's interval reaches to each side: of a standard error of so many degrees of freedom."""
+    """Return half the width of Student's interval for a standard error with these degrees of freedom."""
     return float(t.ppf(1 - ERROR_RATE / comparisons / 2, freedom)) * error

@@ -1,4 +1,4 @@
-"""The Pareto front: the rows that no other row beats in every objective at once.
+"""The Pareto front: the rows that no other row dominates.
 
 Shapes: n = rows, m = objectives.
 """
@@ -16,14 +16,14 @@ from results.records.table import check_columns, keep
 from search_spaces.support.errors import UserError
 
 GROUP_COLUMNS = ("status", *COMPARABLE)
-"""Columns that say which rows are held against each other."""
+"""Columns that define groups of comparable rows."""
 
 
 def front(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
-    """The rows of a table that stand on its front, in the table's order.
+    """Return the rows of a table that are on its front, in the table's order.
 
     Equal rows all stay. Only complete rows with a number in every objective take part. Rows of different tasks, task
-    versions, data, presets or starting weights are not comparable, so each such group has a front of its own.
+    versions, data, presets or starting weights are not comparable, so each such group has its own front.
 
     Raises:
         UserError: No objective, an unknown one, one that holds no numbers, or a direction that is neither max nor min.
@@ -40,15 +40,15 @@ def front(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
 
 
 def knee(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
-    """The row of a front that gives up least of all objectives together: that with the least sum of what it gives up.
+    """Return the knee point of a front: the row with the least sum of normalized objectives.
 
-    Each objective is measured from its best (0) to its worst (1) on the front. Of two objectives it is the row that
-    lies farthest beyond the line through the front's ends (I. Das, "On characterizing the knee of the Pareto curve",
-    1999), and where none lies beyond it, an end. Of more it need not be the farthest from the plane through the best
-    rows of each. Fronts that cannot be compared have one each.
+    Each objective is scaled from its best (0) to its worst (1) on the front. With two objectives, the knee is farthest
+    beyond the line through the front's ends, or an end if no row lies beyond it (I. Das, "On characterizing the knee of
+    the Pareto curve", 1999). With more, it need not be the farthest from the plane through the best rows of each.
+    Fronts that cannot be compared have one knee each.
 
     Args:
-        table: What `front` gives.
+        table: A front from `front`.
         objectives: Column -> "max" or "min".
     """
     values = _less_is_better(table, objectives)
@@ -62,7 +62,7 @@ def knee(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Table:
 
 
 def check_objectives(table: pa.Table, objectives: Mapping[str, Direction]) -> None:
-    """Raise UserError where a table has no front in these objectives."""
+    """Raise UserError if a table has no front in these objectives."""
     if not objectives:
         raise UserError("missing-value", "a front needs at least one objective.", option="objectives")
     check_columns(table.column_names, objectives)
@@ -76,12 +76,12 @@ def check_objectives(table: pa.Table, objectives: Mapping[str, Direction]) -> No
 
 
 def non_dominated(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether each of n points is on the front where less is better in each of m values: [n, m] -> [n].
+    """Return whether each of n points is on the front, where less is better in each of m values: [n, m] -> [n].
 
-    A point is dominated where another is no worse in every value and better in one, so equal points stand or fall
-    together. A point with a NaN is not on the front and dominates nothing.
+    A point is dominated if another is no worse in every value and better in one. Equal points are on the front together
+    or not at all. A point with a NaN is not on the front and dominates nothing.
 
-    Two values take a sort and a scan, O(n log n); more take O(n f) for a front of f points, which is n^2 at worst.
+    Two values take a sort and a scan, O(n log n). More take O(n f) for a front of f points, at worst O(n^2).
     """
     if values.ndim != 2 or values.shape[1] == 0:
         raise ValueError(f"values must have the shape [n, m] with m > 0, got {values.shape}.")
@@ -94,14 +94,14 @@ def non_dominated(values: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def hypervolume(values: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
-    """The volume between n points and a reference point, where less is better in each of m values: [n, m] and [m].
+    """Return the hypervolume between n points and a reference point, where less is better: [n, m] and [m].
 
-    What is not better than the reference in every value adds nothing. It is exact: the space is cut at the last values,
-    and each slice has the volume of the points that reach it, in one dimension less (hypervolume by slicing
-    objectives: L. While et al., 2006). Two values take a sort and a scan.
+    Points that are not better than the reference in every value add nothing. The result is exact: the space is cut at
+    the last values, and each slice is a hypervolume in one dimension less (hypervolume by slicing objectives: L. While
+    et al., 2006). Two values take a sort and a scan.
 
     Raises:
-        ValueError: Points and reference are not of as many values, or one is NaN.
+        ValueError: Points and reference differ in the number of values, or one is NaN.
     """
     if values.ndim != 2 or reference.shape != (values.shape[1],):
         raise ValueError(f"points and reference must be [n, m] and [m], got {values.shape} and {reference.shape}.")
@@ -123,9 +123,9 @@ def hypervolume(values: NDArray[np.float64], reference: NDArray[np.float64]) -> 
 
 
 def not_surely_dominated(values: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether nothing dominates each of n points, were it two standard errors better: [n, m] and [n, m] -> [n].
+    """Return whether each of n points is undominated if it were two standard errors better: [n, m] and [n, m] -> [n].
 
-    What dominates it is on the front, or is itself dominated by what is: O(n f) for a front of f points.
+    Only points on the front need to be tested: O(n f) for a front of f points.
     """
     mask = np.ones(len(values), dtype=bool)
     optimistic = values - 2 * errors
@@ -137,7 +137,7 @@ def not_surely_dominated(values: NDArray[np.float64], errors: NDArray[np.float64
 def _of_two(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     order = np.argsort(values[:, 0])
     first, second = values[order].T  # [n] each
-    starts = np.flatnonzero(np.r_[True, first[1:] > first[:-1]])  # where a run of equal first values begins
+    starts = np.flatnonzero(np.r_[True, first[1:] > first[:-1]])  # where each run of equal first values starts
     best = np.minimum.reduceat(second, starts)  # the least second value of each run
     on_front = np.r_[True, best[1:] < np.minimum.accumulate(best)[:-1]]
     lengths = np.diff(np.r_[starts, len(first)])
@@ -149,19 +149,20 @@ def _of_two(values: NDArray[np.float64]) -> NDArray[np.bool_]:
 def _of_many(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     order = np.lexsort(values.T[::-1])
     points = np.ascontiguousarray(values[order].T)  # [m, n]
-    starts = np.r_[True, (points[:, 1:] != points[:, :-1]).any(axis=0)]  # equal points are neighbours: take one of each
+    starts = np.r_[True, (points[:, 1:] != points[:, :-1]).any(axis=0)]  # equal points are adjacent: take one of each
     rest = points[:, starts]
     numbers = np.arange(rest.shape[1])
     on_front = np.zeros(rest.shape[1], dtype=bool)
     while numbers.size:
-        # The first point left, in dictionary order, is dominated by none of the others; those it dominates go.
+        # The first remaining point in lexicographic order is dominated by no other. Remove the points that it
+        # dominates.
         on_front[numbers[0]] = True
         better = np.zeros(numbers.size, dtype=bool)
         for value in rest[1:]:
             better |= value < value[0]
         stay = np.flatnonzero(better)
         if stay.size == numbers.size - 1:
-            rest, numbers = rest[:, 1:], numbers[1:]  # a view: nothing but the point itself went
+            rest, numbers = rest[:, 1:], numbers[1:]  # a view: only the point itself was removed
         else:
             rest, numbers = rest.take(stay, axis=1), numbers[stay]
     mask = np.empty(len(values), dtype=bool)
@@ -180,7 +181,7 @@ def _candidates(table: pa.Table, objectives: Mapping[str, Direction]) -> pa.Tabl
 
 
 def _less_is_better(table: pa.Table, objectives: Mapping[str, Direction]) -> NDArray[np.float64]:
-    """The values of a table's rows in objectives, turned so: [n, m]."""
+    """Return the objectives of a table's rows, with signs such that less is better: [n, m]."""
     signs = [-1.0 if direction == "max" else 1.0 for direction in objectives.values()]
     return np.stack([_numbers(table[name]) for name in objectives], axis=1) * signs
 
@@ -196,13 +197,13 @@ def _groups(table: pa.Table) -> Iterator[NDArray[np.intp]]:
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.float64], list[Any]]:
-    """The number of each value, null being a value too, and the values by number."""
+    """Encode values as numbers, null being a value too; return the codes and the values by code."""
     encoding = column.combine_chunks().dictionary_encode("encode")
     return _numbers(encoding.indices), encoding.dictionary.to_pylist()
 
 
 def _numbers(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
-    # Not to_numpy, which imports pandas: that takes longer than all the rest of a query.
+    # to_numpy would import pandas, which takes longer than a query.
     array = column.cast(pa.float64(), safe=False)  # integers beyond 2^53 are rounded
     contiguous = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     return np.asarray(np.from_dlpack(contiguous), dtype=np.float64)

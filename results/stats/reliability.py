@@ -1,6 +1,6 @@
-"""How far a metric can be trusted: what of its variance is the architecture's, the seed's, the validation examples'.
+"""Reliability of a metric: how much of its variance is due to architectures, seeds and validation examples.
 
-Shapes: A = architectures, S = seeds, the same of every architecture.
+Shapes: A = architectures, S = seeds, the same for every architecture.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from scipy.stats import kendalltau
 from results.stats.gaussian_process import Array
 
 CONFIDENCE = 0.95
-"""That two architectures are told apart rightly, on both sides."""
+"""Two-sided confidence with which two architectures are told apart."""
 
 MAX_STRETCH = 2.0
-"""By which one split may spread networks more than another, and their order be the same."""
+"""Maximum ratio between the spreads of networks on two splits."""
 
 MAX_SEEDS = 1000
-"""Beyond so many nobody asks."""
+"""Maximum number of seeds that is tried."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,17 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Components:
-    """Variances of one reading of a metric: one network of an architecture, trained with one seed.
+    """Variance components of one measurement: one network of an architecture, trained with one seed.
 
-    Two networks' readings on the same validation examples differ by what is due to their architectures, to their seeds
-    and to the examples, of which others would have given another difference. How hard the examples are for all
-    networks alike is in none of these: it ranks nothing.
+    Networks measured on the same validation examples differ by their architectures, their seeds, and how these examples
+    happen to favor some. The common difficulty of the examples is in no component: it does not affect ranks.
 
     Attributes:
-        architecture: Of the means of architectures over all seeds and examples.
-        seed: Of an architecture's networks about its mean, over all examples.
-        examples: What is left. None where there was no test split to tell it from the others.
-        between: What differs between architectures on these examples, seeds apart.
-        within: What differs between seeds on these examples.
+        architecture: Variance of architectures' means over all seeds and examples.
+        seed: Variance of an architecture's networks about its mean, over all examples.
+        examples: The remaining variance. None without a test split to separate it.
+        between: Variance between architectures on these examples, without that of seeds.
+        within: Variance between seeds on these examples.
     """
 
     architecture: float
@@ -55,24 +54,23 @@ class Components:
     within: float
 
     def noise(self, seeds: int) -> float:
-        """The variance of an architecture's mean over so many seeds that is not the architecture's."""
+        """Return the variance of an architecture's mean over this many seeds that is not due to the architecture."""
         return max(self.between - self.architecture, 0.0) + self.within / seeds
 
     def reliability(self, seeds: int = 1) -> float:
-        """The share of the variance of means over so many seeds that is the architecture's, from 0 to 1."""
+        """Return the share of the variance of means over this many seeds that is due to the architecture, 0 to 1."""
         total = max(self.architecture, 0.0) + self.noise(seeds)
         return max(self.architecture, 0.0) / total if total > 0 else 0.0
 
 
 def components(validation: Array, test: Array | None = None) -> Components:
-    """Analysis of variance, one way and balanced: [A, S] on validation and, of the same networks, on test.
+    """Estimate variance components from metrics [A, S] on validation and, for the same networks, on test.
 
-    What networks have in common on two disjoint splits is theirs, and what they have not is due to the examples. So
-    the components are those of the covariance between the splits (the analysis of variance with products in the place
-    of squares), and what the validation split varies beyond them is the examples'. A split may spread all networks more
-    than the other does, which ranks nothing: the components are stretched to the spread of validation (congeneric
-    measurements: K. Joreskog, "Statistical Analysis of Sets of Congeneric Tests", 1971). Estimates may fall below zero,
-    as they do in any analysis of variance.
+    It is a one-way balanced analysis of variance. With a test split, what two disjoint splits have in common is due to
+    the networks, and the rest to the examples. So `architecture` and `seed` come from the covariance between the
+    splits: products replace squares. Both are scaled to the spread of validation, since a split may spread all networks
+    more without changing ranks (congeneric measurements: K. Joreskog, "Statistical Analysis of Sets of Congeneric
+    Tests", 1971). As in any analysis of variance, estimates may be negative.
 
     Raises:
         ValueError: Fewer than two architectures or two seeds, or shapes that differ.
@@ -90,7 +88,7 @@ def components(validation: Array, test: Array | None = None) -> Components:
 
 
 def jackknife(statistic: Callable[..., float], *readings: Array) -> Estimate:
-    """A statistic of readings [A, ...], with its standard error by leaving out one architecture after the other."""
+    """Return a statistic of readings [A, ...] with its jackknife standard error over architectures."""
     count = len(readings[0])
     without = np.array([statistic(*(np.delete(reading, i, axis=0) for reading in readings)) for i in range(count)])
     error = sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
@@ -98,23 +96,23 @@ def jackknife(statistic: Callable[..., float], *readings: Array) -> Estimate:
 
 
 def rank_correlation(first: Array, second: Array) -> float:
-    """Kendall's tau (b) of the orders of architectures by two readings [A, S], over seeds; 0 where all are equal."""
+    """Return Kendall's tau (b) of two readings [A, S], averaged over seeds; 0 if one is constant."""
     taus = [kendalltau(first[:, seed], second[:, seed]).statistic for seed in range(first.shape[1])]
     return float(np.mean(np.nan_to_num(taus)))
 
 
 def seed_rank_correlation(readings: Array) -> float:
-    """The same between any two seeds of one reading [A, S], the mean over pairs."""
+    """Return Kendall's tau (b) between two seeds of one reading [A, S], averaged over pairs."""
     pairs = list(combinations(range(readings.shape[1]), 2))
     first, second = (readings[:, [pair[side] for pair in pairs]] for side in (0, 1))
     return rank_correlation(first, second)
 
 
 def num_distinct_tiers(validation: Array, variances: Components, seeds: int) -> int:
-    """How many of these architectures could be told apart by means over so many seeds.
+    """Return how many tiers of these architectures can be told apart by means over this many seeds.
 
-    Each level lies so far above the one before that noise alone would part two equal ones with a chance of
-    1 - CONFIDENCE. Means are drawn towards each other by how reliable they are: noise spreads them.
+    Noise alone separates two equal architectures by more than the gap between tiers with probability 1 - CONFIDENCE.
+    Means are shrunk by their reliability, since noise spreads them.
     """
     means = validation.mean(axis=1)
     means = np.sort(means.mean() + variances.reliability(validation.shape[1]) * (means - means.mean()))
@@ -127,9 +125,9 @@ def num_distinct_tiers(validation: Array, variances: Components, seeds: int) -> 
 
 
 def seeds_for(target: int, validation: Array, variances: Components) -> int | None:
-    """The least number of seeds by which so many levels are told apart; None where MAX_SEEDS do not do it.
+    """Return the least number of seeds that separates this many tiers; None if MAX_SEEDS do not.
 
-    No number of seeds goes beyond what the validation examples allow.
+    More seeds do not reduce the noise of the validation examples.
     """
     low, high = 1, MAX_SEEDS
     if num_distinct_tiers(validation, variances, high) < target:
@@ -141,9 +139,9 @@ def seeds_for(target: int, validation: Array, variances: Components) -> int | No
 
 
 def _stretch(validation: float, test: float) -> float:
-    """How much more validation spreads architectures than test does, by their variances there; 1 where one has none.
+    """Return how much more validation spreads architectures than test, from their variances; 1 if one has none.
 
-    Beyond a factor of MAX_STRETCH it is rather that there is nothing to be seen on one of them.
+    Ratios beyond MAX_STRETCH are clipped: one split then hardly separates architectures.
     """
     if validation <= 0 or test <= 0:
         return 1.0
@@ -151,7 +149,7 @@ def _stretch(validation: float, test: float) -> float:
 
 
 def _components(first: Array, second: Array) -> tuple[float, float]:
-    """Between and within architectures, of the products of what two readings differ from their means by."""
+    """Return products of deviations of two readings, between and within architectures."""
     architectures, seeds = first.shape
     means = [reading.mean(axis=1) for reading in (first, second)]
     between = np.prod([mean - mean.mean() for mean in means], axis=0).sum() * seeds / (architectures - 1)

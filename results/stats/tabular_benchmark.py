@@ -1,7 +1,7 @@
-"""A table of recorded Rows as a tabular benchmark: an architecture and a seed -> the Row of their training.
+"""A table of recorded Rows as a tabular benchmark: architecture and seed -> Row.
 
-So a search, a sampler or somebody's algorithm is tried on real trainings in microseconds each (C. Ying et al.,
-"NAS-Bench-101: Towards Reproducible Neural Architecture Search", ICML 2019). Loads no torch.
+Searches, samplers and other algorithms run on recorded trainings in microseconds each (C. Ying et al., "NAS-Bench-101:
+Towards Reproducible Neural Architecture Search", ICML 2019). Loads no torch.
 """
 
 import hashlib
@@ -20,23 +20,23 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, unknown
 
 ENDINGS = (".jsonl", ".jsonl.gz")
-"""What the name of a file of Rows ends in."""
+"""Suffixes of files of Rows."""
 
 
 @final
 class TabularBenchmark:
-    """What was recorded of some architectures on one task, by one recipe, each with some seeds.
+    """Recorded trainings of architectures on one task with one recipe, each with some seeds.
 
-    An architecture that was never counted is left out: nothing is known of it but that it failed. Of a training that
-    stands twice, the last Row counts.
+    Architectures whose costs were never counted are left out: their Rows only say that they failed. If a training is
+    recorded twice, its last complete Row counts, or else its last.
 
     Attributes:
-        name: What the table is called.
-        rows: A Row for each architecture and seed, in the table's order; trainings that failed among them.
+        name: Name of the table.
+        rows: One Row per architecture and seed, in the table's order, including failed trainings.
 
     Raises:
-        UserError: There are no such Rows, or they are of different tasks, versions, data, presets, recipes, starting
-            weights or code.
+        UserError: There are no such Rows, or they differ in task, version, data, preset, recipe, starting weights or
+            code.
     """
 
     def __init__(self, name: str, rows: Sequence[Row]) -> None:
@@ -55,36 +55,36 @@ class TabularBenchmark:
 
     @property
     def architectures(self) -> tuple[Architecture, ...]:
-        """All that were recorded, in the table's order."""
+        """All recorded architectures, in the table's order."""
         return tuple(self._rows)
 
     @cached_property
     def directions(self) -> Mapping[str, Direction]:
-        """Every metric -> "max" or "min"."""
+        """Metric -> "max" or "min"."""
         return {name: direction for row in self.rows for name, direction in row.directions.items()}
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of all its Rows, as 16 hex digits."""
+        """Fingerprint of all Rows: 16 hex digits."""
         digest = hashlib.sha256()
         for row in self.rows:
             digest.update(row.to_json().encode())
         return digest.hexdigest()[:16]
 
     def seeds(self, architecture: Architecture) -> tuple[int, ...]:
-        """The seeds that an architecture was trained with, in increasing order. Raises UserError as `evaluate` does."""
+        """Return the seeds of an architecture in increasing order. Raises UserError as `evaluate` does."""
         return tuple(sorted(self._of(architecture)))
 
     def costs(self, architecture: Architecture) -> Costs:
-        """What counting said of an architecture. Raises UserError as `evaluate` does."""
+        """Return the costs of an architecture. Raises UserError as `evaluate` does."""
         self._of(architecture)
         return self._costs[architecture]
 
     def evaluate(self, architecture: Architecture, seed: int) -> Row:
-        """The Row of a training, as it was recorded: whole, pruned on its way, or failed.
+        """Return the recorded Row of a training: complete, pruned or failed.
 
         Raises:
-            UserError: There is none of that architecture, or not with that seed.
+            UserError: There is no such architecture or seed.
         """
         by_seed = self._of(architecture)
         if seed not in by_seed:
@@ -95,7 +95,7 @@ class TabularBenchmark:
         return by_seed[seed]
 
     def only(self, architectures: Collection[Architecture]) -> "TabularBenchmark":
-        """The table of some of its architectures. Raises UserError where it has none of them."""
+        """Return the table of some architectures. Raises UserError if it has none of them."""
         subset = set(architectures)
         return TabularBenchmark(self.name, [row for row in self.rows if row.architecture in subset])
 
@@ -115,10 +115,10 @@ class TabularBenchmark:
 
 
 def read_table(text: str | Path) -> TabularBenchmark:
-    """A table by its name, or that of a file of Rows: FILE.jsonl or FILE.jsonl.gz.
+    """Read a table by its name or file: FILE.jsonl or FILE.jsonl.gz.
 
     Raises:
-        UserError: There is no such table or file, a line of it is no Row, or its Rows are no table.
+        UserError: There is no such table or file, a line is no Row, or the Rows are no table.
     """
     path = Path(text)
     if not path.name.endswith(ENDINGS):
@@ -156,7 +156,7 @@ def _check_alike(name: str, rows: Sequence[Row]) -> None:
 
 
 def _circumstances(row: Row) -> dict[str, JSON]:
-    """All that a Row is of, but for its architecture and its seed."""
+    """Return everything that must be equal in all Rows: all but architecture and seed."""
     circumstances: dict[str, Any] = {column: getattr(row, column) for column in COMPARABLE}
     circumstances["code"] = row.provenance.get("code")
     return circumstances | {f"recipe_{field}": value for field, value in row.recipe.items()}

@@ -1,4 +1,4 @@
-"""What of a table's whole front some of its architectures are worth, by values that chose nothing.
+"""The value of some architectures relative to a table's whole front, measured on test.
 
 Shapes: A = architectures of the table, m = objectives.
 """
@@ -17,28 +17,28 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, unknown
 
 BEYOND = 0.1
-"""How far beyond the worst the reference point lies, as a share of the range."""
+"""Distance of the reference point beyond the worst values, as a share of the range."""
 
 
 @final
 class TrueFront:
-    """The front of a table's means on test, by which what a search has found by validation is judged.
+    """The front of a table's means on test, which scores fronts found by validation.
 
-    An architecture's value is the mean over its complete Rows: of a metric that on the test split, of a cost that of
-    the cost. One without such a Row is worth nothing. The reference point is a tenth of their range worse than the
-    worst recorded test value, and than the greatest cost: so what is best in one objective alone is worth something.
+    An architecture's value is the mean over its complete Rows: of test values for a metric, of the cost itself for a
+    cost. An architecture without such a Row scores 0. The reference point lies a tenth of the range beyond the worst
+    test value and the highest cost. So the best architecture in a single objective still scores.
 
     Attributes:
-        values: Architecture -> its values, turned so that less is better: [m].
+        values: Architecture -> its values, with signs such that less is better: [m].
         reference: The reference point: [m].
 
     Args:
-        table: What was recorded.
+        table: The recorded trainings.
         objectives: Column -> "max" or "min".
 
     Raises:
-        UserError: An unknown objective, one whose metric was not measured on test, or values that all architectures
-            share, so that there is nothing to find.
+        UserError: An unknown objective, a metric that was not measured on test, or no architecture that is better than
+            the worst in all objectives.
     """
 
     def __init__(self, table: TabularBenchmark, objectives: Mapping[str, Direction]) -> None:
@@ -63,7 +63,7 @@ class TrueFront:
             raise UserError("bad-data", message, table=table.name, objectives=tuple(names))
 
     def share(self, architectures: Iterable[Architecture]) -> float:
-        """The hypervolume of some architectures, as a share of the whole front's: from 0 to 1."""
+        """Return the hypervolume of some architectures relative to the whole front's: 0 to 1."""
         return self._hypervolume(architectures) / self._whole
 
     def _hypervolume(self, architectures: Iterable[Architecture]) -> float:
@@ -72,7 +72,7 @@ class TrueFront:
 
 
 def _numbers(row: Row) -> dict[str, float]:
-    """The columns of a complete Row that hold finite numbers."""
+    """Return the columns of a complete Row that hold finite numbers."""
     columns = row.columns() if row.status == "complete" else {}
     numbers = {name: value for name, value in columns.items() if isinstance(value, int | float)}
     return {name: float(value) for name, value in numbers.items() if isfinite(value)}
