@@ -1,4 +1,4 @@
-"""What is built: the architecture record, search spaces, topologies, layers and models."""
+"""Architectures, search spaces, topologies, layers and models."""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,1 @@
-"""What knows nothing of networks: errors, files, the registry, text forms, progress, ranks."""
+"""Utilities without knowledge of networks: errors, files, registries, text forms, progress, ranks."""

@@ -1,4 +1,4 @@
-"""What is made once and read again, with a checksum: what was damaged is made anew."""
+"""A file cache with checksums; damaged entries are made again."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 def cache_folder() -> Path:
-    """Where this platform keeps a user's caches; NAS_CACHE names another place."""
+    """Return this platform's cache folder for the user, or NAS_CACHE if it is set."""
     folder = os.environ.get("NAS_CACHE")
     if folder:
         return Path(folder)
@@ -28,16 +28,16 @@ def cache_folder() -> Path:
 
 
 def cache_bytes(name: str, make: Callable[[], bytes]) -> bytes:
-    """The bytes kept under `name`, made and kept where there are none yet or where they are damaged.
+    """Return the bytes cached under `name`; make and cache them if they are missing or damaged.
 
-    `name` holds a digest of all that `make` depends on, so that nothing has to be thrown away. Of several processes
-    that want the same, one makes it and the others wait. A cache that cannot be written to costs time, not the run.
+    `name` must contain a digest of all that `make` depends on, so that entries never become stale. If several processes
+    need the same entry, one makes it and the others wait. If the cache is not writable, the run goes on with a Notice.
     """
     path = cache_folder() / name
     content = read_checked(path)
     if content is not None:
         return content
-    from filelock import FileLock  # what is there already is read without it
+    from filelock import FileLock  # not needed for a cache hit
 
     lock = FileLock(f"{path}.lock")
     try:
@@ -47,7 +47,7 @@ def cache_bytes(name: str, make: Callable[[], bytes]) -> bytes:
         _warn_unwritable(path, error)
         return make()
     try:
-        content = read_checked(path)  # somebody else may have made it meanwhile
+        content = read_checked(path)  # another process may have made it meanwhile
         if content is None:
             content = make()
             try:
@@ -60,7 +60,7 @@ def cache_bytes(name: str, make: Callable[[], bytes]) -> bytes:
 
 
 def cache_arrays(name: str, make: Callable[[], Arrays]) -> Arrays:
-    """The arrays kept under `name`, made and kept where there are none yet; see `cache_bytes`."""
+    """Return the arrays cached under `name`; make and cache them if they are missing, see `cache_bytes`."""
     from safetensors.numpy import load, save
 
     return dict(load(cache_bytes(name, lambda: save(make()))))

@@ -1,4 +1,4 @@
-"""What users are told in one line, without a traceback: mistakes that they can mend, and notices."""
+"""Errors and notices for users: one line each, without a traceback."""
 
 import re
 import sys
@@ -20,47 +20,47 @@ _LIBRARIES = frozenset(
     "safetensors scipy sklearn sqlalchemy tenacity tensorboard timm tokenizers torch torchvision transformers "
     "typer".split()
 )
-"""What everybody builds on: an error that comes up there was made by whoever called it."""
+"""Common libraries: an error raised inside one is attributed to its caller."""
 
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Controls of terminals (C0 but for tab and line feed, DEL, C1), what turns the direction of text, half characters."""
+"""Terminal controls (C0 except tab and line feed, DEL, C1), bidirectional controls and lone surrogates."""
 
 
 Kind = Literal[
-    "unknown-name",  # a name that does not exist among those that do
-    "bad-syntax",  # a text that cannot be read as what it should be
-    "wrong-type",  # a value of another type or shape than the rule says
-    "out-of-range",  # a number below or above what is possible
+    "unknown-name",  # a name that does not exist
+    "bad-syntax",  # a text that cannot be parsed
+    "wrong-type",  # a value of the wrong type or shape
+    "out-of-range",  # a number outside its range
     "conflict",  # two values that exclude each other
     "duplicate",  # one thing given twice
-    "missing-value",  # something required that was not given
+    "missing-value",  # a required value that was not given
     "missing-file",  # a path with nothing there
-    "missing-data",  # a data set that is not there or lacks a part
+    "missing-data",  # a data set that is missing or incomplete
     "missing-rows",  # a study, table or query without the rows that a command needs
-    "bad-file",  # a file that cannot be read, is damaged, or is of another format
-    "bad-data",  # data that reads well and holds what it must not
+    "bad-file",  # an unreadable or damaged file, or one of another format
+    "bad-data",  # readable data with invalid contents
     "unwritable",  # a file or folder that cannot be written
-    "exists",  # something is there already and is not overwritten
+    "exists",  # something exists and is not overwritten
     "mismatch",  # two things that do not belong together, such as a checkpoint and another task
-    "unsupported",  # a task, model, space or file's ending that cannot do what an option asks for
+    "unsupported",  # a task, model, space or file type that does not support an option
     "infeasible",  # no architecture, size or rate satisfies the conditions
     "too-large",  # beyond a limit of time, memory or number
     "in-use",  # another process holds it
-    "unavailable",  # a database, cluster or service that does not answer or broke off
+    "unavailable",  # a database, cluster or service that does not answer or disconnected
     "needs-extra",  # a package that is not installed
     "needs-system",  # a device, operating system or library that this machine does not have
-    "bad-plugin",  # code of a plug-in that breaks its contract or cannot be loaded
-    "failed",  # a training or measurement that went wrong on its way
-    "skipped",  # (notices) something was left out or done otherwise, and the work goes on
+    "bad-plugin",  # a plug-in that breaks its contract or cannot be loaded
+    "failed",  # a training or measurement that failed
+    "skipped",  # (notices) something was left out or done differently
 ]
-"""What went wrong, for programs: one word for each class of mistakes, whatever the sentence says."""
+"""Classes of mistakes, for programs; independent of the wording of messages."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class _WithKind(Exception):
-    """A message with its kind and fields, which a pickle keeps."""
+    """A message with a kind and fields that survive pickling."""
 
     def __init__(self, kind: Kind, message: str, **fields: Any) -> None:
         super().__init__(message)
@@ -71,32 +71,31 @@ class _WithKind(Exception):
 
 
 class UserError(_WithKind, ValueError):
-    """What was asked for cannot be done. The message is the rule, the value and the remedy, in one line.
+    """A user's mistake. The message is the rule, the value and the remedy, in one line.
 
     Args:
         kind: The class of the mistake, for programs and tests.
         message: The sentence for people.
-        fields: What the message is made of, each part by a name that is the same everywhere, and others by their own:
-            `option` (the option, setting, field or column that is wrong), `value` (what it was; or `type`, of a value
-            that is no scalar), `choices` (what it can be) and `nearest` (the likeliest of these), `least` and `most`
-            (the range, ends included) or `above` and `below` (ends excluded), `path` and `size` (of a file), `expected`
-            (what should be there), `needs` (what is missing) or `needed_by` (what asks for it), `extra` (the package
-            extra to install), `cause` (the class or kind of the error behind it), `where` (that one's file and line)
-            and `problem` (one of several mistakes of one kind).
+        fields: The parts of the message, by names that are the same everywhere. `option`: the wrong option, setting,
+            field or column. `value`: the wrong value, or `type` if it is no scalar. `choices`: the allowed values;
+            `nearest`: the most similar one. `least`, `most`: the range, ends included; `above`, `below`: ends excluded.
+            `path`, `size`: of a file. `expected`: the required value. `needs`: what is missing; `needed_by`: what needs
+            it. `extra`: the package extra to install. `cause`: class or kind of the underlying error; `where`: its file
+            and line. `problem`: one of several mistakes of a kind.
     """
 
 
 class Notice(_WithKind, UserWarning):
-    """A warning for users: something was left out or done otherwise, and the work goes on. As UserError."""
+    """A warning for users: something was left out or done differently, and the work goes on. Arguments as UserError."""
 
 
 class ContractError(AssertionError):
-    """Code of a plug-in breaks a rule of its contract, as `check_topology` and `check_task` find out.
+    """A violation of the contract of a plug-in, raised by `check_topology` and `check_task`.
 
     Args:
         check: The rule, for programs and tests: "options-are-frozen".
         message: The sentence for people.
-        fields: What the message is made of, as in UserError.
+        fields: The parts of the message, as in UserError.
     """
 
     def __init__(self, check: str, message: str, **fields: Any) -> None:
@@ -112,7 +111,7 @@ def _load(cls: type[Any], name: str, message: str, fields: dict[str, Any]) -> An
 
 
 def show_notices() -> None:
-    """From now on, this process prints notices as one line each; other warnings as before."""
+    """Print notices as one line each from now on; other warnings are unchanged."""
     show = warnings.showwarning
 
     def line(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
@@ -125,9 +124,9 @@ def show_notices() -> None:
 
 
 def printable(text: str) -> str:
-    """The text as a terminal may have it: what would move its cursor, colour it or turn words round stands as \\u001b.
+    """Escape terminal control and bidirectional characters in a text as \\u001b.
 
-    Whatever is printed goes through here: rows, errors and names may come from anywhere.
+    All printed text goes through here, since rows, errors and names may come from untrusted sources.
     """
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
@@ -135,9 +134,9 @@ def printable(text: str) -> str:
 def unknown(
     noun: str, name: str, available: Iterable[str], of: str = "", option: str | None = None, **fields: Any
 ) -> UserError:
-    """A name that does not exist, with the nearest one that does; `of` says what has names of that kind.
+    """Return the error of an unknown name, with the most similar known one.
 
-    The field `option` of the error is `noun` where no other is given.
+    `of` is the owner of such names. The error's field `option` defaults to `noun`.
     """
     names = sorted(available)
     near = nearest(name, names)
@@ -150,34 +149,34 @@ def unknown(
 
 
 def check_at_least(name: str, value: float | None, least: float, remedy: str = "") -> None:
-    """Raise UserError where a number is below the least that it may be; None, which is no number, may be."""
+    """Raise UserError if a number is below its minimum; None is allowed."""
     if value is not None and value < least:
         message = f"{name} must be at least {least}, got {value}. {remedy}".rstrip()
         raise UserError("out-of-range", message, option=name, value=value, least=least)
 
 
 def kind_of_number(value: object, *, whole: bool = False) -> Kind:
-    """The kind of mistake of what should be a number (a whole one) within limits: its type, or else its size."""
+    """Return the kind of error for an invalid number: "wrong-type" if it is no (whole) number, else "out-of-range"."""
     is_number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
     return "out-of-range" if is_number else "wrong-type"
 
 
 def check_rule(holds: object, check: str, message: str, **fields: Any) -> None:
-    """Raise a ContractError of this rule unless something holds, also where Python runs without assertions."""
+    """Raise a ContractError of this rule unless `holds` is true; also with Python's assertions disabled."""
     if not holds:
         raise ContractError(check, message, **fields)
 
 
 def value_of(value: object) -> dict[str, Any]:
-    """Fields of an error that say what a value was: a scalar as it is, of what may nest without end its type's name."""
+    """Return error fields that describe a value: the value of a scalar, else the name of its type."""
     is_scalar = value is None or isinstance(value, bool | int | float | str)
     return {"value": value} if is_scalar else {"type": type(value).__name__}
 
 
 def fields_of(error: BaseException) -> dict[str, Any]:
-    """Fields of an error that was caused by this one: its class as `cause`, and as `where` its place if it has one.
+    """Return fields for an error caused by this one: its class as `cause`, and its location as `where` if known.
 
-    Of a UserError they are its own, and `cause` is its kind.
+    For a UserError, they are its own fields, and `cause` is its kind.
     """
     if isinstance(error, UserError):
         return {**error.fields, "cause": error.kind}
@@ -186,7 +185,7 @@ def fields_of(error: BaseException) -> dict[str, Any]:
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
-    """Of sorted names the one that begins so, or else the one that is most like it, in any case; None where none is."""
+    """Return the sorted name with this prefix, else the most similar one, ignoring case; None if none is similar."""
     matches = [candidate for candidate in names if len(name) > 1 and candidate.casefold().startswith(name.casefold())]
     if matches:
         return next((candidate for candidate in matches if candidate.startswith(name)), matches[0])
@@ -195,10 +194,10 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
 
 
 def place_of(error: BaseException) -> str | None:
-    """Where somebody else's code went wrong: "/home/me/task.py, line 12"; None where no such code was running.
+    """Return the location in foreign code where an error was raised: "/home/me/task.py, line 12", or None.
 
-    It is the innermost frame outside this project, the standard library and the libraries that everybody builds on;
-    of a SyntaxError, the line that cannot be read. A file below the working directory is named from there.
+    It is the innermost frame outside this project, the standard library and common libraries; for a SyntaxError, the
+    invalid line. Files below the working directory are given relative to it.
     """
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return _place(error.filename, error.lineno)
@@ -208,7 +207,7 @@ def place_of(error: BaseException) -> str | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """An error's class, first line and place, in one line: "KeyError: 'x' (task.py, line 12)"; a UserError's line."""
+    """Return an error's first line and location: "KeyError: 'x' (task.py, line 12)"; a UserError has no class."""
     lines = (str(error) if not isinstance(error, SyntaxError) else error.msg or "").strip().splitlines()
     kind = [] if isinstance(error, UserError) and lines else [type(error).__name__]
     text = ": ".join([*kind, *lines[:1]])

@@ -1,4 +1,4 @@
-"""What a package shows at its front: names whose modules load when they are first used."""
+"""Lazy exports: package attributes whose modules load on first use."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def lazy_exports(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and the `__dir__` of a package whose names, the keys of `homes`, are in these modules."""
+    """Return `__getattr__` and `__dir__` for a package; `homes` maps each exported name to its module."""
 
     def get(name: str) -> Any:
         if name not in homes:

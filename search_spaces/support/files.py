@@ -1,7 +1,6 @@
-"""Files that stand there whole or not at all, and are those that were written, or are set aside.
+"""Atomic, checked files: written whole or not at all, verified when read, and quarantined if damaged.
 
-A machine may stop, and a disk fill up, at any moment; disks and copies flip bits. What is kept to be read again (the
-Row of an evaluation, caches, checkpoints) is written and read by these functions.
+Machines stop, disks fill up, and bits flip. Rows, caches and checkpoints are written and read by these functions.
 """
 
 import hashlib
@@ -18,21 +17,21 @@ from uuid import uuid4
 from search_spaces.support.errors import Kind, Notice, UserError
 
 PARTIAL = ".partial"
-"""What the name of a file ends in that is being written."""
+"""Suffix of a file that is being written."""
 
 BAD = ".bad"
-"""What the name of a file ends in that was set aside."""
+"""Suffix of a quarantined file."""
 
 _DIGITS = 64
-"""Of a SHA-256 in hex, which a kept file begins with, and a line end."""
+"""Hex digits of a SHA-256; a checked file starts with them and a newline."""
 
 
 def atomic_replace(partial: Path, path: Path) -> None:
-    """Move a written file into its place, whole or not at all, with its bytes on the disk before its name."""
+    """Move a written file to its final path atomically, after its bytes are on disk."""
     with partial.open("rb+") as file:
         os.fsync(file.fileno())
     partial.replace(path)
-    with suppress(OSError):  # not every system lets folders be opened
+    with suppress(OSError):  # not every system can open folders
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -42,7 +41,7 @@ def atomic_replace(partial: Path, path: Path) -> None:
 
 @contextmanager
 def partial_file(path: Path) -> Iterator[Path]:
-    """A name of its own beside `path` to write to, for `atomic_replace`; what is left there at the end is removed."""
+    """Yield a unique temporary path beside `path` for `atomic_replace`; remove it at the end if it still exists."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{uuid4().hex[:8]}{PARTIAL}")
     try:
@@ -53,7 +52,7 @@ def partial_file(path: Path) -> Iterator[Path]:
 
 
 def check_writable(file: Path) -> None:
-    """Raise UserError where a file cannot be: what takes hours is not to be lost for want of it."""
+    """Raise UserError if a file cannot be written, before hours of work are lost."""
     try:
         if file.is_dir():
             raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
@@ -64,7 +63,7 @@ def check_writable(file: Path) -> None:
 
 
 def unwritable(path: str | Path, error: OSError, option: str | None = None) -> UserError:
-    """The error of a file that cannot be written, which `option` named."""
+    """Return the error of an unwritable file; `option` is the option that named it."""
     fields = {"path": str(path)} if option is None else {"path": str(path), "option": option}
     another = "another" if option is None else f"another {option}"
     message = f"{path} cannot be written: {error.strerror or error}. Give {another}."
@@ -72,7 +71,7 @@ def unwritable(path: str | Path, error: OSError, option: str | None = None) -> U
 
 
 def check_folder(file: Path, option: str | None = None) -> None:
-    """Raise UserError where the folder of a file, which `option` named, is not there."""
+    """Raise UserError if a file's folder does not exist; `option` is the option that named the file."""
     if not file.absolute().parent.is_dir():
         message = f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another."
         fields = {"path": str(file), "folder": str(file.parent)} | ({} if option is None else {"option": option})
@@ -80,7 +79,7 @@ def check_folder(file: Path, option: str | None = None) -> None:
 
 
 def atomic_write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; its folder is made. Raises OSError where it cannot be written."""
+    """Write a file atomically, and create its folder. Raises OSError if it cannot be written."""
     with partial_file(path) as partial:
         partial.write_bytes(content)
         atomic_replace(partial, path)
@@ -88,19 +87,19 @@ def atomic_write(path: Path, content: bytes) -> None:
 
 @contextmanager
 def atomic_open(path: Path) -> Iterator[IO[bytes]]:
-    """An open file, whose bytes take the place of what stands at `path` once all are written; no folder is made.
+    """Open a file whose bytes replace `path` atomically at the end; no folder is created.
 
-    Of a link, what it points to is replaced. What is no file (/dev/null, a pipe) is written to, and stays what it is.
+    A link is followed, and its target is replaced. Anything but a regular file (/dev/null, a pipe) is written in place.
 
     Raises:
-        OSError: It cannot be written; what stood there still does.
+        OSError: The file cannot be written; the previous one is unchanged.
     """
     target = path.resolve()
     if target.exists() and not target.is_file():
         with target.open("wb") as file:
             yield file
         return
-    if not target.parent.is_dir():  # a slip of the keyboard makes no folders
+    if not target.parent.is_dir():  # a typing error must not create folders
         raise FileNotFoundError(ENOENT, "there is no such folder")
     with partial_file(target) as partial:
         with partial.open("wb") as file:
@@ -109,12 +108,12 @@ def atomic_open(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_checked(path: Path, content: bytes) -> None:
-    """Write bytes with their SHA-256 in a line before them, for `read_checked`. Raises OSError."""
+    """Write bytes after a line with their SHA-256, for `read_checked`. Raises OSError."""
     atomic_write(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
 def read_checked(path: Path) -> bytes | None:
-    """What `write_checked` wrote, or None where nothing was; a damaged file is set aside, and is None."""
+    """Read what `write_checked` wrote; None if there is no file, or if it is damaged, which quarantines it."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -127,13 +126,13 @@ def read_checked(path: Path) -> bytes | None:
 
 
 def digest_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hex, of a file of any size. Raises OSError where it cannot be read."""
+    """Return the SHA-256 of a file of any size, in hex. Raises OSError if it cannot be read."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def quarantine(path: Path, problem: str) -> None:
-    """Give a file that cannot be used another name, in place of the one set aside before; a Notice says so and why."""
+    """Rename an unusable file, replacing an earlier quarantined one, with a Notice that says why."""
     message = f"{path} is set aside, and made again: {problem}."
     warnings.warn(Notice("bad-file", message, path=str(path)), stacklevel=3)
     with suppress(OSError):
@@ -141,22 +140,21 @@ def quarantine(path: Path, problem: str) -> None:
 
 
 def kind_of_read_error(error: Exception) -> Kind:
-    """The kind of mistake for a file that cannot be read: it is not there, it is too large, or else it is bad."""
+    """Return the kind of error for an unreadable file: missing, too large, or bad."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return "missing-file"
     return "too-large" if isinstance(error, UserError) and error.kind == "too-large" else "bad-file"
 
 
 def regular(path: Path, most: int | None = None) -> Path:
-    """The path, where it leads to a file of at most so many bytes.
+    """Return the path if it leads to a regular file of at most `most` bytes.
 
-    Whatever is read of a folder of data or of a checkpoint is asked so before it is opened: a pipe would be waited for
-    without end, a device read without end. Links may lead anywhere, as they do in the hub's cache and where data lie on
-    another disk: what is there is read, and never run.
+    Data and checkpoint files are checked so before they are opened: a pipe would block, and a device never ends. Links
+    may lead anywhere, as in the hub's cache; their targets are read and never executed.
 
     Raises:
-        OSError: There is nothing.
-        UserError: It is no file (a pipe, a socket, a device, a folder), or larger.
+        OSError: There is nothing at the path.
+        UserError: It is no regular file (a pipe, a socket, a device, a folder), or it is too large.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):

@@ -1,14 +1,14 @@
-"""Linear maps of one input side by side, of which some carry what a layer makes and others weigh it."""
+"""Fused linear maps of one input, such as queries, keys and values."""
 
 from torch import nn
 
 
 class FusedLinear(nn.Linear):
-    """Several maps in one.
+    """Several linear maps in one.
 
     Attributes:
-        carrying: Rows of the weight by which what the layer makes is sized: not those to queries and keys, nor to what
-            multiplies the half of a gated layer that is activated.
+        carrying: Rows of the weight that scale the layer's output. Excluded are queries, keys, and the half of a gated
+            layer that is not activated.
     """
 
     def __init__(self, inputs: int, outputs: int, *, bias: bool, carrying: slice) -> None:

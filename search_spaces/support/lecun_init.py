@@ -1,4 +1,4 @@
-"""LeCun's rule for the start of linear maps."""
+"""LeCun initialization of linear maps."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from torch import nn
 
 
 def init_lecun(modules: Iterable[nn.Module]) -> None:
-    """Draw the linear maps among modules from N(0, 1 / fan-in), their biases 0.
+    """Draw the weights of all linear maps from N(0, 1 / fan-in) and set their biases to 0.
 
     Source: LeCun et al., "Efficient BackProp" (1998), section 4.6.
     """

@@ -1,4 +1,4 @@
-"""What is shown while something takes its time: how far things are, or what is being done; never on standard output."""
+"""Progress bars and status lines on standard error."""
 
 import logging
 import time
@@ -22,24 +22,24 @@ from search_spaces.support.logger import LOGGER
 from search_spaces.support.quiet_timer import SILENCE, SILENCE_S
 
 LOADING = "loading PyTorch and what else is needed ..."
-"""What a command says that takes its time to begin."""
+"""Message of a command that is slow to start."""
 
 _RARELY_S = 60.0
-"""Where there is no terminal, lines come ever more rarely, down to one in so many seconds."""
+"""Longest pause between lines without a terminal; pauses double up to it."""
 
 _TICK_S = 1.0
-"""Seconds between looks at what is under way: no more often, for it may be timed."""
+"""Seconds between updates; rare, because the work may be timed."""
 
 _MAX_BARS = 8
-"""Of what is under way."""
+"""Maximum number of bars for running tasks."""
 
 StepCounter = Callable[[], tuple[int, int] | None]
-"""How many steps of how many something under way has taken, or None where that is not known (yet)."""
+"""Returns the steps taken and the total steps of a running task, or None if unknown."""
 
 
 @cache
 def _screen() -> Console:
-    """Standard error: one for all, so that what is drawn inside something else that is drawn has its place there."""
+    """Return the console on standard error. It is shared, so that nested displays are drawn together."""
     return Console(stderr=True)
 
 
@@ -49,33 +49,30 @@ def _is_quiet() -> bool:
 
 @final
 class _Words(rich.progress.ProgressColumn):
-    """What it is and what is to be said of it, in one line, as far as there is room: the other columns need theirs."""
+    """Description and last message on one line, truncated to the space that other columns leave."""
 
     def render(self, task: rich.progress.Task) -> Text:
-        """The words."""
         return Text(f"{task.description} {task.fields['last']}".rstrip(), no_wrap=True, overflow="ellipsis")
 
 
 @final
 class _RemainingTime(rich.progress.ProgressColumn):
     def render(self, task: rich.progress.Task) -> Text:
-        """Hours, minutes and seconds; what is not known yet takes as much room."""
         return Text(_remaining_time(task) or " " * len("0:00:00 left"), no_wrap=True)
 
 
 @final
 class _Bars(rich.progress.Progress):
-    """Bars that leave room for the ^C that a terminal echoes behind the last one: else it would be a line more."""
+    """Bars that leave room for the ^C that a terminal echoes behind the last one; otherwise it would wrap."""
 
     def get_renderables(self) -> Iterator[RenderableType]:
-        """What is drawn."""
         for table in super().get_renderables():
             yield Constrain(table, _screen().width - len("^C") - 1)
 
 
 @dataclass(frozen=True)
 class _UnderWay:
-    """Something that has begun and not ended, its bar, how far it is, and how much of one thing its end will be."""
+    """A running task: its bar, its step counter, and its weight in the total."""
 
     bar: rich.progress.TaskID
     steps: StepCounter
@@ -83,15 +80,15 @@ class _UnderWay:
 
 
 class Progress:
-    """A context that shows how many things are done, how far those under way are, and the time left of each and of all.
+    """A context that shows how many items are done, the progress of running ones, and the remaining times.
 
-    In a terminal it is bars, after two seconds and as long as it takes, elsewhere a line now and then, on standard
-    error. A single thing that has begun is shown by its own bar alone.
+    In a terminal it draws bars after two seconds; elsewhere it prints occasional lines. Both go to standard error. A
+    single item is shown by its own bar only.
 
     Args:
-        title: What is done.
-        total: How many there are; None where nobody knows.
-        number: How many of them are done already.
+        title: The work that is done.
+        total: Number of items; None if unknown.
+        number: Number of items already done.
     """
 
     def __init__(self, title: str, total: int | None, number: int = 0) -> None:
@@ -113,13 +110,13 @@ class Progress:
         self._watcher = Thread(target=self._watch, daemon=True)
 
     def begin(self, name: str, words: str, steps: StepCounter, weight: float = 1.0) -> None:
-        """Show something that is under way from now on, and how much of one thing is done once it is."""
+        """Add a running task; `weight` is the number of items that it completes."""
         with self._lock:
             bar = self._bars.add_task(printable(words), total=None, last="", visible=len(self._under_way) < _MAX_BARS)
             self._under_way[name] = _UnderWay(bar, steps, weight)
 
     def end(self, name: str) -> bool:
-        """Show no more what was under way, if it was: whether it was."""
+        """Remove a running task. Returns whether it was there."""
         with self._lock:
             entry = self._under_way.pop(name, None)
             if entry is not None:
@@ -127,28 +124,28 @@ class Progress:
             return entry is not None
 
     def reach(self, number: int, last: str = "") -> None:
-        """Show that so many things are done, and a few words of the last one."""
+        """Set the number of items done, and a message of the last one."""
         with self._lock:
             self._number = number
             self._bars.update(self._all, completed=number, last=printable(last))
 
     def reach_at_once(self, number: int, last: str = "") -> None:
-        """Show that so many things are done, the last one for nothing: how long the others take, it does not tell."""
+        """Set the number of items done without counting the last one in the speed estimate."""
         with self._lock:
             self._number = number
             (task,) = (task for task in self._bars.tasks if task.id == self._all)
-            task.completed = number  # and no sample of how fast it goes
+            task.completed = number  # adds no sample to the speed estimate
             self._bars.update(self._all, last=printable(last))
 
     def advance(self, last: str = "") -> None:
-        """Show that one more is done; where there are words of it, they are a line where there is no terminal."""
+        """Add one item; without a terminal, a message is printed as a line."""
         self.reach(self._number + 1, last)
         if last and not self.is_drawn:
             LOGGER.info(f"{self._so_far()} {self._title} {last}")
 
     @property
     def is_drawn(self) -> bool:
-        """Whether there are bars, and lines are not all there is."""
+        """Whether bars are drawn."""
         return self._console.is_terminal and not _is_quiet()
 
     def __enter__(self) -> Self:
@@ -182,7 +179,7 @@ class Progress:
                 next_line = time.monotonic() + next(pauses)
 
     def _look(self) -> None:
-        """Bring all bars to where things are: of what is under way the steps taken count as their share."""
+        """Update all bars; running tasks count by their share of steps."""
         with self._lock:
             parts = 0.0
             for place, task in enumerate(self._under_way.values()):
@@ -231,9 +228,9 @@ def _remaining_time(task: rich.progress.Task) -> str:
 
 @contextmanager
 def status_if_slow(message: str) -> Iterator[None]:
-    """Say on standard error what is being done, two seconds after anything was said: in a terminal as long as it takes.
+    """Show a status message on standard error if this takes longer than two seconds; in a terminal until it ends.
 
-    It moves once a second, for what is done meanwhile may be timed.
+    It is redrawn once a second, because the work may be timed.
     """
     message, console, over, patience = printable(message), _screen(), Event(), SILENCE.remaining()
 
@@ -244,7 +241,7 @@ def status_if_slow(message: str) -> Iterator[None]:
             LOGGER.info(message)
             return
         with console.status(escape(message), refresh_per_second=1) as status:
-            status.update(spinner="dots")  # which draws it now, and not in a second
+            status.update(spinner="dots")  # draw it now instead of in a second
             over.wait()
         SILENCE.reset()
 

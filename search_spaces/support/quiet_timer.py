@@ -1,4 +1,4 @@
-"""How long nothing has been said to whoever waits."""
+"""A timer of how long nothing has been printed."""
 
 import time
 from collections.abc import Iterator
@@ -7,33 +7,33 @@ from dataclasses import dataclass
 from typing import final
 
 SILENCE_S = 2.0
-"""Seconds after which something is said."""
+"""Seconds of silence before something is printed."""
 
 QUICK_S = 0.5
-"""What takes less is not said at all: it would flash by."""
+"""Shorter work prints nothing."""
 
 
 @final
 @dataclass
 class QuietTimer:
-    """How long nothing has been said.
+    """A timer of how long nothing has been printed.
 
     Attributes:
-        since: When something was last said, on the clock of time.monotonic.
-        lasts: Whether silence lasts over things that are done one after the other: in a command, which somebody waits
-            for. A script may do a thousand quick things of which nothing is to be said.
+        since: Time of the last output, on the clock of time.monotonic.
+        lasts: Whether the silence of consecutive tasks adds up, as in a command that a user waits for. In a script with
+            many quick tasks, each starts anew.
     """
 
     since: float
     lasts: bool = False
 
     def remaining(self) -> float:
-        """Seconds until something is to be said by what begins now."""
+        """Return the seconds until a task that starts now should print something."""
         return max(QUICK_S, self.since + SILENCE_S - time.monotonic()) if self.lasts else SILENCE_S
 
     @contextmanager
     def lasting(self) -> Iterator[None]:
-        """A context in which silence lasts over all that is done, and begins now."""
+        """Add up the silence of all tasks in this context, from now on."""
         self.lasts, self.since = True, time.monotonic()
         try:
             yield
@@ -41,9 +41,9 @@ class QuietTimer:
             self.lasts = False
 
     def reset(self) -> None:
-        """Note that something was said until now."""
+        """Note that something was printed."""
         self.since = time.monotonic()
 
 
 SILENCE = QuietTimer(since=0.0)
-"""Of this process."""
+"""The timer of this process."""

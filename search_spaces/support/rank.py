@@ -1,4 +1,4 @@
-"""Processes that train one network together, as torchrun starts them, and which share of the work is whose."""
+"""Rank and world size of a distributed training, as torchrun starts it."""
 
 import os
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class RankInfo:
-    """One process of several: of a run of examples it reads number `rank`, `rank + world_size` ...
+    """One process of a distributed training; it reads examples `rank`, `rank + world_size` ...
 
     Attributes:
-        rank: Which one, from 0.
-        world_size: How many there are.
+        rank: Index of the process, from 0.
+        world_size: Number of processes.
     """
 
     rank: int = 0
@@ -23,11 +23,11 @@ class RankInfo:
 
     @property
     def shard(self) -> slice:
-        """This process's part of anything that is in order."""
+        """The slice of any sequence that this process handles."""
         return slice(self.rank, None, self.world_size)
 
     def gather(self, value: Value) -> list[Value]:
-        """What every process has, in their order. All of them must call this, and get the same."""
+        """Gather a value from every process, in order of rank. All processes must call it and get the same list."""
         if self.world_size == 1:
             return [value]
         values: list[Any] = [None] * self.world_size
@@ -35,7 +35,7 @@ class RankInfo:
         return values
 
     def first(self, value: Value) -> Value:
-        """What the first process has. All of them must call this."""
+        """Return the first process's value. All processes must call it."""
         return self.gather(value)[0]
 
 
@@ -43,10 +43,10 @@ ALONE: Final = RankInfo()
 
 
 def processes() -> int:
-    """How many processes train one network together: as many as torchrun started."""
+    """Return the number of processes that train one network: as many as torchrun started."""
     return int(os.environ["WORLD_SIZE"]) if torch.distributed.is_torchelastic_launched() else 1
 
 
 def rank_info() -> RankInfo:
-    """This process's."""
+    """Return the rank and world size of this process."""
     return RankInfo(int(os.environ["RANK"]), processes()) if processes() > 1 else ALONE

@@ -1,4 +1,4 @@
-"""What is installed, by name: topologies, spaces, tasks and samplers come through entry points, ours as anybody's."""
+"""Registries of entry points: topologies, spaces, tasks and samplers by name."""
 
 import inspect
 import re
@@ -14,20 +14,19 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 OURS = "nas-bench-wiring"
-"""The distribution whose names nobody can take."""
+"""The distribution whose names no other can take."""
 
 
 @dataclass(frozen=True)
 class Registry:
     """The entries of one entry-point group. Names are known without importing anything.
 
-    Of several distributions that use one name, this project's own has it, else the first by its distribution's name:
-    what is used never depends on the order in which things were installed. Each that is passed over is named in a
-    Notice.
+    If several distributions use one name, this project's own entry wins, else the first by distribution name. So the
+    choice does not depend on the order of installation. A Notice names each entry that is skipped.
 
     Attributes:
-        group: The entry-point group, "nas.tasks" for example.
-        kind: What one entry is called in messages, "task" for example.
+        group: The entry-point group, such as "nas.tasks".
+        kind: The noun for an entry in messages, such as "task".
     """
 
     group: str
@@ -35,7 +34,7 @@ class Registry:
 
     @cached_property
     def _entries(self) -> "dict[str, EntryPoint]":
-        from importlib.metadata import entry_points  # a tenth of the start of a command that asks for none
+        from importlib.metadata import entry_points  # a tenth of the start of a command that needs none
 
         entries: dict[str, EntryPoint] = {}
         for entry in sorted(entry_points(group=self.group), key=_precedence):
@@ -51,35 +50,35 @@ class Registry:
         return entries
 
     def names(self) -> list[str]:
-        """Every installed name, in alphabetical order."""
+        """Return all installed names, sorted."""
         return sorted(self._entries)
 
     def is_ours(self, name: str) -> bool:
-        """Whether that installed name is this project's own."""
+        """Return whether an installed name belongs to this project."""
         return _owner(self._entries[name]) == OURS
 
     def place(self, name: str) -> tuple[str, str] | None:
-        """The module and the name in it that an installed name stands for; None where it is not installed."""
+        """Return the module and attribute of an installed name; None if it is not installed."""
         entry = self._entries.get(name)
         return (entry.module, entry.attr) if entry else None
 
     def description(self, name: str) -> str:
-        """The first line of an installed entry's docstring: of its source, where that tells, and nothing is imported.
+        """Return the first line of an entry's docstring, read from the source without an import if possible.
 
         Raises:
-            UserError: It had to be imported, and that failed.
+            UserError: The entry had to be imported, and that failed.
         """
         entry = self._entries[name]
         line = first_line(entry.module, entry.attr)
         return (inspect.getdoc(self.load(name)) or "").partition("\n")[0] if line is None else line
 
     def check(self, name: str) -> None:
-        """Raise UserError where that name is not installed."""
+        """Raise UserError if the name is not installed."""
         if name not in self._entries:
             raise unknown(self.kind, name, self.names())
 
     def load(self, name: str) -> Any:
-        """Import one entry. Raises UserError where there is none, or where importing it fails, with file and line."""
+        """Import one entry. Raises UserError if there is none or its import fails, with file and line."""
         self.check(name)
         entry = self._entries[name]
         try:
@@ -88,7 +87,7 @@ class Registry:
             message = f"{self.kind} {name!r} ({entry.value}): {error}"
             fields = {**error.fields, "plugin": name, "place": entry.value}
             raise UserError(error.kind, message, **fields) from error
-        except (Exception, SystemExit) as error:  # a plug-in may fail in any way, and that is not ours to trace
+        except (Exception, SystemExit) as error:  # plug-ins may fail in any way
             message = f"{self.kind} {name!r} ({entry.value}) could not be imported: {reason_of(error)}"
             fields = {"place": entry.value, **fields_of(error)}
             raise UserError("bad-plugin", message, option=self.kind, value=name, **fields) from error
@@ -99,5 +98,5 @@ def _precedence(entry: "EntryPoint") -> tuple[bool, str, str]:
 
 
 def _owner(entry: "EntryPoint") -> str:
-    """The distribution that an entry is from, spelt as package indexes do."""
+    """Return the distribution of an entry, with its name normalized as package indexes do."""
     return "" if entry.dist is None else re.sub(r"[-_.]+", "-", entry.dist.name).lower()

@@ -1,4 +1,4 @@
-"""What classes and functions say of themselves, read from their source: nothing is imported, and nothing run."""
+"""Docstrings and option defaults, read from the source without importing it."""
 
 import ast
 import os
@@ -11,19 +11,19 @@ _Definition = ast.ClassDef | ast.FunctionDef
 
 
 def first_line(module: str, name: str) -> str | None:
-    """The first line of a docstring; None where the source does not tell: it is inherited, made by a call, not there.
+    """Return the first line of a docstring; None if it is missing, inherited or computed.
 
-    A name that the module has from another one is looked up there.
+    A name that the module imports is looked up in its own module.
     """
     _, definition = _definition(module, name)
     return ((ast.get_docstring(definition) or "").partition("\n")[0] or None) if definition else None
 
 
 def option_defaults(module: str, name: str) -> dict[str, Any] | None:
-    """The defaults of a class's `Options`, a dataclass that it names or inherits; None where the source does not tell.
+    """Return the defaults of a class's `Options` dataclass, own or inherited; None if the source is not plain.
 
-    It tells what is written plainly: one `Options: TYPE = NAME` in the class or in the one class that it is below, and
-    in that dataclass `field: type = value` alone.
+    Plain source has one `Options: TYPE = NAME` in the class or in its single base. That dataclass has only fields of
+    the form `field: type = value`.
     """
     home, definition = _definition(module, name)
     if not isinstance(definition, ast.ClassDef):
@@ -34,13 +34,13 @@ def option_defaults(module: str, name: str) -> dict[str, Any] | None:
             _binds(node, options) for node in definition.body
         ):
             return _fields(home, options)
-        case [], [ast.Name(id=base)] if base != name:  # which would be one that it shadows
+        case [], [ast.Name(id=base)] if base != name:  # a base of the same name would be one that this class shadows
             return option_defaults(home, base)
     return None
 
 
 def _fields(module: str, name: str) -> dict[str, Any] | None:
-    """The fields of a dataclass that have a default, with those that it inherits; None where one is not plain."""
+    """Return the defaults of a dataclass's fields, with inherited ones; None if a field is not plain."""
     home, definition = _definition(module, name)
     defaults: dict[str, Any] | None = None
     match definition:
@@ -65,15 +65,15 @@ def _fields(module: str, name: str) -> dict[str, Any] | None:
 
 
 def _is_of(annotation: ast.expr) -> bool:
-    """Whether what is so annotated is a dataclass's field."""
+    """Return whether an annotation makes a dataclass field."""
     text = ast.unparse(annotation)
     return "ClassVar" not in text and "InitVar" not in text
 
 
 def _definition(module: str, name: str, importers: tuple[str, ...] = ()) -> tuple[str, _Definition | None]:
-    """Where a name is defined, in the module or in one that it is imported from, and its definition if it is one.
+    """Return the module and the definition of a name, following imports; the definition is None if there is none.
 
-    `importers` are the modules that have it from this one.
+    `importers` are the modules that were followed to this one.
     """
     for node in reversed(_statements(module)):  # the last one counts
         if not _binds(node, name):
@@ -88,7 +88,7 @@ def _definition(module: str, name: str, importers: tuple[str, ...] = ()) -> tupl
 
 
 def _binds(statement: ast.stmt, name: str) -> bool:
-    """Whether after a statement the name stands for something of its making; what is inside a definition does not."""
+    """Return whether a statement binds a name in its own scope."""
     match statement:
         case ast.ClassDef(name=target) | ast.FunctionDef(name=target) | ast.AsyncFunctionDef(name=target):
             return target == name
@@ -105,7 +105,7 @@ def _statements(module: str) -> list[ast.stmt]:
         return []
     try:
         return _parse(spec.origin, os.stat(spec.origin).st_mtime_ns)
-    except (OSError, SyntaxError, ValueError):  # whoever imports it will be told
+    except (OSError, SyntaxError, ValueError):  # importing it will raise the error
         return []
 
 
@@ -116,7 +116,7 @@ def _parse(file: str, mtime_ns: int) -> list[ast.stmt]:
 
 
 def _find_module(module: str) -> ModuleSpec | None:
-    """Where a module is. The packages that it is in are not imported, as importlib.util.find_spec would do."""
+    """Return the spec of a module without importing its packages, as importlib.util.find_spec would do."""
     first, *inner = module.split(".")
     try:
         spec = find_spec(first)

@@ -1,4 +1,4 @@
-"""Names with options, as people type them: "resnet", "dca(k=2)", "ancre(temperature=0.01,direction=outgoing)"."""
+"""Names with options: "resnet", "dca(k=2)", "ancre(temperature=0.01,direction=outgoing)"."""
 
 import re
 from collections.abc import Mapping
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from search_spaces.support.errors import UserError
 
 MAX_INTEGER = 2**63 - 1
-"""What a Row, a table and a database can hold; the least is -MAX_INTEGER - 1."""
+"""The largest integer in a Row, a table or a database; the smallest is -MAX_INTEGER - 1."""
 
 Scalar = bool | int | float | str
 
 Axes = Mapping[str, tuple[Scalar, ...]]
-"""Name of an axis -> the values it may take, without repetition; numbers in increasing order."""
+"""Axis -> its values without repetition; numbers in increasing order."""
 
 _SPEC = re.compile(r"\s*([A-Za-z][\w.-]*)\s*(?:\((.*)\))?\s*")
 _WORD = re.compile(r"[A-Za-z][\w.-]*")
@@ -27,7 +27,7 @@ class Spec:
 
     @classmethod
     def parse(cls, text: str) -> "Spec":
-        """Read "name" or "name(option=value,...)". Raises UserError where the text is neither."""
+        """Parse "name" or "name(option=value,...)". Raises UserError if the text is neither."""
         match = _SPEC.fullmatch(text)
         if match is None:
             remedy = " What is in a file has a name once it is installed." if ".py" in text else ""
@@ -52,7 +52,7 @@ class Spec:
 
 
 def split_top_level(text: str) -> list[str]:
-    """Split at the commas that stand outside parentheses; no empty parts."""
+    """Split a text at commas outside parentheses; drop empty parts."""
     parts, depth = [""], 0
     for character in text:
         depth += (character == "(") - (character == ")")
@@ -64,7 +64,7 @@ def split_top_level(text: str) -> list[str]:
 
 
 def parse_scalar(text: str) -> Scalar:
-    """Read true, false, an integer, a finite number or a word. Raises UserError for anything else."""
+    """Parse true, false, an integer, a finite number or a word. Raises UserError for anything else."""
     if text in ("true", "false"):
         return text == "true"
     for read in (int, float):
@@ -84,5 +84,5 @@ def parse_scalar(text: str) -> Scalar:
 
 
 def format_scalar(value: Scalar) -> str:
-    """Write a scalar so that `parse_scalar` reads it back."""
+    """Format a scalar so that `parse_scalar` reads it back."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""How many threads an operator on the CPU has."""
+"""The number of CPU threads per operator."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +9,9 @@ from threadpoolctl import threadpool_limits
 
 @contextmanager
 def cpu_threads(threads: int) -> Iterator[None]:
-    """So many threads for an operator on the CPU: PyTorch's, and those of a BLAS that is loaded, which is NumPy's.
+    """Limit the threads of a CPU operator, in PyTorch and in a loaded BLAS such as NumPy's.
 
-    Beside other trainings, threads of a BLAS wait for each other many times longer than a small matrix takes.
+    Beside other trainings, BLAS threads wait for each other far longer than a small matrix product takes.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
