@@ -1,1 +1,1 @@
-"""The architecture record: its fields, its text forms, its checkpoints."""
+"""The architecture record: its fields, text forms and checkpoints."""

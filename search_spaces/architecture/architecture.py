@@ -1,4 +1,4 @@
-"""The architecture record: what is searched over, the same network on every task."""
+"""The architecture record: what a search varies, the same for every task."""
 
 import hashlib
 import json
@@ -11,14 +11,14 @@ from search_spaces.support.errors import Kind, UserError, value_of
 
 _MIN = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
 _MAX = {"depth": 10**4}
-_MAX_SIZE = 2**24  # of any other: a thousand times what was ever trained
+_MAX_SIZE = 2**24  # of all other fields; far beyond any network trained
 _KINDS = {int: "an integer", str: "text"}
 _TEXTS = ("topology", "model", "blocks")
-_OMIT_IF_EMPTY = ("model", "blocks")  # of a text, where they are empty
+_OMIT_IF_EMPTY = ("model", "blocks")  # omitted from texts if empty
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 BY_BLOCK = ("heads", "head_dim", "hidden")
-"""The fields in which blocks may differ."""
+"""The fields that may differ between blocks."""
 
 Value = TypeVar("Value")
 
@@ -28,25 +28,23 @@ class Architecture:
     """One network, as flat JSON scalars.
 
     Attributes:
-        depth: Blocks.
+        depth: Number of blocks.
         width: Features of the residual stream, D.
-        heads: Attention heads of a block; 0 where the network has no attention.
-        head_dim: Features of one head; heads * head_dim need not be the width. 0 where there are no heads, and for a
-            `model`, whose heads share the width.
-        hidden: Features inside a feed-forward layer, or between the dense layers of a block.
-        topology: How the blocks are wired, a name with options: "resnet", "dca(k=2)". "dca(k=2)/resnet" wires two runs
-            of as many blocks, "resnet[0:4]+dca(k=2)[4:12]" these; what the first closes to, the second opens with.
-            Options that have their default are left out: one wiring has one text.
-        blocks: What blocks differ in, "" where they are alike: "heads=8/4,hidden=64/32" says that the first half has 8
-            heads and the second 4, and so on. The field itself then has the first block's value.
-        model: A model of timm's, "xcit_medium_24_p16_224", of which depth and heads are changed; "" for the network
-            that the task has.
+        heads: Attention heads per block; 0 without attention.
+        head_dim: Features of one head; heads * head_dim need not be the width. 0 without heads, and for a `model`,
+            whose heads share the width.
+        hidden: Hidden features of a feed-forward layer, or between the dense layers of a block.
+        topology: The topology with its options: "resnet", "dca(k=2)". "dca(k=2)/resnet" divides the blocks into two
+            equal runs, and "resnet[0:4]+dca(k=2)[4:12]" names their ranges. The output of a run is the input of the
+            next. Options with their default are left out, so that equal topologies have equal texts.
+        blocks: Fields that differ between blocks, "" if none. "heads=8/4,hidden=64/32" gives the first half of the
+            blocks 8 heads and the second half 4, and so on. The field itself is then the first block's value.
+        model: A timm model, such as "xcit_medium_24_p16_224", with depth and heads changed; "" for the task's network.
 
     Raises:
-        UserError: A number is too small, too large or not an integer, only one of heads and head_dim is 0, a `model`
-            with a head_dim, another topology than "resnet" or blocks that differ, a text that cannot be read, runs
-            whose number does not divide the depth, or ranges that are not all blocks, each once. Whether that topology
-            exists is not asked here.
+        UserError: A number is too small, too large or no integer; only one of heads and head_dim is 0; a text cannot be
+            parsed; runs do not divide the depth; ranges do not cover all blocks once; or a `model` has a head_dim, a
+            topology other than "resnet" or blocks that differ. Whether the topology exists is not checked.
     """
 
     depth: int
@@ -101,10 +99,10 @@ class Architecture:
 
     @classmethod
     def from_record(cls, values: Mapping[str, object]) -> "Architecture":
-        """What `record` gave, unjudged: whether it may be was asked when it was made.
+        """Restore an architecture from `record` without validating its values.
 
         Raises:
-            UserError: A field is missing, unknown or not of its type.
+            UserError: A field is missing, unknown or of the wrong type.
         """
         names = [field.name for field in fields(cls)]
         for name, value in values.items():
@@ -123,7 +121,7 @@ class Architecture:
         return architecture
 
     def record(self) -> dict[str, int | str]:
-        """Its fields as JSON, which `from_record` reads."""
+        """Return all fields as JSON values, for `from_record`."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
@@ -133,30 +131,30 @@ class Architecture:
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     def by_block(self, field: str) -> tuple[int, ...]:
-        """What a field of BY_BLOCK is in each block."""
+        """Return the value of a BY_BLOCK field in each block."""
         values = _read_blocks(self.blocks).get(field, (getattr(self, field),))
         return tuple(value for value in values for _ in range(self.depth // len(values)))
 
     @property
     def runs(self) -> tuple["Architecture", ...]:
-        """Each run of blocks that one topology wires, as an architecture of as many blocks."""
+        """The runs of blocks with one topology each, as architectures of that many blocks."""
         if is_one_run(self.topology):
             return (self,)
         runs = runs_of(self.topology, self.depth)
         return tuple(self._part(slice(run.start, run.stop), len(run), text) for text, run in runs)
 
     def at(self, block: int) -> "Architecture":
-        """The architecture of the same depth whose blocks are all like that one, counted from 0."""
+        """Return the architecture of the same depth whose blocks are all like this one, counted from 0."""
         if not self.blocks and is_one_run(self.topology):
             return self
         topology = next(text for text, run in runs_of(self.topology, self.depth) if block in run)
         return self._part(slice(block, block + 1), self.depth, topology)
 
     def with_fields(self, changes: Mapping[str, Any]) -> "Architecture":
-        """The architecture with other fields; one of BY_BLOCK is a number, or a sequence of those of equal runs.
+        """Return the architecture with fields changed; a BY_BLOCK field may be a sequence, one value per equal run.
 
         Raises:
-            UserError: As the class does.
+            UserError: As for the class.
         """
         differing: dict[str, Sequence[int]] = dict(_read_blocks(self.blocks))
         plain = dict(changes)
@@ -183,7 +181,7 @@ class Architecture:
 
 
 def _read_blocks(text: str) -> dict[str, tuple[int, ...]]:
-    """ "heads=8/4,hidden=64/32" as numbers."""
+    """Parse "heads=8/4,hidden=64/32" to numbers."""
     differing: dict[str, tuple[int, ...]] = {}
     for part in text.split(",") if text else ():
         name, _, values = part.partition("=")
@@ -196,7 +194,7 @@ def _read_blocks(text: str) -> dict[str, tuple[int, ...]]:
 
 
 def read_runs(name: str, text: str) -> tuple[int, ...]:
-    """The numbers of "8/4", one or several. Raises UserError where there is anything else."""
+    """Parse one or several integers, "8/4". Raises UserError for anything else."""
     try:
         return tuple(int(value) for value in text.split("/"))
     except ValueError:
@@ -205,7 +203,7 @@ def read_runs(name: str, text: str) -> tuple[int, ...]:
 
 
 def _shortest(values: Sequence[Value]) -> Sequence[Value]:
-    """The fewest values of equal runs that say the same."""
+    """Return the fewest values of equal runs that give each block the same value."""
     for length in (length for length in range(1, len(values)) if len(values) % length == 0):
         run = len(values) // length
         if all(value == values[index - index % run] for index, value in enumerate(values)):

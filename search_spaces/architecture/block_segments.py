@@ -1,4 +1,4 @@
-"""Which topology wires which blocks, as people type it: "dca(k=2)/resnet", "resnet[0:4]+dca(k=2)[4:12]"."""
+"""Topologies of runs of blocks, as text: "dca(k=2)/resnet", "resnet[0:4]+dca(k=2)[4:12]"."""
 
 import re
 from collections.abc import Sequence
@@ -9,27 +9,27 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes, Spec
 
 Run = tuple[str, range]
-"""A topology's text and the blocks that it wires, counted from 0."""
+"""A topology's text and its blocks, counted from 0."""
 
-_STEADY = ("resnet", "none")  # what such a run closes to, the next one opens with: so many runs of it are one
+_STEADY = ("resnet", "none")  # several runs of these equal one, since their input and output are the stream itself
 _RANGE = re.compile(r"(.*)\[\s*(\d*)\s*:\s*(\d*)\s*\]\s*", re.DOTALL)
 _BETWEEN = re.compile(r"(?<=\])\s*\+")
 
 
 def is_one_run(text: str) -> bool:
-    """Whether one topology wires all blocks."""
+    """Return whether one topology connects all blocks."""
     return "/" not in text and "[" not in text
 
 
 def topologies_of(text: str) -> tuple[str, ...]:
-    """The topologies of all runs, in order. Raises UserError for a text that cannot be read."""
+    """Return the topologies of all runs, in order. Raises UserError for text that cannot be parsed."""
     if "[" not in text:
         return tuple(str(without_defaults(Spec.parse(part))) for part in text.split("/"))
     return tuple(str(without_defaults(Spec.parse(_range(part, text)[0]))) for part in _BETWEEN.split(text))
 
 
 def normalize_topologies(text: str) -> str:
-    """The same without blanks and defaults, for networks of any depth. Raises UserError as `topologies_of` does."""
+    """Return the text without spaces and default options, for any depth. Raises UserError as `topologies_of` does."""
     topologies = topologies_of(text)
     if "[" not in text:
         return "/".join(topologies)
@@ -38,7 +38,7 @@ def normalize_topologies(text: str) -> str:
 
 
 def normalize_axes(axes: Axes) -> Axes:
-    """A space's axes with normalized topologies. Raises UserError as `normalize_topologies` does."""
+    """Normalize the topologies of a space's axes. Raises UserError as `normalize_topologies` does."""
     return {
         axis: tuple(normalize_topologies(str(value)) for value in values)
         if axis.partition(":")[0] == "topology"
@@ -47,13 +47,12 @@ def normalize_axes(axes: Axes) -> Axes:
     }
 
 
-@lru_cache(maxsize=4096)  # an architecture is asked about block by block
+@lru_cache(maxsize=4096)  # called for each block
 def runs_of(text: str, depth: int) -> tuple[Run, ...]:
-    """The runs of so many blocks: equal ones, or those of the ranges, of which ends are left out as in Python.
+    """Return the runs for this depth: equal ones, or the given ranges, whose ends may be omitted as in Python.
 
     Raises:
-        UserError: A text that cannot be read, runs whose number does not divide the depth, or ranges that leave blocks
-            out or hold one twice.
+        UserError: The text cannot be parsed, runs do not divide the depth, or ranges do not cover all blocks once.
     """
     topologies = topologies_of(text)
     if "[" not in text:
@@ -80,7 +79,7 @@ def runs_of(text: str, depth: int) -> tuple[Run, ...]:
 
 
 def _blocks(topology: str, ends: tuple[str, str, str], text: str, start: int, depth: int) -> range:
-    """The blocks of a range behind so many that are covered. Raises UserError where there are none, or not these."""
+    """Return the blocks of a range that follows `start` blocks. Raises UserError if it is empty or does not fit."""
     _, first, end = ends
     segment, blocks = f"{topology}[{first}:{end}]", range(int(first or 0), int(end or depth))
     if blocks.stop > depth:
@@ -100,7 +99,7 @@ def _blocks(topology: str, ends: tuple[str, str, str], text: str, start: int, de
 
 
 def canonical(text: str, depth: int) -> str:
-    """The one text of all that wire so many blocks alike. Raises UserError as `runs_of` does."""
+    """Return the canonical text of all topologies that are equal at this depth. Raises UserError as `runs_of` does."""
     runs: list[Run] = []
     for topology, blocks in runs_of(text, depth):
         if runs and topology in _STEADY and runs[-1][0] == topology:
@@ -112,7 +111,7 @@ def canonical(text: str, depth: int) -> str:
 
 
 def check_divides(name: str, values: Sequence[object], depth: int) -> None:
-    """Raise UserError where there cannot be so many runs of as many blocks."""
+    """Raise UserError if the values do not divide the depth into equal runs."""
     if depth % len(values):
         raise UserError(
             "mismatch",

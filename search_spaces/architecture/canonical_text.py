@@ -1,6 +1,6 @@
-"""One text for one wiring: what it says of a topology are the options that differ from their defaults.
+"""Canonical texts of topologies: options with their default are left out.
 
-Imports torch only for a topology whose source does not tell its defaults.
+Imports torch only for a topology whose source does not show its defaults.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ TOPOLOGIES = Registry("nas.topologies", "topology")
 
 
 def without_defaults(spec: Spec) -> Spec:
-    """The topology without options that have their defaults; an integer is a float where its default is one.
+    """Drop options with their default; an integer becomes a float if its default is one.
 
-    One that is not installed, or cannot be imported, stays as it is: whoever wires it will be told.
+    A topology that is not installed or cannot be imported is returned unchanged; building it raises the error.
     """
     defaults = _defaults(spec.name) if spec.options else {}
     options = {option: _like(value, defaults.get(option)) for option, value in spec.options.items()}
@@ -29,7 +29,7 @@ def without_defaults(spec: Spec) -> Spec:
 
 
 def with_defaults(spec: Spec) -> Spec:
-    """The topology with all its options, but for those that are nothing where they are not given."""
+    """Return the topology with all its options, except those whose default is None."""
     defaults = {option: value for option, value in _defaults(spec.name).items() if isinstance(value, Scalar)}
     return Spec(spec.name, {**defaults, **without_defaults(spec).options})
 
@@ -39,14 +39,14 @@ def _like(value: Scalar, default: Any) -> Scalar:
 
 
 def _same(value: Scalar, default: Any) -> bool:
-    return type(value) is type(default) and value == default  # true is no 1, which would be refused
+    return type(value) is type(default) and value == default  # true is not 1, which would be refused
 
 
 def _defaults(name: str) -> Mapping[str, Any]:
     module_and_name = TOPOLOGIES.place(name)
     try:
         return _defaults_at(name, *module_and_name) if module_and_name else {}
-    except (UserError, AttributeError, TypeError):  # not kept here: it may be about to be imported
+    except (UserError, AttributeError, TypeError):  # not cached: it may be importable later
         return {}
 
 
@@ -57,13 +57,13 @@ def _defaults_at(name: str, module: str, attribute: str) -> Mapping[str, Any]:
 
 
 def defaults_of(options: type) -> Mapping[str, Any]:
-    """The defaults of a dataclass. Raises TypeError where it is none."""
+    """Return the defaults of a dataclass. Raises TypeError for any other class."""
     return {option.name: option.default for option in fields(options) if option.default is not MISSING}
 
 
 @lru_cache(maxsize=256)
 def check_defaults(name: str, options: type) -> None:
-    """Raise UserError where an installed topology's source tells other defaults than its options have."""
+    """Raise UserError if the source of an installed topology shows other defaults than its options have."""
     in_source, in_options = _defaults(name), defaults_of(options)
     if in_source != in_options:
         rule = f"the source of topology {name!r} must tell the defaults that its options have, {in_options}"

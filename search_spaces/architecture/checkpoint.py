@@ -1,4 +1,4 @@
-"""Trained networks on disk: a folder of weights.safetensors and architecture.json. Nothing is unpickled."""
+"""Checkpoints: a folder with weights.safetensors and architecture.json. Nothing is unpickled."""
 
 import hashlib
 import json
@@ -20,21 +20,21 @@ from search_spaces.support.spec import Scalar
 Shape = tuple[int, ...] | None
 
 _MAX_RECORD = 2**20
-"""Bytes of a record; it has a few hundred."""
+"""Maximum bytes of a record, which has a few hundred."""
 
 WEIGHTS, RECORD = "weights.safetensors", "architecture.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What a checkpoint says of itself: enough to build its network again.
+    """The metadata of a checkpoint: enough to build its network again.
 
     Attributes:
         task: The task that it was trained on.
-        task_version: That task's version.
+        task_version: Version of the task.
         architecture: The network.
-        step: Optimiser steps that the weights have behind them.
-        settings: What else the task builds the network from, or wants to know of it: preset, vocabulary, data.
+        step: Optimizer steps taken.
+        settings: Other data that the task needs to build the network: preset, vocabulary, data.
     """
 
     task: str
@@ -44,32 +44,32 @@ class Record:
     settings: Mapping[str, Scalar] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """One JSON object."""
+        """Return one JSON object."""
         return json.dumps(asdict(self), indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> "Record":
-        """Read what `to_json` wrote. Raises UserError, ValueError, TypeError or KeyError where it is anything else."""
+        """Parse what `to_json` wrote. Raises UserError, ValueError, TypeError or KeyError for anything else."""
         values = json.loads(text)
         return cls(**{**values, "architecture": Architecture(**values["architecture"])})
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """All that a network has learned, by name; what has two names (a tied head) stands under the first."""
+    """Return all weights by name; a shared tensor (a tied head) is listed under its first name only."""
     first: dict[int, str] = {}
     state = model.state_dict(keep_vars=True)
     state_by_name = {
         name: tensor.detach() for name, tensor in state.items() if first.setdefault(id(tensor), name) == name
     }
-    # Processes that share a network hold a part of each tensor (a DTensor, whose module takes a second to import); they
-    # gather them together.
+    # In sharded training each process holds a part of a DTensor (not imported, since that takes a second). All
+    # processes must gather together.
     return {
         name: getattr(tensor, "full_tensor", lambda tensor=tensor: tensor)() for name, tensor in state_by_name.items()
     }
 
 
 def fingerprint(weights: Mapping[str, Tensor]) -> str:
-    """Twelve hex digits that tell these weights from all others."""
+    """Return 12 hex digits that identify these weights."""
     digest = hashlib.sha256()
     for name, tensor in sorted(weights.items()):
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)} ".encode())
@@ -78,10 +78,10 @@ def fingerprint(weights: Mapping[str, Tensor]) -> str:
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
-    """Copy weights into a network that has just these.
+    """Copy weights into a network with exactly these names and shapes.
 
     Raises:
-        UserError: They do not fit; names the first that does not. `source` says whose they are.
+        UserError: They do not fit; the error names the first mismatch and the `source` of the weights.
     """
     network_weights = weights_of(model)
     for name, tensor in network_weights.items():
@@ -99,7 +99,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
 
 
 def save_checkpoint(folder: Path, weights: Mapping[str, Tensor], record: Record) -> None:
-    """Write a checkpoint; an earlier one there is replaced, each of its files whole or not at all.
+    """Write a checkpoint; each file of an earlier one is replaced atomically.
 
     Raises:
         OSError: It cannot be written.
@@ -108,14 +108,14 @@ def save_checkpoint(folder: Path, weights: Mapping[str, Tensor], record: Record)
     with partial_file(folder / WEIGHTS) as partial:
         try:
             save_file(contiguous, partial, metadata={"record": _digest(record), "weights": fingerprint(contiguous)})
-        except SafetensorError as error:  # its word for a full disk
+        except SafetensorError as error:  # raised when the disk is full
             raise OSError(ENOSPC, f"{error}") from error
         atomic_replace(partial, folder / WEIGHTS)
     atomic_write(folder / RECORD, record.to_json().encode())
 
 
 def read_record(folder: Path) -> Record:
-    """What a checkpoint says of itself. Raises UserError where there is none that can be read."""
+    """Read the record of a checkpoint. Raises UserError if there is none or it is invalid."""
     path = folder / RECORD
     try:
         return Record.from_json(regular(path, _MAX_RECORD).read_text(encoding="utf-8"))
@@ -130,10 +130,10 @@ def read_record(folder: Path) -> Record:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """A checkpoint's weights by name, on the CPU.
+    """Read the weights of a checkpoint by name, onto the CPU.
 
     Raises:
-        UserError: They cannot be read, are of another step, or are not those that were written.
+        UserError: They cannot be read, belong to another step, or are damaged.
     """
     path, record = folder / WEIGHTS, read_record(folder)
     try:
@@ -145,7 +145,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     if stamp.get("record") != _digest(record):
         message = f"{path} and {RECORD} beside it are not of one checkpoint. Take another, or train again."
         raise UserError("mismatch", message, path=str(path))
-    # One flipped bit is still a number, and what kept networks and starts of trainings rest on.
+    # A flipped bit would go unnoticed otherwise, and saved networks and initial weights depend on it.
     if stamp.get("weights") != fingerprint(weights):
         message = f"{path} is damaged: its weights are not those written. Take another checkpoint, or train again."
         raise UserError("bad-file", message, path=str(path))
@@ -153,11 +153,11 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def _digest(record: Record) -> str:
-    """What the file of weights says of the record beside it, so that halves of two checkpoints are told apart."""
+    """Return a digest of the record, stored with the weights, which detects files of different checkpoints."""
     return hashlib.sha256(record.to_json().encode()).hexdigest()[:12]
 
 
 def _misfit(source: str, difference: str, weight: str, shape: Shape, network_shape: Shape) -> UserError:
-    """Weights that do not fit: the shape that they have and the one that the network has, None where it has none."""
+    """Return the error for a weight that does not fit; a shape is None where the weight is missing."""
     message = f"{source} does not fit the network: {difference}. Was it another architecture or vocabulary?"
     return UserError("mismatch", message, source=source, weight=weight, shape=shape, network_shape=network_shape)
