@@ -1,1 +1,1 @@
-"""Search spaces: a base architecture and the values that its fields may take."""
+"""Search spaces: a base architecture and the values of its axes."""

@@ -1,4 +1,4 @@
-"""Which axis is what: a field ("depth"), a run's ("heads:3"), an option ("dca.k"), the recipe's ("recipe.lr")"""
+"""Names of axes: a field ("depth"), a run's field ("heads:3"), an option ("dca.k"), a recipe's ("recipe.lr")."""
 
 from collections.abc import Mapping
 
@@ -6,31 +6,31 @@ from search_spaces.architecture.architecture import BY_BLOCK
 from search_spaces.support.spec import Scalar
 
 RECIPE = "recipe"
-"""What stands before the dot in the name of an axis of the recipe: "recipe.lr"."""
+"""Prefix of a recipe's axis: "recipe.lr"."""
 
 
 def option_of(axis: str) -> tuple[str, str] | None:
-    """The topology and the option that an axis is of: "dca.k" -> ("dca", "k"). None of a field's or a recipe's axis."""
+    """Return the topology and option of an axis: "dca.k" -> ("dca", "k"); None for other axes."""
     owner, _, option = axis.rpartition(".")
     return (owner, option) if owner and owner != RECIPE else None
 
 
 def run_of(axis: str) -> tuple[str, int] | None:
-    """The field and the run of blocks that an axis is of: "heads:3" -> ("heads", 3). None of any other axis."""
+    """Return the field and run number of an axis: "heads:3" -> ("heads", 3); None for other axes."""
     field, colon, number = axis.partition(":")
     return (field, int(number)) if colon and field in (*BY_BLOCK, "topology") and number.isdecimal() else None
 
 
 def is_recipe(axis: str) -> bool:
-    """Whether an axis is of the training's recipe."""
+    """Return whether an axis belongs to the recipe."""
     return axis.startswith(f"{RECIPE}.")
 
 
 def settings_of(point: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
-    """Fields of the recipe and their values at a point, in alphabetical order."""
+    """Return the recipe's fields and their values at a point, in alphabetical order."""
     return tuple(sorted((axis.removeprefix(f"{RECIPE}."), value) for axis, value in point.items() if is_recipe(axis)))
 
 
 def replaces(new: str, axis: str) -> bool:
-    """Whether a field's axis and one of its runs' stand for the same."""
+    """Return whether one of two axes is a field's and the other one of the same field's runs."""
     return axis != new and axis.partition(":")[0] == new.partition(":")[0] and (":" in axis) != (":" in new)

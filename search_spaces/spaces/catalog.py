@@ -1,4 +1,4 @@
-"""The named spaces. Each is laid out around a task's base architecture, so that it means the same on every task."""
+"""The named spaces, each defined relative to a task's base architecture."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -19,22 +19,22 @@ _HEAD_DIMS = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 
 
 def depth_heads(base: Architecture) -> SearchSpace:
-    """Depth against heads at a fixed head dim: heads * head_dim is not the width (leaner transformers)."""
+    """Depth and heads at a fixed head dim; heads * head_dim need not be the width (leaner transformers)."""
     return SearchSpace("depth-heads", base, {"depth": _scale(base.depth, _DEPTHS), **_heads(base)})
 
 
 def head_dim(base: Architecture) -> SearchSpace:
-    """Head dim against heads at a fixed depth."""
+    """Head dim and heads at a fixed depth."""
     return SearchSpace("head-dim", base, {**_heads(base), **_head_dims(base)})
 
 
 def topology(base: Architecture) -> SearchSpace:
-    """Every installed topology and its main options, at one shape; "none" is there to show what skips are worth."""
+    """Every installed topology and its main options, at one shape; "none" shows the effect of removing skips."""
     return SearchSpace("topology", base, _wirings(axes_of_topologies(base)))
 
 
 def joint(base: Architecture) -> SearchSpace:
-    """Depth, heads, head dim and the topologies that have `in_joint_spaces`."""
+    """Depth, heads, head dim, and the topologies with `in_joint_spaces`."""
     shape = {"depth": _scale(base.depth, _DEPTHS), **_heads(base), **_head_dims(base)}
     return SearchSpace("joint", base, {**shape, **_wirings(_joint_topologies(base))})
 
@@ -42,8 +42,8 @@ def joint(base: Architecture) -> SearchSpace:
 def per_block(base: Architecture) -> SearchSpace:
     """Heads, head dim and hidden of each block, and the topology of each group of blocks, at a fixed depth.
 
-    A group has at least two blocks, and there are at most four. Topologies that deliver in head space take one head dim
-    in all their blocks and are left out, but for the base's own.
+    There are at most four groups, with at least two blocks each. Topologies with input mode "heads" need one head dim
+    in all their blocks and are left out, except the base's own.
     """
     if base.model:
         message = f"space 'per-block' is of networks that a task has, got model={base.model}. Leave it out."
@@ -63,7 +63,7 @@ def per_block(base: Architecture) -> SearchSpace:
 
 
 def get_space(name: str, base: Architecture) -> SearchSpace:
-    """An installed space around a base, or "timm:MODEL": depth against heads of a model of timm's.
+    """Return an installed space around a base, or "timm:MODEL": depth and heads of a timm model.
 
     Raises:
         UserError: An unknown space or model, a model whose depth and heads cannot be set, or a space that fails.
@@ -76,7 +76,7 @@ def get_space(name: str, base: Architecture) -> SearchSpace:
         space = make(base)
     except UserError:
         raise
-    except Exception as error:  # a plug-in may fail in any way
+    except Exception as error:  # plug-ins may fail in any way
         message = f"space {name!r} could not be laid out around {base}: {reason_of(error)}"
         raise UserError("bad-plugin", message, option="space", value=name, **fields_of(error)) from error
     if not isinstance(space, SearchSpace):
@@ -86,7 +86,7 @@ def get_space(name: str, base: Architecture) -> SearchSpace:
 
 
 def _timm(name: str, model: str) -> SearchSpace:
-    from search_spaces.models.families import base_of, depths_of, heads_of  # timm takes three seconds
+    from search_spaces.models.families import base_of, depths_of, heads_of  # importing timm takes three seconds
 
     return SearchSpace(name, base_of(model), {"depth": depths_of(model, _DEPTHS), "heads": heads_of(model)})
 

@@ -1,4 +1,4 @@
-"""A space that lists its members: some architectures and no others, as a table of recorded ones has them."""
+"""Enumerated spaces: a given list of architectures, such as those of a recorded table."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -14,13 +14,14 @@ _PLAIN = tuple(field.name for field in fields(Architecture) if field.name != "to
 
 
 def enumerated_space(name: str, architectures: Sequence[Architecture]) -> SearchSpace:
-    """The space of these architectures; its axes are what they differ in, and its base is `first_of` them.
+    """Return the space of these architectures. Its axes are the fields in which they differ; its base is `first_of`
+    them.
 
-    Options of a topology are axes of their own, as in the installed spaces, where all architectures that it wires say
-    the same ones; otherwise, and where runs of blocks have topologies of their own, the whole text is a word.
+    Options of a topology are axes if all its architectures set the same options. Otherwise, and for runs of blocks, the
+    whole topology text is one value.
 
     Raises:
-        UserError: There are none.
+        UserError: There are no architectures.
     """
     if not architectures:
         raise UserError("missing-value", f"space {name!r} must list an architecture, got none.", space=name)
@@ -39,7 +40,7 @@ def enumerated_space(name: str, architectures: Sequence[Architecture]) -> Search
 
 
 def first_of(architectures: Iterable[Architecture]) -> Architecture:
-    """Where a search begins: at the least key, for the first that stands in a file may be the best that is in it."""
+    """Return the architecture with the least key, where a search starts. The first in a file may be the best one."""
     return min(architectures, key=lambda architecture: architecture.key)
 
 
@@ -60,7 +61,7 @@ def _option_axes(architectures: Iterable[Architecture]) -> dict[str, tuple[str, 
 
 
 def _wiring(architecture: Architecture, option_axes: Mapping[str, Sequence[str]]) -> Point:
-    """Where an architecture stands on the axis of topologies, and on those of its topology's options."""
+    """Return an architecture's values on the axes of the topology and its options."""
     if not is_one_run(architecture.topology):
         return {"topology": architecture.topology}
     spec = with_defaults(Spec.parse(architecture.topology))
@@ -73,7 +74,7 @@ def _wiring(architecture: Architecture, option_axes: Mapping[str, Sequence[str]]
 
 
 def _axes(points: Iterable[Point]) -> Axes:
-    """The axes on which points differ, and depth where they do on none; numbers in increasing order."""
+    """Return the axes on which points differ, or depth if there are none; numbers in increasing order."""
     values: dict[str, dict[Scalar, None]] = {}
     for point in points:
         for axis, value in point.items():

@@ -1,4 +1,4 @@
-"""From what people type to architectures and to axes: "depth=7,heads=16", "recipe.lr=1e-4,1e-3"."""
+"""Parse architectures and axes: "depth=7,heads=16", "recipe.lr=1e-4,1e-3"."""
 
 from collections.abc import Iterable
 from dataclasses import fields
@@ -10,13 +10,13 @@ from search_spaces.support.spec import Scalar, parse_scalar, split_top_level
 
 
 def parse_architecture(text: str, base: Architecture) -> Architecture:
-    """Read "depth=7,heads=16,topology=dca(k=2)"; what is not named is taken from `base`, or from a `model` that is.
+    """Parse "depth=7,heads=16,topology=dca(k=2)"; other fields come from `base`, or from the model if one is given.
 
-    "heads=8/4" are those of each half of the blocks, "topology=dca/resnet" is what wires each half, and
-    "topology=dca[:2]+resnet[2:]" what wires the first two and the rest.
+    "heads=8/4" sets each half of the blocks. "topology=dca/resnet" sets the topology of each half,
+    "topology=dca[:2]+resnet[2:]" that of the first two blocks and of the rest.
 
     Raises:
-        UserError: An unknown field, a field named twice, or a value that a field cannot have.
+        UserError: An unknown field, a duplicate field, or an invalid value.
     """
     names = [field.name for field in fields(Architecture) if field.name != "blocks"]
     changes: dict[str, int | str | tuple[int, ...]] = {}
@@ -33,19 +33,19 @@ def parse_architecture(text: str, base: Architecture) -> Architecture:
         changes[name] = _field_value(name, value)
     model = changes.get("model")
     if model and model != base.model:
-        from search_spaces.models.families import base_of  # timm takes three seconds
+        from search_spaces.models.families import base_of  # importing timm takes three seconds
 
         base = base_of(str(model))
     return base.with_fields(changes)
 
 
 def parse_axis(text: str) -> tuple[str, tuple[Scalar, ...]]:
-    """Read "NAME=VALUE,VALUE,...": an axis of a space and its values, numbers in increasing order.
+    """Parse "NAME=VALUE,VALUE,...": an axis and its values, numbers in increasing order.
 
-    Whether there is such an axis is asked by `SearchSpace.with_axes`.
+    `SearchSpace.with_axes` checks whether the axis exists.
 
     Raises:
-        UserError: Text that is no axis, a value that cannot be read, or one that stands twice.
+        UserError: The text is no axis, or a value is invalid or a duplicate.
     """
     name, equals, values_text = (piece.strip() for piece in text.partition("="))
     texts = [part.strip() for part in split_top_level(values_text)]
@@ -63,7 +63,7 @@ def parse_axis(text: str) -> tuple[str, tuple[Scalar, ...]]:
 
 
 def parse_axes(texts: Iterable[str]) -> dict[str, tuple[Scalar, ...]]:
-    """Read several axes, each as `parse_axis` does. Raises UserError as it does, and for an axis that stands twice."""
+    """Parse several axes. Raises UserError as `parse_axis` does, and for duplicate axes."""
     axes: dict[str, tuple[Scalar, ...]] = {}
     for text in texts:
         name, values = parse_axis(text)
@@ -84,7 +84,7 @@ def _axis_value(name: str, text: str) -> Scalar:
     except UserError:
         if not name.startswith("recipe."):
             raise
-        return text  # "0.9:0.95", "32-true": the recipe's field knows what that is, and refuses what is nothing
+        return text  # "0.9:0.95", "32-true": validated by the recipe's field
 
 
 def _field_value(name: str, text: str) -> int | str | tuple[int, ...]:

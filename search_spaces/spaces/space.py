@@ -1,4 +1,4 @@
-"""A search space: a base architecture, the values its fields may take and, where they are searched, a recipe's."""
+"""Search spaces: a base architecture and the values of its axes, optionally with axes of the recipe."""
 
 import hashlib
 import json
@@ -19,19 +19,19 @@ from search_spaces.support.spec import Axes, Scalar, Spec, format_scalar
 from search_spaces.topologies.registry import load, refusal
 
 Point = dict[str, Scalar]
-"""Where a candidate stands in a space: a value for each axis that applies to it."""
+"""The coordinates of a candidate: a value for each axis that applies to it."""
 
 MAX_MEMBERS = 200_000
-"""The most combinations of values that a space is listed with: all its members, one after the other."""
+"""Maximum number of combinations of a space that can be enumerated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a search proposes: an architecture, and what the training's recipe is changed to for it.
+    """A proposal of a search: an architecture and changes to the recipe.
 
     Attributes:
         architecture: The network.
-        settings: Fields of the recipe and their values, in alphabetical order; none where no recipe is searched.
+        settings: Changed fields of the recipe and their values, in alphabetical order; empty if no recipe is searched.
     """
 
     architecture: Architecture
@@ -39,7 +39,7 @@ class Candidate:
 
     @property
     def key(self) -> str:
-        """Ten hex digits, equal for equal candidates everywhere; the architecture's own where there are no settings."""
+        """Ten hex digits, equal for equal candidates everywhere; the architecture's key if there are no settings."""
         if not self.settings:
             return self.architecture.key
         text = json.dumps([self.architecture.key, self.settings], separators=(",", ":"))
@@ -52,24 +52,22 @@ class Candidate:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Every architecture made of `base` and one value of each axis that can be built, with every recipe.
+    """All valid architectures with one value of each axis and `base` elsewhere, combined with all recipes.
 
     An axis is a field of Architecture ("depth", "topology"), a field of one of equal runs of blocks ("heads:3", counted
-    from 1; there is an axis for each run), an option of one topology ("dca.k"), which exists only where that topology
-    is chosen, or a field of the training's recipe ("recipe.lr"). Whether the recipe has that field is not asked here: a
-    space knows no task. What is in a space is told by its axes; nothing is listed until it is asked for, and a space
-    of more than MAX_MEMBERS combinations cannot be.
+    from 1; every run needs one), an option of a topology ("dca.k"), or a field of the recipe ("recipe.lr"). An option's
+    axis applies only where its topology is chosen. Fields of the recipe are not checked, since a space knows no task.
+    Members are enumerated on demand, and only with at most MAX_MEMBERS combinations.
 
     Attributes:
-        name: What the space is called in rows.
-        base: The architecture that is always tried first; one of the space's.
+        name: Name of the space in rows.
+        base: The architecture that is always tried first; a member of the space.
         axes: Axis -> its values, without repetition, numbers in increasing order.
-        point_table: The only architectures and their points, as `spaces.enumerated` makes them; None where all that can
-            be built are members.
+        point_table: The members and their points, from `spaces.enumerated`; None if all valid combinations are members.
 
     Raises:
-        UserError: An axis that is none of these, runs that are incomplete or do not divide the depth, a repeated value
-            or one that cannot be, or a base outside the space.
+        UserError: An unknown axis, runs that are incomplete or do not divide the depth, a duplicate or invalid value,
+            or a base outside the space.
     """
 
     name: str
@@ -104,13 +102,13 @@ class SearchSpace:
                 raise UserError(kind, message, option=axis, value=twice, space=self.name)
 
     def with_axes(self, axes: Axes) -> "SearchSpace":
-        """The space with these axes added, or in place of its own; its name says so.
+        """Return the space with these axes added or replaced, and with a name that lists them.
 
-        A field's axis stands in place of those of its runs, and the other way round. Options of topologies that are no
-        longer in it go with them.
+        A field's axis replaces those of its runs, and vice versa. Options of topologies that are no longer in the space
+        are dropped.
 
         Raises:
-            UserError: As the class does.
+            UserError: As for the class, or the space is enumerated.
         """
         if not axes:
             return self
@@ -129,7 +127,7 @@ class SearchSpace:
 
     @cached_property
     def combinations(self) -> int:
-        """How many combinations of values there are; those that can be built are members."""
+        """The number of combinations of values; the valid ones are members."""
         plain = {axis: values for axis, values in self.axes.items() if option_of(axis) is None and axis != "topology"}
         topologies = self.axes.get("topology", (self.base.topology,))
         ways = sum(prod(len(self.axes[axis]) for axis in self.options({"topology": text})) for text in topologies)
@@ -137,12 +135,12 @@ class SearchSpace:
 
     @property
     def is_enumerable(self) -> bool:
-        """Whether its members can be gone through."""
+        """Whether the members can be enumerated."""
         return self.point_table is not None or self.combinations <= MAX_MEMBERS
 
     @cached_property
     def runs(self) -> Mapping[str, tuple[str, ...]]:
-        """The fields that have an axis for each run of blocks, and these axes in order."""
+        """Field -> its axes in order, for fields with an axis per run of blocks."""
         axes_by_run: dict[str, dict[int, str]] = {}
         for axis in self.axes:
             if run := run_of(axis):
@@ -153,7 +151,7 @@ class SearchSpace:
 
     @cached_property
     def architectures(self) -> Mapping[Architecture, Point]:
-        """Every architecture that can be built, with its point without the recipe's axes."""
+        """Every valid architecture -> its point without the recipe's axes."""
         if not self.is_enumerable:
             many, remedy = f"{Decimal(self.combinations):.1e} combinations", "Take fewer values with --axis."
             message = f"space {self.name!r} has {many}, and only {MAX_MEMBERS:,} can be listed. {remedy}"
@@ -165,7 +163,7 @@ class SearchSpace:
 
     @cached_property
     def members(self) -> Mapping[Candidate, Point]:
-        """Every candidate with its point: each architecture with each recipe. Raises as `architectures` does."""
+        """Every candidate -> its point: each architecture with each recipe. Raises as `architectures` does."""
         axes = {axis: values for axis, values in self.axes.items() if is_recipe(axis)}
         recipes = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
         return {
@@ -176,7 +174,7 @@ class SearchSpace:
 
     @property
     def first(self) -> Candidate:
-        """What is tried first: the base, with the middle one of numbers and the first one of words in its recipe."""
+        """The candidate tried first: the base, with the middle number or the first word of each recipe axis."""
         recipe = {
             axis: values[0 if isinstance(values[0], str | bool) else (len(values) - 1) // 2]
             for axis, values in self.axes.items()
@@ -196,7 +194,7 @@ class SearchSpace:
         return len(self.members)
 
     def candidate(self, point: Mapping[str, Scalar]) -> Candidate:
-        """Build what stands at a point."""
+        """Build the candidate at a point."""
         changes: dict[str, Any] = {axis: value for axis, value in point.items() if axis.isidentifier()}
         changes |= {field: tuple(point[axis] for axis in axes) for field, axes in self.runs.items()}
         if "topology" in self.runs:
@@ -208,7 +206,7 @@ class SearchSpace:
         return Candidate(self.base.with_fields(changes), settings_of(point))
 
     def point(self, candidate: Candidate) -> Point | None:
-        """Where a candidate stands, None where it is at no point; whether it can be built is not asked."""
+        """Return the point of a candidate, or None; whether it is valid is not checked."""
         architecture = candidate.architecture
         if self.point_table is not None:
             return None if candidate.settings else self.point_table.get(architecture)
@@ -227,12 +225,12 @@ class SearchSpace:
         return None
 
     def options(self, point: Mapping[str, Scalar]) -> list[str]:
-        """The axes that are options of the topology at a point, and so apply there."""
+        """Return the axes of options that apply at a point: those of its topology."""
         topology = _topology_of({"topology": self.base.topology, **point})
         return [axis for axis in self.axes if (option := option_of(axis)) and option[0] == topology]
 
     def shapes(self) -> Iterator[Point]:
-        """Every combination of what all blocks have alike: of the fields' axes and those of topologies' options."""
+        """Yield every combination of the axes that hold for all blocks: fields and options of topologies."""
         plain = {axis: values for axis, values in self.axes.items() if axis.isidentifier()}
         for values in product(*plain.values()):
             point = dict(zip(plain, values, strict=True))
@@ -254,7 +252,7 @@ class SearchSpace:
                 yield point | dict(zip(runs, values, strict=True))
 
     def _check_runs(self) -> None:
-        """Raise UserError where a field has not an axis for each of its runs, or the depth has not so many runs."""
+        """Raise UserError if a field lacks the axis of a run, or its runs do not divide the depth."""
         for field, axes in self.runs.items():
             needs = [f"{field}:{number}" for number in range(1, len(axes) + 1)]
             suffix = f"of space {self.name!r}"
@@ -287,7 +285,7 @@ class SearchSpace:
                     load(run)
 
     def _without_base(self) -> UserError:
-        """The error of a base outside the space, with the axes that do not have its value and what to do about them."""
+        """Return the error for a base outside the space, with the axes that lack its value and a remedy."""
         differing = {axis: value for axis, value in self._fields(self.base).items() if value not in self.axes[axis]}
         has = "; ".join(f"{axis} {', '.join(map(str, values))}" for axis, values in self.axes.items())
         differences = ", ".join(f"{axis}={value}" for axis, value in differing.items())
@@ -303,6 +301,6 @@ class SearchSpace:
 
 
 def _topology_of(point: Mapping[str, Scalar]) -> str:
-    """The name of the one topology at a point; "" where runs have their own."""
+    """Return the name of the topology at a point; "" if runs have their own."""
     text = str(point["topology"])
     return Spec.parse(text).name if is_one_run(text) else ""
