@@ -1,1 +1,1 @@
-"""Residual topologies: how each layer's inputs are composed from what came before it."""
+"""Residual topologies: how each layer's input is composed of earlier outputs."""

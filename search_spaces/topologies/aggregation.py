@@ -1,7 +1,7 @@
-"""Hierarchical aggregation: a tree over the blocks of a residual network, whose nodes join two states of the stream.
+"""Hierarchical aggregation: a tree over the blocks of a residual network, whose nodes join states of the stream.
 
-Legend: h_s = the stream behind stage s = 1 .. S, some blocks on end; a_n = node n = 1 .. N.
-Shapes: ... = any leading axes, D = width, F = features inside a node.
+Legend: h_s = the stream after stage s = 1 .. S, a number of consecutive blocks; a_n = node n = 1 .. N.
+Shapes: ... = any leading axes, D = width, F = hidden features of a node.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,13 @@ from search_spaces.topologies.base import Topology, Wiring, sum_tensors
 
 @dataclass(frozen=True, slots=True)
 class AggregationOptions:
-    """How many nodes there are, and how large.
+    """The number and size of nodes.
 
     Attributes:
-        every: Blocks of a stage, of which a node joins two: 12 blocks have six nodes at 1, the paper's, and two at 3.
-        features: Inside the feed-forward net of a node, F; none is four times the width.
-        initial: How maps are drawn: "xavier", or "lecun" as in Mak and Flanigan's comparison (2025, C.4).
+        every: Blocks per stage. A node joins two stages, so 12 blocks have six nodes with 1, as in the paper, and two
+            with 3.
+        features: Hidden features of a node's feed-forward net, F; by default four times the width.
+        initial: Initialization of weights: "xavier", or "lecun" as in Mak and Flanigan's comparison (2025, C.4).
     """
 
     every: int = 1
@@ -38,7 +39,7 @@ class AggregationOptions:
 
 
 class Node(nn.Module):
-    """LN(W_2 sigmoid(W_1 [x; y; ...] + b_1) + b_2 + x + y + ...)."""
+    """A node: LN(W_2 sigmoid(W_1 [x; y; ...] + b_1) + b_2 + x + y + ...)."""
 
     def __init__(self, states: int, width: int, features: int) -> None:
         super().__init__()
@@ -49,7 +50,7 @@ class Node(nn.Module):
             nn.init.zeros_(linear_map.bias)
 
     def forward(self, *states: Tensor) -> Tensor:
-        """Join so many states [..., D] to one."""
+        """Join several states [..., D] into one."""
         output = self.down(torch.sigmoid(self.up(torch.cat(states, dim=-1))))
         return self.norm(output + sum_tensors(states))  # type: ignore[no-any-return]  # nn.Module returns Any
 
@@ -58,27 +59,28 @@ class Node(nn.Module):
 class Aggregation(Topology):
     """Hierarchical aggregation (Dou et al., 2018): nodes join two stages of residual blocks and the node before.
 
-    Residual blocks, joined by nodes: AGG(x, y[, z]) = LN(FF([x; y; z]) + x + y + z), FF two maps around a sigmoid.
+    Nodes join residual blocks: AGG(x, y[, z]) = LN(FF([x; y; z]) + x + y + z), where FF is two linear maps around a
+    sigmoid.
 
         a_1 = AGG(h_1, h_2),  a_n = AGG(h_{2n-1}, h_{2n}, a_{n-1})
 
-    The stream goes on from a node: what stage 2n + 1 begins with is a_n, and the head reads a_N. Before training this
-    is not the residual network.
+    The stream continues from each node: stage 2n + 1 starts with a_n, and the output head reads a_N. At initialization
+    this is not the residual network.
 
     Source: Dou et al., Exploiting Deep Representations for Neural Machine Translation (arXiv 1810.10181, 2018),
-    hierarchical aggregation, as a public library has it (hfxunlp's transformer: HierEncoder and ResidueCombiner), from
-    which it is that the stream goes on from a node. Readings taken:
+    hierarchical aggregation, and its implementation in hfxunlp's public transformer library (HierEncoder and
+    ResidueCombiner). Only the library lets the stream continue from a node. Differences and choices:
 
-    * A stage is a block; `every` makes it longer. Where `every` does not divide the blocks, the last stage has those
-      that are left over, and where stages are odd in number, the last node joins one and the node before.
-    * Features inside FF are four times the width, as in a transformer's own feed-forward layers; that library gives a
-      node those of the layers. Weights are each node's own.
-    * In that library the last node's norm is the network's last; here the network's own follows, as under every
+    * A stage is one block, or `every` blocks. The last stage is shorter if `every` does not divide the blocks. If the
+      number of stages is odd, the last node joins one stage and the node before.
+    * FF has four times the width as hidden features, like a transformer's feed-forward layers; the library gives a node
+      as many as those layers. Nodes do not share weights.
+    * In the library the last node's norm is the network's final norm. Here the final norm follows it, as with every
       topology.
-    * Maps start by Xavier's rule (`initial=lecun`: N(0, 1 / fan-in)) and biases at 0; maps are weight-decayed, gains
-      and biases are not. No source for it.
+    * Weights are Xavier-initialized (`initial=lecun`: N(0, 1 / fan-in)) and biases are 0. Weights are decayed, gains
+      and biases are not. No source states this.
 
-    The state is the stream, the stage that the next node will join if it has ended, and the node before it if there is
+    The state is the stream, the stage that the next node will join if it has ended, and the previous node if there is
     one.
 
     Parameters: `sum(
@@ -104,7 +106,7 @@ class Aggregation(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: AggregationOptions) -> Count:
-        """An addition for each layer; two maps and a norm for each node, and an addition for each state it joins."""
+        """Count an addition per layer; two maps and a norm per node, and an addition per state that it joins."""
         width, features = wiring.width, options.features or 4 * wiring.width
         total_count = Count(elementwise=len(wiring.sites) * width)
         for states in _sizes(wiring, options.every):
@@ -113,19 +115,16 @@ class Aggregation(Topology):
         return total_count
 
     def open(self, *parts: Tensor) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Start from x_0, the sum of the embeddings, with nothing to join."""
         return sum_tensors(parts), (), ()
 
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
-        """Give the stream to all ports."""
         return (state[0],), state
 
     def recomputes(self, t: int) -> Literal["read", "write"]:
-        """Where the nodes are."""
         return "write"
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
-        """Add the layer's output, and where a node stands behind it, join and go on from there."""
+        """Add the layer's output; if a node follows, apply it and continue from it."""
         stream, stages, before = state
         stream, stage = stream + y, self.stage[t]
         if stage == 0:
@@ -136,13 +135,12 @@ class Aggregation(Topology):
         return node, (), (node,)
 
     def close(self, state: Any) -> Tensor:
-        """Return the last node."""
         stream: Tensor = state[0]
         return stream
 
 
 def _stages(wiring: Wiring, every: int) -> list[int]:
-    """For each layer the stage that it ends, counted from 1; 0 where it ends none."""
+    """Return for each layer the stage that it ends, counted from 1, or 0."""
     ends_block = [*(site.starts_block for site in wiring.sites[1:]), True]
     block = list(accumulate(ends_block))
     return [
@@ -152,6 +150,6 @@ def _stages(wiring: Wiring, every: int) -> list[int]:
 
 
 def _sizes(wiring: Wiring, every: int) -> list[int]:
-    """How many states each node joins: two stages or the last one, and the node before."""
+    """Return how many states each node joins: one or two stages, and the node before."""
     stages = max(_stages(wiring, every))
     return [min(2, stages - first) + (first > 0) for first in range(0, stages, 2)]

@@ -1,7 +1,7 @@
-"""ANCRe: the weights of all shortcuts between blocks are learned under a softmax.
+"""ANCRe: learned weights of all shortcuts between blocks, under a softmax.
 
-Legend: K = blocks, h_0 = the network's input, h_j = what is known after block j, f_j = block j without its input,
-m_j = what the last layer of block j reads, its feed-forward layer.
+Legend: K = blocks, h_0 = the network's input, h_j = the state after block j, f_j = block j without its skip, m_j = the
+input of the last layer of block j, its feed-forward layer.
 """
 
 from collections.abc import Sequence
@@ -21,21 +21,22 @@ Direction = Literal["ingoing", "outgoing", "none"]
 Form = Literal["softmax", "constant", "latest"]
 Inputs = Literal["blocks", "feed-forward", "both"]
 Shortcuts = Sequence[Sequence[tuple[int, Tensor]]]
-"""For each target in turn its sources, by number, and their weights."""
+"""For each target its sources, by index, with their weights."""
 
 
 @dataclass(frozen=True, slots=True)
 class ANCReOptions:
-    """Which shortcuts there are and how they are normalised.
+    """The shortcuts and their normalization.
 
     Attributes:
-        temperature: tau, what logits are divided by.
-        direction: Whether the weights of all shortcuts into a place sum to 1, or those of all shortcuts out of one, or
-            whether they are free numbers, which start as 1 / j.
-        cascaded: Whether the ordinary skip around each block is kept beside the shortcuts.
-        form: "softmax" learns the weights, "constant" leaves them where they start, and "latest" has one learned number
-            for each block from the second on, of the state before it, and no other shortcut.
-        inputs: What shortcuts join: inputs of blocks, which are those of attention, of feed-forward layers, or both.
+        temperature: tau, the divisor of the logits.
+        direction: "ingoing" weights sum to 1 over the shortcuts into each target, "outgoing" weights over those out of
+            each source. "none" leaves weights unconstrained; they start at 1 / j.
+        cascaded: Whether the ordinary skip around each block is kept besides the shortcuts.
+        form: "softmax" learns the weights, "constant" keeps their initial values. "latest" has one learned weight per
+            block from the second on, for the state before it, and no other shortcut.
+        inputs: The inputs that shortcuts connect: those of blocks (of attention layers), of feed-forward layers, or
+            both.
     """
 
     temperature: float = 0.01
@@ -63,7 +64,7 @@ class ANCReOptions:
 
 
 class LayerHistory(NamedTuple):
-    """What is kept between layers: earlier states, and of the block under way what it began with and made so far."""
+    """The state between layers: earlier states, and of the current block its input and its output so far."""
 
     into_states: Shortcuts
     into_inputs: Shortcuts
@@ -77,28 +78,30 @@ class LayerHistory(NamedTuple):
 class ANCRe(Topology):
     """ANCRe (Zhang et al., 2026): learned shortcuts between all blocks, under a softmax.
 
-    h_j = [h_{j-1} +] f_j(h_{j-1}) + sum_{i<j} p_ij h_i, and the head reads h_K.
+    h_j = [h_{j-1} +] f_j(h_{j-1}) + sum_{i<j} p_ij h_i, and the output head reads h_K.
 
     Ingoing: p_.j = softmax(c_.j / tau) over the sources i = 0 .. j-1. Outgoing: p_i. = softmax(c_i. / tau) over the
-    targets j = i+1 .. K. The logits c are zeros at the start, so all shortcuts begin alike; the network does not begin
-    as the residual network. A softmax over one candidate is 1 whatever its logit: that logit (block 1's, or source
-    K-1's) is no parameter here. It is one of the K(K+1)/2 of the official code, which freezes it.
+    targets j = i+1 .. K. All logits c start at 0, so all shortcuts start alike; this is not the residual network. A
+    softmax over one candidate is 1 for any logit. That logit (block 1's, or source K-1's) is no parameter here; the
+    official code freezes it, as one of its K(K+1)/2.
 
-    The paper's other forms: `form=constant` is p_ij = 1 / j for good, and `form=latest` has in place of the sum a_j
-    h_{j-1}, with a_j = 1 at the start and none in block 1 (table 5); `direction=none` has free numbers (table 4); and
-    `inputs=feed-forward` or `both` has shortcuts m_j += sum_{i<j} p_ij m_i, j = 2 .. K (table 1).
+    The paper's other forms are options. `form=constant` fixes p_ij = 1 / j. `form=latest` replaces the sum by a_j
+    h_{j-1}, with a_j = 1 at initialization and none in block 1 (table 5). `direction=none` has unconstrained weights
+    (table 4). `inputs=feed-forward` or `both` adds shortcuts m_j += sum_{i<j} p_ij m_i, j = 2 .. K (table 1).
 
-    Source: Zhang et al., ANCRe (2026), equations 6 to 8, and the official code (yilangzhang's ANCRe). Readings taken:
+    Source: Zhang et al., ANCRe (2026), equations 6 to 8, and the official code (yilangzhang's ANCRe). Differences and
+    choices:
 
-    * tau is 0.01, the code's default and appendix C's for language models and most of RL; section 4.1 prints 0.1.
-    * `cascaded` is true: the code keeps each block's own skip, in brackets above. The text's formula has none
-      (`cascaded=false`); a block's feed-forward layer reads the attention layer's input in either case.
-    * Equation 8 starts its denominator at k = 1; the sum runs from 0, as equation 7 does.
+    * tau is 0.01, the default of the code and of appendix C for language models and most of RL; section 4.1 prints 0.1.
+    * `cascaded` is true: the code keeps each block's own skip, in brackets above. The paper's formula has none
+      (`cascaded=false`). In either case the input of a block's attention layer is part of its feed-forward layer's
+      input.
+    * Equation 8 starts its denominator at k = 1; here the sum starts at 0, as in equation 7.
     * The paper counts K(K-1)/2 parameters, the code K(K+1)/2 with the frozen one.
-    * The code's "Hadamard" form starts its logits at ones: the same shares and the same gradients as from zeros.
-    * Free numbers start where the softmax does; where the paper's did, which diverged, is not said.
-    * Shortcuts between inputs of feed-forward layers are in no code. Those of the last have no target, and the m that
-      they are of are those with their shortcuts, as h is.
+    * The code's "Hadamard" form starts its logits at 1: the same weights and gradients as from 0.
+    * Unconstrained weights start at the softmax's values. The paper does not state its own start, which diverged.
+    * No code has shortcuts between inputs of feed-forward layers. Here m_K is no source, and each source m_i includes
+      its own shortcuts, as h_i does.
 
     Parameters: `(inputs != "feed-forward") * {
         "softmax": blocks * (blocks + 1) // 2 - (direction != "none"), "constant": 0, "latest": blocks - 1
@@ -109,8 +112,8 @@ class ANCRe(Topology):
 
     Options: ClassVar[type] = ANCReOptions
     axes: ClassVar[Axes] = {"temperature": (0.01, 0.1)}
-    # The backward pass adds to the gradients of all earlier states: 64 sums in one kernel, torch's limit, do not fit a
-    # GPU's registers (on an H200, 24 blocks of width 512, such kernels took 17 of the 72 ms of a step).
+    # The backward pass adds to the gradients of all earlier states. 64 sums in one kernel, torch's limit, exceed a
+    # GPU's registers. On an H200, with 24 blocks of width 512, such kernels took 17 of the 72 ms of a step.
     compiled_with: ClassVar[dict[str, Any]] = {"max_fusion_size": 16}
 
     def __init__(self, wiring: Wiring, options: ANCReOptions) -> None:
@@ -124,7 +127,7 @@ class ANCRe(Topology):
 
     @classmethod
     def refusal(cls, architecture: Architecture, options: ANCReOptions) -> str | None:
-        """Shortcuts between feed-forward layers in a network without attention, whose blocks are one layer."""
+        """Refuse feed-forward shortcuts in networks without attention, whose blocks are one layer."""
         if options.inputs == "blocks" or architecture.head_dim:
             return None
         rule = f"inputs={options.inputs} needs feed-forward layers beside attention"
@@ -132,7 +135,7 @@ class ANCRe(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: ANCReOptions) -> Count:
-        """The weights; additions of skips and layers, and a weighted state for each shortcut."""
+        """Count the weights; additions of skips and layers, and a weighted state per shortcut."""
         blocks = sum(site.starts_block for site in wiring.sites)
         states, inputs = _targets(blocks, options)
         params = sum(sum(_candidates(targets, options)) for targets in (states, inputs))
@@ -141,7 +144,7 @@ class ANCRe(Topology):
         return Count(params, elementwise=(2 * shortcuts + additions) * wiring.width)
 
     def coefficients(self) -> dict[str, Tensor]:
-        """p_ij, or a_j, into each state j, and p_ij into m_j: the sources i across, from 0 and from 1."""
+        """Return p_ij (or a_j) into each state j, and p_ij into m_j, with sources in columns, from 0 and from 1."""
         states, inputs = _targets(sum(self.opens), self.options)
         unit = torch.ones(())
         tables = {
@@ -159,7 +162,7 @@ class ANCRe(Topology):
         return LayerHistory(self._into(self.c, states, x), self._into(self.c_inputs, inputs, x), (x,))
 
     def read(self, t: int, state: LayerHistory) -> tuple[tuple[Tensor, ...], LayerHistory]:
-        """Give h of the block before, and inside a block that and the output of its layers, with shortcuts of m."""
+        """Return the block's input, inside a block plus the outputs of its layers, with shortcuts of m."""
         block_input = state.states[-1] if self.opens[t] else state.block_input
         assert block_input is not None
         if state.output is None:
@@ -173,7 +176,7 @@ class ANCRe(Topology):
         return (block_input + state.output,), state
 
     def write(self, t: int, state: LayerHistory, y: Tensor) -> LayerHistory:
-        """Add to the output of the block; at its end form h_j from it and earlier states."""
+        """Add to the block's output; at its end, compute h_j."""
         output = y if state.output is None else state.output + y
         if not self.closes[t]:
             return state._replace(output=output)
@@ -185,11 +188,10 @@ class ANCRe(Topology):
         return state._replace(states=(*states, h) if t + 1 < len(self.closes) else (h,), block_input=None, output=None)
 
     def close(self, state: LayerHistory) -> Tensor:
-        """Return h_K."""
         return state.states[-1]
 
     def _into(self, c: nn.ParameterList, targets: int, x: Tensor) -> Shortcuts:
-        """The shortcuts into each of so many targets, of which target n = 1 .. has the sources 0 .. n-1."""
+        """Return the shortcuts into each target; target n = 1 .. has the sources 0 .. n-1."""
         options, unit = self.options, x.new_ones(())
         if options.form == "latest":
             return [[], *([(source, a)] for source, a in enumerate(c, start=1))]
@@ -206,12 +208,12 @@ class ANCRe(Topology):
 
 
 def _targets(blocks: int, options: ANCReOptions) -> tuple[int, int]:
-    """How many states, and how many inputs of feed-forward layers, have shortcuts from all before them."""
+    """Return the numbers of states and of feed-forward inputs that have shortcuts from all earlier ones."""
     return blocks * (options.inputs != "feed-forward"), (blocks - 1) * (options.inputs != "blocks")
 
 
 def _candidates(targets: int, options: ANCReOptions) -> list[int]:
-    """The lengths of the learned vectors; that of a softmax with one candidate is fixed, and none."""
+    """Return the lengths of the learned vectors; a softmax over one candidate has none."""
     if options.form == "constant":
         return []
     if options.form == "latest":
@@ -220,7 +222,7 @@ def _candidates(targets: int, options: ANCReOptions) -> list[int]:
 
 
 def _weights(targets: int, options: ANCReOptions) -> nn.ParameterList:
-    """Logits at 0, which most have first; free numbers at 1 / n; those of the latest states at 1."""
+    """Return logits at 0, the longest first; unconstrained weights at 1 / n; weights of the latest states at 1."""
     numbers = _candidates(targets, options)
     if options.form == "latest":
         return nn.ParameterList(nn.Parameter(torch.ones(())) for _ in numbers)

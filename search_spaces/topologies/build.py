@@ -1,4 +1,4 @@
-"""From a topology's text to the wiring of a network, and to its closed form."""
+"""Build or count the topology of a network from its text."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -13,24 +13,23 @@ from search_spaces.topologies.runs import LayerRun, Runs, wirings
 
 
 def build(architecture: Architecture, sites: Sequence[Site], parts: int) -> Topology:
-    """Wire a network's layers, which make as many blocks as it is deep, as its topology says.
+    """Build the topology of an architecture for the sites of its layers.
 
     Raises:
-        UserError: An unknown topology or option, a value that the option cannot have, or a network that this
-            topology cannot wire.
+        UserError: An unknown topology or option, an invalid value, or a network that the topology cannot connect.
     """
     topology, options = _topology(architecture, sites)
     return topology(_wiring(architecture, sites, parts), options)
 
 
 def count(architecture: Architecture, sites: Sequence[Site], parts: int) -> Count:
-    """Closed form of what `build` makes: its parameters and, at one position, its work. Raises as `build` does."""
+    """Count parameters and the work at one position of what `build` makes, in closed form. Raises as `build` does."""
     topology, options = _topology(architecture, sites)
     return topology.count(_wiring(architecture, sites, parts), options)
 
 
 def projects_values(architecture: Architecture, sites: Sequence[Site]) -> list[bool]:
-    """Of each layer whether it projects values of its own, where it attends. Raises as `build` does."""
+    """Return for each layer whether it projects its own values, if it attends. Raises as `build` does."""
     topology, options = _topology(architecture, sites)
     wiring = _wiring(architecture, sites, 1)
     if topology is not Runs:
@@ -43,13 +42,13 @@ def projects_values(architecture: Architecture, sites: Sequence[Site]) -> list[b
 
 
 def wire(topology: type[Topology], options: Any, wiring: Wiring) -> Topology:
-    """Wire a network by a topology's class and options, whole blocks where that is its granularity."""
+    """Build a topology from its class and options, for whole blocks if that is its granularity."""
     topology, options = _with_granularity(topology, options)
     return topology(wiring, options)
 
 
 def wire_count(topology: type[Topology], options: Any, wiring: Wiring) -> Count:
-    """Closed form of what `wire` makes."""
+    """Count what `wire` builds, in closed form."""
     topology, options = _with_granularity(topology, options)
     return topology.count(wiring, options)
 
@@ -65,7 +64,7 @@ def _topology(architecture: Architecture, sites: Sequence[Site]) -> tuple[type[T
     runs = architecture.runs
     if len(runs) == 1:
         return _with_granularity(*load(architecture.topology))
-    block = list(accumulate(site.starts_block for site in sites))  # the number of each layer's, from 1
+    block = list(accumulate(site.starts_block for site in sites))  # each layer's block, from 1
     ends = accumulate(run.depth for run in runs)
     layers = [sum(end - run.depth < number <= end for number in block) for run, end in zip(runs, ends, strict=True)]
     return Runs, tuple(

@@ -1,4 +1,4 @@
-"""Which parameters weight decay applies to."""
+"""The parameters that weight decay applies to."""
 
 import warnings
 from collections.abc import Collection
@@ -10,15 +10,15 @@ from search_spaces.topologies.base import Topology
 
 
 def split_by_decay(model: nn.Module, without: Collection[str] = ()) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """A model's parameters that weight decay applies to, and those that it leaves alone.
+    """Divide a model's parameters into those with weight decay and those without.
 
-    It leaves alone what has fewer than two axes (biases, gains) and a topology's mixing weights, whatever their
-    shape: their rest value is 1 or what they mean, not 0. A topology's linear maps are decayed as any others are.
+    Parameters with fewer than two axes (biases, gains) and mixing weights of topologies have none: their neutral value
+    is not 0. Linear maps of topologies are decayed like all others.
 
     Args:
-        model: Whose parameters.
-        without: Names of parameters, or of modules with all that is in them, that it leaves alone as well:
-            "positions" is `embedding.positions`. Not every model has each of them; of one that has none it is said.
+        model: The model.
+        without: More names of parameters or modules without decay: "positions" exempts `embedding.positions`. Names may
+            be missing from a model; a Notice says if none is found.
     """
     mixing = {
         id(parameter)

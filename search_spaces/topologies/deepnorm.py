@@ -1,6 +1,6 @@
-"""DeepNorm: norms behind the sum, with a skip that is weighted by depth and layers that start smaller.
+"""DeepNorm: post-norm with a skip that is scaled by depth, and smaller initial weights.
 
-Legend: N = blocks, f_t = layer t = 0 .. without its input.
+Legend: N = blocks, f_t = layer t = 0 .. without its skip.
 """
 
 from typing import ClassVar, final
@@ -17,22 +17,23 @@ EPS = 1e-5
 
 @final
 class DeepNorm(Topology):
-    """DeepNorm (Wang et al., 2022): a norm behind each sum, and a skip weighted by depth.
+    """DeepNorm (Wang et al., 2022): post-norm with a skip weighted by depth.
 
-    x_{t+1} = LN(a x_t + f_t(x_t)), a = (2 N)^(1/4), and f_t does not norm x_t. The head reads x_L, which is normed.
+    x_{t+1} = LN(a x_t + f_t(x_t)), a = (2 N)^(1/4), and f_t does not norm x_t. The output head reads x_L, which is
+    normed.
 
-    The maps of layers start multiplied by (8 N)^(-1/4), but those to queries and keys.
+    All initial weights of layers, except those of queries and keys, are multiplied by (8 N)^(-1/4).
 
-    Source: Wang et al., DeepNet (arXiv 2203.00555, 2022), the constants of networks that are an encoder or a decoder
-    alone, and the official code (torchscale). Readings taken:
+    Source: Wang et al., DeepNet (arXiv 2203.00555, 2022), with the constants of encoder-only and decoder-only networks,
+    and the official code (torchscale). Differences and choices:
 
-    * Its maps are Xavier-normal with that gain. Here it multiplies what the task draws, which may be far smaller: the
-      language models' N(0, 0.02^2) at width 64 is a sixth of Xavier's.
-    * Its feed-forward layers are not gated. Of gated ones the code multiplies the half that is activated, and leaves
-      alone what multiplies that, which it calls the gate.
-    * N counts the blocks that it wires. A block without attention has all its maps multiplied; each is normed there,
-      which takes the factor out again, so that it only changes how fast they move.
-    * LN has a gain, a shift and the code's epsilon, 1e-5, whatever norm the task's other networks have.
+    * The code draws Xavier-normal weights with this gain. Here the gain multiplies the task's initialization, which may
+      be far smaller: the language models' N(0, 0.02^2) at width 64 is a sixth of Xavier's.
+    * Its feed-forward layers are not gated. In gated ones the code scales the half that is activated. It does not scale
+      the other half, which it calls the gate.
+    * N counts the blocks of this topology. In blocks without attention all weights are scaled. A norm follows each
+      there and removes the factor, so only their learning speed changes.
+    * LN has a gain, a shift and the code's epsilon, 1e-5, whatever norm the task uses elsewhere.
 
     The state is x, [..., D].
 
@@ -50,12 +51,11 @@ class DeepNorm(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: NoOptions) -> Count:
-        """A norm for each layer; the weighted skip and an addition."""
         layers = len(wiring.sites)
         return Count(2 * layers * wiring.width, elementwise=2 * layers * wiring.width)
 
     def start(self, layers: nn.ModuleList) -> None:
-        """Multiply all maps but those to queries and keys, and of gated layers the half that is activated."""
+        """Scale all weights except those of queries and keys, and the half of gated layers that is not activated."""
         with torch.no_grad():
             for module in layers.modules():
                 if isinstance(module, nn.Linear):
@@ -63,18 +63,14 @@ class DeepNorm(Topology):
                     module.weight[carrying].mul_(self.gain)
 
     def open(self, *parts: Tensor) -> Tensor:
-        """Start from x_0, the sum of the embeddings."""
         return sum_tensors(parts)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-        """Give x_t to all ports."""
         return (state,), state
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
-        """Add the weighted skip, and norm."""
         x: Tensor = self.norms[t](torch.add(y, state, alpha=self.skip))
         return x
 
     def close(self, state: Tensor) -> Tensor:
-        """Return x_L."""
         return state

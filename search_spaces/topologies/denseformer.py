@@ -1,6 +1,6 @@
-"""DenseFormer: after each block, a weighted average over the depth.
+"""DenseFormer: a weighted average over depth after each block.
 
-Legend: x_0 = the network's input, x_{i+1} = what block i = 0 .. makes of y_{i-1}, its skip included; y_{-1} = x_0.
+Legend: x_0 = the network's input, x_{i+1} = the output of block i = 0 .. for y_{i-1}, with its skip; y_{-1} = x_0.
 """
 
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ State = tuple[dict[int, Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class DenseFormerOptions:
-    """Which blocks are followed by an average, and over what.
+    """The averages: after which blocks, and over which states.
 
     Attributes:
-        dilation: An average takes every so many-th state, counted back from the latest.
-        period: An average stands after every so many-th block.
+        dilation: Each average takes every `dilation`-th state, counted back from the latest.
+        period: An average follows every `period`-th block.
     """
 
     dilation: int = 1
@@ -39,24 +39,23 @@ class DenseFormer(Topology):
 
     y_i = sum_j alpha_ij x_j over j <= i + 1, j = i + 1 (mod dilation), where (i + 1) % period == 0; else x_{i+1}.
 
-    The weight of the latest state is 1 at the start and those of the others 0. The head reads the last y.
+    At initialization the weight of the latest state is 1 and all others are 0. The output head reads the last y.
 
     Source: Pagliardini et al., DenseFormer (2024), "depth-weighted average", and the official code (epfml/DenseFormer).
-    Undilated with period 1 it spans what GRN-v1 does, in states instead of outputs, but for the weight of the input
-    before block 1. Weights are not decayed; in the code they are.
+    With dilation 1 and period 1 it spans what GRN-v1 spans, in states instead of outputs. It lacks only the weight of
+    the input before block 1. Weights are not decayed; in the code they are.
 
-    The state is ({j: x_j} of those that a later average takes, y).
+    The state is ({j: x_j} of states that a later average takes, y).
 
     Parameters: `sum((i + 1 + dilation) // dilation for i in range(blocks) if (i + 1) % period == 0)`
     """
 
     Options: ClassVar[type] = DenseFormerOptions
-    compiled_with: ClassVar[dict[str, Any]] = {"max_fusion_size": 16}  # as ANCRe, whose gradients are such sums too
+    compiled_with: ClassVar[dict[str, Any]] = {"max_fusion_size": 16}  # for the same reason as in ANCRe
     granularity: ClassVar[Literal["layer", "block"]] = "block"
 
     @classmethod
     def equals_resnet(cls, options: DenseFormerOptions) -> bool:
-        """Always."""
         return True
 
     def __init__(self, wiring: Wiring, options: DenseFormerOptions) -> None:
@@ -70,7 +69,6 @@ class DenseFormer(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: DenseFormerOptions) -> Count:
-        """The weights; each block's addition, and the averages."""
         averages = [len(sources) for sources in _sources(len(wiring.sites), options) if sources]
         adding = len(wiring.sites) * wiring.width
         return Count(
@@ -78,7 +76,7 @@ class DenseFormer(Topology):
         )
 
     def coefficients(self) -> dict[str, Tensor]:
-        """alpha of each average: the state j that it weighs across."""
+        """Return alpha of each average, with a column per state j."""
         rows, averages = [], iter(self.alpha)
         for sources in self.sources:
             row = torch.full((max(sources, default=-1) + 1,), torch.nan, dtype=torch.float64)
@@ -88,16 +86,13 @@ class DenseFormer(Topology):
         return {"alpha": pad_rows(rows)}
 
     def open(self, *parts: Tensor) -> State:
-        """Start with x_0."""
         x = sum_tensors(parts)
         return {0: x} if 0 in self.later_sources[0] else {}, x
 
     def read(self, t: int, state: State) -> tuple[tuple[Tensor, ...], State]:
-        """Give y_{t-1}."""
         return (state[1],), state
 
     def write(self, t: int, state: State, y: Tensor) -> State:
-        """Form x_{t+1} and y_t."""
         earlier, x = state
         x = x + y
         states = {**earlier, t + 1: x}
@@ -111,10 +106,9 @@ class DenseFormer(Topology):
         return memory, average
 
     def close(self, state: State) -> Tensor:
-        """Return the last y."""
         return state[1]
 
 
 def _sources(blocks: int, options: DenseFormerOptions) -> list[range]:
-    """Which states each block's average takes, latest first; none where there is no average."""
+    """Return the states of each block's average, latest first; empty where there is no average."""
     return [range(i + 1, -1, -options.dilation) if (i + 1) % options.period == 0 else range(0) for i in range(blocks)]

@@ -1,4 +1,4 @@
-"""Depth-wise LSTM: attention layers are the steps of an LSTM that runs over depth, at each position by itself.
+"""Depth-wise LSTM: attention layers are the steps of an LSTM over depth, at each position separately.
 
 Shapes: ... = any leading axes, D = width, F = hidden features of the block.
 """
@@ -17,22 +17,22 @@ from search_spaces.support.lecun_init import init_lecun
 from search_spaces.topologies.base import Topology, Wiring, sum_tensors
 
 State = tuple[Tensor, Tensor]
-"""Output and cell, each [..., D]."""
+"""Output and cell state, each [..., D]."""
 
 
 @dataclass(frozen=True, slots=True)
 class DepthLSTMOptions:
-    """How maps start.
+    """The initialization.
 
     Attributes:
-        initial: How they are drawn: "xavier", or "lecun" as in Mak and Flanigan's comparison (2025, C.4).
+        initial: Initialization of weights: "xavier", or "lecun" as in Mak and Flanigan's comparison (2025, C.4).
     """
 
     initial: Literal["xavier", "lecun"] = "xavier"
 
 
 class Step(nn.Module):
-    """One step of the LSTM, with weights of its own."""
+    """One step of the LSTM, with its own weights."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Step(nn.Module):
         self.up = nn.Linear(2 * width, hidden, bias=False)
         self.norm = nn.LayerNorm(hidden, 1e-6)
         self.down = nn.Linear(hidden, width)
-        for gate in self.gates.weight.detach().chunk(3):  # three maps in one, each with a fan-out of its own
+        for gate in self.gates.weight.detach().chunk(3):  # three maps in one, each with its own fan-out
             nn.init.xavier_uniform_(gate)
         for linear_map in (self.up, self.down):
             nn.init.xavier_uniform_(linear_map.weight)
@@ -61,7 +61,8 @@ class Step(nn.Module):
 class DepthLSTM(Topology):
     """Depth-wise LSTM (Xu et al., 2020): an LSTM over depth for residuals and feed-forward layers.
 
-    Attention layers connected by an LSTM over depth, in place of both residuals and of the feed-forward layers.
+    Attention layers are connected by an LSTM over depth, which replaces both the residual connections and the
+    feed-forward layers.
 
     With o_0 = x_0 the network's input, c_0 a learned vector, and z_t = [f_t(o_t); o_t]:
 
@@ -69,22 +70,21 @@ class DepthLSTM(Topology):
         c_{t+1} = f * c_t + i * (W_2 relu(LN(W_1 z_t)) + b_2)
         o_{t+1} = g * c_{t+1}
 
-    W_1 maps to the block's hidden features. The head reads o. The state is o and c, each [..., D].
+    W_1 maps to the block's hidden features. The output head reads o. The state is o and c, each [..., D].
 
-    Source: Xu et al., Rewiring the Transformer with Depth-Wise LSTMs (arXiv 2007.06257, 2020 and 2024), whose abstract
-    has layer norm and feed-forward computation absorbed into LSTMs that connect pure attention layers. No code of it
-    was found, and the rest is fitted: what reads and gives how many features is the structure that gives the 233M which
-    Mak and Flanigan (2025) print for it in table 10. Further readings:
+    Source: Xu et al., Rewiring the Transformer with Depth-Wise LSTMs (arXiv 2007.06257, 2020 and 2024). Its abstract
+    says that LSTMs connect pure attention layers and absorb layer norm and feed-forward computation. No code of it was
+    found. The structure is chosen to match the 233M parameters that Mak and Flanigan (2025) print in table 10.
+    Differences and choices:
 
-    * After the LSTM cells of the authors' public library (hfxunlp's transformer), which has two kinds: gates and the
-      candidate's features are normed, its activation is the ReLU, the cell is given without tanh, and c_0 is learned,
-      from 0 on, as in the one with a candidate of two layers; the output gate reads z_t, as in the other, and not
-      c_{t+1}. There one norm is over several gates together, here each has its own. What is normed has no bias but the
-      norm's.
-    * Weights are each step's own: shared by all they would be far fewer than is printed. o_0 is the network's input.
-    * Maps start by Xavier's rule (`initial=lecun`: N(0, 1 / fan-in)) and biases at 0, the forget gate's too; maps are
-      weight-decayed, norms and c_0 are not. No source for it.
-    * Attention layers norm what they read, as under every topology.
+    * Cells follow the authors' public library (hfxunlp's transformer), which has two kinds. Gates and the candidate's
+      features are normed, the activation is ReLU, and the cell's output has no tanh. c_0 is learned from 0, as in the
+      library's cell with a two-layer candidate. The output gate reads z_t, as in the other cell, not c_{t+1}. The
+      library norms several gates together; here each has its own norm. Normed maps have no bias besides the norm's.
+    * Steps do not share weights; shared, they would be far fewer than printed. o_0 is the network's input.
+    * Weights are Xavier-initialized (`initial=lecun`: N(0, 1 / fan-in)) and biases are 0, also the forget gate's.
+      Weights are decayed, norms and c_0 are not. No source states this.
+    * Attention layers norm their inputs, as with every topology.
 
     Parameters: `width + sum(6 * width**2 + 6 * width + (2 * width + 2) * f + (f + 1) * width for f in hidden)`
 
@@ -116,14 +116,14 @@ class DepthLSTM(Topology):
 
     @classmethod
     def refusal(cls, architecture: Architecture, options: DepthLSTMOptions) -> str | None:
-        """It connects attention layers."""
+        """Refuse networks without attention layers."""
         if architecture.heads == 0:
             return "depth-lstm connects attention layers, got a network without heads. Take a transformer's task."
         return None
 
     @classmethod
     def count(cls, wiring: Wiring, options: DepthLSTMOptions) -> Count:
-        """A step for each block, of three products and an addition, and the first cell."""
+        """Count a step per block, with four elementwise operations per feature, and the first cell."""
         return sum((_count_step(wiring.width, hidden) for hidden in wiring.hidden), Count(wiring.width))
 
     def open(self, *parts: Tensor) -> State:
@@ -132,19 +132,15 @@ class DepthLSTM(Topology):
         return x, self.cell.expand_as(x)
 
     def read(self, t: int, state: State) -> tuple[tuple[Tensor, ...], State]:
-        """Give o_t to all ports."""
         return (state[0],), state
 
     def recomputes(self, t: int) -> Literal["read", "write"]:
-        """Where the cell's gates are."""
         return "write"
 
     def write(self, t: int, state: State, y: Tensor) -> Any:
-        """Take a step of the LSTM."""
         return self.steps[t](y, state)
 
     def close(self, state: State) -> Tensor:
-        """Return o_L."""
         return state[0]
 
 

@@ -1,4 +1,4 @@
-"""Frac-connections: the residual stream in parts, which are mixed before and after each layer.
+"""Frac-connections: the residual stream is divided into parts, which are mixed before and after each layer.
 
 Shapes: ... = any leading axes, D = width, M = parts; H is the parts, [..., M, D / M].
 """
@@ -18,11 +18,11 @@ from search_spaces.topologies.base import Topology, Wiring, largest_divisor, sum
 
 @dataclass(frozen=True, slots=True)
 class FracOptions:
-    """How many parts the stream has, and whether their mixing depends on the input.
+    """The number of parts, and whether their mixing depends on the input.
 
     Attributes:
-        parts: m; it must divide the width.
-        dynamic: Add to the learned matrices what a linear map makes of the parts.
+        parts: Number of parts of the stream, m; it must divide the width.
+        dynamic: Whether a linear map of the parts is added to the learned matrices.
     """
 
     parts: int = 4
@@ -33,7 +33,7 @@ class FracOptions:
 
 
 class FracConnection(nn.Module):
-    """The matrices of one layer: Y and A, [M, M], and B, [M], side by side."""
+    """The matrices of one layer, concatenated: Y and A, [M, M], and B, [M]."""
 
     def __init__(self, width: int, options: FracOptions) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class FracConnection(nn.Module):
 
 
 class FracDynamic(nn.Module):
-    """What the input adds: s tanh(norm(H) W), where Y and A have one s and B has another."""
+    """The input-dependent term s tanh(norm(H) W); Y and A share one s, B has its own."""
 
     def __init__(self, size: int, parts: int) -> None:
         super().__init__()
@@ -72,22 +72,22 @@ class FracConnections(Topology):
 
     With H the stream in m parts: the layer reads Y^T H, and then H' = A^T H + B f(Y^T H), its output in parts too.
 
-    At the start Y = A = I and B = 1: the residual network. Dynamic: Y + s tanh(norm(H) W_Y), likewise A and B, with
-    W = 0 and s = 0.01 at the start, where norm is of each part by itself. The state is H; between `read` and `write`
-    it is (A^T H, B).
+    At initialization Y = A = I and B = 1: the residual network. Dynamic: Y + s tanh(norm(H) W_Y), likewise A and B. W
+    starts at 0 and s at 0.01; norm applies to each part separately. The state is H; between `read` and `write` it is
+    (A^T H, B).
 
-    Source: Zhu et al., Frac-Connections (arXiv 2503.14125, 2025): hyper-connections with a fraction of the width for
-    each stream in place of copies. Readings taken:
+    Source: Zhu et al., Frac-Connections (arXiv 2503.14125, 2025): hyper-connections in which each stream is a fraction
+    of the width instead of a copy. Differences and choices:
 
-    * The norm has a gain and no bias, which gives the printed 165,056 parameters (m = 4, width 2048, 32 layers) beside
-      1,152 static ones.
-    * s is "small"; 0.01 as in hyper-connections.
+    * The norm has a gain and no bias. This gives the printed 165,056 dynamic parameters (m = 4, width 2048, 32 layers),
+      besides 1,152 static ones.
+    * The paper calls s "small"; here it is 0.01, as in hyper-connections.
     * Static matrices are not weight-decayed, W is.
 
     Parameters: `layers * (parts * (2 * parts + 1) + ((width // parts) * (2 * parts + 2) + 2 if dynamic else 0))`
 
     Raises:
-        UserError: What `refusal` says.
+        UserError: The parts do not divide the width.
     """
 
     Options: ClassVar[type] = FracOptions
@@ -96,7 +96,6 @@ class FracConnections(Topology):
 
     @classmethod
     def equals_resnet(cls, options: Any) -> bool:
-        """Always."""
         return True
 
     def __init__(self, wiring: Wiring, options: FracOptions) -> None:
@@ -109,12 +108,12 @@ class FracConnections(Topology):
 
     @classmethod
     def refusal(cls, architecture: Architecture, options: FracOptions) -> str | None:
-        """Widths that are no multiple of the parts."""
+        """Refuse widths that are no multiple of the parts."""
         return _refusal(architecture.width, options)
 
     @classmethod
     def count(cls, wiring: Wiring, options: FracOptions) -> Count:
-        """Y, A, B, W and a gain; the products Y^T H, A^T H and norm(H) W. Elementwise: + s tanh, and + B f."""
+        """Count Y, A, B, W and a gain; the products Y^T H, A^T H and norm(H) W. Elementwise: + s tanh, and + B f."""
         m, width = options.parts, wiring.width
         entries = m * (2 * m + 1)
         layer = Count(entries, 2 * m * width, 2 * width)
@@ -124,28 +123,26 @@ class FracConnections(Topology):
         return layer.repeat(len(wiring.sites))
 
     def coefficients(self) -> dict[str, Tensor]:
-        """Y, A and B of each layer, without what the input adds."""
+        """Return Y, A and B of each layer, without their input-dependent terms."""
         static = torch.stack([connection.get_parameter("static") for connection in self.connections])  # [L, M, 2 M + 1]
         y, a, b = static.split((m := static.shape[1], m, 1), dim=-1)
         return {"Y": y, "A": a, "B": b.squeeze(-1)}
 
     def open(self, *parts: Tensor) -> Tensor:
-        """Cut the network's input into parts."""
+        """Divide the network's input into parts."""
         return torch.unflatten(sum_tensors(parts), -1, (self.parts, -1))
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Any]:
-        """Give the mixed parts as one input, and carry those for the stream and the weights of the output."""
+        """Return the mixed parts as one input; the state holds the mixed stream and the weights of the output."""
         matrices = self.connections[t](state)
         read, carry, write = matrices.split((self.parts, self.parts, 1), dim=-1)
         return ((read.mT @ state).flatten(-2),), (carry.mT @ state, write)
 
     def write(self, t: int, state: Any, y: Tensor) -> Tensor:
-        """Add the weighted output, part by part."""
         stream, weights = state
         return torch.addcmul(stream, weights, y.unflatten(-1, (self.parts, -1)))
 
     def close(self, state: Tensor) -> Tensor:
-        """Return the parts as one."""
         return state.flatten(-2)
 
 

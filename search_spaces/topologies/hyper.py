@@ -16,16 +16,16 @@ from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import Topology, Wiring, sum_tensors
 
 MAX_STREAMS = 64
-"""The most streams: eight times the most that its paper tries; a mistyped number would ask for more than there is."""
+"""Maximum number of streams, eight times the paper's largest; a typing error could exhaust the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class HyperOptions:
-    """How wide the residual stream is, and whether its mixing depends on the input.
+    """The number of streams, and whether their mixing depends on the input.
 
     Attributes:
-        streams: Parallel streams, n.
-        dynamic: Add to the learned matrices what a linear map makes of the streams.
+        streams: Number of parallel streams, n.
+        dynamic: Whether a linear map of the streams is added to the learned matrices.
     """
 
     streams: int = 4
@@ -38,10 +38,10 @@ class HyperOptions:
 
 
 class Connection(nn.Module):
-    """The matrices of one layer: A = [A_m | A_r], [N, N + 1], and B, [N], side by side.
+    """The matrices of one layer, concatenated: A = [A_m | A_r], [N, N + 1], and B, [N].
 
-    At the start A_m = e_{t mod N}, A_r = I and B = 1. Dynamic: A + s_a tanh(norm(H) W_a), B + s_b tanh(norm(H) w_b),
-    with W = 0 and s = 0.01 at the start (equations 10 to 14).
+    At initialization A_m = e_{t mod N}, A_r = I and B = 1. Dynamic: A + s_a tanh(norm(H) W_a), B + s_b tanh(norm(H)
+    w_b), with W initialized to 0 and s to 0.01 (equations 10 to 14).
     """
 
     def __init__(self, t: int, width: int, options: HyperOptions) -> None:
@@ -59,7 +59,7 @@ class Connection(nn.Module):
 
 
 class Dynamic(nn.Module):
-    """What the input adds to [A | B]: s * tanh(norm(H) W), where A and B have an s of their own."""
+    """The input-dependent term of [A | B]: s * tanh(norm(H) W), where A and B have an s each."""
 
     def __init__(self, width: int, streams: int) -> None:
         super().__init__()
@@ -79,21 +79,21 @@ class Dynamic(nn.Module):
 class HyperConnections(Topology):
     """Hyper-connections (Zhu et al., 2024): parallel streams, read, written and mixed by learned weights.
 
-    With H the streams: the layer reads A_m^T H, and then H' = A_r^T H + B^T f(A_m^T H). The head reads mean(H).
+    With H the streams: the layer reads A_m^T H, and then H' = A_r^T H + B^T f(A_m^T H). The output head reads mean(H).
 
-    H starts as n copies of the network's input. The state is H, [..., N, D]; between `read` and `write` it is
-    (A_r^T H, B).
+    H starts as n copies of the network's input. The state is H, [..., N, D]; between `read` and `write` it is (A_r^T H,
+    B).
 
-    Source: Zhu et al., Hyper-Connections (2024), equations 1 to 14 and algorithm 2. Readings taken:
+    Source: Zhu et al., Hyper-Connections (2024), equations 1 to 14 and algorithm 2. Differences and choices:
 
-    * The published end is the sum of the streams, in front of a final norm. The mean is that sum over n, a factor which
-      the norm takes out again, forward and backward (up to its epsilon); so behind a norm this is the published
-      network. Where no norm follows, the sum would start n times as large as the residual network, and the mean starts
-      as it. Hence the mean, and that it `equals_resnet`.
-    * norm(H) normalises each stream without parameters, as in the paper's OLMo models: theirs is the count for which
-      the paper prints digits (394,048 for 16 blocks, width 2048, 4 streams). A scale would be absorbed by W.
-    * Static matrices are not weight-decayed, W is (section 4). The paper's extra scaling of the layers' own output maps
-      by sqrt(n) at the start is left out: layers are the same under every topology.
+    * The paper sums the streams before a final norm. The mean differs by a factor n, which the norm removes, forward
+      and backward, up to its epsilon. So before a norm this is the published network. Without a norm, the sum would
+      start n times as large as the residual network, and the mean equals it. So the mean is used, and `equals_resnet`
+      is true.
+    * norm(H) normalizes each stream without parameters, like the paper's OLMo models. The paper prints their exact
+      count (394,048 for 16 blocks, width 2048, 4 streams). W would absorb a gain.
+    * Static matrices are not weight-decayed, W is (section 4). The paper also scales the initial output maps of layers
+      by sqrt(n). This is left out: layers are the same under every topology.
 
     Parameters: `layers * (streams * (streams + 2) + (width * (streams + 2) + 2 if dynamic else 0))`
     """
@@ -103,7 +103,6 @@ class HyperConnections(Topology):
 
     @classmethod
     def equals_resnet(cls, options: Any) -> bool:
-        """Always."""
         return True
 
     def __init__(self, wiring: Wiring, options: HyperOptions) -> None:
@@ -113,7 +112,7 @@ class HyperConnections(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: HyperOptions) -> Count:
-        """A, B and W; the products A^T H and norm(H) W. Elementwise: [A | B] + s tanh, + B^T f, and the mean."""
+        """Count A, B and W; the products A^T H and norm(H) W. Elementwise: [A | B] + s tanh, + B^T f, and the mean."""
         n, width = options.streams, wiring.width
         layer = Count(n * (n + 2), n * (n + 1) * width, 2 * n * width)
         if options.dynamic:
@@ -121,28 +120,25 @@ class HyperConnections(Topology):
         return layer.repeat(len(wiring.sites)) + Count(elementwise=n * width)
 
     def coefficients(self) -> dict[str, Tensor]:
-        """A_m, A_r and B of each layer, without what the input adds."""
+        """Return A_m, A_r and B of each layer, without their input-dependent terms."""
         static = torch.stack([connection.get_parameter("static") for connection in self.connections])  # [L, N, N + 2]
         return {"A_m": static[..., 0], "A_r": static[..., 1:-1], "B": static[..., -1]}
 
     def open(self, *parts: Tensor) -> Tensor:
-        """Copy the network's input to every stream."""
         return torch.stack((sum_tensors(parts),) * self.streams, dim=-2)  # [..., N, D]
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Any]:
-        """Give the mixed input, and carry the mixed streams and the weights of the output."""
+        """Return the mixed input; the state holds the mixed streams and the weights of the output."""
         matrices = self.connections[t](state)
-        # Split and not indexed: the backward pass puts the parts together, and adds no zeros to them. What the layer
-        # keeps for it is a copy: a view would keep the mixed streams in memory as well.
+        # Splitting avoids the zero-padded additions of indexing in the backward pass. The layer's input is copied: a
+        # view would keep the mixed streams in memory for the backward pass.
         read_and_carry, write = matrices.split((self.streams + 1, 1), dim=-1)
         x, streams = (read_and_carry.mT @ state).split((1, self.streams), dim=-2)
         return (x.squeeze(-2).contiguous(),), (streams, write)
 
     def write(self, t: int, state: Any, y: Tensor) -> Tensor:
-        """Add the weighted output to each stream."""
         streams, b = state
         return torch.addcmul(streams, b, y.unsqueeze(-2))
 
     def close(self, state: Tensor) -> Tensor:
-        """Return the mean stream."""
         return state.mean(-2)

@@ -1,6 +1,6 @@
-"""LAuReL, learned augmented residual layers: the skip around each layer is weighted, mapped, or reaches further back.
+"""LAuReL, learned augmented residual layers: the skip of each layer is weighted, mapped, or reaches further back.
 
-Legend: x_0 = the network's input, x_{t+1} = what layer t = 0 .. leaves.
+Legend: x_0 = the network's input, x_{t+1} = the state after layer t = 0 ..
 Shapes: ... = any leading axes, D = width, R = rank.
 """
 
@@ -17,7 +17,7 @@ from search_spaces.topologies.base import Topology, Wiring, sum_tensors
 
 
 class LowRank(nn.Module):
-    """B A x, with A drawn by Xavier's rule and B zeros at the start."""
+    """The low-rank map B A x, with A Xavier-initialized and B initialized to 0."""
 
     def __init__(self, width: int, rank: int) -> None:
         super().__init__()
@@ -31,16 +31,16 @@ class LowRank(nn.Module):
 
 
 def count_low_rank(width: int, rank: int) -> Count:
-    """Closed form of that map at one position."""
+    """Count a LowRank map at one position, in closed form."""
     return linear(width, rank, bias=False) + linear(rank, width, bias=False)
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedOptions:
-    """Whether the skip is mapped as well.
+    """The optional map of the skip.
 
     Attributes:
-        rank: Of the map; 0 has none.
+        rank: Rank of the map; 0 for no map.
     """
 
     rank: int = 0
@@ -55,11 +55,11 @@ class LaurelRW(Topology):
 
     x_{t+1} = a f(x_t) + b x_t, (a, b) = 2 softmax of two numbers of each layer; with a rank, b (x_t + B A x_t).
 
-    At the start a = b = 1 and B = 0: the residual network. The state is x, [..., D].
+    At initialization a = b = 1 and B = 0: the residual network. The state is x, [..., D].
 
     Source: Menghani, Kumar and Kumar, LAuReL (arXiv 2411.07501, 2024), "residual weights", and with a rank RW + LR. The
-    paper bounds a and b by a softmax or a sigmoid and says no more: taken is twice the softmax, since the softmax of
-    two equal numbers would halve the stream at each layer.
+    paper says only that a softmax or a sigmoid bounds a and b. Here it is twice the softmax, since the softmax of two
+    equal numbers would halve the stream at each layer.
 
     Parameters: `layers * (2 + 2 * rank * width)`
     """
@@ -70,7 +70,6 @@ class LaurelRW(Topology):
 
     @classmethod
     def equals_resnet(cls, options: Any) -> bool:
-        """Always."""
         return True
 
     def __init__(self, wiring: Wiring, options: WeightedOptions) -> None:
@@ -80,7 +79,7 @@ class LaurelRW(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: WeightedOptions) -> Count:
-        """Two numbers and a map for each layer; a weighted sum, and where there is a map an addition more."""
+        """Count two numbers and a map per layer; a weighted sum, and one more addition if there is a map."""
         width = wiring.width
         layer = Count(2, elementwise=weighted_sum(2, width))
         if options.rank:
@@ -88,31 +87,27 @@ class LaurelRW(Topology):
         return layer.repeat(len(wiring.sites))
 
     def open(self, *parts: Tensor) -> Tensor:
-        """Start from x_0, the sum of the embeddings."""
         return sum_tensors(parts)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-        """Give x_t to all ports."""
         return (state,), state
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
-        """Weigh the layer's output and the skip."""
         a, b = (2 * self.logits[t].softmax(dim=0)).unbind()
         skip = state + self.maps[t](state) if len(self.maps) else state
         return torch.addcmul(b * skip, a, y)
 
     def close(self, state: Tensor) -> Tensor:
-        """Return x_L."""
         return state
 
 
 @dataclass(frozen=True, slots=True)
 class ReachOptions:
-    """What the map is, and what it is of.
+    """The rank of the map, and the states that it reads.
 
     Attributes:
-        rank: Of the map of each layer.
-        reach: How many states it is of, the latest among them: 1 is the paper's LR, more is its PA.
+        rank: Rank of each layer's map.
+        reach: Number of latest states that it reads: 1 is the paper's LR, more is its PA.
     """
 
     rank: int = 16
@@ -125,20 +120,20 @@ class ReachOptions:
 
 @final
 class Laurel(Topology):
-    """LAuReL-LR and -PA (Menghani et al., 2024): beside each skip a low-rank map of the latest states.
+    """LAuReL-LR and -PA (Menghani et al., 2024): each skip plus a low-rank map of the latest states.
 
-    x_{t+1} = x_t + f(x_t) + B_t A_t (sum_{j < reach} g_tj x_{t-j}), over the states that there are.
+    x_{t+1} = x_t + f(x_t) + B_t A_t (sum_{j < reach} g_tj x_{t-j}), over the states that exist.
 
-    g are ones and B zeros at the start: the residual network. The state is the latest states, newest first.
+    g is initialized to 1 and B to 0: the residual network. The state is the latest states, newest first.
 
     Source: Menghani, Kumar and Kumar, LAuReL (arXiv 2411.07501, 2024), "low rank" (LR, `reach=1`, without g) and
-    "previous activations" (PA). Readings taken:
+    "previous activations" (PA). Differences and choices:
 
-    * The map of a layer is one for all states that it reaches, as in the section on PA; its table of costs has one for
-      each. As the map is linear it is applied once, to the weighted sum.
-    * Where g starts is not said. With g = 0 and B = 0 neither would ever learn.
-    * A is drawn by Xavier's rule, as for ResNet-50; for language models the paper has columns of its own.
-    * A "layer" is taken to be each attention and feed-forward layer.
+    * Each layer has one map for all states that it reads, as in the section on PA; the paper's table of costs has one
+      per state. As the map is linear, it is applied once, to the weighted sum.
+    * The paper does not state the initial g. With g = 0 and B = 0 neither would ever learn.
+    * A is Xavier-initialized, as for the paper's ResNet-50; the paper initializes it differently for language models.
+    * A "layer" is each attention and each feed-forward layer.
 
     Parameters: `sum(2 * rank * width + (min(reach, t + 1) if reach > 1 else 0) for t in range(layers))`
     """
@@ -149,7 +144,6 @@ class Laurel(Topology):
 
     @classmethod
     def equals_resnet(cls, options: Any) -> bool:
-        """Always."""
         return True
 
     def __init__(self, wiring: Wiring, options: ReachOptions) -> None:
@@ -161,7 +155,7 @@ class Laurel(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: ReachOptions) -> Count:
-        """A map for each layer and a number for each state that it reaches; two additions, and the weighted sum."""
+        """Count a map per layer and a number per state that it reads; two additions, and the weighted sum."""
         width, layers = wiring.width, len(wiring.sites)
         total_count = (count_low_rank(width, options.rank) + Count(elementwise=2 * width)).repeat(layers)
         for states in [min(options.reach, t + 1) for t in range(layers if options.reach > 1 else 0)]:
@@ -169,15 +163,12 @@ class Laurel(Topology):
         return total_count
 
     def open(self, *parts: Tensor) -> tuple[Tensor, ...]:
-        """Start from x_0, the sum of the embeddings."""
         return (sum_tensors(parts),)
 
     def read(self, t: int, state: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], Any]:
-        """Give x_t to all ports."""
         return (state[0],), state
 
     def write(self, t: int, state: tuple[Tensor, ...], y: Tensor) -> tuple[Tensor, ...]:
-        """Add the layer's output, and what the map makes of the states."""
         mix = state[0]
         if self.reach > 1:
             weights = self.g[t].unbind()
@@ -187,5 +178,4 @@ class Laurel(Topology):
         return (state[0] + y + self.maps[t](mix), *state)[: self.reach]
 
     def close(self, state: tuple[Tensor, ...]) -> Tensor:
-        """Return x_L."""
         return state[0]

@@ -1,4 +1,4 @@
-"""What the options of a topology mean, by the docstrings of its `Options` and of what they inherit."""
+"""Descriptions of a topology's options, from the docstrings of its `Options` and their base classes."""
 
 import inspect
 import re
@@ -10,7 +10,7 @@ _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
 def meanings(kind: type[Topology]) -> dict[str, str]:
-    """Every option -> what it means, on one line; "" where no docstring says it."""
+    """Return every option -> its description on one line; "" if no docstring has one."""
     by_option: dict[str, str] = {}
     for options in reversed(kind.Options.__mro__):
         attributes = inspect.cleandoc(options.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]

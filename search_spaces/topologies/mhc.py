@@ -1,4 +1,4 @@
-"""Manifold-constrained hyper-connections: parallel residual streams that are mixed by doubly stochastic matrices.
+"""Manifold-constrained hyper-connections: parallel residual streams, mixed by doubly stochastic matrices.
 
 Shapes: ... = any leading axes, D = width, N = streams; X is the streams, [..., N, D].
 """
@@ -21,28 +21,29 @@ from search_spaces.topologies.hyper import MAX_STREAMS
 Mixing = Literal["sinkhorn", "permutations", "none"]
 
 HOME, AWAY = 3.0, -3.0
-"""What the read of a layer starts from, for the stream that it is at home in and for the others."""
+"""Initial logits of a layer's read weights: for its home stream and for all others."""
 
 OTHER_ORDERS = -8.0
-"""What the share of a permutation starts from that is not the identity, whose own starts from 0."""
+"""Initial logit of every permutation except the identity, which has 0."""
 
 MAX_PERMUTATION_STREAMS = 6
-"""The most streams whose permutations are weighed, n! of them."""
+"""Maximum number of streams with mixing=permutations, which weights n! matrices."""
 
 MAX_ROUNDS = 1000
-"""Of Sinkhorn's normalisation, each of which is computed."""
+"""Maximum number of rounds of Sinkhorn normalization."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManifoldOptions:
-    """How wide the residual stream is, and how its mixing is constrained.
+    """The number of streams, and the constraint on their mixing.
 
     Attributes:
-        streams: Parallel streams, n.
-        dynamic: Whether weights depend on the input; else they are learned numbers.
-        mixing: How streams are mixed: "sinkhorn", by a matrix that Sinkhorn's normalisation makes nearly doubly
-            stochastic; "permutations", by a weighted mean of all n! permutations, which is so exactly; or "none".
-        rounds: Of Sinkhorn's normalisation, of columns and then of rows.
+        streams: Number of parallel streams, n.
+        dynamic: Whether weights depend on the input; otherwise they are learned numbers.
+        mixing: How streams are mixed. "sinkhorn": by a matrix that Sinkhorn normalization makes nearly doubly
+            stochastic. "permutations": by a weighted mean of all n! permutations, which is exactly doubly stochastic.
+            "none": not at all.
+        rounds: Rounds of Sinkhorn normalization, of columns and then of rows.
     """
 
     streams: int = 4
@@ -67,7 +68,7 @@ class ManifoldOptions:
 
 
 class ManifoldConnection(nn.Module):
-    """The weights of one layer: what it reads of each stream, writes to each, and how the streams are mixed."""
+    """The weights of one layer: of reading from each stream, of writing to each, and of mixing them."""
 
     orders: Tensor
 
@@ -88,7 +89,7 @@ class ManifoldConnection(nn.Module):
             self.register_buffer("orders", all_permutations(n), persistent=False)
 
     def forward(self, streams: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """H_pre [..., N], H_post [..., N] and H_res [..., N, N], or None where streams are not mixed."""
+        """Return H_pre [..., N], H_post [..., N] and H_res [..., N, N], or None for H_res if streams are not mixed."""
         logits = [b.expand(*streams.shape[:-2], -1) for b in self.b.split(self.slices)]
         if self.map is not None:
             flat = streams.flatten(-2)
@@ -98,7 +99,7 @@ class ManifoldConnection(nn.Module):
         return self._weights(logits)
 
     def without_input(self) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The same as b alone has it: [N], [N] and [N, N] or None."""
+        """Return these weights from b alone: [N], [N] and [N, N] or None."""
         return self._weights([*self.b.split(self.slices)])
 
     def _weights(self, logits: list[Tensor]) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -115,7 +116,7 @@ class ManifoldConnection(nn.Module):
 
 
 def mixing_at_start(mixing: Mixing, n: int) -> Tensor:
-    """The biases of H_res, with which it is nearly the identity: [N * N], [N!], or [0] where nothing is mixed."""
+    """Return the initial biases of H_res, nearly the identity: [N * N], [N!], or [0] without mixing."""
     if mixing == "none":
         return torch.zeros(0)
     if mixing == "sinkhorn":
@@ -124,25 +125,25 @@ def mixing_at_start(mixing: Mixing, n: int) -> Tensor:
 
 
 def mixing_logits(mixing: Mixing, n: int) -> int:
-    """How many there are."""
+    """Return the number of logits of H_res."""
     if mixing == "permutations":
         return factorial(n)
     return n * n if mixing == "sinkhorn" else 0
 
 
 def all_permutations(n: int) -> Tensor:
-    """All permutation matrices of n streams, the identity first: [N!, N, N]."""
+    """Return all permutation matrices of n streams, the identity first: [N!, N, N]."""
     return torch.eye(n)[torch.tensor(list(permutations(range(n))))]
 
 
 def sinkhorn(logits: Tensor, rounds: int) -> Tensor:
-    """exp of logits [..., N, N], divided by the sums of its columns and then of its rows, so many times.
+    """Apply Sinkhorn normalization to exp(logits), [..., N, N]: columns, then rows, in each round.
 
-    Rows sum to 1 in the end, and columns nearly (R. Sinkhorn and P. Knopp, 1967). Logarithms throughout, so that
-    nothing overflows.
+    At the end rows sum to 1, and columns nearly (R. Sinkhorn and P. Knopp, 1967). It works on logarithms, so nothing
+    overflows.
     """
     shape = logits.shape
-    # Positions last, contiguous: sums over a few streams are then sums of long lines.
+    # Positions are last and contiguous, so that sums over a few streams run along long vectors.
     logits = logits.reshape(-1, *shape[-2:]).permute(1, 2, 0).contiguous()
     for _ in range(rounds):
         logits = logits - logits.logsumexp(dim=0, keepdim=True)
@@ -154,31 +155,34 @@ def sinkhorn(logits: Tensor, rounds: int) -> Tensor:
 class ManifoldHyperConnections(Topology):
     """Manifold-constrained hyper-connections (DeepSeek, 2025): streams mixed by doubly stochastic matrices.
 
-    With X the streams: the layer reads H_pre X, and then X' = H_res X + H_post^T f(H_pre X). The head reads mean(X).
+    With X the streams: the layer reads H_pre X, and then X' = H_res X + H_post^T f(H_pre X). The output head reads
+    mean(X).
 
     With x = vec(X) / rms(vec(X)): H_pre = sigmoid(b_pre + a_pre x phi_pre), H_post = 2 sigmoid(b_post + a_post x
-    phi_post), and H_res = Sinkhorn(exp(b_res + a_res x phi_res)): its rows sum to 1 and its columns nearly, so that no
-    stream grows or fades by mixing. With `mixing=permutations` (mHC-lite, arXiv 2601.05732) H_res = sum_p softmax(b_res
-    + a_res x phi_res)_p P_p over the n! permutation matrices P_p, whose rows and columns sum to 1. X starts as n copies
-    of the network's input. The state is X, [..., N, D]; between `read` and `write` it is (X mixed, H_post).
+    phi_post), and H_res = Sinkhorn(exp(b_res + a_res x phi_res)). The rows of H_res sum to 1 and its columns nearly, so
+    that mixing neither amplifies nor damps a stream. With `mixing=permutations` (mHC-lite, arXiv 2601.05732), H_res =
+    sum_p softmax(b_res + a_res x phi_res)_p P_p over the n! permutation matrices P_p; its rows and columns sum to 1. X
+    starts as n copies of the network's input. The state is X, [..., N, D]; between `read` and `write` it is (X mixed,
+    H_post).
 
-    Source: DeepSeek, mHC: Manifold-Constrained Hyper-Connections (arXiv 2512.24880, 2025). Readings taken:
+    Source: DeepSeek, mHC: Manifold-Constrained Hyper-Connections (arXiv 2512.24880, 2025). Differences and choices:
 
-    * The first version gives a = 0.01 and no other start. Taken is what a later one is quoted with: phi = 0,
-      b_post = 0, b_res = 6 I - 3, and b_pre = -3 but for 3 at stream t mod n, the home of layer t. Where phi and all b
-      are alike for all streams, these never come to differ.
-    * The end is not said; hyper-connections sum the streams, DeepSeek-V4 has a learned head. It is their mean, a
-      multiple of the sum which a norm takes out again.
-    * At the start each layer reads the residual stream (n = 2), or 1.1 times it (n = 4), whose norm in front of the
-      layer takes that out again: there it starts as the residual network up to the norm's epsilon. With two streams it
-      does so everywhere.
-    * The first layer's H_res mixes copies, which changes nothing: it has none. That of the last is seen by the mean
-      through its columns alone, and hardly learns.
+    * The first version states a = 0.01 and no other initial value. The others are as quoted from a later version: phi =
+      0, b_post = 0, b_res = 6 I - 3, and b_pre = -3, except 3 at stream t mod n, the home of layer t. If phi and b were
+      equal for all streams, the streams would never differ.
+    * The paper does not state the end. Hyper-connections sum the streams; DeepSeek-V4 has a learned head. Here it is
+      the mean, a multiple of the sum, and a norm removes the factor.
+    * At initialization each layer reads the residual stream (n = 2), or 1.1 times it (n = 4). The norm before the layer
+      removes this factor, so there it starts as the residual network up to the norm's epsilon. With two streams it does
+      so everywhere.
+    * The first layer has no H_res, which would mix equal copies. The mean sees the last layer's H_res only through its
+      columns, so it hardly learns.
     * b and a are not weight-decayed, phi is: as in hyper-connections.
     * `mixing=none` is the identity for H_res, `dynamic=false` has no phi.
-    * Of mHC-lite, b_res is 0 for the identity and -8 for the other permutations, as some public ports have it: of four
-      streams each then keeps 0.99 of itself, of six 0.8. There H_post starts unlike for the streams, here it does not.
-    * Sinkhorn's normalisation is not counted, as norms are not: each round adds and divides n^2 numbers twice.
+    * For mHC-lite, b_res is 0 for the identity and -8 for all other permutations, as in some public ports. Each of four
+      streams then keeps 0.99 of itself, each of six 0.8. In these ports H_post starts unequal for the streams, here
+      equal.
+    * Sinkhorn normalization is not counted, like norms: each round adds and divides n^2 numbers twice.
 
     Parameters: `sum(
         (n := 2 * streams + {"sinkhorn": streams**2, "permutations": factorial(streams), "none": 0}[mixing] * (t > 0))
@@ -198,17 +202,17 @@ class ManifoldHyperConnections(Topology):
 
     @classmethod
     def equals_resnet(cls, options: ManifoldOptions) -> bool:
-        """Where the layers' first shares of the streams sum to 1; else behind norms alone."""
+        """Return whether the initial read weights of each layer sum to 1; otherwise equality needs norms."""
         return options.streams == 2
 
     @classmethod
     def equals_resnet_behind_norms(cls, options: ManifoldOptions) -> bool:
-        """Always: a layer reads a multiple of what all streams are."""
+        """Return True: at initialization a layer reads a multiple of the residual stream."""
         return True
 
     @classmethod
     def count(cls, wiring: Wiring, options: ManifoldOptions) -> Count:
-        """b, a and phi; the products x phi, H_pre X, H_res X, and of shares and permutations.
+        """Count b, a and phi; the products x phi, H_pre X, H_res X, and of weights and permutations.
 
         Elementwise: b + a x phi, + H_post f, and the mean.
         """
@@ -227,7 +231,7 @@ class ManifoldHyperConnections(Topology):
         return total_count
 
     def coefficients(self) -> dict[str, Tensor]:
-        """H_pre, H_post and H_res of each layer, the first's being none, without what the input adds."""
+        """Return H_pre, H_post and H_res of each layer, without input-dependent terms; the first has no H_res."""
         alone = [connection.without_input() for connection in self.connections]  # type: ignore[operator]  # of a ManifoldConnection
         read, write, mix = zip(*alone, strict=True)
         tables = {"H_pre": torch.stack(read), "H_post": torch.stack(write)}
@@ -237,20 +241,17 @@ class ManifoldHyperConnections(Topology):
         return {**tables, "H_res": torch.stack([none if matrix is None else matrix for matrix in mix])}
 
     def open(self, *parts: Tensor) -> Tensor:
-        """Copy the network's input to every stream."""
         return torch.stack((sum_tensors(parts),) * self.streams, dim=-2)  # [..., N, D]
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Any]:
-        """Give the layer its share of the streams, and carry the mixed streams and the weights of the output."""
+        """Return the layer's input; the state holds the mixed streams and the weights of the output."""
         read, write, mix = self.connections[t](state)
         x = (read.unsqueeze(-2) @ state).squeeze(-2)
         return (x,), (state if mix is None else mix @ state, write)
 
     def write(self, t: int, state: Any, y: Tensor) -> Tensor:
-        """Add the weighted output to each stream."""
         streams, weights = state
         return torch.addcmul(streams, weights.unsqueeze(-1), y.unsqueeze(-2))
 
     def close(self, state: Tensor) -> Tensor:
-        """Return the mean stream."""
         return state.mean(-2)

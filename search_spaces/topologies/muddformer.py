@@ -1,6 +1,6 @@
-"""MUDDFormer: dense connections across blocks whose weights depend on the position, one set for each use of a state.
+"""MUDDFormer: dense connections across blocks, with position-dependent weights for each use of a state.
 
-Legend: X_0 = the network's input, X_i = what block i = 1 .. B leaves, its skip included.
+Legend: X_0 = the network's input, X_i = the state after block i = 1 .. B, with its skip.
 Shapes: ... = any leading axes, D = width, S = sources, C = streams that are mixed from them.
 """
 
@@ -18,7 +18,7 @@ from search_spaces.topologies.grn import mixture
 
 EPS = 1e-6
 SMALL = 1e-3
-"""Where the gain of the norm behind a skip's mix starts."""
+"""Initial gain of the norm after a skip's mix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class MUDDOptions:
     """How the states are mixed.
 
     Attributes:
-        norm: "pre-post" norms every state before it is mixed, and what is mixed for the skip after, for deep and
-            narrow networks; "none" mixes the states as they are.
-        rounded: Whether the hidden features of what makes the weights are the next multiple of 64 above, as in the
-            official code's fast form.
+        norm: "pre-post", for deep and narrow networks, norms every state before mixing and the skip's mix after it.
+            "none" mixes the states without norms.
+        rounded: Whether the hidden features of the weights' generator are rounded up to the next multiple of 64, as in
+            the official code's fast form.
     """
 
     norm: Literal["none", "pre-post"] = "none"
@@ -37,14 +37,14 @@ class MUDDOptions:
 
 
 class MUDDState(NamedTuple):
-    """The states that are mixed, and the streams made of them for the block to come, the skip's last."""
+    """The states that are mixed, and the streams for the next block, the skip's last."""
 
     sources: tuple[Tensor, ...]
     streams: tuple[Tensor, ...]
 
 
 class Weights(nn.Module):
-    """GELU(rms(x) W_1) W_2 + a for C streams of S sources; W_2 is zeros at the start."""
+    """The mixing weights GELU(rms(x) W_1) W_2 + a for C streams of S sources; W_2 is initialized to 0."""
 
     def __init__(self, width: int, hidden: int, streams: int, sources: int, newest: float) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Weights(nn.Module):
             self.a[:, -1] = newest
 
     def forward(self, x: Tensor) -> list[tuple[Tensor, ...]]:
-        """Map [..., D] to a list for each stream of the sources' weights, each [..., 1]."""
+        """Map [..., D] to a tuple of source weights, each [..., 1], for every stream."""
         shifts = self.second(F.gelu(self.first(F.rms_norm(x, x.shape[-1:], eps=EPS))))
         weights = shifts.unflatten(-1, self.a.shape) + self.a  # [..., C, S]
         return [stream.split(1, dim=-1) for stream in weights.unbind(-2)]
@@ -69,21 +69,22 @@ class MUDDFormer(Topology):
 
     After block i stream c is sum_{j<=i} w_cj X_j, w = GELU(rms(X_i) W_1) W_2 + a in R^{C x (i+1)}, at each position.
 
-    The streams are queries, keys, values and the skip of the next block, C = 4; behind the last block, and where a
-    block's first layer has one input, there is the skip's alone, which is that input too. Block 1 reads X_0 in all.
-    a is 1 for the newest state and 0 for the others, W_2 is zeros: the residual network at the start.
+    The streams are queries, keys, values and the skip of the next block, C = 4. After the last block, and where a
+    block's first layer has one input, there is only the skip's stream, which is that input too. Block 1 reads X_0 in
+    all streams. At initialization a is 1 for the newest state and 0 for the others, and W_2 is 0: the residual network.
 
-    With `norm=pre-post` a is zeros throughout, the mix is of g_j * rms(X_j) and is added to X_i, and what is added to
-    the skip is normed again, by a gain of 1e-3 at the start: the residual network as well.
+    With `norm=pre-post` all of a starts at 0, and the mix of g_j * rms(X_j) is added to X_i. The skip's mix is normed
+    again before the addition, with an initial gain of 1e-3. This starts as the residual network too.
 
-    Source: Xiao et al., MUDDFormer (arXiv 2502.12170, 2025), and the official code. Readings taken:
+    Source: Xiao et al., MUDDFormer (arXiv 2502.12170, 2025), and the official code. Differences and choices:
 
-    * W_1 has C * S hidden features and four times that behind the last block; with `rounded` those of the code's.
-    * With `pre-post` the code's rms(X_i) has a gain, which is one with W_1: here it has none.
-    * W_1 is drawn from N(0, 1 / D). a is not weight-decayed, W_1 and W_2 are; no source says.
-    * The second norm is the skip's alone, as in the code; the paper prints it for all streams.
-    * Queries, keys and values have norms of their own in every block, the first included, where all read X_0.
-    * The paper's feed-forward layers that grow with depth are no wiring: `hidden` of an architecture.
+    * W_1 has C * S hidden features, and four times as many after the last block; with `rounded`, as many as the code.
+    * With `pre-post` the code's rms(X_i) has a gain. Here it has none, since W_1 absorbs it.
+    * W_1 is drawn from N(0, 1 / D). a is not weight-decayed, W_1 and W_2 are; no source states this.
+    * Only the skip has the second norm, as in the code; the paper prints it for all streams.
+    * Queries, keys and values have their own norms in every block, also in the first, where all read X_0.
+    * The paper's feed-forward layers that grow with depth are not part of the topology: see `hidden` of an
+      architecture.
 
     Parameters: `sum(
         (s := i + 1) and (c := (ports + 1 if ports > 1 else 1) if i < blocks else 1)
@@ -100,7 +101,6 @@ class MUDDFormer(Topology):
 
     @classmethod
     def equals_resnet(cls, options: MUDDOptions) -> bool:
-        """Always."""
         return True
 
     def __init__(self, wiring: Wiring, options: MUDDOptions) -> None:
@@ -118,7 +118,7 @@ class MUDDFormer(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: MUDDOptions) -> Count:
-        """Two maps and a for each mix, and its sums; a skip for each layer. With norms their gains, and an addition."""
+        """Count two maps and a per mix, and its sums; a skip per layer. With norms, their gains and an addition."""
         width, has_norms = wiring.width, options.norm == "pre-post"
         shapes = _shapes(wiring, options)
         total_count = Count((2 * len(shapes) + 1) * width * has_norms, elementwise=len(wiring.sites) * width)
@@ -129,23 +129,22 @@ class MUDDFormer(Topology):
         return total_count
 
     def coefficients(self) -> dict[str, Tensor]:
-        """a of each stream behind each block: state j across."""
+        """Return a of each stream after each block, with a column per state j."""
         *inner, last = [weights.get_parameter("a") for weights in self.weights]
         ports = {f"a of port {c + 1}": pad_rows(a[c] for a in inner) for c in range(self.first_streams - 1) if inner}
         return {**ports, "a of the skip": pad_rows(a[-1] for a in (*inner, last))}
 
     def open(self, *parts: Tensor) -> MUDDState:
-        """Give the network's input to every stream."""
         x = sum_tensors(parts)
         return MUDDState((self.before[0](x) if self.before else x,), (x,) * self.first_streams)
 
     def read(self, t: int, state: MUDDState) -> tuple[tuple[Tensor, ...], MUDDState]:
-        """Give the streams at the start of a block, and inside it the skip's with what its layers added."""
+        """Return the streams at the start of a block; inside it, the skip's stream with the layers' outputs added."""
         *ports, skip = state.streams
         return tuple(ports) if ports and self.opens[t] else (skip,), state._replace(streams=(skip,))
 
     def write(self, t: int, state: MUDDState, y: Tensor) -> MUDDState:
-        """Add to the skip; at the end of a block mix the streams of the next."""
+        """Add to the skip; at the end of a block, mix the streams of the next."""
         x = state.streams[-1] + y
         if not self.closes[t]:
             return state._replace(streams=(x,))
@@ -158,12 +157,11 @@ class MUDDFormer(Topology):
         return MUDDState(sources, tuple(mixes))
 
     def close(self, state: MUDDState) -> Tensor:
-        """Return the skip's stream."""
         return state.streams[-1]
 
 
 def _shapes(wiring: Wiring, options: MUDDOptions) -> list[tuple[int, int, int]]:
-    """Hidden features, streams and sources of the mix after each block."""
+    """Return hidden features, streams and sources of the mix after each block."""
     _, *later = [_streams(len(site.ports)) for site in wiring.sites if site.starts_block]
     streams = [*later, 1]
     hidden = [c * s for s, c in enumerate(streams, start=2)]
@@ -174,5 +172,5 @@ def _shapes(wiring: Wiring, options: MUDDOptions) -> list[tuple[int, int, int]]:
 
 
 def _streams(ports: int) -> int:
-    """One for each input of a block's first layer and one for its skip, which are the same where there is one input."""
+    """Return the number of streams: one per port and one for the skip, or a single one if there is one port."""
     return ports + 1 if ports > 1 else 1

@@ -1,4 +1,4 @@
-"""Block granularity: any topology, applied to whole blocks instead of single layers."""
+"""Block granularity: a topology applied to whole blocks instead of single layers."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, final
@@ -12,10 +12,10 @@ from search_spaces.topologies.base import PRENORMED, Topology, Wiring
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """What wires the blocks.
+    """The topology that connects the blocks.
 
     Attributes:
-        topology: The class; it sees one site for each block, that of the block's first layer.
+        topology: The class; it sees one site per block, that of the block's first layer.
         options: Its options.
     """
 
@@ -25,22 +25,22 @@ class Inner:
 
 @final
 class PerBlock(Topology):
-    """Wire blocks by an inner topology; inside a block keep the ordinary pre-norm skip.
+    """Blocks connected by an inner topology, with the ordinary pre-norm skip inside each block.
 
-    With layers l_1 .. l_n in the block and x what the inner topology lets l_1 read (for the queries, where ports
-    read different things):
+    l_1 .. l_n are the layers of a block, and x is the input of l_1 from the inner topology (that of the queries, if
+    ports differ):
 
         a_1 = l_1(x ...),  a_i = l_i(x + a_1 + ... + a_{i-1}),  output of the block = a_1 + ... + a_n
 
     The block's input is in the inputs of all its layers but not in its output (DeepCrossAttention, section 3.2 and
-    figure 4), so an inner topology that sums all it is given is the standard pre-norm transformer.
+    figure 4). So an inner topology that sums everything gives the standard pre-norm transformer.
 
     The state is (inner state, x, a_1 + ...); the last two are None where no later layer of the block needs them.
 
     Raises:
-        ValueError: The first layer opens no block.
-        UserError: The inner topology delivers in head space, where x cannot be added to a layer's output, or normed,
-            which a sum with x is not.
+        ValueError: The first layer does not start a block.
+        UserError: The inner topology's input mode is one of PRENORMED: x must be added to outputs in the stream's
+            space, and the sum is not normed.
     """
 
     Options: ClassVar[type] = Inner
@@ -64,24 +64,21 @@ class PerBlock(Topology):
 
     @classmethod
     def count(cls, wiring: Wiring, options: Inner) -> Count:
-        """What the inner topology counts; each further layer of a block adds to its input and to the block's output."""
+        """Count the inner topology; each further layer of a block adds to its input and to the block's output."""
         further = sum(not site.starts_block for site in wiring.sites)
         return options.topology.count(openings(wiring), options.options) + Count(elementwise=2 * further * wiring.width)
 
     def recomputes(self, t: int) -> Literal["read", "write"]:
-        """As the inner topology has it."""
         return self.inner.recomputes(self.block[t])
 
     def coefficients(self) -> dict[str, Tensor]:
-        """The inner topology's."""
         return self.inner.coefficients()
 
     def open(self, *parts: Tensor) -> Any:
-        """Open the inner topology."""
         return self.inner.open(*parts), None, None
 
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
-        """Read as the inner topology does at the start of a block, x and the outputs so far inside it."""
+        """Read from the inner topology at the start of a block; inside it, return x plus the outputs so far."""
         inner, base, partial = state
         if self.opens[t]:
             inputs, inner = self.inner.read(self.block[t], inner)
@@ -91,18 +88,17 @@ class PerBlock(Topology):
         return inputs, (inner, None if self.closes[t] else base, partial)
 
     def values(self, t: int, state: Any, v: Tensor | None) -> tuple[Tensor | None, Any]:
-        """Change values as the inner topology does, where the layer opens a block."""
+        """Apply the inner topology's `values` if the layer starts a block."""
         if not self.opens[t]:
             return v, state
         v, inner = self.inner.values(self.block[t], state[0], v)
         return v, (inner, *state[1:])
 
     def start(self, layers: nn.ModuleList) -> None:
-        """Change the layers as the inner topology does."""
         self.inner.start(layers)
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
-        """Add to the outputs so far, and hand their sum on at the end of the block."""
+        """Add to the block's output; at the end of the block, write it to the inner topology."""
         inner, base, partial = state
         output = y if partial is None else partial + y
         if self.closes[t]:
@@ -110,10 +106,9 @@ class PerBlock(Topology):
         return inner, base, output
 
     def close(self, state: Any) -> Tensor:
-        """Close the inner topology."""
         return self.inner.close(state[0])
 
 
 def openings(wiring: Wiring) -> Wiring:
-    """The same network as the inner topology sees it: one site for each block."""
+    """Return the network as the inner topology sees it: one site per block."""
     return replace(wiring, sites=tuple(site for site in wiring.sites if site.starts_block))

@@ -1,4 +1,4 @@
-"""The installed topologies, and whether one of them can wire an architecture. Imports torch only when asked."""
+"""The installed topologies, and whether they can be used with an architecture. Imports torch only on demand."""
 
 import inspect
 import warnings
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def load(text: str) -> "tuple[type[Topology], Any]":
-    """The class that a topology's text names, and its options.
+    """Return the class and the options of a topology's text.
 
     Raises:
-        UserError: An unknown topology or option, a value that the option cannot have, or an entry that is no Topology.
+        UserError: An unknown topology or option, an invalid value, or an entry that is no Topology.
     """
     spec = Spec.parse(text)
     topology = _class(spec.name)
@@ -31,15 +31,15 @@ def load(text: str) -> "tuple[type[Topology], Any]":
 
 
 def refusal(architecture: Architecture) -> str | None:
-    """Why this architecture's topology cannot wire it, or None where it can. Raises UserError as `load` does."""
+    """Return why this architecture's topology cannot be used with it, or None. Raises UserError as `load` does."""
     return next((reason for run in architecture.runs if (reason := _refusal_of_run(run)) is not None), None)
 
 
 def compatible_topologies(architecture: Architecture) -> dict[str, list[str]]:
-    """Every topology that can wire the architecture -> with which options: its defaults, and values of its axes."""
+    """Return all topologies usable with an architecture -> their texts: the defaults, and values of their axes."""
     texts_by_name = {}
     for name in TOPOLOGIES.names():
-        with suppress(UserError):  # one that cannot be loaded, or says wrongly what its axes are
+        with suppress(UserError):  # skip what cannot be loaded or has invalid axes
             topology = load(name)[0]
             check_axes(topology, name)
             axes = topology.axes
@@ -49,7 +49,7 @@ def compatible_topologies(architecture: Architecture) -> dict[str, list[str]]:
 
 
 def _refusal_of_run(run: Architecture) -> str | None:
-    """Why one topology cannot wire these blocks; each of those that differ is asked about."""
+    """Return why one topology cannot connect these blocks, or None; each distinct block is checked."""
     topology, options = load(run.topology)
     name = Spec.parse(run.topology).name
     different = {block: None for b in range(run.depth) if (block := run.at(b))} if run.blocks else {run: None}
@@ -60,17 +60,16 @@ def _refusal_of_run(run: Architecture) -> str | None:
         reasons = [topology.refusal(block, options) for block in different]
     except UserError:
         raise
-    except Exception as error:  # a plug-in may fail in any way
+    except Exception as error:  # plug-ins may fail in any way
         message = f"topology {name!r} could not be asked whether it can be wired: {reason_of(error)}"
         raise UserError("bad-plugin", message, **{**fields_of(error), "topology": name}) from error
     return next((reason for reason in reasons if reason is not None), None)
 
 
 def axes_of_topologies(base: Architecture) -> dict[str, Axes]:
-    """Every installed topology -> its axes: "resnet" first, the others in alphabetical order.
+    """Return every installed topology -> its axes: "resnet" first, the others in alphabetical order.
 
-    A topology that cannot be imported, whose `axes` name what its options do not have, or that fails when asked about
-    `base`, is passed over; a Notice says which and why.
+    A topology is skipped with a Notice if it cannot be imported, has invalid `axes`, or fails for `base`.
     """
     axes_by_name: dict[str, Axes] = {}
     for name in sorted(TOPOLOGIES.names(), key=lambda name: (name != "resnet", name)):
@@ -88,7 +87,7 @@ def axes_of_topologies(base: Architecture) -> dict[str, Axes]:
 
 
 def check_axes(topology: "type[Topology]", name: str) -> None:
-    """Raise UserError where a topology's `axes` are not options that exist with values that they can have."""
+    """Raise UserError if a topology's `axes` are not existing options with valid values."""
     if name == "recipe" and topology.axes:
         message = "topology 'recipe' has axes that would be taken for the recipe's. Give it another name."
         raise UserError("bad-plugin", message, topology=name)
@@ -101,7 +100,7 @@ def check_axes(topology: "type[Topology]", name: str) -> None:
 
 
 def _class(name: str) -> "type[Topology]":
-    from search_spaces.topologies.base import Topology  # which loads torch
+    from search_spaces.topologies.base import Topology  # loads torch
 
     topology = TOPOLOGIES.load(name)
     if not (inspect.isclass(topology) and issubclass(topology, Topology)):
@@ -116,7 +115,7 @@ def _class(name: str) -> "type[Topology]":
 
 
 def options_of(topology: "type[Topology]", spec: Spec) -> Any:
-    """The options that stand behind a topology's name. Raises UserError where it has no such option or value."""
+    """Build a topology's options from its parsed text. Raises UserError for unknown options and invalid values."""
     try:
         return _options(topology.Options, spec)
     except UserError as error:
@@ -149,7 +148,7 @@ def _options(record: type, spec: Spec) -> Any:
 
 @lru_cache(maxsize=256)
 def _types(record: type) -> Mapping[str, Any]:
-    """The types of a dataclass's fields: worked out from text, and asked for with every network that is counted."""
+    """Return the types of a dataclass's fields. Cached: they are needed for every network that is counted."""
     return get_type_hints(record)
 
 

@@ -1,8 +1,8 @@
-"""The residual matrix transformer: the stream is an outer-product memory that layers load from and store to by key.
+"""The residual matrix transformer: the stream is an outer-product memory that layers read and write by key.
 
-Shapes: ... = any leading axes, K = keys (length of a key), V = values (length of a value), R = rank of a layer, the
-vectors it reads and writes: R * V is its `inner`. The residual matrix is kept as [..., V, K], keys last, so that loads
-and stores are plain linear maps along its last axis.
+Shapes: ... = any leading axes, K = keys (length of a key), V = values (length of a value), R = rank of a layer: the
+number of vectors that it reads and writes, where R * V is its `inner`. The residual matrix is stored as [..., V, K], so
+that reads and writes are linear maps along the last axis.
 """
 
 import math
@@ -25,10 +25,10 @@ class RMTOptions:
     """The residual matrix.
 
     Attributes:
-        keys: Length of a key, D_k of the paper.
-        values: Length of a value, D_v of the paper; without it the head dim, which it must be where there are heads.
-        norm: The matrix is normed before it is read: "layer" as in the paper, "rms" as in the official code.
-        initial: How keys are drawn: "xavier", or "lecun" as in the paper's comparison of variants (C.4).
+        keys: Length of a key, D_k in the paper.
+        values: Length of a value, D_v in the paper; by default the head dim, and no other where there are heads.
+        norm: Norm of the matrix before it is read: "layer" as in the paper, "rms" as in the official code.
+        initial: Initialization of keys: "xavier", or "lecun" as in the paper's comparison of variants (C.4).
     """
 
     keys: int = 32
@@ -42,7 +42,7 @@ class RMTOptions:
 
 
 class Load(nn.Module):
-    """Read R vectors for each of several ports: x^(h) = r^(h) X, one linear map for all of them."""
+    """Reads of R vectors per port: x^(h) = r^(h) X, as one linear map for all ports."""
 
     def __init__(self, ports: int, rank: int, keys: int) -> None:
         super().__init__()
@@ -51,13 +51,13 @@ class Load(nn.Module):
         nn.init.xavier_normal_(self.keys.weight)
 
     def forward(self, matrix: Tensor) -> tuple[Tensor, ...]:
-        """Map [..., V, K] to one [..., R*V] for each port."""
+        """Map [..., V, K] to one [..., R*V] per port."""
         vectors = self.keys(matrix).mT  # [..., ports * R, V]
         return torch.chunk(vectors.flatten(-2), self.ports, dim=-1)
 
 
 class MatrixStore(nn.Module):
-    """Write R vectors: X = sum_h w^(h) (outer) x^(h)."""
+    """A write of R vectors: X = sum_h w^(h) (outer) x^(h)."""
 
     def __init__(self, rank: int, keys: int, gain: float = 1.0) -> None:
         super().__init__()
@@ -72,12 +72,12 @@ class MatrixStore(nn.Module):
 
 
 class MatrixNorm(nn.Module):
-    """Norm a matrix over all its entries at once, with a gain for each entry and no bias; epsilon 1e-6."""
+    """A norm over all entries of a matrix, with a gain per entry and no bias; epsilon 1e-6."""
 
     def __init__(self, keys: int, values: int, kind: Literal["layer", "rms"]) -> None:
         super().__init__()
         size = keys * values
-        # One long axis instead of two: the same sum, and a gain that is a vector, which weight decay leaves alone.
+        # One long axis instead of two gives the same norm, and a gain vector, which is not weight-decayed.
         self.norm = nn.LayerNorm(size, 1e-6, bias=False) if kind == "layer" else nn.RMSNorm(size, 1e-6)
 
     def forward(self, matrix: Tensor) -> Tensor:
@@ -94,25 +94,26 @@ class RMT(Topology):
         X_0 = sum over the embeddings of sum_h w_E^(h) (outer) e^(h)          (14, 18, 19)
         q^(h) = r_Q^(h) LN(X), likewise k and v;  X += sum_h w_O^(h) (outer) head^(h)           (15, 20, 22)
         x^(h) = r_FF^(h) LN(X);  X += sum_h w_FF^(h) (outer) ffn(x)^(h)           (16, 23, 25)
-        the head reads r_U^(h) LN(X)                                               (17, 27)
+        the output head reads r_U^(h) LN(X)                                               (17, 27)
 
-    The keys stand in place of the attention layer's four projections. R is the number of heads at an attention layer
-    and width / values elsewhere; with heads * head_dim = width, as in the paper, they are the same. Each embedding
-    (tokens, positions) has keys of its own.
+    The keys replace the attention layer's four projections. R is the number of heads in an attention layer and width /
+    values elsewhere. With heads * head_dim = width, as in the paper, both are equal. Each embedding (tokens, positions)
+    has its own keys.
 
-    Source: Mak and Flanigan, Residual Matrix Transformers (2025); numbers above are its equations. Readings taken:
+    Source: Mak and Flanigan, Residual Matrix Transformers (2025); the numbers above are its equations. Differences and
+    choices:
 
-    * Equation 25 stops short of h = R by one; all R vectors are read.
-    * Keys start Xavier-normal, which the paper's analysis of variance assumes (table 2: 1.14 for attention's loads is
-      fan-out 3R, so the three ports are one map). Those by which layers store are multiplied by 1 / sqrt(layers), the
-      "inverse layer scaling on layer outputs from GPT2" of C.1, at the place where the official code has it; embeddings
-      are stored without. The official code draws from N(0, 0.02^2 / fan-in) and leaves the scale to muP.
-    * `initial=lecun` draws keys from N(0, 1 / fan-in), of which C.4 says "all parameters": nothing is scaled by depth.
-    * `norm=layer` is the paper's, `norm=rms` the official code's. Both have a gain for each entry, which the paper's
+    * Equation 25 ends one before h = R; here all R vectors are read.
+    * Keys are Xavier-normal, as the paper's analysis of variance assumes (table 2: 1.14 for attention's loads is
+      fan-out 3R, so the three ports are one map). The keys of layers' writes are multiplied by 1 / sqrt(layers) at the
+      same place as in the official code; those of embeddings are not. C.1 calls it "inverse layer scaling on layer
+      outputs from GPT2". The official code draws from N(0, 0.02^2 / fan-in) and leaves the scale to muP.
+    * `initial=lecun` draws keys from N(0, 1 / fan-in). C.4 says "all parameters", so nothing is scaled by depth.
+    * `norm=layer` is the paper's, `norm=rms` the official code's. Both have a gain per entry, which the paper's
       parameter count leaves out, and no bias.
-    * Keys are weight-decayed: C.1 exempts norms, embedding and unembedding only.
-    * Under bf16 autocast X is kept in bf16, as in the official code. Of others hyper-connections (mHC, frac) mix their
-      streams by a product, which is bf16 there; sums stay in float32.
+    * Keys are weight-decayed: C.1 exempts only norms, embedding and unembedding.
+    * Under bf16 autocast X is bf16, as in the official code. Hyper-connections (mHC, frac) too mix their streams by a
+      bf16 product; other topologies' sums stay in float32.
 
     The state is X, [..., V, K].
 
@@ -123,7 +124,7 @@ class RMT(Topology):
     )`
 
     Raises:
-        UserError: What `refusal` says.
+        UserError: The values do not fit the width or the head dim.
     """
 
     Options: ClassVar[type] = RMTOptions
@@ -150,14 +151,14 @@ class RMT(Topology):
 
     @classmethod
     def refusal(cls, architecture: Architecture, options: RMTOptions) -> str | None:
-        """Widths that are no multiple of the values, and values that are not the head dim."""
+        """Refuse widths that are no multiple of the values, and values that are not the head dim."""
         return _refusal(architecture.width, architecture.head_dim, options)
 
     @classmethod
     def count(cls, wiring: Wiring, options: RMTOptions) -> Count:
-        """A key matrix for each embedding, each port, each layer's output and the head; a gain for each norm.
+        """Count a key matrix per embedding, port, layer output and for the output head; and a gain per norm.
 
-        Loads and stores are matrix work; what is elementwise is to add each layer's matrix to X.
+        Reads and writes are matrix work. Only the addition of each layer's matrix to X is elementwise.
         """
         keys, values = options.keys, options.values or wiring.head_dim
         maps = [wiring.width] * (wiring.parts + 1)
@@ -167,20 +168,16 @@ class RMT(Topology):
         return loads_and_stores + Count(params=(layers + 1) * keys * values, elementwise=layers * keys * values)
 
     def open(self, *parts: Tensor) -> Tensor:
-        """Store each embedding by its own keys."""
         return sum_tensors(tuple(store(part) for store, part in zip(self.embed, parts, strict=True)))
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-        """Load the vectors of each port from the normed matrix."""
         inputs: tuple[Tensor, ...] = self.loads[t](self.norms[t](state))
         return inputs, state
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
-        """Store the layer's output vectors."""
         return state + self.stores[t](y)  # type: ignore[no-any-return]  # nn.Module returns Any
 
     def close(self, state: Tensor) -> Tensor:
-        """Load what the head reads from the normed matrix, [..., D]."""
         x: Tensor
         (x,) = self.unembed(self.norms[-1](state))
         return x

@@ -1,4 +1,4 @@
-"""Runs of blocks, each wired by a topology of its own: what one closes to, the next one opens with."""
+"""Runs of blocks, each with its own topology: the output of a run is the input of the next."""
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -12,13 +12,13 @@ from search_spaces.topologies.base import InputMode, Topology, Wiring
 
 @dataclass(frozen=True, slots=True)
 class LayerRun:
-    """Some layers on end.
+    """Consecutive layers with one topology.
 
     Attributes:
-        topology: The class that wires them.
+        topology: The class of the topology.
         options: Its options.
-        layers: How many there are.
-        head_dim: Features of one head there.
+        layers: Number of layers.
+        head_dim: Features of one head in these layers.
     """
 
     topology: type[Topology]
@@ -29,10 +29,10 @@ class LayerRun:
 
 @final
 class Runs(Topology):
-    """Topologies one after another: y = close_R(...(open_2(close_1(...(open_1(embeddings)))))).
+    """Topologies in sequence: y = close_R(...(open_2(close_1(...(open_1(embeddings)))))).
 
-    Each run is the network that it would be alone, of the layers that it has; only the first has more than one
-    embedding to open with. The state is that of the run in progress.
+    Each run is the network that it would be alone with its layers; only the first may have more than one embedding. The
+    state is that of the current run.
     """
 
     Options: ClassVar[type] = tuple
@@ -42,27 +42,24 @@ class Runs(Topology):
         self.runs = nn.ModuleList(
             run.topology(part, run.options) for run, part in zip(options, wirings(wiring, options), strict=True)
         )
-        self.place = [(r, t) for r, run in enumerate(options) for t in range(run.layers)]  # of each layer
+        self.place = [(r, t) for r, run in enumerate(options) for t in range(run.layers)]  # run and t of each layer
         self.takes_values = any(run.takes_values for run in self.runs)  # type: ignore[misc]  # of this network
         self.input_mode = self.runs[-1].input_mode  # type: ignore[assignment]  # a Topology's
 
     @classmethod
     def count(cls, wiring: Wiring, options: tuple[LayerRun, ...]) -> Count:
-        """The sum of the runs' counts."""
         parts = zip(options, wirings(wiring, options), strict=True)
         return sum((run.topology.count(part, run.options) for run, part in parts), Count())
 
     def input_mode_at(self, t: int) -> InputMode:
-        """What the run of layer t delivers."""
         return self.runs[self.place[t][0]].input_mode_at(t)  # type: ignore[operator, no-any-return]  # a Topology's
 
     def recomputes(self, t: int) -> Literal["read", "write"]:
-        """As the run of layer t has it."""
         run, inside = self.place[t]
         return self.runs[run].recomputes(inside)  # type: ignore[operator, no-any-return]  # a Topology's
 
     def coefficients(self) -> dict[str, Tensor]:
-        """Each run's, by its number from 1."""
+        """Return the coefficients of all runs, prefixed with the run's number from 1."""
         return {
             f"run {number}: {name}": weights
             for number, run in enumerate(self.runs, start=1)
@@ -70,40 +67,35 @@ class Runs(Topology):
         }
 
     def open(self, *parts: Tensor) -> Any:
-        """Open the first run."""
         return self.runs[0].open(*parts)  # type: ignore[operator]  # a Topology's
 
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
-        """Read as the layer's run does; where it is the run's first, what the run before closes to is opened."""
+        """Read from the layer's run; at its first layer, open it with the output of the run before."""
         run, inside = self.place[t]
         if run and inside == 0:
             state = self.runs[run].open(self.runs[run - 1].close(state))  # type: ignore[operator]  # Topologies'
         return self.runs[run].read(inside, state)  # type: ignore[operator, no-any-return]  # a Topology's
 
     def values(self, t: int, state: Any, v: Tensor | None) -> tuple[Tensor | None, Any]:
-        """Change values as the layer's run does."""
         run, inside = self.place[t]
         return self.runs[run].values(inside, state, v)  # type: ignore[operator, no-any-return]  # a Topology's
 
     def start(self, layers: nn.ModuleList) -> None:
-        """Change each run's layers as its topology does."""
         for number, run in enumerate(self.runs):
             run.start(nn.ModuleList(layer for layer, at in zip(layers, self.place, strict=True) if at[0] == number))  # type: ignore[operator]
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
-        """Write as the layer's run does."""
         run, inside = self.place[t]
         return self.runs[run].write(inside, state, y)  # type: ignore[operator]  # a Topology's
 
     def close(self, state: Any) -> Tensor:
-        """Close the last run."""
         return self.runs[-1].close(state)  # type: ignore[operator, no-any-return]  # a Topology's
 
 
 def wirings(wiring: Wiring, runs: tuple[LayerRun, ...]) -> list[Wiring]:
-    """The part of the network that each run wires."""
+    """Return the part of the network that belongs to each run."""
     ends = list(accumulate(run.layers for run in runs))
-    blocks = [0, *accumulate(site.starts_block for site in wiring.sites)]  # how many there are before each layer
+    blocks = [0, *accumulate(site.starts_block for site in wiring.sites)]  # number of blocks before each layer
     return [
         replace(
             wiring,

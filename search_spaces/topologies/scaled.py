@@ -1,4 +1,4 @@
-"""Scaled branches: the residual network with a weight on what each layer adds, learned or by depth.
+"""Scaled residual branches: the residual network with a learned weight on each layer's output.
 
 Shapes: ... = any leading axes, D = width.
 """
@@ -16,47 +16,43 @@ from search_spaces.topologies.base import InputMode, Topology, Wiring, sum_tenso
 
 
 class ScaledBranches(Topology):
-    """What LayerScale and ReZero share. The state is one tensor x, [..., D]."""
+    """The common part of LayerScale and ReZero. The state is one tensor x, [..., D]."""
 
     in_joint_spaces: ClassVar[bool] = False
 
     @classmethod
     def count(cls, wiring: Wiring, options: Any) -> Count:
-        """The weights; each layer's output is weighted and added."""
+        """Count the weights; each layer's output is weighted and added."""
         return Count(cls.weights(wiring, options), elementwise=2 * len(wiring.sites) * wiring.width)
 
     @staticmethod
     def weights(wiring: Wiring, options: Any) -> int:
-        """How many weights there are."""
+        """Return the number of weights."""
         raise NotImplementedError
 
     def weight(self, t: int) -> Tensor:
-        """What the output of layer t is multiplied with, [D] or []."""
+        """Return the weight of layer t's output, [D] or []."""
         raise NotImplementedError
 
     def open(self, *parts: Tensor) -> Tensor:
-        """Start from x_0, the sum of the embeddings."""
         return sum_tensors(parts)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-        """Give x_t to all ports."""
         return (state,), state
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
-        """Add the weighted output to x_t."""
         return torch.addcmul(state, self.weight(t), y)
 
     def close(self, state: Tensor) -> Tensor:
-        """Return x_L."""
         return state
 
 
 @dataclass(frozen=True, slots=True)
 class LayerScaleOptions:
-    """Where weights start.
+    """The initial weights.
 
     Attributes:
-        start: All of them; CaiT has 0.1 up to 18 blocks, 1e-5 at 24 and 1e-6 above.
+        start: Initial value of all weights; CaiT uses 0.1 up to 18 blocks, 1e-5 at 24 and 1e-6 above.
     """
 
     start: float = 1e-5
@@ -69,11 +65,10 @@ class LayerScaleOptions:
 
 @final
 class LayerScale(ScaledBranches):
-    """LayerScale (Touvron et al., 2021): x_{t+1} = x_t + g_t * f_t(x_t), feature by feature, every g near 0 at first.
+    """LayerScale (Touvron et al., 2021): x_{t+1} = x_t + g_t * f_t(x_t), feature by feature, with g initialized near 0.
 
     Source: Touvron et al., "Going deeper with Image Transformers" (CaiT, 2021), equation 4, and the official code.
-    Gains are not weight-decayed. Near the identity at the start, and so not the residual network but with
-    `start=1`.
+    Gains are not weight-decayed. It starts near the identity, so it is not the residual network unless `start=1`.
 
     Parameters: `layers * width`
     """
@@ -83,7 +78,6 @@ class LayerScale(ScaledBranches):
 
     @classmethod
     def equals_resnet(cls, options: LayerScaleOptions) -> bool:
-        """Where gains begin at 1."""
         return options.start == 1
 
     def __init__(self, wiring: Wiring, options: LayerScaleOptions) -> None:
@@ -94,23 +88,21 @@ class LayerScale(ScaledBranches):
 
     @staticmethod
     def weights(wiring: Wiring, options: LayerScaleOptions) -> int:
-        """A gain for each feature of each layer."""
         return len(wiring.sites) * wiring.width
 
     def weight(self, t: int) -> Tensor:
-        """Its gains, [D]."""
         gain: Tensor = self.gains[t]
         return gain
 
 
 @dataclass(frozen=True, slots=True)
 class ReZeroOptions:
-    """How many weights there are, and beside which norms.
+    """The number of weights, and the use of norms.
 
     Attributes:
-        shared: Whether the layers of a block share one, as in the official transformer; else each has its own, which
-            is SkipInit's.
-        norms: Whether layers and the head norm what they read, as the residual network's do.
+        shared: Whether the layers of a block share one weight, as in the official transformer; otherwise each layer has
+            its own, as in SkipInit.
+        norms: Whether layers and the output head norm their inputs, as in the residual network.
     """
 
     shared: bool = True
@@ -119,12 +111,12 @@ class ReZeroOptions:
 
 @final
 class ReZero(ScaledBranches):
-    """ReZero (Bachlechner et al., 2020): x_{t+1} = x_t + a f_t(x_t), a number a for each block, 0 at the start.
+    """ReZero (Bachlechner et al., 2020): x_{t+1} = x_t + a f_t(x_t), with a number a per block, initialized to 0.
 
     Source: Bachlechner et al., "ReZero is All You Need" (2020), equation 3, and the official code. Its transformer has
-    no norms, which is `norms=false`: a transformer's layers norm nothing then, nor does what reads x_L. Layers that
-    bring norms of their own (those of goal tasks) keep them. By default there are those of the residual network.
-    `shared=false` is SkipInit's, a number for each branch (De and Smith, 2020).
+    no norms, which is `norms=false`: neither layers nor the output head norm their inputs. Layers with inner norms
+    (those of goal tasks) keep them. The default has the norms of the residual network. `shared=false` is SkipInit, with
+    a number per branch (De and Smith, 2020).
 
     Parameters: `blocks if shared else layers`
     """
@@ -134,7 +126,6 @@ class ReZero(ScaledBranches):
 
     @classmethod
     def input_mode_of(cls, options: ReZeroOptions) -> InputMode:
-        """x_t, to be read as it is where there are no norms."""
         return "shared" if options.norms else "bare"
 
     def __init__(self, wiring: Wiring, options: ReZeroOptions) -> None:
@@ -146,10 +137,8 @@ class ReZero(ScaledBranches):
 
     @staticmethod
     def weights(wiring: Wiring, options: ReZeroOptions) -> int:
-        """One for each block, or for each layer."""
         return sum(not options.shared or site.starts_block for site in wiring.sites)
 
     def weight(self, t: int) -> Tensor:
-        """Its block's number."""
         number: Tensor = self.a[self.which[t]]
         return number

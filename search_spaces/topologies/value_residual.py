@@ -1,7 +1,7 @@
-"""Value residuals: the values of the first attention layer are part of those of all others, or stand for them.
+"""Value residuals: the values of the first attention layer are mixed into those of all others, or replace them.
 
-Legend: V_1 = the values that the first attention layer projects, [..., inner], before it attends; V_n those of the
-n-th. Beside them the network is the residual network.
+Legend: V_1 = the values projected by the first attention layer, [..., inner], before attention; V_n those of the n-th.
+All else is the residual network.
 """
 
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ from search_spaces.topologies.base import NoOptions, Topology, Wiring, pad_rows,
 
 @dataclass(frozen=True, slots=True)
 class ValueResidualOptions:
-    """What the values are mixed of.
+    """The mix of values.
 
     Attributes:
         first: Weight of V_1.
         own: Weight of the layer's own values.
-        learned: Whether both are learned, for each layer, from there.
-        last: Only so many attention layers have it, the last ones; without it all but the first.
+        learned: Whether both weights are learned per layer, starting from these values.
+        last: Number of attention layers with mixed values, counted from the end; by default all but the first.
     """
 
     first: float = 0.5
@@ -39,39 +39,34 @@ class ValueResidualOptions:
 
 
 class ValueStream(NamedTuple):
-    """The residual stream, and V_1 once it is there."""
+    """The residual stream, and V_1 once it exists."""
 
     x: Tensor
     first: Tensor | None = None
 
 
 class FirstValues(Topology):
-    """What ValueResidual and SVFormer share: the residual network, whose state keeps V_1 beside the stream."""
+    """The common part of ValueResidual and SVFormer: the residual network, with V_1 in its state."""
 
     takes_values: ClassVar[bool] = True
     in_joint_spaces: ClassVar[bool] = False
 
     @classmethod
     def refusal(cls, architecture: Architecture, options: Any) -> str | None:
-        """Networks without attention."""
         if architecture.head_dim:
             return None
         return "value residuals need attention, got a network without heads. Take a transformer's task."
 
     def open(self, *parts: Tensor) -> ValueStream:
-        """Start from x_0, the sum of the embeddings."""
         return ValueStream(sum_tensors(parts))
 
     def read(self, t: int, state: ValueStream) -> tuple[tuple[Tensor, ...], ValueStream]:
-        """Give x_t to all ports."""
         return (state.x,), state
 
     def write(self, t: int, state: ValueStream, y: Tensor) -> ValueStream:
-        """Add the layer's output to x_t."""
         return state._replace(x=state.x + y)
 
     def close(self, state: ValueStream) -> Tensor:
-        """Return x_L."""
         return state.x
 
 
@@ -82,11 +77,11 @@ class ValueResidual(FirstValues):
     x_{t+1} = x_t + f_t(x_t), and attention layer n = 2 .. attends over V_n' = first V_1 + own V_n.
 
     Source: Zhou et al., Value Residual Learning (ResFormer, arXiv 2410.17897), and the official code: one half each,
-    fixed. Its variants are options: `learned=true` has two numbers a layer that start there, `first=2,own=1` is the
-    constant form, `first=5,own=1,last=3` the sparse one of eight layers. Readings taken:
+    fixed. Its variants are options. `learned=true` has two numbers per layer, which start there. `first=2,own=1` is the
+    constant form, and `first=5,own=1,last=3` the sparse one of eight layers. Differences and choices:
 
-    * With `first=0,own=1,learned=true`, which no source has, it starts as the residual network (`nas retrofit`).
-    * A layer whose heads * head_dim is not the first's keeps its own values: published networks have one width.
+    * `first=0,own=1,learned=true` is in no source; it starts as the residual network (`nas retrofit`).
+    * A layer whose heads * head_dim differs from the first's keeps its own values: published networks have one width.
 
     Parameters: `learned * 2 * len([
         inner for n, inner in enumerate(site.inner for site in sites if "k" in site.ports)
@@ -100,7 +95,7 @@ class ValueResidual(FirstValues):
 
     @classmethod
     def equals_resnet(cls, options: ValueResidualOptions) -> bool:
-        """Where every layer begins with its own values alone."""
+        """Return whether every layer starts with only its own values."""
         return (options.first, options.own) == (0, 1)
 
     def __init__(self, wiring: Wiring, options: ValueResidualOptions) -> None:
@@ -114,19 +109,19 @@ class ValueResidual(FirstValues):
 
     @classmethod
     def count(cls, wiring: Wiring, options: ValueResidualOptions) -> Count:
-        """The numbers; an addition a layer, and the weighted values."""
+        """Count the learned numbers; an addition per layer, and the weighted values."""
         layers = _mixing_layers(wiring, options)
         sums = sum(weighted_sum(2, wiring.sites[t].inner) for t in layers)
         return Count(2 * len(layers) * options.learned, elementwise=len(wiring.sites) * wiring.width + sums)
 
     def coefficients(self) -> dict[str, Tensor]:
-        """The weights of V_1 and of its own values in each attention layer."""
+        """Return the weights of V_1 and of the layer's own values in each attention layer."""
         alone, constants = torch.tensor((nan, 1.0)), torch.tensor((float(self.first), float(self.own)))
         weights = {t: self.weights.get(str(t), constants) for t in self.mixing_layers}
         return {"V_1, own": pad_rows(weights.get(t, alone) for t in self.attention_layers)}
 
     def values(self, t: int, state: ValueStream, v: Tensor | None) -> tuple[Tensor | None, ValueStream]:
-        """Keep V_1; mix it into later ones."""
+        """Store V_1, and mix it into later values."""
         if state.first is None:
             return v, state._replace(first=v)
         if t not in self.mixing_layers:
@@ -144,16 +139,16 @@ class SVFormer(FirstValues):
 
     x_{t+1} = x_t + f_t(x_t), and every attention layer attends over V_1; no other projects values.
 
-    Source: Zhou et al., Value Residual Learning (SVFormer, arXiv 2410.17897). A layer whose heads * head_dim is not the
-    first's projects its own.
+    Source: Zhou et al., Value Residual Learning (SVFormer, arXiv 2410.17897). A layer whose heads * head_dim differs
+    from the first's projects its own.
 
-    Parameters: `0`, and those of the layers are fewer by (blocks - 1) * heads * head_dim times the width, or one
-    more where they have biases.
+    Parameters: `0`, and the layers have fewer by (blocks - 1) * heads * head_dim times the width, or the width plus one
+    if they have biases.
     """
 
     @classmethod
     def projects_values(cls, wiring: Wiring, options: NoOptions, t: int) -> bool:
-        """The first attention layer, and others that have another number of features."""
+        """Return True for the first attention layer, and for others with a different number of features."""
         return t not in _alike(wiring)
 
     def __init__(self, wiring: Wiring, options: NoOptions) -> None:
@@ -162,11 +157,10 @@ class SVFormer(FirstValues):
 
     @classmethod
     def count(cls, wiring: Wiring, options: NoOptions) -> Count:
-        """An addition a layer."""
         return Count(elementwise=len(wiring.sites) * wiring.width)
 
     def coefficients(self) -> dict[str, Tensor]:
-        """The weights of V_1 and of its own values in each attention layer: one of them alone."""
+        """Return the weights of V_1 and of the layer's own values in each attention layer; one of them is NaN."""
         return {
             "V_1, own": torch.tensor(
                 [(1.0, nan) if t in self.sharing_layers else (nan, 1.0) for t in self.attention_layers]
@@ -174,7 +168,7 @@ class SVFormer(FirstValues):
         }
 
     def values(self, t: int, state: ValueStream, v: Tensor | None) -> tuple[Tensor | None, ValueStream]:
-        """Keep V_1, and give it."""
+        """Store V_1, and return it for later layers."""
         if state.first is None:
             return v, state._replace(first=v)
         return state.first if t in self.sharing_layers else v, state
@@ -185,7 +179,7 @@ def _attention_layers(wiring: Wiring) -> list[int]:
 
 
 def _alike(wiring: Wiring) -> frozenset[int]:
-    """The attention layers but the first whose values have as many features as its."""
+    """Return the attention layers after the first whose values have as many features as the first's."""
     attends = _attention_layers(wiring)
     return frozenset(t for t in attends[1:] if wiring.sites[t].inner == wiring.sites[attends[0]].inner)
 
