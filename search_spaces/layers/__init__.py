@@ -1,1 +1,1 @@
-"""The layers that topologies wire, and the one loop over them."""
+"""Layers, and the loop that runs them through a topology."""

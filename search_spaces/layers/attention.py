@@ -1,4 +1,4 @@
-"""Multi-head attention whose queries, keys and values may come from different places.
+"""Multi-head attention with separate inputs for queries, keys and values.
 
 Shapes: B = batch, N = tokens, D = width, H = heads, K = head dim; H * K need not be D.
 """
@@ -16,9 +16,9 @@ from search_spaces.topologies.base import PRENORMED, InputMode, Site
 
 
 class SoftmaxAttention(nn.Module):
-    """softmax(q k^T / (temperature sqrt(K))) v, exact (Vaswani et al., 2017, equation 1, where temperature is 1).
+    """Exact attention softmax(q k^T / (temperature sqrt(K))) v (Vaswani et al., 2017, equation 1, with temperature 1).
 
-    Whatever the inputs' precision, all of torch's kernels form the logits, scale them and normalise them in fp32.
+    For inputs of any precision, all of torch's kernels compute, scale and normalize the logits in fp32.
     """
 
     def __init__(self, *, causal: bool, temperature: float = 1.0) -> None:
@@ -27,7 +27,7 @@ class SoftmaxAttention(nn.Module):
         self.temperature = temperature
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Attend: three [B, H, N, K] to one. Keys that the mask [B, N] is False for are padding, and not seen."""
+        """Attend: three [B, H, N, K] to one. Keys where the mask [B, N] is False are padding and ignored."""
         scale = 1 / (self.temperature * math.sqrt(q.shape[-1]))
         if mask is None:
             return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal, scale=scale)
@@ -38,12 +38,12 @@ class SoftmaxAttention(nn.Module):
 
 
 def count_softmax(heads: int, head_dim: int, tokens: int) -> Count:
-    """Closed form of SoftmaxAttention, scores and values in full: neither a mask nor causality halves anything."""
+    """Count SoftmaxAttention in closed form; scores and values count in full, despite masks or causality."""
     return Count(macs=2 * tokens * tokens * heads * head_dim)
 
 
 class SharedProjection(nn.Module):
-    """Norm once and project once: one input [B, N, D] to queries, keys and values [B, N, H*K], or to the first two."""
+    """One norm and one fused projection: [B, N, D] to queries, keys and, if `values`, values [B, N, H*K]."""
 
     def __init__(self, width: int, inner: int, norm: Norm | None, bias: bool, values: bool) -> None:
         super().__init__()
@@ -52,13 +52,13 @@ class SharedProjection(nn.Module):
         self.qkv = FusedLinear(width, self.parts * inner, bias=bias, carrying=slice(2 * inner, None))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Project [B, N, D]; None for values that come from elsewhere."""
+        """Project [B, N, D]; the values are None if there is no projection for them."""
         q, k, *v = self.qkv(self.norm(x)).chunk(self.parts, dim=-1)
         return q, k, v[0] if v else None
 
 
 class PortProjection(nn.Module):
-    """Norm and project each input by itself: three [B, N, D] to three [B, N, H*K]."""
+    """A norm and a projection per input: three [B, N, D] to three [B, N, H*K]."""
 
     def __init__(self, width: int, inner: int, norm: Norm | None, bias: bool) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class PortProjection(nn.Module):
 
 
 def split_ports(shared: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A SharedProjection's weights as those of the PortProjection that computes the same from three equal inputs."""
+    """Convert SharedProjection weights to those of a PortProjection that gives equal outputs for three equal inputs."""
     split = {}
     for name, tensor in shared.items():
         module, kind = name.split(".")
@@ -81,18 +81,18 @@ def split_ports(shared: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 class NoProjection(nn.Module):
-    """Inputs that come normed and in head space are taken as they are."""
+    """No projection, for inputs that are normed and in head space."""
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """Return the three [B, N, H*K]."""
+        """Return the three [B, N, H*K] unchanged."""
         return inputs
 
 
 class Attention(nn.Module):
     """A pre-norm attention layer, the first layer of its block.
 
-    What it does with its inputs follows from how the topology delivers them (see Topology.delivers). Without `values`
-    it projects none: the topology gives them (see Topology.values). Without a norm it takes inputs as they are.
+    `input_mode` determines what it does with its inputs (see Topology.input_mode). With `values=False` it does not
+    project values; the topology provides them (see Topology.values). With `norm=None` it does not norm its inputs.
     """
 
     def __init__(
@@ -127,15 +127,15 @@ class Attention(nn.Module):
         self.drop = nn.Dropout(dropout) if dropout else nn.Identity()
 
     def forward(self, *inputs: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map one [B, N, D], or one for each of q, k and v, to [B, N, D]; in head space, [B, N, H*K] throughout.
+        """Map one [B, N, D], or one each for q, k and v, to [B, N, D]; in head space all are [B, N, H*K].
 
-        The mask [B, N] is False where a token is padding; what comes out there means nothing.
+        The mask [B, N] is False for padding, where the output is undefined.
         """
         q, k, v = self.project(*inputs)
         return self.mix(q, k, v, mask)
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        """What comes after the projections: three [B, N, H*K] to [B, N, D]."""
+        """Attend and project the output: three [B, N, H*K] to [B, N, D]."""
         q, k, v = (x.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for x in (q, k, v))  # [B, H, N, K]
         y = self.attend(q, k, v, mask)
         return self.drop(self.out(y.transpose(-3, -2).flatten(-2)))  # type: ignore[no-any-return]  # nn.Module's Any
@@ -144,7 +144,7 @@ class Attention(nn.Module):
 def count_attention(
     width: int, heads: int, head_dim: int, norm: Norm, input_mode: InputMode, *, bias: bool, values: bool = True
 ) -> Count:
-    """Closed form of an Attention layer at one position, without what attends in it."""
+    """Count an Attention layer at one position in closed form, without its `attend` module."""
     if input_mode == "heads":
         return Count()
     inner = heads * head_dim

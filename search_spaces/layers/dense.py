@@ -1,4 +1,4 @@
-"""Dense layers with normalisation and swish, and the block of four that residual MLPs are made of.
+"""Dense layers with norm and swish, and the four-layer block of residual MLPs.
 
 Shapes: ... = any leading axes, D = width, H = hidden features.
 """
@@ -16,11 +16,11 @@ from search_spaces.topologies.base import Site
 LAYERS = 4
 """Dense layers of one block."""
 
-NORM = Norm("layer", 1e-6)  # flax's default eps, with which the published networks were trained
+NORM = Norm("layer", 1e-6)  # flax's default eps, used by the published networks
 
 
 class DenseNormSwish(nn.Module):
-    """swish(norm(W x + b))."""
+    """A dense layer: swish(norm(W x + b))."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -33,9 +33,9 @@ class DenseNormSwish(nn.Module):
 
 
 class DenseBlock(nn.Module):
-    """Four DenseNormSwish layers, D -> H -> H -> H -> D: one block, which a topology wires as a whole.
+    """One block of four DenseNormSwish layers, D -> H -> H -> H -> D, without a skip inside.
 
-    The published block has H = D. A skip around it adds after the last swish (post-activation).
+    The published block has H = D. A topology's skip around it adds after the last swish (post-activation).
     """
 
     def __init__(self, width: int, hidden: int) -> None:
@@ -49,9 +49,9 @@ class DenseBlock(nn.Module):
 
 
 def init_linear(layer: nn.Linear) -> nn.Linear:
-    """The layer with weights from U(-1 / sqrt(inputs), 1 / sqrt(inputs)) and no bias.
+    """Draw weights from U(-1 / sqrt(inputs), 1 / sqrt(inputs)), set the bias to 0, and return the layer.
 
-    That is flax's variance_scaling(1/3, "fan_in", "uniform").
+    This is flax's variance_scaling(1/3, "fan_in", "uniform").
     """
     bound = 1 / math.sqrt(layer.in_features)
     nn.init.uniform_(layer.weight, -bound, bound)
@@ -60,12 +60,12 @@ def init_linear(layer: nn.Linear) -> nn.Linear:
 
 
 def count_dense(inputs: int, outputs: int) -> Count:
-    """Closed form of a DenseNormSwish layer at one position."""
+    """Count a DenseNormSwish layer at one position in closed form."""
     return linear(inputs, outputs) + Count(params=NORM.params(outputs))
 
 
 def count_dense_block(width: int, hidden: int) -> Count:
-    """Closed form of a DenseBlock at one position."""
+    """Count a DenseBlock at one position in closed form."""
     return sum((count_dense(*sizes) for sizes in _sizes(width, hidden)), start=Count())
 
 

@@ -1,6 +1,6 @@
-"""Attention that looks less far the further away a token is, in place of positions.
+"""Attention with a bias that grows with distance (ALiBi), instead of positions.
 
-Shapes: B = batch, H = heads, N = tokens, C = context (the most tokens there can be), K = head dim.
+Shapes: B = batch, H = heads, N = tokens, C = context (maximum number of tokens), K = head dim.
 """
 
 import math
@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 
 class DistanceBias(nn.Module):
-    """What is taken from each logit: slope times distance (Press et al., "Train Short, Test Long", ALiBi, 2022).
+    """The penalty of each logit: slope times distance (Press et al., "Train Short, Test Long", ALiBi, 2022).
 
-    Slopes fall geometrically from 2^(-8/H) to 2^-8, whatever H is; one head has 2^-8. For an H that is no power of
-    two the paper interleaves two such rows; this is the official code of residual matrix transformers.
+    Slopes fall geometrically from 2^(-8/H) to 2^-8 for any H; a single head has 2^-8. If H is no power of two, the
+    paper interleaves two such sequences; this follows the official code of residual matrix transformers.
     """
 
     penalty: Tensor
@@ -25,13 +25,13 @@ class DistanceBias(nn.Module):
         position = torch.arange(context)
         distance = (position[:, None] - position).double()  # [C, C], of the query from the key
         penalty = (2**exponents)[:, None, None] * distance
-        # What comes later is never seen.
+        # Later tokens are never visible.
         penalty = penalty.masked_fill(distance < 0, math.inf)
         self.register_buffer("penalty", penalty.float(), persistent=False)
 
 
 class DistanceAttention(nn.Module):
-    """softmax(q k^T / (temperature sqrt(K)) - penalty) v: causal, the penalty outside what is divided."""
+    """Causal attention softmax(q k^T / (temperature sqrt(K)) - penalty) v; the penalty is not scaled."""
 
     def __init__(self, bias: DistanceBias, *, temperature: float = 1.0) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class DistanceAttention(nn.Module):
         self.temperature = temperature
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Attend: three [B, H, N, K] to one. Keys that the mask [B, N] is False for are padding, and not seen."""
+        """Attend: three [B, H, N, K] to one. Keys where the mask [B, N] is False are padding and ignored."""
         tokens = q.shape[-2]
         bias = -self.bias.penalty[:, :tokens, :tokens].to(q.dtype)
         if mask is not None:

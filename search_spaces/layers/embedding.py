@@ -1,6 +1,6 @@
-"""From token ids to the stream's embeddings, with and without positions.
+"""Embeddings of token ids, with and without positions.
 
-Shapes: B = batch, N = tokens, C = context (the most tokens there can be), V = vocabulary, D = width.
+Shapes: B = batch, N = tokens, C = context (maximum number of tokens), V = vocabulary, D = width.
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class Embedding(nn.Module, ABC):
-    """Where token ids enter. A subclass takes (vocabulary, context, width).
+    """Base class of embeddings of token ids. A subclass takes (vocabulary, context, width).
 
     Attributes:
         tokens: The vector of each id.
@@ -26,7 +26,7 @@ class Embedding(nn.Module, ABC):
 
 @final
 class Tokens(Embedding):
-    """A learned vector for each id; positions are for others to tell."""
+    """A learned vector per id, without positions."""
 
     def __init__(self, vocabulary: int, context: int, width: int) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Tokens(Embedding):
 
 @final
 class TokensAndPositions(Embedding):
-    """A learned vector for each id, and one for each position."""
+    """A learned vector per id, and one per position."""
 
     def __init__(self, vocabulary: int, context: int, width: int) -> None:
         super().__init__()
@@ -53,10 +53,10 @@ class TokensAndPositions(Embedding):
 
 @final
 class SinusoidalPositions(Embedding):
-    """A learned vector for each id, added to fixed waves of the position (Vaswani et al., 2017, section 3.5).
+    """A learned vector per id plus sinusoidal positions (Vaswani et al., 2017, section 3.5).
 
     The first half of the features are sines and the second cosines, of angles n / 10000^(i / (D/2 - 1)) at position n,
-    as in flax's examples; an odd last feature has no wave.
+    as in flax's examples. An odd last feature is 0.
     """
 
     waves: Tensor

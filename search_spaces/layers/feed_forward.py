@@ -18,12 +18,12 @@ from search_spaces.topologies.base import PRENORMED, InputMode, Site
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """What stands between the two maps of a feed-forward layer.
+    """The activation of a feed-forward layer.
 
     Attributes:
         function: Maps [..., maps * hidden] to [..., hidden].
-        maps: Features it takes for each one it gives: 2 where one half gates the other.
-        active_half: Which of these halves is activated, 0 or 1; the other multiplies it.
+        maps: Input features per output feature: 2 for gated activations.
+        active_half: The half that is activated, 0 or 1; it multiplies the other.
     """
 
     function: Callable[[Tensor], Tensor]
@@ -44,17 +44,17 @@ def _geglu(x: Tensor) -> Tensor:
 RELU = Activation(F.relu)
 GELU = Activation(F.gelu)
 GELU_TANH = Activation(partial(F.gelu, approximate="tanh"))
-"""The approximation by tanh that GPT-2 was trained with."""
+"""The tanh approximation that GPT-2 was trained with."""
 SWIGLU = Activation(_swiglu, maps=2)
-"""silu(gate) * value (Shazeer, 2020), the gate's features first."""
+"""silu(gate) * value (Shazeer, 2020), with the gate's features first."""
 GEGLU = Activation(_geglu, maps=2, active_half=1)
-"""value * gelu(gate) (Shazeer, 2020), the gate's features last."""
+"""value * gelu(gate) (Shazeer, 2020), with the gate's features last."""
 
 
 class FeedForward(nn.Module):
-    """down(activation(up(norm(x)))), the second layer of its block. Inputs may be taken as they come (PRENORMED).
+    """A feed-forward layer down(activation(up(norm(x)))), the second layer of its block.
 
-    Without a norm it takes inputs as they are.
+    With `norm=None` or an input mode of PRENORMED it does not norm its input.
     """
 
     def __init__(
@@ -88,6 +88,6 @@ class FeedForward(nn.Module):
 def count_feed_forward(
     width: int, hidden: int, activation: Activation, norm: Norm, input_mode: InputMode, *, bias: bool
 ) -> Count:
-    """Closed form of a FeedForward layer at one position."""
+    """Count a FeedForward layer at one position in closed form."""
     norms = Count(params=0 if input_mode in PRENORMED else norm.params(width))
     return norms + linear(width, activation.maps * hidden, bias=bias) + linear(hidden, width, bias=bias)

@@ -14,11 +14,11 @@ from search_spaces.support.count import Count, linear
 from search_spaces.topologies.base import PRENORMED, InputMode
 
 BARE = Norm("layer-bare", 1e-6)
-"""What stands before a modulated layer: its scale and shift are the condition's."""
+"""The norm before a modulated layer, without scale and shift: the condition provides them."""
 
 
 class Modulation(nn.Module):
-    """A linear map of silu(condition), which starts at 0, to several vectors of so many features."""
+    """A linear map of silu(condition) to several vectors, initialized to 0."""
 
     def __init__(self, condition: int, vectors: int, features: int) -> None:
         super().__init__()
@@ -28,26 +28,25 @@ class Modulation(nn.Module):
         nn.init.zeros_(self.map.bias)
 
     def forward(self, condition: Tensor) -> tuple[Tensor, ...]:
-        """Map [B, C] to vectors, each [B, 1, features]: the same for all tokens."""
+        """Map [B, C] to vectors, each [B, 1, features], shared by all tokens."""
         return self.map(F.silu(condition))[:, None].chunk(self.vectors, dim=-1)  # type: ignore[no-any-return]
 
 
 def modulate(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
-    """Normed features [B, N, F], scaled and shifted by [B, 1, F]."""
+    """Scale and shift normed features [B, N, F] by [B, 1, F]."""
     return x * (1 + scale) + shift
 
 
 class AdaLNZero(nn.Module):
-    """gate(c) * layer((1 + scale(c)) * norm(x) + shift(c)), where the norm has neither scale nor shift of its own.
+    """adaLN-Zero: gate(c) * layer((1 + scale(c)) * norm(x) + shift(c)), with a norm without scale and shift.
 
-    Readings taken, where a topology delivers otherwise than the residual network: inputs that differ for queries, keys
-    and values share scale and shift; inputs that come normed are not normed again; in head space the three vectors
-    have the features of the heads.
+    Choices for input modes other than "shared": different inputs for queries, keys and values share scale and shift;
+    normed inputs are not normed again; in head space the three vectors have the heads' features.
 
     Args:
-        layer: An Attention or a FeedForward that norms nothing.
+        layer: An Attention or a FeedForward without norms.
         width: D.
-        input_mode: How the topology gives the layer its input.
+        input_mode: The topology's input mode.
     """
 
     def __init__(self, layer: Any, width: int, input_mode: InputMode) -> None:
@@ -59,16 +58,16 @@ class AdaLNZero(nn.Module):
         self.layer = layer
 
     def forward(self, *inputs: Tensor, condition: Tensor, **beside: Tensor) -> Tensor:
-        """Map inputs [B, N, F] and a condition [B, D] to [B, N, F]; a mask goes to the layer."""
+        """Map inputs [B, N, F] and a condition [B, D] to [B, N, F]; a mask is passed to the layer."""
         (gate,) = self.gate(condition)
         return gate * self.layer(*self._modulate(inputs, condition), **beside)  # type: ignore[no-any-return]
 
     def project(self, *inputs: Tensor, condition: Tensor) -> Any:
-        """An attention layer's queries, keys and values."""
+        """Return an attention layer's queries, keys and values."""
         return self.layer.project(*self._modulate(inputs, condition))
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, condition: Tensor) -> Tensor:
-        """What comes after an attention layer's projections."""
+        """Attend and gate the output, after an attention layer's `project`."""
         (gate,) = self.gate(condition)
         return gate * self.layer.mix(q, k, v, mask)  # type: ignore[no-any-return]
 
@@ -78,7 +77,7 @@ class AdaLNZero(nn.Module):
 
 
 def count_modulation(inner: int, width: int, input_mode: InputMode) -> Count:
-    """Closed form of what AdaLNZero adds to its layer, for one example."""
+    """Count what AdaLNZero adds to its layer for one example, in closed form."""
     return linear(width, 3 * _features(inner, width, input_mode))
 
 

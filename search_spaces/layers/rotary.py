@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys are turned, so that their products depend on how far apart they stand.
+"""Rotary position embeddings: queries and keys are rotated, so that their products depend on relative positions.
 
 Shapes: B = batch, H = heads, N = tokens, K = head dim, P = pairs of features, K // 2.
 """
@@ -13,10 +13,10 @@ from search_spaces.layers.attention import SoftmaxAttention
 
 
 class Rotary(nn.Module):
-    """Turn pairs of features by angles that grow with the position (Su et al., RoFormer, 2021, equation 15).
+    """A rotation of feature pairs by angles that grow with the position (Su et al., RoFormer, 2021, equation 15).
 
-    Features p and P + p are a pair, as in Hugging Face's LLaMA, and turn by n / base^(p / P) at position n. Where K is
-    odd, the last feature has no pair and is left as it is.
+    Features p and P + p are a pair, as in Hugging Face's LLaMA, and rotate by n / base^(p / P) at position n. If K is
+    odd, the last feature is unchanged.
     """
 
     cos: Tensor
@@ -31,7 +31,7 @@ class Rotary(nn.Module):
         self.register_buffer("sin", angles.sin(), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Turn [B, H, N, K], which starts at position 0."""
+        """Rotate [B, H, N, K], starting at position 0."""
         cos, sin = self.cos[: x.shape[-2]], self.sin[: x.shape[-2]]
         first, second, rest = x.split(self.split, dim=-1)
         halves = first * cos - second * sin, second * cos + first * sin
@@ -39,7 +39,7 @@ class Rotary(nn.Module):
 
 
 class RotaryAttention(nn.Module):
-    """Attend with queries and keys turned by their positions."""
+    """Attention with rotated queries and keys."""
 
     def __init__(self, rotary: Rotary, attend: nn.Module) -> None:
         super().__init__()
@@ -47,12 +47,12 @@ class RotaryAttention(nn.Module):
         self.attend = attend
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Attend: three [B, H, N, K] to one, past the padding that a mask [B, N] marks."""
+        """Attend: three [B, H, N, K] to one. Keys where the mask [B, N] is False are padding and ignored."""
         return self.attend(self.rotary(q), self.rotary(k), v, mask)  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
 def rotary_by_block(architecture: Architecture, context: int, *, causal: bool) -> Callable[[int], nn.Module]:
-    """The rotary attention of each block; blocks of one head dim share their angles."""
+    """Return the rotary attention of each block; blocks with equal head dims share their angles."""
     lengths = architecture.by_block("head_dim")
     tables = {length: Rotary(length, context) for length in set(lengths)}
     return lambda block: RotaryAttention(tables[lengths[block]], SoftmaxAttention(causal=causal))

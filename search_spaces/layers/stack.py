@@ -1,4 +1,4 @@
-"""The one loop over layers: every model is an embedding, a Stack and a head."""
+"""The loop over layers: every model is an embedding, a Stack and an output head."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -18,11 +18,12 @@ from search_spaces.topologies.registry import load, refusal
 
 
 class Stack(nn.Module):
-    """Layers and the topology that wires them; the embeddings go in, what the head reads comes out.
+    """Layers connected by a topology, and a final norm: embeddings to the input of the output head.
 
     Attributes:
-        recompute: Whether layers are computed again in the backward pass, which saves most of their memory.
-        recompute_mixing: Whether the move that the topology `recomputes` is, which saves what it makes on its way.
+        recompute: Whether layers are recomputed in the backward pass, which saves most of their memory.
+        recompute_mixing: Whether the topology's `recomputes` method is recomputed, which saves its intermediate
+            results.
     """
 
     def __init__(self, layers: Sequence[nn.Module], topology: Topology, norm: nn.Module) -> None:
@@ -36,9 +37,8 @@ class Stack(nn.Module):
     def forward(self, *parts: Tensor, mask: Tensor | None = None, condition: Tensor | None = None) -> Tensor:
         """Map embeddings [..., D], whose sum is the network's input, to normed features [..., D].
 
-        A mask [B, N] is False where a token is padding. Topologies work position by position, so that only the layers
-        that look at other positions are given it. A condition [B, C] (a diffusion's time and class) is given to the
-        layers whose site says that they take one.
+        A mask [B, N] is False for padding. Topologies treat positions independently, so only attention layers receive
+        it. A condition [B, C] (a diffusion's time and class) goes to layers whose site takes one.
         """
         state = self.topology.open(*parts)
         for t in range(len(self.layers)):
@@ -49,7 +49,7 @@ class Stack(nn.Module):
     def output(
         self, t: int, state: Any, mask: Tensor | None = None, condition: Tensor | None = None
     ) -> tuple[Tensor, Any]:
-        """What layer t makes of what it reads, and the topology's state, in which that is not written yet."""
+        """Return layer t's output, and the topology's state before that output is written."""
         layer: Any = self.layers[t]
         site = site_of(layer)
         kwargs = _layer_kwargs(site, mask, condition)
@@ -72,10 +72,10 @@ class Stack(nn.Module):
 
 
 def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: Norm | None, *, parts: int) -> Stack:
-    """Wire layers, each with its `site`, by the architecture's topology; `norm` stands at the end, or nothing.
+    """Connect layers, each with a `site`, by the architecture's topology; `norm` is the final norm, if any.
 
     Raises:
-        UserError: The topology cannot wire this architecture.
+        UserError: The topology cannot be used with this architecture.
     """
     reason = refusal(architecture)
     if reason is not None:
@@ -90,7 +90,7 @@ def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: N
 def count_stack(
     architecture: Architecture, sites: Sequence[Site], layers: Count, norm: Norm | None, *, positions: int, parts: int
 ) -> Count:
-    """Closed form of a Stack: `layers` is the count of all its layers at all positions."""
+    """Count a Stack in closed form; `layers` is the count of all its layers at all positions."""
     final = Count(params=0 if norm is None or _ends_with_norm(architecture) else norm.params(architecture.width))
     return layers + topologies.count(architecture, sites, parts).times(positions) + final
 
@@ -106,7 +106,7 @@ def _layer_kwargs(site: Site, mask: Tensor | None, condition: Tensor | None) -> 
 
 
 def site_of(layer: nn.Module) -> Site:
-    """Where a layer meets the stream."""
+    """Return a layer's site."""
     site = layer.site
     assert isinstance(site, Site)
     return site

@@ -1,4 +1,4 @@
-"""The transformer's stack: blocks of an attention layer and a feed-forward layer, or what a topology has in its place.
+"""The transformer stack: blocks of an attention layer and a feed-forward layer, or its replacement by the topology.
 
 Shapes: N = tokens, D = width.
 """
@@ -24,16 +24,16 @@ from search_spaces.topologies.registry import load
 
 @dataclass(frozen=True, slots=True)
 class TransformerStyle:
-    """What the layers of a transformer are made of where published models differ: set by the task, not searched.
+    """Design choices in which published transformers differ; set by the task, not searched.
 
     Attributes:
-        norm: Before each layer and at the end.
-        activation: Inside feed-forward layers.
-        attention_bias: Whether the linear maps of attention layers have one.
-        feed_forward_bias: Whether those of feed-forward layers have one.
-        parts: How many embeddings make the input: 2 where positions are learned, 1 where they are not.
-        dropout: Share of features dropped while training: of each layer's output, and inside feed-forward layers.
-        takes_condition: Whether a condition [B, D] scales, shifts and gates every layer; its norms are then BARE.
+        norm: The norm before each layer and at the end.
+        activation: The activation of feed-forward layers.
+        attention_bias: Whether the linear maps of attention layers have biases.
+        feed_forward_bias: Whether those of feed-forward layers have biases.
+        parts: Number of embeddings that make up the input: 2 with learned positions, else 1.
+        dropout: Dropout rate, on each layer's output and inside feed-forward layers.
+        takes_condition: Whether a condition [B, D] scales, shifts and gates every layer; norms are then BARE.
     """
 
     norm: Norm
@@ -46,12 +46,12 @@ class TransformerStyle:
 
 
 def build_transformer(architecture: Architecture, style: TransformerStyle, attend: Callable[[int], nn.Module]) -> Stack:
-    """Blocks of attention and feed-forward layers, wired by the architecture's topology.
+    """Build blocks of attention and feed-forward layers, connected by the architecture's topology.
 
-    `attend` makes what maps queries, keys and values to outputs, given the block's number from 0.
+    `attend` returns the attention module (queries, keys and values to outputs) of a block, counted from 0.
 
     Raises:
-        UserError: An architecture without heads, or one that its topology cannot wire.
+        UserError: An architecture without heads, or one that its topology cannot be used with.
     """
     _check(architecture)
     blocks = [architecture.at(number) for number in range(architecture.depth)]
@@ -96,9 +96,9 @@ def count_transformer(
     tokens: int,
     attend: Callable[[int, int, int], Count] = count_softmax,
 ) -> Count:
-    """Closed form of that stack for one sequence of `tokens`.
+    """Count `build_transformer` in closed form, for one sequence of `tokens`.
 
-    `attend` counts what attends in one block, given its heads, head dim and the tokens: exact softmax attention.
+    `attend` counts the attention of one block, from heads, head dim and tokens; by default exact softmax attention.
     """
     _check(architecture)
     blocks = [architecture.at(number) for number in range(architecture.depth)]
@@ -109,7 +109,7 @@ def count_transformer(
 
 
 def _own_values(architecture: Architecture, sites: Sequence[Site]) -> list[bool]:
-    """Of each block whether its attention layer projects values of its own."""
+    """Return for each block whether its attention layer projects its own values."""
     values = projects_values(architecture, sites)
     return [projects for projects, site in zip(values, sites, strict=True) if site.attends]
 
