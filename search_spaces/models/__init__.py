@@ -1,1 +1,1 @@
-"""Models: an embedding, a stack of wired layers and a head."""
+"""Models: an embedding, a stack of layers connected by a topology, and an output head."""

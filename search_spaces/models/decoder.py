@@ -1,6 +1,6 @@
-"""Decoders of text: with topology resnet the style `llama` is Hugging Face's LLaMA, and `gpt2` their GPT-2.
+"""Text decoders: with topology resnet, style `llama` equals Hugging Face's LLaMA, and `gpt2` its GPT-2.
 
-Shapes: B = batch, N = tokens, C = context (the most tokens there can be), V = vocabulary, D = width.
+Shapes: B = batch, N = tokens, C = context (maximum number of tokens), V = vocabulary, D = width.
 """
 
 import math
@@ -27,7 +27,7 @@ from search_spaces.topologies.base import NORMED
 
 
 class Decoder(nn.Module):
-    """Embeddings of token ids, a causal transformer stack, and a linear map to scores of the token that follows."""
+    """Token embeddings, a causal transformer stack, and a linear map to the logits of the next token."""
 
     def __init__(self, embedding: Embedding, stack: Stack, head: nn.Linear, context: int) -> None:
         super().__init__()
@@ -50,14 +50,14 @@ Initial = Literal["", "lecun"]
 
 @dataclass(frozen=True, slots=True)
 class DecoderStyle:
-    """What a decoder is made of where published ones differ: LLaMA, GPT-2 and others, see DECODER_STYLES.
+    """Design choices in which published decoders differ: see DECODER_STYLES.
 
     Attributes:
         layers: The style of the transformer's layers.
-        embedding: Made with vocabulary, context and width; gives as many embeddings as `layers` has parts.
-        attend: Given the architecture and context, says what attends in each block.
+        embedding: Built from vocabulary, context and width; returns as many embeddings as `layers` has parts.
+        attend: Maps the architecture and the context to the attention of each block.
         head_bias: Whether the map to the vocabulary has a bias.
-        initialise: Draws a decoder's weights, but not its topology's, which has drawn them itself.
+        initialise: Initializes a decoder's weights, except those of its topology, which are initialized already.
     """
 
     layers: TransformerStyle
@@ -70,12 +70,12 @@ class DecoderStyle:
 def build_decoder(
     architecture: Architecture, style: str, vocabulary: int, context: int, *, tied: bool = False, initial: Initial = ""
 ) -> Decoder:
-    """A decoder over `vocabulary` ids and at most `context` tokens; `tied` scores tokens by their own embeddings.
+    """Build a decoder over `vocabulary` ids and at most `context` tokens; `tied` shares embedding and output weights.
 
-    `initial` says how weights are drawn where that is not as the style has it; a topology's are its own matter.
+    `initial` overrides the style's initialization, except for the topology's weights.
 
     Raises:
-        UserError: An unknown style, an architecture without heads, or one that its topology cannot wire.
+        UserError: An unknown style, an architecture without heads, or one that its topology cannot be used with.
     """
     parts = _get_style(style)
     stack = build_transformer(architecture, parts.layers, parts.attend(architecture, context))
@@ -92,7 +92,7 @@ def build_decoder(
 def count_decoder(
     architecture: Architecture, style: str, vocabulary: int, context: int, *, tied: bool = False
 ) -> Count:
-    """Closed form of that network for one text of `context` tokens: attention in full, with the map to the vocabulary.
+    """Count `build_decoder` in closed form, for one text of `context` tokens with full attention and output logits.
 
     Raises:
         UserError: As `build_decoder`.
@@ -126,7 +126,7 @@ def _distant(architecture: Architecture, context: int) -> Attend:
 
 
 def _normal(model: Decoder) -> None:
-    """N(0, 0.02) everywhere, biases 0."""
+    """Draw all weights from N(0, 0.02^2); biases are 0."""
     for table in model.embedding.parameters():
         nn.init.normal_(table, std=0.02)
     for module in _linear_maps(model):
@@ -136,18 +136,18 @@ def _normal(model: Decoder) -> None:
 
 
 def _normal_by_depth(model: Decoder) -> None:
-    """The same, and maps that write to the stream scaled by 1 / sqrt(layers) (Radford et al., 2019, section 2.3)."""
+    """As `_normal`, with maps to the stream scaled by 1 / sqrt(layers) (Radford et al., 2019, section 2.3)."""
     _normal(model)
     for t, layer in enumerate(model.stack.layers):
         if model.stack.topology.input_mode_at(t) in NORMED:
-            continue  # the topology scales by depth itself: what writes to the stream is its own, or is normed behind
+            continue  # the topology scales or norms what is written to the stream
         for name, module in layer.named_modules():
             if isinstance(module, nn.Linear) and name in ("out", "down"):
                 nn.init.normal_(module.weight, std=0.02 / math.sqrt(len(model.stack.layers)))
 
 
 def _xavier(model: Decoder) -> None:
-    """Maps Xavier-uniform, biases N(0, 1e-6), embeddings N(0, 1)."""
+    """Draw maps Xavier-uniform, biases from N(0, (1e-6)^2) and embeddings from N(0, 1)."""
     for table in model.embedding.parameters():
         nn.init.normal_(table)
     for module in _linear_maps(model):
@@ -155,15 +155,15 @@ def _xavier(model: Decoder) -> None:
         if module.bias is not None:
             nn.init.normal_(module.bias, std=1e-6)
     for projection in model.stack.layers.modules():
-        if isinstance(projection, SharedProjection):  # several maps in one, each with a fan-out of its own
+        if isinstance(projection, SharedProjection):  # several maps in one, each with its own fan-out
             for weight in projection.qkv.weight.detach().chunk(projection.parts):
                 nn.init.xavier_uniform_(weight)
 
 
 def _lecun(model: Decoder) -> None:
-    """N(0, 1 / fan-in) everywhere, biases 0, but for a topology's own weights.
+    """Draw all weights from N(0, 1 / fan-in), except the topology's; biases are 0.
 
-    What an embedding takes in is one id of many: the fan-in of its table is taken to be the width, as flax has it.
+    The fan-in of an embedding table is its width, as in flax, since each input is one id.
     """
     for table in model.embedding.parameters():
         nn.init.normal_(table, std=table.shape[-1] ** -0.5)
@@ -175,7 +175,7 @@ def _linear_maps(model: Decoder) -> list[nn.Linear]:
 
 
 DECODER_STYLES: Mapping[str, DecoderStyle] = {
-    # Touvron et al. (2023), with GaLore's and ANCRe's numbers.
+    # Touvron et al. (2023), with the values of GaLore and ANCRe.
     "llama": DecoderStyle(
         TransformerStyle(Norm("rms", 1e-6), SWIGLU, attention_bias=False, feed_forward_bias=False, parts=1),
         Tokens,
@@ -192,7 +192,7 @@ DECODER_STYLES: Mapping[str, DecoderStyle] = {
         initialise=_normal_by_depth,
     ),
     # The paper on residual matrix transformers and its baselines (Mak and Flanigan, 2025, section 2 and appendix C.1):
-    # GPT-2 without biases, its attention logits in fp32 and divided by the block's number from 1.
+    # GPT-2 without biases, with attention logits in fp32, divided by the block's number from 1.
     "rmt": DecoderStyle(
         TransformerStyle(Norm("layer-scale", 1e-6), GELU, attention_bias=False, feed_forward_bias=False, parts=2),
         TokensAndPositions,
@@ -200,8 +200,8 @@ DECODER_STYLES: Mapping[str, DecoderStyle] = {
         head_bias=False,
         initialise=_normal_by_depth,
     ),
-    # The same as its official code has it: distances in place of positions, and GPT-2's approximate GELU. Its norms of
-    # the residual matrix are of the topology: rmt(norm=rms).
+    # As `rmt`, but like its official code: distances instead of positions, and GPT-2's approximate GELU. Its norms of
+    # the residual matrix belong to the topology: rmt(norm=rms).
     "rmt-code": DecoderStyle(
         TransformerStyle(Norm("layer-scale", 1e-6), GELU_TANH, attention_bias=False, feed_forward_bias=False, parts=1),
         Tokens,

@@ -1,4 +1,4 @@
-"""The diffusion transformer (Peebles and Xie, 2023, adaLN-Zero), equal to its authors' when the topology is resnet.
+"""The diffusion transformer (Peebles and Xie, 2023, adaLN-Zero), equal to its authors' if the topology is resnet.
 
 Shapes: B = batch, C = channels, P = patch side, N = tokens (patches), D = width.
 """
@@ -20,17 +20,17 @@ from search_spaces.support.count import Count, linear
 
 DIT = TransformerStyle(BARE, GELU_TANH, attention_bias=True, feed_forward_bias=True, parts=1, takes_condition=True)
 _WAVES = 256
-"""Features of a time before they are mapped."""
+"""Sinusoidal features of a diffusion time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """What a DiT reads and writes.
+    """The images that a DiT reads and writes.
 
     Attributes:
-        shape: Channels, height and breadth.
+        shape: Channels, height and width.
         patch: Side of a patch, P.
-        classes: How many kinds of pictures there are; the class of that number stands for none.
+        classes: Number of classes; the class index with this value means no class.
     """
 
     shape: tuple[int, int, int]
@@ -39,17 +39,17 @@ class Pictures:
 
     @property
     def patches(self) -> int:
-        """How many a picture has, N."""
+        """Number of patches in an image, N."""
         return math.prod(side // self.patch for side in self.shape[1:])
 
     @property
     def patch_features(self) -> int:
-        """Numbers in a patch, C P P."""
+        """Values in a patch, C P P."""
         return self.shape[0] * self.patch**2
 
 
 def sinusoids(places: Tensor, features: int) -> Tensor:
-    """Angles of places [...] at `features // 2` frequencies from 1 down to 1 / 10000: [..., features // 2]."""
+    """Return angles of positions [...] at `features // 2` frequencies from 1 towards 1e-4: [..., features // 2]."""
     half = features // 2
     return places.float()[..., None] * torch.exp(
         torch.arange(half, device=places.device) * (-math.log(1e4) / max(1, half))
@@ -57,10 +57,10 @@ def sinusoids(places: Tensor, features: int) -> Tensor:
 
 
 def grid_positions(rows: int, columns: int, width: int) -> Tensor:
-    """Fixed features of each position of a grid, row by row, [rows * columns, width].
+    """Return fixed position features of a grid, row by row: [rows * columns, width].
 
-    The first half is of the column and the second of the row, each with sines before cosines, as in MAE and DiT; of a
-    width that is no multiple of 4 the last features are 0.
+    The first half encodes the column and the second the row, each with sines before cosines, as in MAE and DiT. If the
+    width is no multiple of 4, the last features are 0.
     """
     quarter = width // 4
     across, down = torch.arange(columns).repeat(rows), torch.arange(rows).repeat_interleave(columns)
@@ -70,7 +70,7 @@ def grid_positions(rows: int, columns: int, width: int) -> Tensor:
 
 
 class Patches(nn.Module):
-    """Pictures to tokens: a linear map of each patch, beside fixed positions."""
+    """The patch embedding: a linear map of each patch plus fixed positions."""
 
     positions: Tensor
 
@@ -82,13 +82,13 @@ class Patches(nn.Module):
         self.register_buffer("positions", grid_positions(rows, columns, width), persistent=False)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """Map [B, C, height, breadth] to tokens [B, N, D]."""
+        """Map [B, C, height, width] to tokens [B, N, D]."""
         grid = pictures.unflatten(3, (-1, self.patch)).unflatten(2, (-1, self.patch))  # [B, C, rows, P, columns, P]
         return self.project(grid.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)) + self.positions  # type: ignore[no-any-return]
 
 
 class Condition(nn.Module):
-    """What a network is told beside the picture: how far the noise has come, and of which class the picture is."""
+    """The condition of a DiT: embeddings of the diffusion time and of the class."""
 
     def __init__(self, classes: int, width: int) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class Condition(nn.Module):
 
 
 class ModulatedHead(nn.Module):
-    """Normed tokens to patches, scaled and shifted by the condition; both of its maps start at 0."""
+    """The output head: normed tokens, scaled and shifted by the condition, to patches; both maps start at 0."""
 
     def __init__(self, width: int, features: int) -> None:
         super().__init__()
@@ -116,9 +116,9 @@ class ModulatedHead(nn.Module):
 
 
 class DiT(nn.Module):
-    """Patches, a transformer whose layers hear of time and class, and a head that writes each patch twice.
+    """The diffusion transformer: patches, a conditioned transformer, and a head with two outputs per patch.
 
-    Once as the noise that it holds, and once as where the variance of a step back stands between its bounds.
+    One output is the noise, the other the position of the reverse step's variance between its bounds.
     """
 
     def __init__(self, pictures: Pictures, stack: Stack, width: int) -> None:
@@ -130,7 +130,7 @@ class DiT(nn.Module):
         self.head = ModulatedHead(width, 2 * pictures.patch_features)
 
     def forward(self, pictures: Tensor, times: Tensor, classes: Tensor) -> Tensor:
-        """Map noisy pictures [B, C, height, breadth], times [B] and classes [B] to [B, 2 C, height, breadth]."""
+        """Map noisy images [B, C, height, width], times [B] and classes [B] to [B, 2 C, height, width]."""
         condition = self.condition(times, classes)
         patches = self.head(self.stack(self.embedding(pictures), condition=condition), condition)
         side = self.pictures.patch
@@ -140,10 +140,10 @@ class DiT(nn.Module):
 
 
 def build_dit(architecture: Architecture, pictures: Pictures) -> DiT:
-    """A DiT, initialised as its authors do: every block starts as if it were not there, and all outputs at 0.
+    """Build a DiT with its authors' initialization: every block starts as the identity, and all outputs at 0.
 
     Raises:
-        UserError: The architecture has no heads, or its topology cannot wire it.
+        UserError: The architecture has no heads, or its topology cannot be used with it.
     """
     stack = build_transformer(architecture, DIT, lambda block: SoftmaxAttention(causal=False))
     model = DiT(pictures, stack, architecture.width)
@@ -163,7 +163,7 @@ def build_dit(architecture: Architecture, pictures: Pictures) -> DiT:
 
 
 def count_dit(architecture: Architecture, pictures: Pictures) -> Count:
-    """Closed form of that network for one picture."""
+    """Count `build_dit` in closed form, for one image."""
     width, patches = architecture.width, pictures.patches
     embedding = linear(pictures.patch_features, width).times(patches)
     condition = linear(_WAVES, width) + linear(width, width) + Count(params=(pictures.classes + 1) * width)

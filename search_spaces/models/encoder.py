@@ -1,6 +1,6 @@
-"""The encoder of the Long Range Arena, as Nyströmformer has it: token ids to the scores of classes.
+"""The encoder of the Long Range Arena, following Nyströmformer: token ids to class scores.
 
-Shapes: B = batch, T = texts of an example, N = tokens, D = width.
+Shapes: B = batch, T = texts per example, N = tokens, D = width.
 """
 
 import warnings
@@ -25,28 +25,27 @@ from search_spaces.support.errors import Notice, UserError
 Pooling = Literal["tokens", "positions"]
 
 PADDING = 0
-"""The id of no token."""
+"""The id of padding."""
 
 LRA = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderSizes:
-    """What of an encoder its task fixes.
+    """Sizes and choices of an encoder that its task sets.
 
     Attributes:
-        vocabulary: How many ids there are, 0 among them, which is padding.
-        context: The most tokens a text can have.
-        classes: How many scores come out.
-        texts: How many texts an example has: 1, or 2 that are compared, read by the same tower.
-        hidden: Features inside the classifier.
+        vocabulary: Number of ids, including 0 for padding.
+        context: Maximum number of tokens of a text.
+        classes: Number of class scores.
+        texts: Texts per example: 1, or 2 that are compared, encoded with shared weights.
+        hidden: Hidden features of the classifier.
         attention: Nyström attention, or None for exact softmax attention.
-        pooling: Whether features are the mean over a text's tokens, or their sum over its padded length.
-        dropout: Share of features dropped while training: of the embedding, of each layer's output, and inside
-            feed-forward layers.
+        pooling: "tokens" averages features over a text's tokens, "positions" divides their sum by the padded length.
+        dropout: Dropout rate, on the embedding, on each layer's output and inside feed-forward layers.
 
     Raises:
-        UserError: Another number of texts.
+        ValueError: The number of texts is not 1 or 2.
     """
 
     vocabulary: int
@@ -64,7 +63,7 @@ class EncoderSizes:
 
 
 class PairFeatures(nn.Module):
-    """Two texts' features a and b as (a, b, a * b, a - b)."""
+    """Features (a, b, a * b, a - b) of two texts' features a and b."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, 2, D] to [B, 4 D]."""
@@ -73,13 +72,13 @@ class PairFeatures(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Word and position embeddings, a transformer stack, the mean over a text's tokens, and a classifier.
+    """Token and position embeddings, a transformer stack, mean pooling over a text's tokens, and a classifier.
 
-    Padding stands anywhere in a text and is id 0. With exact attention, scores are those of the text without the
-    padding behind it; with Nyström attention padding lengthens the landmarks' segments, but what it holds is not seen.
+    Padding has id 0 and may be anywhere in a text. With exact attention, padding at the end does not change the scores.
+    With Nyström attention it lengthens the landmarks' segments, but its contents are ignored.
 
     Source: Xiong et al., Nyströmformer (2021), code for the Long Range Arena. That code divides the sum over tokens by
-    the padded length (`pooling="positions"`), and so lets a text's length scale its features.
+    the padded length (`pooling="positions"`), so features scale with a text's length.
     """
 
     def __init__(self, embedding: TokensAndPositions, stack: Stack, head: nn.Module, sizes: EncoderSizes) -> None:
@@ -92,7 +91,7 @@ class Encoder(nn.Module):
         self.drop = nn.Dropout(sizes.dropout)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Map ids [B, N], or [B, 2, N] of two texts, to scores [B, classes].
+        """Map ids [B, N], or [B, 2, N] for two texts, to scores [B, classes].
 
         Raises:
             UserError: More tokens than the encoder has positions.
@@ -103,7 +102,7 @@ class Encoder(nn.Module):
         texts = ids.flatten(0, -2)  # [B T, N]
         real = texts != PADDING
         words, positions = self.embedding(texts)
-        dropout_mask = self.drop(torch.ones_like(words))  # dropping both alike is dropping features of their sum
+        dropout_mask = self.drop(torch.ones_like(words))  # one mask for both terms drops features of their sum
         features = self.stack(words * dropout_mask, positions * dropout_mask, mask=real)
         length = real.sum(1).clamp(min=1)[:, None, None] if self.pooling == "tokens" else texts.shape[1]
         weight = real[..., None] / length  # [B T, N, 1]
@@ -112,10 +111,10 @@ class Encoder(nn.Module):
 
 
 def build_encoder(architecture: Architecture, sizes: EncoderSizes) -> Encoder:
-    """An encoder: embeddings N(0, 0.02), linear maps as torch draws them.
+    """Build an encoder: embeddings from N(0, 0.02^2), linear maps as torch initializes them.
 
     Raises:
-        UserError: An architecture without heads, or one that its topology cannot wire.
+        UserError: An architecture without heads, or one that its topology cannot be used with.
     """
     heads, nystrom = architecture.by_block("heads"), sizes.attention
     if nystrom is not None and nystrom.padding(sizes.context):
@@ -139,7 +138,7 @@ def build_encoder(architecture: Architecture, sizes: EncoderSizes) -> Encoder:
 
 
 def count_encoder(architecture: Architecture, sizes: EncoderSizes, tokens: int) -> Count:
-    """Closed form of that network for one example whose texts have `tokens`, padding included.
+    """Count `build_encoder` in closed form, for one example whose texts have `tokens`, including padding.
 
     Raises:
         UserError: The topology is unknown.
@@ -152,7 +151,7 @@ def count_encoder(architecture: Architecture, sizes: EncoderSizes, tokens: int) 
     return Count(params=(sizes.vocabulary + sizes.context) * width) + tower.times(sizes.texts) + head
 
 
-@cache  # once a process, however many networks are built
+@cache  # once per process
 def _warn_padding(landmarks: int, context: int, padding: int) -> None:
     message = f"{landmarks} landmarks do not divide {context} tokens: {padding} masked positions are put behind them."
     sizes = {"context": context, "padding": padding}

@@ -1,8 +1,8 @@
-"""Families of timm's vision models, with another depth and other heads.
+"""timm's vision models with changed depth and heads, by family.
 
-A model may have stages. Then `depth` is its blocks in all, and `heads`, `width` and `hidden` are those of the stage
-with most blocks. Another depth changes every stage in proportion, to one block at least; other heads change those of
-every stage by one factor. Heads share the width, as timm's do.
+A model may have stages. Then `depth` is its total number of blocks; `heads`, `width` and `hidden` are those of the
+stage with most blocks. A new depth scales every stage in proportion, to at least one block; new heads scale those of
+every stage by one factor. As in timm, heads * head dim is the width.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +22,13 @@ from search_spaces.support.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Where a family of timm's takes depth and heads, and where its networks have them.
+    """A family of timm models: its constructor arguments, and where its networks have blocks and layers.
 
     Attributes:
         depth: The constructor's argument for the blocks.
         heads: The constructor's argument for the heads.
-        stages: Given a network, its stages, each a sequence of blocks.
-        layers: Given a block, its attention and its feed-forward layer.
+        stages: Maps a network to its stages, each a sequence of blocks.
+        layers: Maps a block to its attention and its feed-forward layer.
     """
 
     depth: str
@@ -39,15 +39,15 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """What a model of timm's is made of; a number a stage.
+    """The sizes of a timm model, one number per stage.
 
     Attributes:
         family: The name of its class.
-        image: Channels, height and width of what it takes.
-        depths: Blocks.
-        heads: Of one block.
+        image: Channels, height and width of its input.
+        depths: Number of blocks.
+        heads: Heads of one block.
         widths: Features between blocks.
-        hidden: Features inside a feed-forward layer.
+        hidden: Hidden features of a feed-forward layer.
         stem: Features of VOLO's stem, 0 elsewhere.
     """
 
@@ -61,7 +61,7 @@ class Stages:
 
     @property
     def main(self) -> int:
-        """The stage with most blocks."""
+        """Index of the stage with most blocks."""
         return self.depths.index(max(self.depths))
 
 
@@ -84,11 +84,11 @@ MODEL_FAMILIES: Mapping[str, Family] = {
         "layers", "num_heads", lambda net: [part for part in net.network if isinstance(part, nn.Sequential)], _usual
     ),
 }
-"""timm's class -> what the project knows of it."""
+"""timm's class -> its family."""
 
 
 def base_of(model: str) -> Architecture:
-    """A model of timm's as it is. Raises UserError where there is none, or its family has no depth and heads."""
+    """Return the architecture of a timm model. Raises UserError if it is unknown or its family is not supported."""
     stages = _stages(model)
     main = stages.main
     return Architecture(
@@ -101,14 +101,14 @@ def base_of(model: str) -> Architecture:
 
 
 def depths_of(model: str, factors: Sequence[Fraction]) -> tuple[int, ...]:
-    """Its own depth times each factor, where every stage keeps a block."""
+    """Return the model's depth times each factor, without those that leave fewer blocks than stages."""
     stages = _stages(model)
     depth = sum(stages.depths)
     return tuple(sorted({round(depth * factor) for factor in factors if round(depth * factor) >= len(stages.depths)}))
 
 
 def heads_of(model: str) -> tuple[int, ...]:
-    """The heads it can have, from a quarter to twice its own."""
+    """Return the valid numbers of heads, from a quarter to twice the model's own."""
     stages = _stages(model)
     few, many = stages.heads[stages.main] / 4, stages.heads[stages.main] * 2
     return tuple(heads for heads in range(1, many + 1) if heads >= few and _heads(stages, heads))
@@ -117,11 +117,11 @@ def heads_of(model: str) -> tuple[int, ...]:
 def build_family(
     architecture: Architecture, image: tuple[int, int, int], classes: int, *, drop_path: float = 0.0
 ) -> nn.Module:
-    """The architecture's model of timm's for images of (channels, height, breadth), initialised as timm does.
+    """Build a timm model with the architecture's depth and heads, for images of (channels, height, width).
 
     Raises:
-        UserError: As `base_of`; images of another size, a width or hidden features that are not the model's, or a depth
-            or heads that it cannot have.
+        UserError: As `base_of`; images of another size, a width or hidden features that are not the model's, or an
+            invalid depth or number of heads.
     """
     name = architecture.model
     stages, base = _stages(name), base_of(name)
@@ -147,7 +147,7 @@ def build_family(
         "num_classes": classes,
         "drop_path_rate": drop_path,
     }
-    if stages.family == "VOLO":  # timm's functions for its sizes take neither depth nor heads
+    if stages.family == "VOLO":  # timm's constructors per size take neither depth nor heads
         options["mlp_ratio"] = tuple(hidden / width for hidden, width in zip(stages.hidden, stages.widths, strict=True))
         volo: nn.Module = timm.models.VOLO(embed_dims=list(stages.widths), stem_hidden_dim=stages.stem, **options)
         return volo
@@ -156,7 +156,7 @@ def build_family(
 
 
 def blocks_of(network: nn.Module) -> list[nn.Module]:
-    """The blocks of a model of timm's, in order; none in any other network."""
+    """Return the blocks of a timm model, in order; none for any other network."""
     kind = type(network).__name__
     return (
         [block for stage in MODEL_FAMILIES[kind].stages(network) for block in stage] if kind in MODEL_FAMILIES else []
@@ -199,7 +199,7 @@ def _stages(name: str) -> Stages:
 
 
 def _depths(name: str, stages: Stages, depth: int) -> tuple[int, ...]:
-    """So many blocks in all; what rounding leaves over goes to the longest stage."""
+    """Divide the blocks among stages in proportion; the longest stage absorbs the rounding."""
     depths = [max(1, round(Fraction(blocks * depth, sum(stages.depths)))) for blocks in stages.depths]
     depths[stages.main] += depth - sum(depths)
     if depths[stages.main] < 1:
@@ -209,7 +209,7 @@ def _depths(name: str, stages: Stages, depth: int) -> tuple[int, ...]:
 
 
 def _heads(stages: Stages, heads: int) -> tuple[int, ...]:
-    """Those of each stage; none where they divide no width, or a stage would have a fraction of a head."""
+    """Return the heads of each stage; empty if they do not divide the widths or are not whole numbers."""
     fractions = [Fraction(stage * heads, stages.heads[stages.main]) for stage in stages.heads]
     if any(h.denominator > 1 or width % h for h, width in zip(fractions, stages.widths, strict=True)):
         return ()

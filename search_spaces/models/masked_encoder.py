@@ -1,6 +1,6 @@
-"""Encoders that say which tokens were masked: Crammed-BERT (Geiping and Goldstein, 2023), where the topology is resnet.
+"""Masked language models: Crammed-BERT (Geiping and Goldstein, 2023) if the topology is resnet.
 
-Shapes: B = batch, N = tokens, C = context (the most tokens there can be), V = vocabulary, D = width.
+Shapes: B = batch, N = tokens, C = context (maximum number of tokens), V = vocabulary, D = width.
 """
 
 import math
@@ -27,7 +27,7 @@ _LAYERS = TransformerStyle(_NORM, GEGLU, attention_bias=False, feed_forward_bias
 
 
 class NormedTokens(Embedding):
-    """A learned vector for each id, normed; positions are for attention to tell."""
+    """A learned, normed vector per id, without positions."""
 
     def __init__(self, vocabulary: int, context: int, width: int) -> None:
         super().__init__()
@@ -40,10 +40,9 @@ class NormedTokens(Embedding):
 
 
 class ScaledWaves(NormedTokens):
-    """The same with fixed waves of the position, times one learned number, added before the norm.
+    """NormedTokens with sinusoidal positions, scaled by a learned number and added before the norm.
 
-    Feature 2 i of position n is sin(n / 10000^(2 i / D)), feature 2 i + 1 the cosine of the same; the number starts at
-    1 / sqrt(D).
+    Feature 2 i of position n is sin(n / 10000^(2 i / D)), feature 2 i + 1 its cosine. The number starts at 1 / sqrt(D).
     """
 
     waves: Tensor
@@ -62,7 +61,7 @@ class ScaledWaves(NormedTokens):
 
 
 class MaskedEncoder(nn.Module):
-    """Embeddings, a transformer stack that looks both ways, and scores of every token by the words' own embeddings."""
+    """Embeddings, a bidirectional transformer stack, and logits of every token from the tied embeddings."""
 
     def __init__(self, embedding: NormedTokens, stack: Stack, head: nn.Linear, context: int) -> None:
         super().__init__()
@@ -72,7 +71,7 @@ class MaskedEncoder(nn.Module):
         self.context = context
 
     def forward(self, ids: Tensor, real: Tensor | None = None) -> Tensor:
-        """Map ids [B, N] to logits [B, N, V]; `real` [B, N] is False where a token is padding.
+        """Map ids [B, N] to logits [B, N, V]; `real` [B, N] is False for padding.
 
         Raises:
             UserError: More tokens than the encoder has positions.
@@ -80,7 +79,7 @@ class MaskedEncoder(nn.Module):
         return self.head(self.features(ids, real))  # type: ignore[no-any-return]  # nn.Module returns Any
 
     def features(self, ids: Tensor, real: Tensor | None = None) -> Tensor:
-        """What the head reads, [B, N, D]. Raises UserError as `forward`."""
+        """Return the input of the head, [B, N, D]. Raises UserError as `forward`."""
         if (tokens := ids.shape[-1]) > self.context:
             message = f"the encoder has {self.context} positions, got {tokens} tokens. Shorten the text."
             raise UserError("too-large", message, option="tokens", value=tokens, most=self.context)
@@ -92,12 +91,12 @@ Attend = Callable[[int], nn.Module]
 
 @dataclass(frozen=True, slots=True)
 class MaskedStyle:
-    """How a masked encoder tells positions.
+    """The position encoding of a masked encoder.
 
     Attributes:
-        embedding: Made with vocabulary, context and width.
-        attend: Given the architecture and context, says what attends in each block.
-        positions: Parameters that this takes.
+        embedding: Built from vocabulary, context and width.
+        attend: Maps the architecture and the context to the attention of each block.
+        positions: Number of parameters of the position encoding.
     """
 
     embedding: Callable[[int, int, int], NormedTokens]
@@ -108,12 +107,12 @@ class MaskedStyle:
 def build_masked(
     architecture: Architecture, style: str, vocabulary: int, context: int, *, dropout: float = 0.0
 ) -> MaskedEncoder:
-    """An encoder over `vocabulary` ids and at most `context` tokens: N(0, 0.02) everywhere.
+    """Build an encoder over `vocabulary` ids and at most `context` tokens; weights are drawn from N(0, 0.02^2).
 
-    `dropout` is the share of features dropped while training: of each layer's output, and inside feed-forward layers.
+    `dropout` is the dropout rate, on each layer's output and inside feed-forward layers.
 
     Raises:
-        UserError: An unknown style, an architecture without heads, or one that its topology cannot wire.
+        UserError: An unknown style, an architecture without heads, or one that its topology cannot be used with.
     """
     parts = _get_style(style)
     stack = build_transformer(architecture, replace(_LAYERS, dropout=dropout), parts.attend(architecture, context))
@@ -128,7 +127,7 @@ def build_masked(
 
 
 def count_masked(architecture: Architecture, style: str, vocabulary: int, context: int) -> Count:
-    """Closed form of that network for one text of `context` tokens, all of them scored. Raises as `build_masked`."""
+    """Count `build_masked` in closed form, for one text of `context` tokens with all logits. Raises as it does."""
     width = architecture.width
     embedding = Count(params=vocabulary * width + _get_style(style).positions + _NORM.params(width))
     head = linear(width, vocabulary, bias=False).times(context) + Count(params=-vocabulary * width)
@@ -148,7 +147,8 @@ def _softmax(architecture: Architecture, context: int) -> Attend:
 MASKED_STYLES: Mapping[str, MaskedStyle] = {
     # Geiping and Goldstein (2023) and their code.
     "crammed-bert": MaskedStyle(ScaledWaves, _softmax, positions=1),
-    # The same with rotary positions, an option of that code. A network of width 128 with waves has learnt nothing of a
-    # token's neighbours after 6,000 steps of 8 rows, and with these it has after 1,000 of 4.
+    # As above with rotary positions, an option of that code. With sinusoidal positions, a network of width 128 had
+    # learned nothing of a token's neighbors after 6,000 steps of 8 rows. With rotary positions it had after 1,000 steps
+    # of 4 rows.
     "crammed-bert-rotary": MaskedStyle(NormedTokens, partial(rotary_by_block, causal=False), positions=0),
 }

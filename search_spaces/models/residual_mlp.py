@@ -1,7 +1,7 @@
-"""The networks of deep goal-conditioned reinforcement learning: residual MLPs without a token axis.
+"""Residual MLPs without a token axis, for deep goal-conditioned reinforcement learning.
 
-Source: Wang et al., 1000 Layer Networks for Self-Supervised RL (2025), and its official code (scaling-crl).
-Depth is counted in blocks of four layers here, and in layers there: their depth 16 is 4 blocks.
+Source: Wang et al., 1000 Layer Networks for Self-Supervised RL (2025), and its official code (scaling-crl). Depth
+counts blocks of four layers here, and layers there: their depth 16 is 4 blocks.
 
 Shapes: B = batch, S = features of a state, G = of a goal, A = of an action, R = of a representation, D = width.
 """
@@ -19,17 +19,17 @@ from search_spaces.support.errors import UserError
 from search_spaces.topologies.base import Site
 
 REPRESENTATION = 64
-"""Features that both encoders end in, R."""
+"""Output features of both encoders, R."""
 
 _LOG_STD = (-5.0, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Features of what an agent reads and gives.
+    """Features of an agent's inputs and outputs.
 
     Attributes:
-        state: S, the goal's coordinates included.
+        state: S, including the goal's coordinates.
         goal: G.
         action: A.
     """
@@ -40,7 +40,7 @@ class Sizes:
 
 
 class ResidualMLP(nn.Module):
-    """A dense layer, blocks wired by the architecture's topology, and a linear head; no norm before the head."""
+    """A dense layer, blocks connected by the architecture's topology, and a linear head without a norm before it."""
 
     def __init__(self, architecture: Architecture, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -58,12 +58,12 @@ class ResidualMLP(nn.Module):
 
 
 class GoalAgent(nn.Module):
-    """An actor, and a critic of two encoders whose distance says how soon a goal is reached.
+    """An actor, and a critic with two encoders whose distance predicts how soon a goal is reached.
 
     Attributes:
-        actor: State and goal to the mean and the spread of actions before tanh; one head for both.
-        phi: State and action to a representation.
-        psi: Goal to a representation.
+        actor: Maps state and goal to mean and spread of actions before tanh, with one head for both.
+        phi: Maps state and action to a representation.
+        psi: Maps a goal to a representation.
     """
 
     def __init__(self, architecture: Architecture, sizes: Sizes) -> None:
@@ -73,27 +73,27 @@ class GoalAgent(nn.Module):
         self.psi = ResidualMLP(architecture, sizes.goal, REPRESENTATION)
 
     def policy(self, states: Tensor, goals: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log standard deviation, in [-5, 2], of actions before tanh: [B, S], [B, G] to [B, A] each."""
+        """Return mean and log standard deviation, in [-5, 2], of actions before tanh: [B, S], [B, G] to [B, A] each."""
         mean, raw = self.actor(torch.cat((states, goals), dim=-1)).chunk(2, dim=-1)
         low, high = _LOG_STD
         return mean, low + (high - low) / 2 * (torch.tanh(raw) + 1)
 
     def reach(self, states: Tensor, actions: Tensor) -> Tensor:
-        """phi(s, a): [B, S], [B, A] to [B, R]."""
+        """Return phi(s, a): [B, S], [B, A] to [B, R]."""
         return self.phi(torch.cat((states, actions), dim=-1))  # type: ignore[no-any-return]
 
     def place(self, goals: Tensor) -> Tensor:
-        """psi(g): [B, G] to [B, R]."""
+        """Return psi(g): [B, G] to [B, R]."""
         return self.psi(goals)  # type: ignore[no-any-return]
 
     def forward(self, states: Tensor, goals: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """All three networks once, which is what costs are counted of: action means, phi and psi."""
+        """Run all three networks once, for counting costs; return action means, phi and psi."""
         mean, _ = self.policy(states, goals)
         return mean, self.reach(states, actions), self.place(goals)
 
 
 def count_residual_mlp(architecture: Architecture, inputs: int, outputs: int) -> Count:
-    """Closed form of a ResidualMLP for one example."""
+    """Count a ResidualMLP in closed form, for one example."""
     width, depth = architecture.width, architecture.depth
     layers = sum((count_dense_block(width, hidden) for hidden in architecture.by_block("hidden")), Count())
     stack = count_stack(architecture, [Site(("x",), width, True)] * depth, layers, None, positions=1, parts=1)
@@ -101,7 +101,7 @@ def count_residual_mlp(architecture: Architecture, inputs: int, outputs: int) ->
 
 
 def count_goal_agent(architecture: Architecture, sizes: Sizes) -> Count:
-    """Closed form of a GoalAgent, each of its networks run once."""
+    """Count a GoalAgent in closed form, with one run of each network."""
     return (
         count_residual_mlp(architecture, sizes.state + sizes.goal, 2 * sizes.action)
         + count_residual_mlp(architecture, sizes.state + sizes.action, REPRESENTATION)

@@ -1,9 +1,9 @@
-"""From a trained residual network to another topology that computes the same, and can learn more.
+"""Retrofit a trained residual network with a topology that computes the same at first and can learn more.
 
-Source: Heddes et al., DeepCrossAttention (2025), table 4. A topology that starts as the residual network does so with
-whatever weights its layers have, some only where all layers norm what they read, and then but for these norms' epsilon.
-The weights are taken over, and what the topology adds starts as in a new network. Where it hands queries, keys and
-values their own inputs, each takes a copy of the norm, and its part of the projection.
+Source: Heddes et al., DeepCrossAttention (2025), table 4. A topology that starts as the residual network does so for
+any weights of its layers. Some do so only if all layers norm their inputs, and then up to the norms' epsilon. The
+layers' weights are copied, and the topology's own are initialized as in a new network. With an input mode per port,
+queries, keys and values each get a copy of the norm and their part of the projection.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,9 +26,9 @@ Build = Callable[[Architecture], nn.Module]
 
 
 def retrofit(weights: Mapping[str, Tensor], architecture: Architecture, topology: str, build: Build) -> nn.Module:
-    """A network of that topology which computes what the residual network with these weights does.
+    """Build a network with another topology that computes the same as the residual network with these weights.
 
-    `architecture` is the residual network's, and `build` makes the network of an architecture (a task's `build`).
+    `architecture` is the residual network's; `build` makes the network of an architecture (a task's `build`).
 
     Raises:
         UserError: `architecture` is no residual network, the topology does not start as one, or the weights do not fit.
@@ -45,7 +45,7 @@ def retrofit(weights: Mapping[str, Tensor], architecture: Architecture, topology
 
 
 def retrofit_checkpoint(source: Path, topology: str, build: Build) -> tuple[nn.Module, Record]:
-    """The network of a checkpoint with another topology, and its record, of the same step.
+    """Retrofit the network of a checkpoint; return it, and the checkpoint's record with the new topology.
 
     Raises:
         UserError: As `retrofit`, or the checkpoint cannot be read.
@@ -56,7 +56,7 @@ def retrofit_checkpoint(source: Path, topology: str, build: Build) -> tuple[nn.M
 
 
 def refusal(architecture: Architecture, topology: str) -> UserError | None:
-    """Why a network cannot be retrofitted, None where it can. Raises UserError for a topology that does not exist."""
+    """Return why a network cannot be retrofitted, or None. Raises UserError for a topology that does not exist."""
     wirings = [load(run) for run in topologies_of(topology)]
     if architecture.topology != "resnet":
         start = architecture.topology
@@ -78,7 +78,7 @@ def _starts_otherwise(rule: str, architecture: Architecture, topology: str, **fi
 
 
 def _others(architecture: Architecture) -> tuple[str, ...]:
-    """Of each topology that can wire it the first text, of its defaults and then its axes, that starts as this one."""
+    """Return for each usable topology its first text, defaults before axes, that starts as the residual network."""
     examples = []
     for texts in registry.compatible_topologies(architecture).values():
         examples += [text for text in texts if text != architecture.topology and _starts_as_resnet(text)][:1]
@@ -104,7 +104,7 @@ def _of_topologies(model: nn.Module) -> dict[str, Tensor]:
 
 
 def adapt_weights(weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
-    """The weights by the names that they have in a network whose topology delivers otherwise."""
+    """Rename and split weights for a network whose input mode is per port."""
     state = dict(weights)
     for name, module in model.named_modules():
         if isinstance(module, PortProjection):

@@ -1,4 +1,4 @@
-"""The vision transformer (Dosovitskiy et al., 2021), equal to timm's `vit_*` when the topology is resnet.
+"""The vision transformer (Dosovitskiy et al., 2021), equal to timm's `vit_*` if the topology is resnet.
 
 Shapes: B = batch, C = channels, P = patch side, N = tokens (patches and one class token), D = width.
 """
@@ -22,16 +22,16 @@ VIT = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forw
 
 
 def init_timm(weight: Tensor) -> None:
-    """Draw weights as timm does, to the last bit: normal with a deviation of 0.02, cut far out at 2.
+    """Initialize a weight exactly as timm does: N(0, 0.02^2), clamped to [-2, 2].
 
-    torch's own `trunc_normal_` draws otherwise, and timm's would load all of timm, which takes two seconds.
+    torch's own `trunc_normal_` gives other numbers, and timm's would load all of timm, which takes two seconds.
     """
     with torch.no_grad():
         weight.uniform_(-1, 1).erfinv_().mul_(0.02 * math.sqrt(2)).clamp_(-2, 2)
 
 
 class PatchTokens(nn.Module):
-    """Images to tokens: a linear map of each patch, a class token in front, and learned positions beside."""
+    """The patch embedding: a linear map of each patch, a class token, and learned positions."""
 
     def __init__(self, image: tuple[int, int, int], patch: int, width: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class PatchTokens(nn.Module):
         init_timm(self.positions)
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Map [B, C, height, breadth] to tokens [B, N, D] and positions [1, N, D]; their sum is the embedding."""
+        """Map [B, C, height, width] to tokens [B, N, D] and positions [1, N, D]; their sum is the embedding."""
         grid = images.unflatten(3, (-1, self.patch)).unflatten(2, (-1, self.patch))  # [B, C, rows, P, columns, P]
         patches = self.project(grid.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2))  # [B, N - 1, D]
         return torch.cat((self.first.expand(patches.shape[0], -1, -1), patches), dim=1), self.positions
@@ -54,19 +54,19 @@ class PatchTokens(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class DropExamples:
-    """A forward hook on a layer's last module: while training it zeroes a share of the examples (stochastic depth).
+    """A forward hook that zeroes a share of the examples in a layer's output while training (stochastic depth).
 
-    A hook and not a module around it, so that parameters have the same names with and without it.
+    It is a hook and not a wrapping module, so that parameters keep their names.
     """
 
     share: float
 
     def __call__(self, layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        """Map the layer's output, [B, ...]; what is left is scaled up, so that its mean stays."""
+        """Map the layer's output, [B, ...]; the remaining examples are scaled up to keep the mean."""
         if not layer.training or self.share == 0:
             return output
         mask = output.new_empty(len(output), *(1,) * (output.ndim - 1)).bernoulli_(1 - self.share)
-        return output * (mask / (1 - self.share or 1.0))  # of a share of 1 nothing is left
+        return output * (mask / (1 - self.share or 1.0))  # with a share of 1 nothing remains
 
 
 class ViT(nn.Module):
@@ -79,22 +79,22 @@ class ViT(nn.Module):
         self.head = head
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map [B, C, height, breadth] to class scores [B, classes]."""
+        """Map [B, C, height, width] to class scores [B, classes]."""
         return self.head(self.stack(*self.embedding(images))[:, 0])  # type: ignore[no-any-return]
 
 
 def build_vit(
     architecture: Architecture, image: tuple[int, int, int], patch: int, classes: int, *, drop_path: float = 0.0
 ) -> ViT:
-    """A ViT for images of (channels, height, breadth), initialised as timm does.
+    """Build a ViT for images of (channels, height, width), initialized as timm does.
 
-    `drop_path` is the share of examples that the last block drops; earlier blocks drop less, linearly.
+    `drop_path` is the share of examples that the last block drops; it grows linearly from 0 over the blocks.
 
     Raises:
-        UserError: The architecture has no heads, or its topology cannot wire it.
+        UserError: The architecture has no heads, or its topology cannot be used with it.
     """
     stack = build_transformer(architecture, VIT, lambda block: SoftmaxAttention(causal=False))
-    numbers = accumulate(isinstance(layer, Attention) for layer in stack.layers)  # of each layer's block, from 1
+    numbers = accumulate(isinstance(layer, Attention) for layer in stack.layers)  # each layer's block, from 1
     for layer, number in zip(stack.layers, numbers, strict=True):
         share = drop_path * (number - 1) / max(1, architecture.depth - 1)
         if share:
@@ -111,7 +111,7 @@ def build_vit(
 
 
 def count_vit(architecture: Architecture, image: tuple[int, int, int], patch: int, classes: int) -> Count:
-    """Closed form of that network for one image."""
+    """Count `build_vit` in closed form, for one image."""
     channels, height, breadth = image
     width, patches = architecture.width, math.prod((height // patch, breadth // patch))
     tokens = patches + 1
