@@ -1,1 +1,1 @@
-"""The contract of a topology, as checks."""
+"""Contract checks for topologies."""

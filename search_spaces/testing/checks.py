@@ -1,6 +1,6 @@
-"""What every topology owes, check by check; `search_spaces.testing.contract.check_topology` runs them.
+"""The contract checks of topologies; `search_spaces.testing.contract.check_topology` runs them.
 
-Each raises a ContractError, which names the rule and says what was expected.
+Each raises a ContractError with the rule and what was expected.
 
 Shapes: B = batch, N = tokens, D = width.
 """
@@ -38,17 +38,17 @@ from search_spaces.topologies.chain import ResNet
 from search_spaces.topologies.registry import check_axes
 
 _SHAPES = ((3, 4, 4), (1, 4, 4), (3, 6, 4))
-"""Blocks, heads and head dim of the networks tried; heads * head_dim is not always the width."""
+"""Depth, heads and head dim of the test networks; heads * head_dim is not always the width."""
 
 
 def check_declarations(subject: Subject) -> None:
-    """Options are frozen and have defaults, `axes` are options with values they can have, `input_mode_of` holds."""
+    """Options are frozen with defaults, `axes` have valid values, `input_mode_of` is correct."""
     kind, options = subject.kind, subject.kind.Options
     check_rule(kind.__doc__, "is-documented", "the docstring must give the equation and its source")
     check_rule(is_dataclass(options), "options-are-a-dataclass", f"Options must be a dataclass, got {options!r}")
     frozen = vars(options)["__dataclass_params__"].frozen
     check_rule(frozen, "options-are-frozen", "Options must be frozen: options are part of an architecture")
-    options()  # every option has a default: the name alone is a topology
+    options()  # every option has a default, so the name alone is valid
     declared_defaults, source_defaults = defaults_of(options), option_defaults(kind.__module__, kind.__name__)
     message = f"the source must tell the defaults that options have, {declared_defaults}, got {source_defaults}"
     check_rule(source_defaults in (None, declared_defaults), "source-tells-defaults", message, value=source_defaults)
@@ -67,7 +67,7 @@ def check_declarations(subject: Subject) -> None:
 
 
 def check_refusals(subject: Subject) -> None:
-    """What it cannot wire it refuses with a line that says why, and what it does not refuse it wires."""
+    """Refusals are one-line reasons, and everything else can be built."""
     for width, heads, head_dim in ((16, 4, 4), (16, 0, 0), (16, 3, 5), (7, 2, 4)):
         network = Architecture(depth=2, width=width, hidden=8, heads=heads, head_dim=head_dim)
         reason = subject.kind.refusal(network, subject.options)
@@ -81,7 +81,7 @@ def check_refusals(subject: Subject) -> None:
 
 
 def check_output_shape(subject: Subject) -> None:
-    """Tokens [B, N, D] keep their shape at any depth and whatever the heads, and so does [B, D] where not refused."""
+    """Outputs keep the shape [B, N, D] for any depth and heads, and [B, D] unless refused."""
     for shape in _SHAPES:
         features = transformer(*subject.topology, *shape)(*embeddings())
         output_shape, at = tuple(features.shape), _describe(shape)
@@ -100,14 +100,14 @@ def check_output_shape(subject: Subject) -> None:
 
 
 def check_every_parameter_learns(subject: Subject) -> None:
-    """Three steps of gradient descent move every parameter of the topology, and every matrix of the layers."""
+    """Three steps of gradient descent change every parameter of the topology and every matrix of the layers."""
     for depth in (1, 3):
         stack = transformer(*subject.topology, depth, 4, 4)
         optimizer = torch.optim.SGD(stack.parameters(), lr=0.1)
         topology_parameters = {
             name: parameter for name, parameter in stack.topology.named_parameters() if name not in subject.still
         }
-        # Not the layers' vectors: biases of keys, for one, have no effect in attention.
+        # The layers' vectors are left out: for example, biases of keys have no effect in attention.
         parameters = topology_parameters | {
             name: parameter for name, parameter in stack.layers.named_parameters() if parameter.ndim > 1
         }
@@ -141,7 +141,7 @@ def check_closed_form(subject: Subject) -> None:
 
 
 def check_forwards_are_independent(subject: Subject) -> None:
-    """State is passed, not kept: two forwards that run at once give what each gives alone."""
+    """State is not stored: two interleaved forwards give the same as each alone."""
     stack = perturb(transformer(*subject.topology, 3, 4, 4))
     topology, inputs, other_inputs = stack.topology, embeddings(), tuple(-2 * part for part in embeddings())
     references = stack(*inputs), stack(*other_inputs)
@@ -160,7 +160,7 @@ def check_forwards_are_independent(subject: Subject) -> None:
 
 
 def check_mixing_recompute(subject: Subject) -> None:
-    """With `recompute_mixing` gradients are the same."""
+    """Gradients are the same with `recompute_mixing`."""
     stack, inputs = perturb(transformer(*subject.topology, 3, 4, 4)), embeddings()
     gradients = []
     for recompute in (False, True):
@@ -177,7 +177,7 @@ def check_mixing_recompute(subject: Subject) -> None:
 
 
 def check_positions_are_independent(subject: Subject) -> None:
-    """It works position by position: another token changes nothing elsewhere. Padding rests on that."""
+    """Positions are independent: changing a token changes no other position. Padding depends on it."""
     stack = perturb(echoes(*subject.topology, 2, width=WIDTH, heads=6, head_dim=4))
     tokens, positions = embeddings()
     other_tokens = tokens.clone()
@@ -189,16 +189,16 @@ def check_positions_are_independent(subject: Subject) -> None:
 
 
 def check_start_equals_resnet(subject: Subject) -> None:
-    """Where it is claimed, behind norms or always, the untrained network computes what the residual network does.
+    """An untrained network equals the residual network where the topology claims it, always or behind norms.
 
-    Of these options, and of each value of each axis.
+    It is checked with the given options, and with each value of each axis.
     """
     for options in (subject.options, *_others(subject)):
         _check_claim(replace(subject, options=options))
 
 
 def _others(subject: Subject) -> Iterator[Any]:
-    """The options with another value of one of the axes, where these go together."""
+    """Yield the options with one axis at another value, if that combination is valid."""
     for axis, values in subject.kind.axes.items():
         for value in set(values) - {getattr(subject.options, axis)}:
             with suppress(UserError):
@@ -231,7 +231,7 @@ def _check_claim(subject: Subject) -> None:
 
 
 def check_bf16(subject: Subject) -> None:
-    """Forward and backward under bf16 autocast give finite numbers, near those of float32."""
+    """Forward and backward under bf16 autocast are finite and close to float32."""
     stack = transformer(*subject.topology, 3, 4, 4).float()
     inputs = tuple(part.float() for part in embeddings())
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -247,7 +247,7 @@ def check_bf16(subject: Subject) -> None:
 
 
 def check_finite_at_64_blocks(subject: Subject) -> None:
-    """At 64 blocks too, forward and backward under bf16 autocast give finite numbers before training."""
+    """Forward and backward under bf16 autocast are finite at 64 blocks before training."""
     stack = transformer(*subject.topology, 64, 4, 4).float()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         features = stack(*(part.float() for part in embeddings()))
@@ -259,7 +259,7 @@ def check_finite_at_64_blocks(subject: Subject) -> None:
 
 
 def check_compiles_to_one_graph(subject: Subject) -> None:
-    """torch.compile makes one graph of it, with the same output; with `recompute_mixing`, too."""
+    """torch.compile gives one graph with the same output, also with `recompute_mixing`."""
     stack = perturb(echoes(*subject.topology, 2, width=WIDTH, heads=6, head_dim=4))
     reference = stack(*embeddings())
     for recompute in (False, True):
@@ -270,7 +270,7 @@ def check_compiles_to_one_graph(subject: Subject) -> None:
 
 
 def check_coefficients(subject: Subject) -> None:
-    """`coefficients` gives rows of columns or of square matrices, each entry a number or NaN, where it gives any."""
+    """`coefficients` are tables of rows or of square matrices, with numbers or NaN."""
     for name, table in transformer(*subject.topology, 3, 4, 4).topology.coefficients().items():
         shape = tuple(table.shape)
         message = f"coefficients {name!r} must be [rows, columns] or [rows, columns, columns], got {shape}"
@@ -294,7 +294,7 @@ CONTRACT: tuple[Callable[[Subject], None], ...] = (
     check_finite_at_64_blocks,
     check_coefficients,
 )
-"""Every check but that of compilation, each of a subject."""
+"""All checks except that of compilation."""
 
 
 def _describe(shape: tuple[int, int, int]) -> str:

@@ -1,7 +1,6 @@
-"""The contract of a topology, as checks that anybody can run on their own: `check_topology(MyTopology)`.
+"""Run the contract checks of a topology: `check_topology(MyTopology)`.
 
-Each check is printed as it is tried. One that fails raises a ContractError, which names the rule and says what was
-expected.
+Each check is printed as it runs. A failing one raises a ContractError with the rule and what was expected.
 """
 
 from collections.abc import Collection
@@ -23,18 +22,18 @@ def check_topology(
     still: Collection[str] = (),
     count_macs: CountMacs | None = None,
 ) -> None:
-    """Run every check of the contract on a topology, and print each as it is tried.
+    """Run every contract check on a topology, and print each as it runs.
 
     Args:
         topology: A class, checked with its default options, or the text of an installed one: "dca(k=2)".
-        compiles: Whether torch.compile is tried as well, which takes some seconds.
-        still: Parameters that need not move in training, by their names in the topology: say why in its docstring.
-        count_macs: What the closed form's MACs are held against; without it torch's own counter. A topology with
+        compiles: Whether to check torch.compile too, which takes some seconds.
+        still: Names of the topology's parameters that need not change in training; explain them in its docstring.
+        count_macs: The counter that the closed form's MACs are compared with, by default torch's. A topology with
             `handlers` needs `lambda network, inputs: nas.costs.count.count_macs(network, inputs)[0]`.
 
     Raises:
         ContractError: A check failed; it names the rule and says what was expected.
-        UserError: The text names no installed topology, or an option that it has not.
+        UserError: The text names no installed topology, or an unknown option.
     """
     target = subject(topology, still=still, count_macs=count_macs)
     for check in (*CONTRACT, *((check_compiles_to_one_graph,) if compiles else ())):
@@ -46,7 +45,7 @@ def check_topology(
 def subject(
     topology: str | type[Topology], *, still: Collection[str] = (), count_macs: CountMacs | None = None
 ) -> Subject:
-    """What the checks take, from what `check_topology` does."""
+    """Build the checks' Subject from the arguments of `check_topology`."""
     if isinstance(topology, str):
         name, (kind, options) = topology, load(topology)
     else:
@@ -56,7 +55,7 @@ def subject(
 
 
 def torch_macs(network: nn.Module, inputs: tuple[Tensor, ...]) -> int:
-    """Multiply-accumulates by torch's own counter, which knows no handlers."""
+    """Count multiply-accumulates with torch's own counter, which has no handlers."""
     with FlopCounterMode(display=False) as counter:
         network(*inputs)
     return int(counter.get_total_flops()) // 2

@@ -1,4 +1,4 @@
-"""Networks of a few features, in double precision, for trying a topology on.
+"""Tiny networks in double precision, for testing topologies.
 
 Shapes: B = batch, N = tokens, D = width.
 """
@@ -23,7 +23,7 @@ NORM = Norm("layer", 1e-6)
 
 
 class Dense(nn.Module):
-    """A layer without a token axis, its attributes block: [B, D] to [B, D]."""
+    """A layer without a token axis that is a block: [B, D] to [B, D]."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Dense(nn.Module):
 
 
 class Echo(nn.Module):
-    """A layer without parameters or matrix work: what a stack of them costs is what its topology costs."""
+    """A layer without parameters or matrix work, so that a stack of them costs what its topology costs."""
 
     def __init__(self, site: Site) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Echo(nn.Module):
 
 
 def transformer(kind: type[Topology], options: Any, depth: int, heads: int, head_dim: int) -> Stack:
-    """A causal transformer of two embeddings, its layers drawn from one seed, without a final norm."""
+    """Build a causal transformer with two embeddings, fixed-seed weights and no final norm."""
     torch.manual_seed(0)
     wiring = wiring_of(kind, depth, WIDTH, heads, head_dim)
     layers: list[nn.Module] = []
@@ -71,7 +71,7 @@ def transformer(kind: type[Topology], options: Any, depth: int, heads: int, head
 
 
 def dense(kind: type[Topology], options: Any, depth: int) -> Stack:
-    """A run of dense layers without heads, drawn from one seed, without a final norm."""
+    """Build dense layers without heads, with fixed-seed weights and no final norm."""
     torch.manual_seed(0)
     layers = [Dense() for _ in range(depth)]
     sites = (Site(("x",), WIDTH, True),) * depth
@@ -79,26 +79,26 @@ def dense(kind: type[Topology], options: Any, depth: int) -> Stack:
 
 
 def echoes(kind: type[Topology], options: Any, depth: int, *, width: int, heads: int, head_dim: int) -> Stack:
-    """The wiring of a transformer of two embeddings around layers that cost nothing."""
+    """Build the topology of a transformer with two embeddings around layers without cost."""
     wiring = wiring_of(kind, depth, width, heads, head_dim)
     return _stack(kind, options, [Echo(site) for site in wiring.sites], wiring)
 
 
 def wiring_of(kind: type[Topology], depth: int, width: int, heads: int, head_dim: int) -> Wiring:
-    """That of a transformer of two embeddings: attention and feed-forward layers in turn, or attention alone."""
+    """Return the Wiring of a transformer with two embeddings and, unless replaced, feed-forward layers."""
     attention, feed_forward = Site(("q", "k", "v"), heads * head_dim, True), Site(("x",), width, False)
     block = (attention,) if kind.replaces_feed_forward else (attention, feed_forward)
     return Wiring(block * depth, width, head_dim, parts=2, hidden=(2 * width,) * depth)
 
 
 def embeddings() -> tuple[Tensor, Tensor]:
-    """Tokens [B, N, D], and positions [N, D] that the batch shares."""
+    """Return tokens [B, N, D], and positions [N, D] shared by the batch."""
     torch.manual_seed(2)
     return torch.randn(2, TOKENS, WIDTH).double(), torch.randn(TOKENS, WIDTH).double()
 
 
 def perturb(network: Network) -> Network:
-    """The network with all parameters at other values, so that no weight stands at its special start."""
+    """Shift all parameters at random, so that none keeps a special initial value; return the network."""
     torch.manual_seed(1)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -107,11 +107,11 @@ def perturb(network: Network) -> Network:
 
 
 def stray_tensors(module: nn.Module) -> Iterator[Tensor]:
-    """Tensors that a module holds and that are none of its parameters, buffers and modules."""
+    """Yield tensors that a module holds besides its parameters, buffers and modules."""
     attributes = {
         name: value for name, value in vars(module).items() if name not in ("_parameters", "_buffers", "_modules")
     }
-    parameters = {id(parameter) for parameter in module.parameters()}  # of which nn.LSTM keeps a list
+    parameters = {id(parameter) for parameter in module.parameters()}  # nn.LSTM keeps a list of them
     return (tensor for tensor in _tensors(attributes) if id(tensor) not in parameters)
 
 
@@ -129,7 +129,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def without_epsilon(stack: Stack) -> None:
-    """Have its layers' norms take a factor of what they read out, as nearly as numbers allow."""
+    """Set the epsilon of the layers' norms near 0, so that they remove any factor of their input."""
     for module in stack.layers.modules():
         if isinstance(module, nn.LayerNorm):
             module.eps = 1e-30

@@ -1,4 +1,4 @@
-"""What the contract's checks take, and how they fail."""
+"""The argument of contract checks, and their comparison of tensors."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from search_spaces.testing.small_networks import WIDTH
 from search_spaces.topologies.base import Topology
 
 CountMacs = Callable[[nn.Module, tuple[Tensor, ...]], int]
-"""A network and its inputs -> multiply-accumulates of a forward pass."""
+"""Maps a network and its inputs to the multiply-accumulates of a forward pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is checked.
+    """The topology under test.
 
     Attributes:
-        name: How it is shown.
+        name: Its name in output.
         kind: The topology's class.
         options: Its options.
-        still: Names of parameters that need not move in training, as they stand in the topology.
-        count_macs: What the closed form is held against.
+        still: Names of the topology's parameters that need not change in training.
+        count_macs: The counter that the closed form is compared with.
     """
 
     name: str
