@@ -1,4 +1,4 @@
-"""What is learnt: data, objective, training and metric."""
+"""Tasks: data, objectives, training and metrics."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What a task is: the contract between the search and whatever is learnt."""
+"""The contract of a task, and the results of its training."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -24,12 +24,12 @@ _SHORT.maxother = _SHORT.maxstring = 80
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What a task measures on its validation and test splits.
+    """A metric that a task reports on its validation and test splits.
 
     Attributes:
-        name: Column in the results; its standard error, where there is one, is `<name>_se`.
+        name: Column in the results; its standard error, if there is one, is `<name>_se`.
         unit: "share", "nats", "steps" ...
-        direction: Whether more or less of it is better.
+        direction: "max" if higher is better, "min" if lower is better.
     """
 
     name: str
@@ -42,19 +42,19 @@ class FitResult:
     """The result of training one architecture.
 
     Attributes:
-        steps: Optimiser steps taken.
-        metrics: On validation: every metric of the task, `<metric>_se` where there is a standard error, nothing else.
-        test: The same on the test split; empty where the training was stopped on the way.
-        extra_metrics: What else was learnt of data or network (skipped_documents, env_steps), which is no metric.
-        speeds: What the training did in a second; they differ each time, and two FitResult may be equal.
-        network: The trained network, with the parameters of `Task.build`'s; None where the task does not give it.
-        network_steps: Those of the steps that the network has behind it; None where it is all of them.
+        steps: Optimizer steps taken.
+        metrics: Validation metrics: every metric of the task, `<metric>_se` if there is a standard error, nothing else.
+        test: The same metrics on the test split; empty if the training was stopped early.
+        extra_metrics: Other facts about the data or the network (skipped_documents, env_steps).
+        speeds: Throughput per second. Ignored when results are compared, since it varies between runs.
+        network: The trained network, with the parameter names of `Task.build`; None if the task does not return it.
+        network_steps: Steps that `network` was trained for; None if `steps`.
 
-    Numbers may be tensors or NumPy's of one element: they become plain ones. Of `extra_metrics` and `speeds`, what is
-    no number is left out with a Notice: what is told beside the metrics takes no training with it.
+    Values may be one-element tensors or NumPy scalars; they are converted to Python numbers. A value of `extra_metrics`
+    or `speeds` that is not a number is dropped with a Notice, so that it cannot fail a training.
 
     Raises:
-        TypeError, ValueError: A field is not of its kind; names it and its value.
+        TypeError, ValueError: A field has the wrong type; the message names it and its value.
     """
 
     steps: int
@@ -81,7 +81,7 @@ class FitResult:
 
 
 def plain_numbers(values: Any, name: str, *, skip_invalid: bool = False) -> dict[str, float]:
-    """Text -> plain number. What is no number raises, or is left out with a Notice."""
+    """Convert a mapping to floats. Raises TypeError for invalid entries, or drops them with a Notice."""
     if not isinstance(values, Mapping):
         raise TypeError(f"{name} must be a mapping from names to numbers, got {_SHORT.repr(values)}")
     numbers = {}
@@ -102,7 +102,7 @@ def _name(key: Any, name: str) -> str:
 
 
 def _number(value: Any, name: str) -> float:
-    """A plain number. Raises TypeError naming what is none: text, or an array of more elements than one."""
+    """Return a float. Raises TypeError for text and for arrays of several elements."""
     if not isinstance(value, str | bytes):
         with suppress(TypeError, ValueError, OverflowError, RuntimeError):
             return float(value)
@@ -110,30 +110,31 @@ def _number(value: Any, name: str) -> float:
 
 
 class Diverged(RuntimeError):
-    """Training gave a loss that is not finite."""
+    """The error raised if the training loss is not finite."""
 
 
 class Task(ABC):
-    """Something to learn. A subclass is one file; it is constructed as `Task(data)` once for each process.
+    """A learning problem: data, objective, training and metrics.
+
+    Each process constructs a task once, as `Task(data)`. A subclass fits in one file.
 
     Attributes:
-        name: How people ask for it; a revised task takes a new version.
-        version: Rows of different versions are never compared.
-        metrics: What it measures, the first one being what people mean by "how good".
-        base: The architecture that spaces are laid out around.
-        presets: Name -> settings of a training run, a frozen dataclass whose `str` is one line. "smoke" takes
-            a few seconds of one core and "proxy" about a minute; "paper" is the published recipe.
-        bases: Preset -> the architecture that it was published for, where that is not `base`.
-        handlers: Operator ("aten::fft_rfft") -> what counts its multiply-accumulates from the shapes of its inputs and
-            of its outputs, or None where it has no matrix work; for operators of the task's networks that `nas cost`
-            does not know.
-        takes_data: Whether `--data` is for it.
-        reports_intermediate: Whether its trainings report metrics on the way, so that they can be paused or stopped.
-        unused_with_start: The settings of its recipes that say nothing where a training begins with given weights.
+        name: Name used on the command line.
+        version: Raise it when the task changes: Rows of different versions are never compared.
+        metrics: What the task reports; the first is the primary metric.
+        base: The architecture that spaces vary.
+        presets: Name -> recipe, a frozen dataclass whose `str` is one line. "smoke" takes a few seconds on one core and
+            "proxy" about a minute; "paper" is the published recipe.
+        bases: Preset -> the architecture that it was published for, if that is not `base`.
+        handlers: Operator ("aten::fft_rfft") -> a function from the shapes of its inputs and outputs to
+            multiply-accumulates, or None if it has no matrix work. For operators that `nas cost` does not know.
+        takes_data: Whether the task accepts `--data`.
+        reports_intermediate: Whether trainings report metrics before the end, so that they can be paused or stopped.
+        unused_with_start: Recipe settings that have no effect if a training starts from given weights.
         data: The folder or name given by `--data`, or None for the default.
 
     Raises:
-        UserError: Data for a task that has its own.
+        UserError: `data` is given, but `takes_data` is false.
     """
 
     name: ClassVar[str]
@@ -154,92 +155,94 @@ class Task(ABC):
         self.data = data
 
     def base_for(self, preset: str) -> Architecture:
-        """The architecture that `--arch` changes and spaces are laid out around, under a preset."""
+        """Return the architecture that `--arch` changes and spaces vary, under a preset."""
         return self.bases.get(preset, self.base)
 
     def metrics_for(self, recipe: Any) -> tuple[Metric, ...]:
-        """What a training by a recipe measures, the first as in `metrics`: all of these, unless it leaves some out."""
+        """Return the metrics reported under a recipe: all, or a part of `metrics` with the same first one."""
         return self.metrics
 
     def prepare(self) -> None:
-        """See to what every training needs, before the first one. Raises UserError where it cannot be had."""
+        """Prepare what every training needs, before the first one. Raises UserError if that is impossible."""
         return None
 
     @abstractmethod
     def build(self, architecture: Architecture) -> nn.Module:
-        """The network, on the default device. `embedding.` and `.topology.` in parameter names mark those parts."""
+        """Build the network on the default device. Parameter names mark `embedding.` and `.topology.` parts."""
 
     @abstractmethod
     def example(self) -> Inputs:
-        """Inputs of the network for one example, on the default device: what costs are counted with."""
+        """Return network inputs for one example, on the default device. Costs are counted with them."""
 
     @abstractmethod
     def fingerprint(self, recipe: Any) -> str:
-        """Of the data that a training by this recipe sees: hex digits, others for other data."""
+        """Return hex digits that identify the data of a training by this recipe."""
 
     def inputs(self, recipe: Any) -> Inputs:
-        """Inputs of the network for some validation examples, on the CPU: what trained networks are measured with."""
+        """Return network inputs for a few validation examples, on the CPU. Trained networks are profiled with them."""
         return self.example()
 
     def closed_form(self, architecture: Architecture) -> Count | None:
-        """The network's parameters and MACs for one example by arithmetic, or None where nobody has worked them out."""
+        """Return the closed-form parameters and MACs for one example, or None if there is no closed form."""
         return None
 
     def encoding(self) -> str:
-        """What inputs mean to its networks where its version does not fix it: of text, its tokenizer's fingerprint."""
+        """Return what identifies the meaning of inputs beyond the version: for text, the tokenizer's fingerprint."""
         return ""
 
     def start_tasks(self) -> Mapping[str, int]:
-        """Name -> version of the tasks whose trained networks a training of this one may begin with."""
+        """Return the tasks whose trained networks can initialize this one, as name -> version."""
         return {self.name: self.version}
 
     def fixed_space(self) -> SearchSpace | None:
-        """The only space that it has, as one whose trainings are recorded; None where any is laid out around a base."""
+        """Return the task's only space, if it replays recorded trainings; None if any space will do."""
         return None
 
     def seeds(self, architecture: Architecture) -> tuple[int, ...] | None:
-        """The only seeds that an architecture can be trained with; None where any will do."""
+        """Return the only seeds available for an architecture; None if any will do."""
         return None
 
     def known_costs(self, architecture: Architecture) -> Mapping[str, Any] | None:
-        """What counting would say, by the names that a Row's costs have; None where the network is counted."""
+        """Return known costs by the names of a Row's costs; None if the network must be counted."""
         return None
 
     @abstractmethod
     def fit(self, run: Run) -> FitResult:
-        """Train and measure one architecture: a function of run's architecture, recipe, seed, start and the data.
+        """Train and evaluate one architecture.
 
-        Where `run.report` answers STOP, the training ends there: FitResult has that step, the metrics just reported and
-        no test, and a checkpoint is left in the run's folder. A later `fit` of the same run with the same folder says
-        the curve again and goes on, on a CPU to the same numbers as if it had never stopped. So does one after an
-        interruption. A training that ended leaves no files.
+        The result depends only on the run's architecture, recipe, seed and start, and on the data.
+
+        If `run.report` returns STOP, the training ends. The FitResult has that step, the metrics just reported and no
+        test, and a checkpoint stays in the run's folder. A later `fit` of the same run in the same folder repeats the
+        reports and resumes; on a CPU the numbers equal those of an uninterrupted training. An interrupted training
+        resumes in the same way. A finished training leaves no files.
 
         Raises:
             Diverged: The loss is not finite.
-            UserError: `run.start` does not fit, or the task cannot begin with given weights.
+            UserError: `run.start` does not fit, or the task cannot start from given weights.
         """
 
     def training_step(self, run: Run) -> Callable[[], None]:
-        """What takes one step of this training each time it is called, on the run's device: for profiles.
+        """Return a function that takes one training step per call on the run's device, for profiling.
 
-        It is the task's own step: its data, batch, loss, recipe, optimiser, precision and compilation.
+        The step uses the task's own data, batch, loss, recipe, optimizer, precision and compilation.
 
         Raises:
-            NotImplementedError: The task has none.
+            NotImplementedError: The task does not support it.
         """
         raise NotImplementedError(f"task {self.name!r} does not give its training step: only fit knows it.")
 
     def render(self, network: nn.Module | None, file: Path) -> None:
-        """Show what a trained network does, as a film or a picture in `file`.
+        """Render what a trained network does, as a film or picture in `file`.
 
-        Without a network nothing is drawn: what would keep it from being drawn is raised, before hours of training.
+        With `network=None` nothing is drawn: the call only checks that rendering is possible, before hours of training.
 
         Raises:
-            UserError: The task has nothing to render, or it cannot be done here.
+            UserError: The task has nothing to render, or rendering is not possible here.
         """
         message = f"task {self.name!r} has nothing to render."
         raise UserError("unsupported", message, option="--render", task=self.name)
 
     def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
-        """Name of a simple method -> its metrics, as columns ("accuracy", "test_accuracy"), to hold results against."""
+        """Return simple methods to compare with: name -> metrics, as columns ("accuracy", "test_accuracy")."""
         return {}

@@ -1,4 +1,4 @@
-"""From what somebody typed to a task: an installed name, FAMILY:NAME, or FILE.py:CLASS."""
+"""Load a task by reference: an installed name, FAMILY:NAME, or FILE.py:CLASS."""
 
 import hashlib
 import importlib.util
@@ -16,24 +16,24 @@ from tasks.registry import TASK_FAMILIES, TASKS, kind_of
 
 
 def load_task(reference: str, data: Path | None = None) -> Task:
-    """The task called `reference`, on the data at `data`, or on its own where that is None.
+    """Construct the task `reference` on the data at `data`, or on its default data if None.
 
     Raises:
-        UserError: No such name, file or class; a plug-in or file that cannot be imported; a class that is no Task
-            or lacks something, or cannot be made; or data that is missing.
+        UserError: The name, file or class does not exist; a plug-in or file cannot be imported; the class is not a
+            complete Task or cannot be constructed; or its data is missing.
     """
     kind = task_class(reference)
     try:
         return kind(data)
     except UserError:
         raise
-    except (Exception, SystemExit) as error:  # somebody's task may fail in any way, and that is not ours to trace
+    except (Exception, SystemExit) as error:  # a third-party task may raise anything, and needs no traceback of ours
         message = f"task {reference!r} could not be made: {reason_of(error)}"
         raise UserError("bad-plugin", message, task=reference, **fields_of(error)) from error
 
 
 def task_class(reference: str) -> type[Task]:
-    """The class called `reference`, known to be a whole Task. Raises UserError as `load_task` does."""
+    """Return the class `reference`, checked to be a complete Task. Raises UserError as `load_task` does."""
     kind: type[Task]
     match kind_of(reference):
         case "file":
@@ -66,7 +66,7 @@ def _from_file(reference: str) -> Any:
 
 
 class _UncachedFile(SourceFileLoader):
-    """Bytecode is told apart by second and size: of two edits in one second the second would not be seen."""
+    """A loader without bytecode cache, which can miss the second of two edits within one second."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -74,20 +74,20 @@ class _UncachedFile(SourceFileLoader):
 
 def _import_file(path: Path) -> ModuleType:
     path = path.resolve()
-    # The name is the file's own, so that two files of the same name, or one called random.py, disturb nothing.
+    # The module name depends on the path, so that two files of one name, or one called random.py, do not collide.
     name = f"task_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:10]}"
     spec = importlib.util.spec_from_loader(name, _UncachedFile(name, str(path)))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))  # for what lies beside it
+        sys.path.append(str(path.parent))  # to import modules beside it
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except UserError:
         raise
-    except (Exception, SystemExit) as error:  # somebody's file may fail in any way, and that is not ours to trace
+    except (Exception, SystemExit) as error:  # a third-party file may raise anything, and needs no traceback of ours
         del sys.modules[name]
         message = f"{path} could not be imported: {reason_of(error)}"
         raise UserError("bad-plugin", message, path=str(path), **fields_of(error)) from error

@@ -13,7 +13,7 @@ from search_spaces.architecture.architecture import Architecture
 
 
 class Decision(Enum):
-    """What a training does after it has reported."""
+    """What a training does after a report."""
 
     CONTINUE = "continue"
     STOP = "stop"
@@ -23,40 +23,40 @@ CONTINUE: Final = Decision.CONTINUE
 STOP: Final = Decision.STOP
 
 Report = Callable[[int, Mapping[str, float]], Decision]
-"""Called with the optimiser's step and the metrics there; what it raises ends the training at once."""
+"""Called with the optimizer step and its metrics; an exception that it raises ends the training."""
 
 
 StepCallback = Callable[[int, int], None]
-"""Called with the optimiser's step and the number of steps, as often as the training likes."""
+"""Called with the current optimizer step and the total, as often as the training likes."""
 
 
 def no_op(step: int, steps: int) -> None:
-    """The default step callback: do nothing."""
+    """Do nothing: the default step callback."""
 
 
 def always_continue(step: int, metrics: Mapping[str, float]) -> Decision:
-    """The default report: never stop early."""
+    """Return CONTINUE: the default report never stops early."""
     return CONTINUE
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """All that one training needs; what comes later adds a field and breaks nobody.
+    """The input of one training.
 
-    What a training finds is a function of architecture, recipe, seed, start and the task's data, and of the machine
-    where the recipe says how long it lasts.
+    The result depends only on architecture, recipe, seed, start and the task's data; with a time limit also on the
+    machine.
 
     Attributes:
-        architecture: The network.
-        recipe: The settings: a preset, or one changed by `tasks.recipes.settings.override`. A frozen dataclass.
-        seed: Of initialisation, data order and augmentation.
-        device: What the caller lends: a task may use less, but never more.
-        threads: How many the CPU's operators may use, while it trains.
-        folder: Where the training may keep files, or None. One that ended leaves none.
-        start: The weights to begin with, by the names of `Task.build`'s network, or None where they are drawn.
-        report: Is told the metrics on the way, and says whether to go on.
-        on_step: Called with the step and the number of steps, to show progress. A task may leave it out.
+        architecture: The network's architecture.
+        recipe: A preset, or one changed by `tasks.recipes.settings.override`. A frozen dataclass.
+        seed: Seed of initialization, data order and augmentation.
+        device: The device to use. A task may use less of it, never more.
+        threads: CPU threads for operators during training.
+        folder: Folder for checkpoints, or None. A finished training leaves no files in it.
+        start: Initial weights, by the parameter names of `Task.build`; None for random initialization.
+        report: Called with intermediate metrics; decides whether to continue.
+        on_step: Called with the step and the total, to show progress. A task may ignore it.
     """
 
     architecture: Architecture
