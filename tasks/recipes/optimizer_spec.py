@@ -1,6 +1,6 @@
-"""Which optimiser a recipe names: "adamw", "sgd(momentum=0.9)", "galore(rank=64)". Loads no torch.
+"""The optimizer of a recipe: "adamw", "sgd(momentum=0.9)", "galore(rank=64)". Loads no torch.
 
-Options that are not named are torch's own defaults; GaLore's are those of its paper's code, which torch has not.
+Options that are not given have torch's defaults; those of GaLore, which torch lacks, have the published code's.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ from tasks.recipes.settings import AtLeastOne, BelowOne, Positive, override
 
 @dataclass(frozen=True, slots=True)
 class AdamW:
-    """Adam whose weight decay is apart from the gradient (Loshchilov and Hutter, 2019)."""
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adam:
-    """Kingma and Ba (2015); weight decay is added to the gradient."""
+    """Adam (Kingma and Ba, 2015); weight decay is added to the gradient."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class SGD:
     """Stochastic gradient descent; weight decay is added to the gradient.
 
     Attributes:
-        momentum: Share of the last step's direction that is kept.
-        nesterov: Whether the gradient is looked at ahead of it.
+        momentum: Momentum factor.
+        nesterov: Whether to use Nesterov momentum.
     """
 
     momentum: BelowOne = 0.0
@@ -42,12 +42,12 @@ class SGD:
 
 @dataclass(frozen=True, slots=True)
 class GaLore:
-    """AdamW on gradients that are projected to few dimensions (Zhao et al., 2024), for the maps of hidden layers.
+    """AdamW on low-rank projections of the gradient (Zhao et al., 2024), for the linear maps of hidden layers.
 
     Attributes:
-        rank: Dimensions that are kept of the smaller side of a map; all of a side that has fewer.
-        gap: Steps from one projection to the next.
-        scale: Of the update that is projected back, beside the learning rate.
+        rank: Rank of the projection of a map's smaller side; at most that side.
+        gap: Steps between updates of the projection.
+        scale: Factor of the projected update, besides the learning rate.
     """
 
     rank: AtLeastOne = 128
@@ -57,12 +57,12 @@ class GaLore:
 
 @dataclass(frozen=True, slots=True)
 class Muon:
-    """Momentum whose matrices are made orthogonal (Jordan et al., 2024), for the maps of hidden layers.
+    """Momentum with orthogonalized matrices (Jordan et al., 2024), for the linear maps of hidden layers.
 
     Attributes:
-        momentum: Share of the last steps' direction that is kept.
-        adjust: How the learning rate is fitted to a matrix's shape, by torch's name of it: so that entries move as
-            AdamW's do (Liu et al., 2025), which lets both have one rate, or as Jordan has it.
+        momentum: Momentum factor.
+        adjust: How the learning rate depends on a matrix's shape, by torch's name: "match_rms_adamw" matches AdamW's
+            update size (Liu et al., 2025), so that both share one rate; "original" is Jordan's.
     """
 
     momentum: BelowOne = 0.95
@@ -81,10 +81,10 @@ CHOICES: Final[Mapping[str, Choice]] = {
 
 
 def read_choice(text: str) -> Choice:
-    """Read "name" or "name(option=value,...)".
+    """Parse "name" or "name(option=value,...)".
 
     Raises:
-        UserError: The text is neither, or there is no such optimiser or option, or not with that value.
+        UserError: The text is malformed, the optimizer or option does not exist, or a value is invalid.
     """
     spec = Spec.parse(text)
     if spec.name not in CHOICES:
@@ -96,7 +96,7 @@ def read_choice(text: str) -> Choice:
 
 
 def canonical(text: str) -> str:
-    """The one text of an optimiser: options in alphabetical order, those left out that are as they would be anyway.
+    """Return the canonical text of an optimizer: options in alphabetical order, without those equal to the default.
 
     Raises:
         UserError: As `read_choice`.

@@ -1,4 +1,4 @@
-"""Which parametrisation a recipe names: "standard", or "mup(base=64)". Loads no torch."""
+"""The parametrization of a recipe: "standard" or "mup(base=64)". Loads no torch."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,20 +13,20 @@ STANDARD: Final = "standard"
 
 @dataclass(frozen=True, slots=True)
 class Mup:
-    """The maximal update parametrisation (Yang et al., 2022), in which a recipe that suits one width suits all.
+    """The maximal update parametrization (muP; Yang et al., 2022), which transfers a recipe between widths.
 
     Attributes:
-        base: The width at which it is the standard one: that of the networks for which the recipe was found.
+        base: The width at which it equals the standard parametrization: the width that the recipe was tuned for.
     """
 
     base: AtLeastOne = 64
 
 
 def read_parametrization(text: str) -> Mup | None:
-    """Read "mup(base=WIDTH)"; None of "standard".
+    """Parse "mup(base=WIDTH)"; return None for "standard".
 
     Raises:
-        UserError: It is neither, or there is no such option, or not with that value.
+        UserError: The text is neither, the option does not exist, or its value is invalid.
     """
     spec = Spec.parse(text)
     if spec.name == STANDARD and not spec.options:
@@ -37,12 +37,12 @@ def read_parametrization(text: str) -> Mup | None:
 
 
 def at_width(architecture: Architecture, width: int) -> Architecture:
-    """The architecture of that width: hidden features and heads are as many times more or fewer, to the nearest number.
+    """Return the architecture at another width.
 
-    Heads keep their size.
+    Hidden features and the number of heads scale with the width, rounded to the nearest integer. Heads keep their size.
 
     Raises:
-        UserError: Its blocks differ, or it is a model of timm's, whose width is its own.
+        UserError: The blocks differ, or it is a timm model, whose width is fixed.
     """
     if architecture.model or architecture.blocks:
         message = f"muP is of blocks that are alike, in networks that have any width, got {architecture}."

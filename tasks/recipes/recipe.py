@@ -1,4 +1,4 @@
-"""How a network is trained: an optimiser, a linear warm-up, then a learning rate that falls."""
+"""Recipes: an optimizer and a learning rate schedule with linear warm-up."""
 
 import math
 from dataclasses import dataclass, replace
@@ -27,50 +27,51 @@ _MAX_HOURS = 8_766
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """The settings of a training run; a task with more of them subclasses it. Its `str` is one line.
+    """The settings of a training; tasks subclass it to add their own. Its `str` is one line.
+
+    Exactly one of `epochs`, `steps` and `hours` is positive.
 
     Attributes:
-        epochs: How often all training examples are seen; 0 where `steps` or `hours` are given.
-        steps: Optimiser steps; 0 where `epochs` or `hours` are given.
-        hours: How long it lasts on the machine's clock, of which its steps alone count, with what they compile and
-            their waits for data: neither validations nor checkpoints. What is said of steps below is then of this time
-            (Izsak et al., 2021), and numbers depend on the machine and on what else it does. 0 where `epochs` or
-            `steps` are given.
-        batch: Examples of one optimiser step.
-        batch_ramp: Share of the training in which the batch grows to that, in a line and by micro-batches, of which
-            the first has one (Geiping and Goldstein, 2023). 0 has all of it from the first step on.
+        epochs: Passes over the training examples.
+        steps: Optimizer steps.
+        hours: Wall-clock training time (Izsak et al., 2021). Steps count, with their compilation and data loading;
+            validations and checkpoints do not. Schedules below that are in steps then follow the time, and results
+            depend on the machine and its load.
+        batch: Examples per optimizer step.
+        batch_ramp: Fraction of the training in which the batch grows linearly to `batch` (Geiping and Goldstein, 2023),
+            in micro-batches, starting with one. 0 uses the whole batch from the first step.
         optimizer: "adamw", "adam", "sgd(momentum=0.9,nesterov=true)", "galore(rank=128,gap=200,scale=0.25)" or
-            "muon(momentum=0.95,adjust=match_rms_adamw)"; see tasks.recipes.optimizer_spec. The last two move the maps
-            of hidden layers, as `hidden_matrices` has them, and AdamW all else, by the same learning rate.
-        lr: The largest learning rate.
-        weight_decay: Of what `split_by_decay` gives it. "adam" and "sgd" add it to the gradient; in the others it is
-            apart from that, as in AdamW.
-        without_decay: Names of parameters, or of modules, that `split_by_decay` leaves alone as well.
-        parametrization: "standard", or "mup(base=64)", by which this recipe holds for networks of any width as it does
-            at width 64; see tasks.training.mup. For "adamw" and "adam".
-        betas: Adam's, in whichever form, GaLore's, and those of the AdamW beside Muon; "sgd" has none and takes no
-            notice, as recipes that have them may be searched with it.
-        beta_cycle: The first of them where the learning rate is least and where it is largest, between which it goes
-            as that does; empty where it stays.
-        warmup: Share of the steps in which the learning rate rises: 0.3 makes a one-cycle policy (Smith and
-            Topin, 2018), a few hundredths the usual warm-up.
-        schedule: How it falls afterwards: by a cosine or in a line to `floor`, or as 1 / sqrt(step).
-        floor: Share of `lr` that the cosine or the line ends at.
-        clip: Largest norm of the gradient; 0 clips nothing.
-        ema: Of the moving average that is measured and kept in place of the weights: its share that stays in each step.
-            0 averages nothing.
-        label_smoothing: Share of the target spread evenly over all classes.
-        accumulate: Into how many micro-batches a batch is cut, where memory is short.
-        precision: What the forward pass computes in; "bf16-true" keeps the weights in it as well.
-        compile: Whether the network is compiled by torch.compile.
-        recompute_mixing: Whether the costliest move of a topology is computed again in the backward pass, which saves
-            the memory of what it makes on its way.
-        sharing: What devices share where torchrun starts several processes: "ddp" the work, and "fsdp" the weights and
-            the optimiser's state as well. They take a micro-batch together: `accumulate` is divided by their number,
-            and rounded up to what cuts the batch evenly.
-        accelerator: "auto" is a GPU where there is one. A network of a few thousand parameters is no faster on one.
-        measured: How many examples of validation, and of test, are measured; 0 is all of them.
-        reports: Into how many parts the training is cut by the validations on the way.
+            "muon(momentum=0.95,adjust=match_rms_adamw)"; see tasks.recipes.optimizer_spec. The last two update the
+            parameters of `hidden_matrices`; AdamW updates all others at the same learning rate.
+        lr: Peak learning rate.
+        weight_decay: Weight decay of the parameters that `split_by_decay` selects. "adam" and "sgd" add it to the
+            gradient; the others decouple it, as AdamW does.
+        without_decay: Names of further parameters or modules without weight decay.
+        parametrization: "standard", or "mup(base=64)", which transfers a recipe tuned at width 64 to other widths; see
+            tasks.training.mup. For "adamw" and "adam".
+        betas: Betas of Adam, AdamW (also beside Muon) and GaLore. "sgd" ignores them, so that the optimizer can be
+            searched.
+        beta_cycle: The first beta at the lowest and at the highest learning rate, between which it follows the learning
+            rate; empty for a constant beta.
+        warmup: Fraction of the steps in which the learning rate rises: 0.3 gives a one-cycle policy (Smith and Topin,
+            2018), a few hundredths the usual warm-up.
+        schedule: Decay after the warm-up: cosine or linear to `floor`, or 1 / sqrt(step).
+        floor: Final learning rate of the cosine or linear decay, as a fraction of `lr`.
+        clip: Maximum norm of the gradient; 0 disables clipping.
+        ema: Decay of the exponential moving average of the weights, which is evaluated and saved in their place. 0
+            disables it.
+        label_smoothing: Fraction of the target spread evenly over all classes.
+        accumulate: Number of micro-batches per batch, to save memory.
+        precision: Precision of the forward pass; "bf16-true" also stores the weights in it.
+        compile: Whether to compile the network with torch.compile.
+        recompute_mixing: Whether to recompute the most expensive method of a topology in the backward pass, which saves
+            the memory of its activations.
+        sharing: What devices share if torchrun starts several processes: "ddp" shares the work, "fsdp" also the weights
+            and the optimizer state. Devices compute one micro-batch together: `accumulate` is divided by their number,
+            rounded up to divide the batch evenly.
+        accelerator: "auto" uses a GPU if there is one. A network of a few thousand parameters is no faster on one.
+        measured: Number of validation, and of test, examples to evaluate; 0 for all.
+        reports: Number of parts into which intermediate validations divide the training.
     """
 
     epochs: NonNegativeInt = 0
@@ -116,7 +117,7 @@ class Recipe:
             raise UserError("mismatch", message, option="accumulate", value=self.accumulate, batch=self.batch)
 
     def _check_length(self) -> None:
-        """Refuse a training of no length or of two, and a batch that cannot grow."""
+        """Check that the training has exactly one length, and that its batch can grow."""
         lengths = sum(length > 0 for length in (self.epochs, self.steps, self.hours))
         if lengths != 1:
             raise UserError(
@@ -150,8 +151,8 @@ class Recipe:
             )
 
     def _check_optimizer(self) -> None:
-        """Refuse what the optimiser has no use of, and give it the one text that it has."""
-        object.__setattr__(self, "optimizer", canonical(self.optimizer))  # or equal trainings would be told apart
+        """Check options against the optimizer, and replace its text by the canonical one."""
+        object.__setattr__(self, "optimizer", canonical(self.optimizer))  # equal trainings must have equal texts
         choice = read_choice(self.optimizer)
         if isinstance(choice, SGD) and self.beta_cycle:
             message = f"beta_cycle must be none for sgd, which has no betas, got {self.beta_cycle}. Leave it out."
@@ -167,7 +168,7 @@ class Recipe:
             )
 
     def _check_parametrization(self) -> None:
-        """Refuse muP of optimisers that its rates are not of, and give it the one text that it has."""
+        """Check that the optimizer supports muP, and replace the parametrization's text by the canonical one."""
         mup = read_parametrization(self.parametrization)
         if mup is not None and not isinstance(read_choice(self.optimizer), AdamW | Adam):
             raise UserError(
@@ -184,14 +185,15 @@ class Recipe:
 
     @property
     def micro_batch(self) -> int:
-        """Examples that are computed at once, by all devices together."""
+        """Examples that all devices together compute at once."""
         return self.batch // self.accumulate
 
     def for_devices(self, devices: int) -> "Recipe":
-        """The same recipe on several devices, none of which takes more at once than one alone would.
+        """Return the recipe for several devices, none of which computes more examples at once than one alone would.
 
         Raises:
-            UserError: A batch cannot be dealt out evenly, or grows: by how much would hang on the number of devices.
+            UserError: The batch is not divisible by the number of devices, or it grows: the ramp would depend on that
+                number.
         """
         if self.batch_ramp and devices > 1:
             message = f"batch_ramp must be 0 on several devices, got {self.batch_ramp} on {devices}. Take one."
@@ -206,21 +208,21 @@ class Recipe:
         )
 
     def micro_batches(self, examples: int) -> int:
-        """How many micro-batches an epoch of that many training examples has: those of its whole batches.
+        """Return the number of micro-batches in an epoch. Only whole batches count.
 
-        Of fewer examples than a batch has, they are the whole micro-batches, or one of all examples.
+        With fewer examples than a batch, count whole micro-batches, or one of all examples.
         """
         return examples // self.batch * self.accumulate or max(1, examples // self.micro_batch)
 
     def total_steps(self, examples: int) -> int:
-        """Optimiser steps of the run on that many training examples, on however many devices and in however many parts.
+        """Return the optimizer steps for so many training examples, whatever the number of devices or micro-batches.
 
-        Fewer examples than a batch has are one batch. In hours nobody knows, and it is 0.
+        With fewer examples than a batch, an epoch is one step. A training in hours gives 0.
         """
         return self.steps or self.epochs * max(1, examples // self.batch)
 
     def learning_rate(self, step: int, steps: int) -> float:
-        """The learning rate of a step of 0 .. steps - 1; later ones have the last one's."""
+        """Return the learning rate of step 0 .. steps - 1; later steps keep the last one's."""
         step = min(step, steps - 1)
         rising = self.warmup * steps
         if step < rising:
@@ -232,7 +234,7 @@ class Recipe:
         return self.lr * (self.floor + (1 - self.floor) * share)
 
     def first_beta(self, step: int, steps: int) -> float:
-        """The first beta at a step: if it is cycled, as far from its ends as the learning rate from its least."""
+        """Return the first beta at a step; if it cycles, it follows the learning rate between its ends."""
         if not self.beta_cycle:
             return self.betas[0]
         ends, peak = self.beta_cycle
@@ -240,10 +242,10 @@ class Recipe:
         return ends + (peak - ends) * max(0.0, share / (1 - self.floor) if self.floor < 1 else 1.0)
 
     def micro_batches_at(self, step: int, steps: int) -> int:
-        """How many micro-batches the batch of a step has: all, or fewer while it grows."""
+        """Return the number of micro-batches in the batch of a step; fewer than `accumulate` while the batch grows."""
         grown = step / (self.batch_ramp * steps) if self.batch_ramp else 1.0
         return min(self.accumulate, int(self.accumulate * grown) + 1)
 
     def report_steps(self, steps: int) -> frozenset[int]:
-        """After which steps the network is measured on the way; the end is not among them."""
+        """Return the steps after which to run an intermediate validation, without the last step."""
         return frozenset(steps * part // self.reports for part in range(1, self.reports)) - {0, steps}

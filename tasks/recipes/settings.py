@@ -1,8 +1,8 @@
-"""The settings of a recipe: changed by what somebody typed, checked by their types, shown as plain values.
+"""Recipe settings: overridden by command-line text, checked by their types, serialized as plain values.
 
-A recipe is any frozen dataclass. What its fields may hold is in their annotations: bool, int, float, str, Literal,
-tuples and lists of these, unions such as `float | None`, and `Annotated[float, Between(0, 1)]` for a range. A field of
-Any takes what it is given; one of any other type, a dataclass among them, is set in Python only.
+A recipe is any frozen dataclass. Annotations say what its fields may hold: bool, int, float, str, Literal, tuples and
+lists of these, unions such as `float | None`, and `Annotated[float, Between(0, 1)]` for a range. A field of type Any
+accepts any value. A field of any other type, such as a dataclass, can only be set in Python.
 """
 
 import math
@@ -20,13 +20,13 @@ Recipe = TypeVar("Recipe")
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A range, for annotations.
+    """A range of numbers, for annotations.
 
     Attributes:
-        low: The least value.
-        high: The largest.
-        open_low: Whether `low` itself is not in it.
-        open_high: Whether `high` itself is not in it.
+        low: Lower bound.
+        high: Upper bound.
+        open_low: Whether `low` is excluded.
+        open_high: Whether `high` is excluded.
     """
 
     low: float
@@ -35,13 +35,13 @@ class Between:
     open_high: bool = False
 
     def allows(self, value: float) -> bool:
-        """Whether a number is in it."""
+        """Return whether a number is in the range."""
         high_enough = self.low < value if self.open_low else self.low <= value
         return high_enough and (value < self.high if self.open_high else value <= self.high)
 
     @property
     def ends(self) -> dict[str, float]:
-        """The range as fields of an error: `least` and `most`, or `above` and `below` where they are not in it."""
+        """The bounds as fields of an error: `least` and `most`, or `above` and `below` if they are excluded."""
         low = {"above" if self.open_low else "least": self.low}
         return low if self.high == math.inf else {**low, "below" if self.open_high else "most": self.high}
 
@@ -51,7 +51,7 @@ class Between:
 
 
 class _Problem(NamedTuple):
-    """What a value must be, where it is not, and the kind of the mistake."""
+    """A violated rule: what the value must be, and the kind of the error."""
 
     rule: str
     kind: Kind = "wrong-type"
@@ -67,11 +67,11 @@ NotNegative = Annotated[float, Between(0)]
 
 
 def override(recipe: Recipe, settings: Mapping[str, object], owner: str = "the recipe") -> Recipe:
-    """The recipe with other values of these fields, given as text ("1e-3") or as what they are.
+    """Return the recipe with these fields changed. Values may be text ("1e-3") or Python objects.
 
     Raises:
-        UserError: No such field, a value that is not of its type, or values that the recipe refuses. `owner` says
-            whose recipe it is.
+        UserError: A field does not exist, a value has the wrong type, or the recipe rejects the values. `owner` names
+            the recipe in the message.
     """
     if not is_dataclass(recipe) or isinstance(recipe, type):
         message = f"the settings of {owner} cannot be changed: its recipe is no dataclass, but {recipe!r}."
@@ -89,7 +89,7 @@ def override(recipe: Recipe, settings: Mapping[str, object], owner: str = "the r
         return replace(recipe, **values)
     except UserError:
         raise
-    except (TypeError, ValueError) as error:  # somebody's recipe says so, who does not know of UserError
+    except (TypeError, ValueError) as error:  # third-party recipes raise these instead of UserError
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         message = f"{owner} cannot have {_join_settings(settings)}: {reason}."
         cause = type(error).__name__
@@ -101,7 +101,7 @@ def _join_settings(settings: Mapping[str, object]) -> str:
 
 
 def check(recipe: Any) -> None:
-    """See that every field holds what its annotation allows. Raises UserError with the rule and the value."""
+    """Check every field against its annotation. Raises UserError with the rule and the value."""
     for name, hint in _type_hints(recipe).items():
         value = getattr(recipe, name)
         problem = _problem(value, hint)
@@ -115,17 +115,17 @@ def _refusal(name: str, problem: _Problem, value: object) -> UserError:
 
 
 NOTE: Mapping[str, bool] = {"note": True}
-"""Metadata of a field that moves no number: it is no setting, and in no Row."""
+"""Metadata of a field that changes no result: it is not a setting and is not stored in Rows."""
 
 
 def plain_values(recipe: Any) -> dict[str, Any]:
-    """Every setting as a value that JSON has: tuples become lists, and dataclasses mappings."""
+    """Return every setting as a JSON value: tuples become lists, dataclasses become mappings."""
     settings = _type_hints(recipe)
     return {name: _plain(value) for name, value in asdict(recipe).items() if name in settings}
 
 
 def recipe_text(recipe: Any, always: tuple[str, ...]) -> str:
-    """One line: these settings, and all others that are not as they are by default."""
+    """Return one line with the settings in `always` and all that differ from their defaults."""
     names = [f.name for f in fields(recipe) if f.name in always or getattr(recipe, f.name) != f.default]
     return ", ".join(f"{name} {getattr(recipe, name)}" for name in names)
 
@@ -151,9 +151,9 @@ def _plain(value: Any) -> Any:
 
 
 def _read(value: object, hint: Any) -> object:
-    """A value of the annotation's type from a text, or from what JSON has: no tuples, and 1 for 1.0 or 1e3 for 1000.
+    """Convert text or a JSON value to the annotation's type; JSON has no tuples, and 1 for 1.0 or 1e3 for 1000.
 
-    What cannot be read so is given back as it is: then `_problem` names it.
+    Values that cannot be converted are returned unchanged, for `_problem` to report.
     """
     kind, _ = _kind(hint)
     origin = get_origin(kind)
@@ -173,7 +173,7 @@ def _read(value: object, hint: Any) -> object:
 
 
 def _read_union(value: object, kinds: tuple[Any, ...]) -> object:
-    """A value as the first of the types that takes it."""
+    """Convert a value to the first type that accepts it."""
     if type(None) in kinds and isinstance(value, str) and value.lower() in ("none", "null"):
         return None
     values = ((_read(value, kind), kind) for kind in kinds)
@@ -181,7 +181,7 @@ def _read_union(value: object, kinds: tuple[Any, ...]) -> object:
 
 
 def _read_members(value: object, kind: Any) -> object:
-    """The tuple or list that "0.9:0.95" or [0.9, 0.95] stands for, with as many values as were given."""
+    """Convert "0.9:0.95" or [0.9, 0.95] to a tuple or list, of as many values as given."""
     if isinstance(value, str):
         value = value.strip("()[] ").replace(":", ",").removesuffix(",").split(",") if value.strip("()[] ") else []
     if not isinstance(value, list | tuple):
@@ -195,7 +195,7 @@ def _read_number(value: object, kind: type) -> object:
         return value
     try:
         if kind is int and isinstance(value, str) and value.lstrip("+-").isdecimal():
-            return int(value)  # by way of a float it would be another from 2 ** 53 on
+            return int(value)  # a float would round integers above 2 ** 53
         number = value if kind is int and isinstance(value, int) else float(value)
     except (ValueError, OverflowError):
         return value
@@ -203,12 +203,12 @@ def _read_number(value: object, kind: type) -> object:
 
 
 def _same(a: object, b: object) -> bool:
-    """Whether they are equal, and True is not 1."""
+    """Return whether they are equal; True does not equal 1."""
     return a == b and isinstance(a, bool) == isinstance(b, bool)
 
 
 def _problem(value: Any, hint: Any) -> _Problem | None:
-    """What a value must be, where it is not."""
+    """Return the rule that a value violates, or None."""
     kind, ranges = _kind(hint)
     problem = _type_problem(value, kind)
     if problem or isinstance(value, bool) or not isinstance(value, int | float):
@@ -245,7 +245,10 @@ def _type_problem(value: Any, kind: Any) -> _Problem | None:
 
 
 def _union_problem(value: Any, kinds: tuple[Any, ...]) -> _Problem | None:
-    """What none of the types allows; where one of them does but for its range, that is the kind."""
+    """Return None if a type accepts the value, else the rules of all types.
+
+    The error's kind is that of a type that fits except for its range or choices.
+    """
     problems = [_problem(value, kind) for kind in kinds]
     misfits = [problem for problem in problems if problem is not None]
     if len(misfits) < len(problems):
@@ -264,7 +267,7 @@ def _number_problem(value: object, kind: type) -> _Problem | None:
 
 
 def _kind(hint: Any) -> tuple[Any, list[Between]]:
-    """An annotation without its ranges, and these."""
+    """Split an annotation into its type and its ranges."""
     if get_origin(hint) is Annotated:
         kind, *metadata = get_args(hint)
         return kind, [bounds for bounds in metadata if isinstance(bounds, Between)]
@@ -272,6 +275,6 @@ def _kind(hint: Any) -> tuple[Any, list[Between]]:
 
 
 def _members(kind: Any, length: int) -> tuple[Any, ...]:
-    """The types of a tuple's or list's values, where it has that many."""
+    """Return the type of each element of a tuple or list of that length."""
     kinds = get_args(kind)
     return kinds[:1] * length if get_origin(kind) is list or kinds[-1:] == (...,) else kinds
