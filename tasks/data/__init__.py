@@ -1,1 +1,1 @@
-"""Examples: batches, splits, fingerprints, and where images come from."""
+"""Data of tasks: batches, splits, fingerprints and image sources."""

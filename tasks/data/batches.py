@@ -1,7 +1,7 @@
-"""Batches of tensors, tuples or mappings: called, moved, shared and repeated alike.
+"""Operations on batches of tensors, tuples or mappings.
 
-What a network reads is a tensor, a tuple of tensors or a mapping of names to tensors, each with the examples along its
-first axis: it is called as net(x), net(*xs) or net(**xs). What it should answer has one of these forms as well.
+Network inputs are a tensor, a tuple of tensors or a mapping of names to tensors, each with the examples along its first
+axis. The network is called as net(x), net(*xs) or net(**xs). Targets have one of these forms as well.
 
 Shapes: B = batch, ... = one example's axes.
 """
@@ -17,20 +17,20 @@ Inputs = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor]
 Targets = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor]
 
 Batch = tuple[Any, Any]
-"""Inputs and targets. A task knows which forms its own have: to the rest they are Inputs and Targets."""
+"""Inputs and targets. A task knows their exact forms; all other code treats them as Inputs and Targets."""
 
 Form = TypeVar("Form")
 
 
 def call(network: Callable[..., Any], inputs: Inputs) -> Any:
-    """What a network makes of these inputs."""
+    """Call a network with inputs of any form."""
     if isinstance(inputs, Mapping):
         return network(**inputs)
     return network(inputs) if isinstance(inputs, Tensor) else network(*inputs)
 
 
 def positional(network: nn.Module, inputs: Inputs) -> tuple[Tensor, ...]:
-    """The same inputs by position, for what can pass no names (tracing): by the signature of the network's forward."""
+    """Return the inputs by position, in the order of the network's forward, for tracing, which takes no names."""
     if isinstance(inputs, Tensor):
         return (inputs,)
     if isinstance(inputs, Mapping):
@@ -39,14 +39,14 @@ def positional(network: nn.Module, inputs: Inputs) -> tuple[Tensor, ...]:
 
 
 def tensors(parts: Any) -> list[Tensor]:
-    """All tensors of inputs, targets or outputs, in their order."""
+    """Return all tensors of inputs, targets or outputs, in order."""
     if isinstance(parts, Tensor):
         return [parts]
     return [tensor for part in (parts.values() if isinstance(parts, Mapping) else parts) for tensor in tensors(part)]
 
 
 def names(parts: Any) -> list[str]:
-    """All names in mappings, in the order of `tensors`; [] where there is no mapping."""
+    """Return all names in mappings, in the order of `tensors`; [] without a mapping."""
     if isinstance(parts, Tensor):
         return []
     if isinstance(parts, Mapping):
@@ -55,7 +55,7 @@ def names(parts: Any) -> list[str]:
 
 
 def map_tensors(parts: Form, change: Callable[[Tensor], Tensor]) -> Form:
-    """The same form with every tensor changed."""
+    """Return the same form with `change` applied to every tensor."""
     form: Any
     if isinstance(parts, Tensor):
         form = change(parts)
@@ -68,20 +68,20 @@ def map_tensors(parts: Form, change: Callable[[Tensor], Tensor]) -> Form:
 
 
 def examples(parts: Any) -> int:
-    """How many examples there are, B."""
+    """Return the number of examples, B."""
     return len(tensors(parts)[0])
 
 
 def select(parts: Form, indices: Tensor | slice) -> Form:
-    """Some of the examples: those of these indices [B], or of a slice."""
+    """Return the examples at these indices [B], or in a slice."""
     return map_tensors(parts, lambda tensor: tensor[indices])
 
 
 def concatenate(batches: list[Tensor]) -> Tensor:
-    """Examples [B, ...] of several batches one after another, [E, ...].
+    """Concatenate batches [B, ...] along the examples, [E, ...].
 
-    Where further axes are of other lengths, as those of texts, the short are filled up with -100: torch's losses leave
-    that out, and so do metrics written for Hugging Face's Trainer.
+    Other axes of different lengths, such as texts, are padded with -100, which torch's losses and metrics for the
+    Hugging Face Trainer ignore.
     """
     longest = [max(sizes) for sizes in zip(*(batch.shape[1:] for batch in batches), strict=True)]
     return torch.cat([_pad(batch, longest) for batch in batches])
@@ -96,10 +96,10 @@ def _pad(batch: Tensor, longest: list[int]) -> Tensor:
 
 
 def to_device(parts: Form, device: torch.device) -> Form:
-    """The same on a device; the copy is not waited for."""
+    """Copy to a device without waiting for the copy."""
     return map_tensors(parts, lambda tensor: tensor.to(device, non_blocking=True))
 
 
 def repeat(parts: Form, times: int) -> Form:
-    """Each example that many times."""
+    """Repeat all examples `times` times along the first axis."""
     return map_tensors(parts, lambda tensor: tensor.repeat(times, *[1] * (tensor.dim() - 1)))

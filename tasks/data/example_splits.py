@@ -1,4 +1,4 @@
-"""Examples one by one, as dicts, and what makes batches of them: the form of Hugging Face's data sets and collators.
+"""Splits of dict examples with a collator, as in Hugging Face data sets.
 
 Shapes: B = batch.
 """
@@ -22,35 +22,35 @@ Example = Mapping[str, Any]
 
 
 class Examples(Protocol):
-    """A data set: a list of dicts will do, and so will a `datasets.Dataset`."""
+    """A data set with random access, such as a list of dicts or a `datasets.Dataset`."""
 
     def __len__(self) -> int:
-        """How many examples there are."""
+        """Return the number of examples."""
 
     def __getitem__(self, index: int, /) -> Any:
-        """One of them, a mapping of names to values."""
+        """Return one example, a mapping of names to values."""
 
 
 Collate = Callable[[list[Any]], Mapping[str, Any]]
 
 
 def stack_examples(examples: Sequence[Example]) -> dict[str, Tensor]:
-    """A batch of examples whose values have the same shapes; `label` is called `labels`."""
+    """Stack examples of equal shapes to a batch; `label` is renamed to `labels`."""
     names = {name: "labels" if name in ("label", "label_ids") else name for name in examples[0]}
     return {key: torch.stack([torch.as_tensor(example[name]) for example in examples]) for name, key in names.items()}
 
 
 @dataclass(frozen=True)
 class ExampleSplits(Splits):
-    """Three data sets. A batch's inputs are all that the collator gives, and its targets the labels in them.
+    """Splits of three data sets. All that the collator returns is input; the labels in it are the targets.
 
     Attributes:
-        train: What is trained on.
-        validation: What the search sees.
-        test: What is only reported.
-        collate: Makes a batch of a list of examples; what it draws is a function of the seed and the batch's number.
-        columns: The names that examples are left with; None leaves all.
-        labels: The names of the targets.
+        train: Training examples.
+        validation: Validation examples, seen by the search.
+        test: Test examples, only reported.
+        collate: Makes a batch of a list of examples; its draws depend only on the seed and the batch's number.
+        columns: Names of the columns to keep; None for all.
+        labels: Names of the targets.
     """
 
     train: Examples
@@ -62,18 +62,17 @@ class ExampleSplits(Splits):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of all examples, each as it is given; it takes a pass over them."""
+        """Hex digits of all raw examples; computing them reads each once."""
         return fingerprint_of((part[i] for i in range(len(part))) for part in (self.train, self.validation, self.test))
 
     @property
     def examples(self) -> int:
-        """How many there are to train on."""
         return len(self.train)
 
     def training(
         self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
-        """Batches of shuffled examples; the position is the number of micro-batches."""
+        """Yield batches of shuffled examples; the position is the number of micro-batches."""
         size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
         purpose = ("data",) if rank_info.world_size == 1 else ("data", rank_info.rank)
         number = sum(start)
@@ -89,7 +88,7 @@ class ExampleSplits(Splits):
     def evaluation_batches(
         self, part: Part, recipe: Recipe, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[Batch]:
-        """Batches in the order they lie in, whose draws are the same each time."""
+        """Yield batches in storage order, with the same draws each time."""
         held_out = self.validation if part == "validation" else self.test
         count = min(recipe.measured or len(held_out), len(held_out))
         order = even_indices(len(held_out), count)

@@ -1,4 +1,4 @@
-"""A fingerprint of examples in whatever form somebody's data set gives them."""
+"""Fingerprints of examples in any form."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sized
@@ -15,12 +15,12 @@ _PLAIN = (str, bytes, int, float, bool, complex, type(None), np.generic)
 
 
 def fingerprint_of(parts: Iterable[Iterable[Any]]) -> str:
-    """Twelve hex digits of all examples of all parts, in their order; whatever they draw is drawn alike each time.
+    """Return twelve hex digits of all examples of all parts, in order; random draws are seeded.
 
-    Examples are tensors, arrays, pictures, numbers or texts, or mappings and sequences of these.
+    Examples are tensors, arrays, images, numbers or texts, or mappings and sequences of these.
 
     Raises:
-        UserError: An example has something else in it.
+        UserError: An example contains anything else.
     """
     digest = hashlib.sha256()
     for number, part in enumerate(parts):
@@ -32,7 +32,7 @@ def fingerprint_of(parts: Iterable[Iterable[Any]]) -> str:
 
 
 def iter_examples(loader: Any) -> Iterable[Any]:
-    """What a loader reads: the examples of its data set where they can be asked for one by one, else its batches."""
+    """Return the examples of a loader's data set if it has random access, else its batches."""
     data = getattr(loader, "dataset", None)
     if isinstance(data, Sized) and hasattr(data, "__getitem__"):
         return (data[number] for number in range(len(data)))
@@ -41,7 +41,7 @@ def iter_examples(loader: Any) -> Iterable[Any]:
 
 
 def _add(digest: "hashlib._Hash", value: Any) -> None:
-    """Add a value: what it is, how large, and its bytes."""
+    """Add a value's type, shape and bytes to a digest."""
     if isinstance(value, _PLAIN):
         digest.update(f"{value!r},".encode())
     elif isinstance(value, Tensor):
@@ -58,7 +58,7 @@ def _add(digest: "hashlib._Hash", value: Any) -> None:
         digest.update(f"{len(value)}[".encode())
         for member in value:
             _add(digest, member)
-    elif hasattr(value, "tobytes"):  # a picture of Pillow's
+    elif hasattr(value, "tobytes"):  # a Pillow image
         digest.update(f"{getattr(value, 'mode', '')}{getattr(value, 'size', '')}".encode())
         digest.update(value.tobytes())
     else:

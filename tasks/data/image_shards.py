@@ -1,6 +1,6 @@
-"""Images in webdataset shards: tar files in which each image lies beside its class.
+"""Images in webdataset shards: tar files that hold each image beside its class.
 
-Where each lies is looked up once and kept: so they are read in any order and from any place on, as those in folders.
+The positions of all images are indexed once and cached, which gives random access as in folders.
 """
 
 import hashlib
@@ -25,25 +25,25 @@ from search_spaces.support.progress import status_if_slow
 from tasks.data.image_sources import ImageSource, check_member, state_of
 
 LISTING = "_info.json"
-"""What such a folder has: for each split its shards, and how many images are in each."""
+"""The folder's listing: for each split its shards, and the number of images in each."""
 
 IMAGES = ("jpg", "jpeg", "png", "webp")
-"""What an image's name ends in, the first of an example's that it has; its class is in a file that ends in `cls`."""
+"""Image extensions, in order of preference. An example's class is in its file with the extension `cls`."""
 
 _RULE = 1
-"""Of what is looked up; other arrays have another number."""
+"""Version of the index; raise it when the arrays change."""
 
 _PARTS = re.compile(r"((?:.*/)?[^./]+)\.([^/]*)")
-"""A name up to the first dot, which is the example's, and what it ends in, as the package webdataset reads them."""
+"""A file name, split at its first dot into the example's name and the extension, as webdataset does."""
 
 _SHARD_NAME = re.compile(r"[\w.-][\w./-]*")
 _MOST_LISTING, _MOST_CLASS = 2**26, 32
-"""Bytes."""
+"""Maximum sizes in bytes."""
 
 
 @dataclass(frozen=True)
 class ImageShard:
-    """One tar file below the folder, how many images are in it, and `state_of` the file."""
+    """One tar file below the folder, its number of images, and its `state_of`."""
 
     name: str
     images: int
@@ -51,7 +51,7 @@ class ImageShard:
 
 
 class ImagePlace(NamedTuple):
-    """Where an image lies in its shard, in bytes, and its class."""
+    """An image's position in its shard, in bytes, and its class."""
 
     start: int
     size: int
@@ -60,12 +60,12 @@ class ImagePlace(NamedTuple):
 
 @dataclass(frozen=True)
 class ShardImages:
-    """The images of some shards, each by its number.
+    """The images of some shards, by index.
 
     Attributes:
-        folder: Where the shards are.
-        shards: These.
-        places: Of all images: `shard`, its number, and the parts of a `ImagePlace`, [images] each.
+        folder: Folder of the shards.
+        shards: The shards.
+        places: For all images: `shard`, the shard's index, and the fields of `ImagePlace`, [images] each.
     """
 
     folder: Path
@@ -76,7 +76,7 @@ class ShardImages:
         return len(self.places["label"])
 
     def __getitem__(self, index: int) -> tuple[Image.Image, int]:
-        """Raises OSError, with the shard's name, where the image cannot be read, or the shard is another by now."""
+        """Return an image and its class. Raises OSError if it cannot be read, or its shard has changed."""
         shard, start, size, label = (int(self.places[name][index]) for name in ("shard", *ImagePlace._fields))
         path = self.folder / self.shards[shard].name
         try:
@@ -86,10 +86,10 @@ class ShardImages:
 
 
 def shard_source(folder: Path, splits: tuple[str, ...], classes: int) -> ImageSource:
-    """The images of the first of these splits that a folder's listing has.
+    """Return the images of the first of these splits that is in a folder's listing.
 
     Raises:
-        UserError: It has none of them, or a shard cannot be read or holds something else than is listed.
+        UserError: The listing has none of the splits, or a shard cannot be read or does not match the listing.
     """
     shards = read_listing(folder, splits)
     digest = hashlib.sha256(f"{_RULE} {classes} {folder.resolve()} {shards}".encode()).hexdigest()
@@ -108,10 +108,10 @@ def shard_source(folder: Path, splits: tuple[str, ...], classes: int) -> ImageSo
 
 
 def read_listing(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:
-    """The shards of the first of these splits that the folder's listing has.
+    """Return the shards of the first of these splits that is in the folder's listing.
 
     Raises:
-        UserError: It has none of them, or it or a shard cannot be read.
+        UserError: The listing has none of the splits, or it or a shard cannot be read.
     """
     try:
         lists: Mapping[str, Any] = json.loads(regular(folder / LISTING, _MOST_LISTING).read_text())["splits"]
@@ -133,7 +133,7 @@ def read_listing(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...
 
 
 def _file_name(name: str) -> str:
-    """A shard's name as it is listed: of a file below the folder."""
+    """Return a listed shard name, checked to be a file below the folder."""
     if not _SHARD_NAME.fullmatch(name) or ".." in name.split("/"):
         message = f"a shard is a file below its folder, of letters, digits, . _ - and /, got {name!r:.80}."
         raise UserError("bad-data", message, option="filenames", value=name)
@@ -141,7 +141,7 @@ def _file_name(name: str) -> str:
 
 
 def _lengths(names: list[str], lengths: list[int]) -> list[int]:
-    """How many images each shard has. Raises ValueError where that is not said of each, or one stands twice."""
+    """Return each shard's number of images. Raises ValueError if one is missing or a shard is listed twice."""
     positive = [length for length in lengths if type(length) is int and length > 0]
     if not 0 < len(names) == len({*names}) == len(positive) == len(lengths):
         raise ValueError("each shard once, and of each a whole number of images")
@@ -149,17 +149,17 @@ def _lengths(names: list[str], lengths: list[int]) -> list[int]:
 
 
 def _bytes(path: Path, shard: ImageShard, start: int, size: int) -> bytes:
-    """A part of a shard. Raises OSError where it cannot be read, or the shard is not what was looked through."""
-    with path.open("rb") as file:  # not kept open: there are more shards than a process may have files
+    """Read a part of a shard. Raises OSError if it cannot be read, or the shard changed since it was indexed."""
+    with path.open("rb") as file:  # not kept open: there may be more shards than file descriptors
         file.seek(start)
         content = file.read(size)
-    if state_of(path) != shard.state:  # asked last: what was read is of the file that was looked through
+    if state_of(path) != shard.state:  # checked last, so that the bytes read are those of the indexed file
         raise OSError("the shard was written anew meanwhile")
     return content
 
 
 def _places(folder: Path, shard: ImageShard, classes: int) -> list[ImagePlace]:
-    """Where the images of a shard lie, in their order. Raises UserError where it is not as listed."""
+    """Index the images of a shard, in order. Raises UserError if the shard does not match the listing."""
     path = folder / shard.name
     try:
         with tarfile.open(path, "r:") as tar:
@@ -185,7 +185,7 @@ def _places(folder: Path, shard: ImageShard, classes: int) -> list[ImagePlace]:
 
 
 def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[ImagePlace]:
-    """Each example's image and class: files of one name that stand next to each other, in whatever order."""
+    """Yield the image and class of each example. An example's files are adjacent, in any order, and share a name."""
     for _, files in groupby(_named_files(tar, path), key=lambda file: file[0]):
         files_by_ending: dict[str, tarfile.TarInfo] = {}
         for _, ending, member in files:
@@ -203,7 +203,7 @@ def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[ImageP
 
 
 def _named_files(tar: tarfile.TarFile, path: Path) -> Iterator[tuple[str, str, tarfile.TarInfo]]:
-    """The files of a shard, each with its example's name and what its own ends in."""
+    """Yield the files of a shard, each with its example's name and its extension."""
     for member in tar:
         check_member(member, path)
         parts = _PARTS.fullmatch(member.name)

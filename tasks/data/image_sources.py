@@ -1,4 +1,4 @@
-"""Where images come from: folders, tar files and Hugging Face data sets, through timm."""
+"""Sources of images: folders, tar files and Hugging Face data sets, read by timm."""
 
 import tarfile
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from search_spaces.support.errors import Kind, UserError, fields_of
 from search_spaces.support.files import regular
 
 NAMES = {"train": ("train", "training"), "validation": ("validation", "val", "valid")}
-"""What splits are called."""
+"""Split -> names that it may have."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class ImageSource:
     Attributes:
         images: Index -> PIL image and label.
         classes: Name -> label.
-        listing: What tells it from another: the images' names, or their labels where they have none, or those of the
-            shards that they are in, and `state_of` each file, or the data set's own fingerprint.
+        listing: Identifies the data set. For files: names of the images or shards, with `state_of` each file. For the
+            Hugging Face Hub: the data set's fingerprint and the labels.
     """
 
     images: Any
@@ -34,10 +34,10 @@ class ImageSource:
 
 @dataclass(frozen=True)
 class Images:
-    """What timm's reader finds. timm's own data set puts the next image in the place of one that cannot be read.
+    """The images of a timm reader. timm's own data set replaces an unreadable image by the next one; this one raises.
 
     Attributes:
-        reader: timm's: index -> open file and label, with the files' names.
+        reader: timm's reader: index -> open file and label, with the files' names.
     """
 
     reader: Any
@@ -46,7 +46,7 @@ class Images:
         return len(self.reader)
 
     def __getitem__(self, index: int) -> tuple[Image.Image, int]:
-        """Raises OSError, with the image's name, where it cannot be read."""
+        """Return an image and its label. Raises OSError with the image's name if it cannot be read."""
         file, label = self.reader[index]
         try:
             return Image.open(file).convert("RGB"), label
@@ -55,10 +55,10 @@ class Images:
 
 
 def source(data: Path, split: str) -> ImageSource:
-    """The "train" or "validation" split of a folder, or of "hfds/NAME".
+    """Return the "train" or "validation" split of a folder, or of "hfds/NAME".
 
     Raises:
-        UserError: It is not there.
+        UserError: The split is missing or cannot be read.
     """
     if data.parts[:1] == ("hfds",):
         return _hugging_face(data, split)
@@ -78,17 +78,17 @@ def source(data: Path, split: str) -> ImageSource:
 
 
 def state_of(path: Path) -> str:
-    """A file's size in bytes and when it was changed: files that hold something else have another.
+    """Return a file's size in bytes and modification time, to detect changes.
 
     Raises:
-        UserError: It is no file, but a pipe or a device.
+        UserError: The path is not a file, but a pipe or a device.
     """
     stat = regular(path).stat()
     return f"{stat.st_size} {stat.st_mtime_ns}"
 
 
 def _reader(name: str, **options: Any) -> Any:
-    from timm.data import create_dataset  # timm takes three seconds
+    from timm.data import create_dataset  # takes three seconds
 
     return create_dataset(name, **options).reader
 
@@ -104,19 +104,19 @@ def _tar(place: Path) -> ImageSource:
     with tarfile.open(regular(place)) as tar:
         for member in tar:
             check_member(member, place)
-    # Processes that read the same open file would move each other's place in it.
+    # Without the cache, since processes that share an open file would move each other's file position.
     reader = _reader("", root=str(place), cache_tarfiles=False)
     return ImageSource(Images(reader), reader.class_name_to_idx, [state_of(place), *reader.filenames()])
 
 
 def check_member(member: tarfile.TarInfo, place: Path) -> None:
-    """Refuse what is neither a file nor a folder of a tar file at `place`. Nothing of it is ever unpacked to the disk.
+    """Check that a member of the tar file at `place` is a plain file or folder. Nothing is ever extracted to disk.
 
     Raises:
-        UserError: It is a link, a device, a file with holes or of a negative size, or outside.
+        UserError: It is a link, a device, a sparse file, a file of negative size, or outside.
     """
     outside = member.name.startswith("/") or ".." in Path(member.name).parts
-    leads_back = member.size < 0  # and tarfile reads the same headers without end
+    leads_back = member.size < 0  # tarfile would read the same headers forever
     if outside or leads_back or member.issparse() or not (member.isreg() or member.isdir()):
         raise UserError(
             "bad-data",
@@ -128,7 +128,7 @@ def check_member(member: tarfile.TarInfo, place: Path) -> None:
 
 
 def _kind(error: ImportError | OSError | ValueError) -> Kind:
-    """The kind of mistake for a data set of the hub: `datasets` is not there, no such split, or no answer."""
+    """Return the error's kind for a Hub data set: `datasets` not installed, no such split, or no connection."""
     if isinstance(error, ImportError):
         return "needs-extra"
     return "unavailable" if isinstance(error, OSError) else "missing-data"
@@ -141,5 +141,5 @@ def _hugging_face(name: Path, split: str) -> ImageSource:
         message = f"{str(name)!r} has no split {split!r} that can be read: {error}"
         fields = {**fields_of(error), "option": "--data", "value": str(name), "split": split}
         raise UserError(_kind(error), message, **fields) from error
-    # Of the hub's revision or the files' times, and of what was done to it since.
+    # The fingerprint covers the Hub's revision or the files' times, and all later transforms.
     return ImageSource(Images(reader), reader.class_to_idx, chain([reader.dataset._fingerprint], reader.iter_targets()))

@@ -1,4 +1,4 @@
-"""Images in files, any of which can be read at any time, split into what is trained on and what is measured.
+"""Splits of image files with random access.
 
 Shapes: C = channels, H and W = height and width of an image.
 """
@@ -22,25 +22,25 @@ from tasks.data.image_sources import ImageSource
 from tasks.data.splits import Augment, DataPosition, Part, Splits, derived_seed, even_indices, shuffled_order
 
 Key = tuple[int, int]
-"""Which image, and the seed of the draws that change it."""
+"""Index of the image, and the seed of its random transform."""
 
 Transform = Callable[[Any], Tensor | tuple[Tensor, ...]]
-"""What was read of an image to [C, H, W], or to several tensors; what it draws is seeded with the image's number."""
+"""Map an image to [C, H, W], or to several tensors. Its random draws are seeded by the key."""
 
 
 @dataclass(frozen=True)
 class ImageSplits(Splits):
-    """Images that are read when they are needed.
+    """Splits of images that are read on demand.
 
-    Validation is held out from the training images: those whose numbers have the smallest hashes. Test is the
-    published validation split, which is thereby never searched on.
+    Validation is held out from the training images: those whose indices have the smallest hashes. Test is the published
+    validation split, which the search never sees.
 
     Attributes:
         train: The training split as published.
         test: The validation split as published.
-        held_out: Of how many training images validation is made.
-        train_transform: The recipe to what changes a training image.
-        eval_transform: What becomes of an image that is measured.
+        held_out: Number of training images held out for validation.
+        train_transform: Recipe -> transform of training images.
+        eval_transform: Transform of evaluation images.
         augment: Changes training batches.
     """
 
@@ -53,7 +53,7 @@ class ImageSplits(Splits):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the images' names and classes, and of their files' sizes and times; they are not read for it."""
+        """Hex digits of the images' names and classes, and of their files' sizes and times; no image is read."""
         digest = hashlib.sha256()
         for source in (self.train, self.test):
             for line in (sorted(source.classes.items()), *source.listing):
@@ -62,18 +62,17 @@ class ImageSplits(Splits):
 
     @property
     def classes(self) -> int:
-        """How many classes the training images are in."""
+        """Number of classes of the training images."""
         return len(self.train.classes)
 
     @property
     def examples(self) -> int:
-        """How many images there are to train on."""
         return len(self.train.images) - self.held_out
 
     def training(
         self, recipe: Any, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
-        """Batches of shuffled and changed images; the position is the number of micro-batches."""
+        """Yield batches of shuffled, transformed images; the position is the number of micro-batches."""
         first = sum(start)
         images = _TransformDataset(self.train.images, self.train_transform(recipe))
         generator = Generator(device)
@@ -86,7 +85,7 @@ class ImageSplits(Splits):
     def evaluation_batches(
         self, part: Part, recipe: Any, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[Batch]:
-        """Batches in the order of the hashes, or of the files."""
+        """Yield batches in the order of the hashes (validation) or of the files (test)."""
         images = self.test.images
         indices = torch.arange(len(images))
         if part == "validation":
@@ -100,7 +99,7 @@ class ImageSplits(Splits):
 
     @cached_property
     def _by_hash(self) -> Tensor:
-        """Indices of all training images."""
+        """Indices of all training images, sorted by hash."""
         hashes = b"".join(hashlib.sha256(str(index).encode()).digest()[:8] for index in range(len(self.train.images)))
         return torch.from_numpy(np.frombuffer(hashes, dtype=np.uint64).argsort(kind="stable"))
 
@@ -116,7 +115,7 @@ class ImageSplits(Splits):
 
 
 class _TransformDataset(Dataset[tuple[Any, int]]):
-    """Images by key: the same key gives the same image, whichever process reads it, and after whatever others."""
+    """A data set of images by key: a key always gives the same image, in every process and after any other key."""
 
     def __init__(self, images: Any, transform: Transform) -> None:
         self.images, self.transform = images, transform

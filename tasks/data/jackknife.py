@@ -1,4 +1,4 @@
-"""The standard error of whatever is worked out from examples: from leaving out a part of them at a time.
+"""The delete-a-group jackknife: standard errors of arbitrary metrics of examples.
 
 Shapes: E = examples.
 """
@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 GROUPS = 20
-"""Parts of the examples, each left out once, that the standard error of a metric is made from."""
+"""Number of groups, each left out once."""
 
 
 def jackknife(metrics_of: Callable[[Any], Mapping[str, float]], clusters: NDArray[Any]) -> dict[str, float]:
-    """Metrics of all examples, and the standard error that leaving out each of GROUPS parts of them shows.
+    """Return the metrics of all examples, and their jackknife standard errors as `<metric>_se`.
 
-    `metrics_of` takes the numbers of examples. A part is every GROUPS-th cluster: whatever the
-    metric is, a share or an F1, its error is estimated to about a sixth of itself, and worse where clusters are few.
+    A group is every GROUPS-th cluster. For any metric, such as accuracy or F1, the error is known to about a sixth of
+    itself, or worse with few clusters.
 
     Args:
-        metrics_of: The metrics of some examples.
-        clusters: What each example is of, [E]: those of one document have much in common, and are left out together.
+        metrics_of: Maps indices of examples to metrics.
+        clusters: The cluster of each example, [E]. Correlated examples, such as those of one document, share a cluster.
     """
     every = np.arange(len(clusters))
     metrics = dict(metrics_of(every))

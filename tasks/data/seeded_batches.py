@@ -1,4 +1,4 @@
-"""Somebody's loader of batches, with its draws by the seed and a place in its epoch."""
+"""A third-party data loader with draws seeded by epoch and batch."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -12,13 +12,13 @@ _END = object()
 
 
 class SeededBatches:
-    """A loader whose batches are a function of seed, epoch and number; it goes on where an epoch was left.
+    """A loader whose batches depend only on the seed, the epoch and the batch number. It can resume within an epoch.
 
     Args:
-        loader: Any iterable of batches. Generators of its own and of its samplers are seeded each time it begins.
-        seed: Of its draws.
-        position: The epoch, and how many batches of it were read before: they are read again and left out. None for
-            a loader that is to give the same each time.
+        loader: Any iterable of batches. Its generators and those of its samplers are reseeded each time it starts.
+        seed: Seed of its draws.
+        position: Returns the epoch and the number of its batches already read, which are read again and skipped. None
+            for a loader that repeats the same batches each time.
     """
 
     def __init__(self, loader: Any, seed: int, position: Callable[[], tuple[int, int]] | None = None) -> None:
@@ -27,7 +27,7 @@ class SeededBatches:
 
     def __iter__(self) -> Iterator[Any]:
         epoch, read = self.position() if self.position else (0, 0)
-        if self.position and epoch == self._epoch:  # a loader that is shorter than another one begins again
+        if self.position and epoch == self._epoch:  # a loader shorter than another one starts again within the epoch
             self._round, read = self._round + 1, 0
         else:
             self._epoch, self._round = epoch, 0
@@ -57,13 +57,13 @@ class SeededBatches:
         return len(self.loader)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "loader":  # while it is copied, before there is one
+        if name == "loader":  # while it is copied, `loader` is not set yet
             raise AttributeError(name)
         return getattr(self.loader, name)
 
 
 def _generators(loader: Any) -> list[Generator]:
-    """The generators that a loader and its samplers were given."""
+    """Return the generators of a loader and of its samplers."""
     batches = getattr(loader, "batch_sampler", None)
     owners = (loader, getattr(loader, "sampler", None), batches, getattr(batches, "sampler", None))
     generators = [getattr(owner, "generator", None) for owner in owners]

@@ -1,4 +1,4 @@
-"""A task's examples: what is trained on, what the search sees, and what is only reported.
+"""The training, validation and test examples of a task.
 
 Shapes: B = batch, ... = one example's axes.
 """
@@ -23,21 +23,21 @@ from tasks.recipes.recipe import Recipe
 Part = Literal["validation", "test"]
 
 DataPosition = tuple[int, ...]
-"""How far a training has come in its data, as the data itself counts; () is the start."""
+"""Progress of a training in its data, in the data's own units; () is the start."""
 
 
 def derived_seed(seed: int, *purpose: int | str) -> int:
-    """A seed for one purpose ("order", 3): draws for one never move those for another.
+    """Return an independent seed for one purpose, such as ("order", 3).
 
-    With a seed for each step, a training that was interrupted goes on with the draws it would have made.
+    With one seed per step, a resumed training repeats the draws of an uninterrupted one.
     """
     text = "/".join(map(str, (seed, *purpose)))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])  # the CPU's generator takes 32 bits
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])  # a CPU generator takes 32 bits
 
 
 @contextmanager
 def seeded_rng(seed: int) -> Iterator[None]:
-    """Seed all that somebody's data may draw from on the CPU, and leave it as it was found."""
+    """Seed all CPU generators that third-party data may use, and restore them afterwards."""
     python, numpy, torchs = random.getstate(), np.random.get_state(), torch.get_rng_state()
     random.seed(seed)
     np.random.seed(seed)
@@ -51,57 +51,57 @@ def seeded_rng(seed: int) -> Iterator[None]:
 
 
 def shuffled_order(examples: int, seed: int, epoch: int) -> Tensor:
-    """The order of an epoch, [examples]; of nothing but the seed and the epoch."""
+    """Return the order of an epoch, [examples]; it depends only on the seed and the epoch."""
     generator = Generator().manual_seed(derived_seed(seed, "order", epoch))
     return torch.randperm(examples, generator=generator)
 
 
 def even_indices(examples: int, count: int) -> Tensor:
-    """Indices of so many examples, evenly spread over all, [count]."""
+    """Return `count` indices spread evenly over all examples, [count]."""
     return torch.arange(count) * examples // count
 
 
 class Splits(ABC):
-    """Three sets of examples that share none."""
+    """Three disjoint sets of examples: training, validation and test."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Of all that is in them: a few hex digits, other for other data."""
+        """A few hex digits that identify the contents."""
 
     @property
     @abstractmethod
     def examples(self) -> int:
-        """How many there are to train on."""
+        """Number of training examples."""
 
     @abstractmethod
     def training(
         self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
-        """Micro-batches of a training from `start` on, without end, on the device, each with the position behind it.
+        """Yield training micro-batches from `start` on, endlessly, on the device, each with the position after it.
 
-        A batch and its position are functions of the recipe, the seed, the share and the position before it alone. Of
-        several processes each reads its own share of a micro-batch's examples, and nothing else.
+        A batch and its position depend only on the recipe, the seed, the rank and the position before. Each rank reads
+        only its shard of a micro-batch's examples.
         """
 
     @abstractmethod
     def evaluation_batches(
         self, part: Part, recipe: Recipe, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[Batch]:
-        """Every example of a part once, or as many as the recipe wants, in batches, on the device.
+        """Yield each example of a part once, or `recipe.measured` of them, in batches, on the device.
 
-        The shares of all processes together are what one alone would read.
+        The shards of all ranks together are what a single process would read.
         """
 
     def counters(
         self, part: Part, recipe: Recipe, position: DataPosition, rank_info: RankInfo = ALONE
     ) -> Mapping[str, float]:
-        """Counts that this process has beside the metrics, of a part and of a training that has come so far."""
+        """Return this rank's counts for a part and a training at this position, to report beside the metrics."""
         return {}
 
 
 Augment = Callable[[Batch, Any, Generator], Batch]
-"""Changes a training batch by the recipe, with draws from the generator alone."""
+"""Changes a training batch by the recipe, drawing only from the generator."""
 
 
 def _identity(inputs: Any) -> Any:
@@ -110,14 +110,14 @@ def _identity(inputs: Any) -> Any:
 
 @dataclass(frozen=True)
 class TensorSplits(Splits):
-    """Examples that lie in memory.
+    """Splits held in memory.
 
     Attributes:
         train: Inputs [examples, ...] and targets [examples, ...], tensors or tuples or mappings of them.
-        validation: The same, what the search sees.
-        test: The same, what is only reported.
-        augment: Changes training batches; None leaves them.
-        encode: Makes what the network reads of inputs as they lie in memory (bytes to floats).
+        validation: The same; seen by the search.
+        test: The same; only reported.
+        augment: Changes training batches; None for no augmentation.
+        encode: Maps stored inputs to network inputs (bytes to floats).
     """
 
     train: Batch
@@ -128,7 +128,7 @@ class TensorSplits(Splits):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the tensors' shapes and bytes, and of their names where they have some."""
+        """Hex digits of the tensors' shapes and bytes, and of their names if they have some."""
         digest, parts = hashlib.sha256(), (self.train, self.validation, self.test)
         for tensor in tensors(parts):
             digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
@@ -139,13 +139,12 @@ class TensorSplits(Splits):
 
     @property
     def examples(self) -> int:
-        """How many there are to train on."""
         return examples(self.train)
 
     def training(
         self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
-        """Batches of shuffled examples; the position is the number of micro-batches."""
+        """Yield batches of shuffled examples; the position is the number of micro-batches."""
         train = to_device(self.train, device)
         size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
         generator = Generator(device)
@@ -164,7 +163,7 @@ class TensorSplits(Splits):
     def evaluation_batches(
         self, part: Part, recipe: Recipe, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[Batch]:
-        """Batches in the order they lie in."""
+        """Yield batches in storage order."""
         held_out = self.validation if part == "validation" else self.test
         if 0 < recipe.measured < examples(held_out):
             held_out = select(held_out, even_indices(examples(held_out), recipe.measured))
