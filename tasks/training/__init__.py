@@ -1,1 +1,1 @@
-"""The training loop, what it learns with, and the contract of a task."""
+"""The training loop, optimizers, muP, and the contract checks of tasks."""

@@ -1,7 +1,7 @@
-"""glibc's allocator while a network is trained: what a step frees is kept for the next one.
+"""Settings of glibc's allocator that reuse freed memory between training steps.
 
-By its own rules glibc gives memory back to the system as soon as the end of its heap is free, a few MB at a time. A
-training step frees all its activations and asks for as many at once, and the system fills every page with zeros anew.
+By default glibc returns memory to the system as soon as the end of its heap is free, a few MB at a time. A training
+step frees all its activations and requests as many at once, and the system zeroes every page again.
 """
 
 import ctypes
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 _NEVER = -1
-_MAX_HEAP_BLOCK = 32 * 2**20  # glibc takes no larger one with 64 bits, and comes to it by its own rules as well
-_TRIM_AFTERWARDS = 2 * _MAX_HEAP_BLOCK  # where those rules end
+_MAX_HEAP_BLOCK = 32 * 2**20  # the 64-bit maximum, which glibc's dynamic threshold may also reach
+_TRIM_AFTERWARDS = 2 * _MAX_HEAP_BLOCK  # the end of the dynamic threshold's range
 
 _USER_SETTINGS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
-"""By which somebody has set these for the process."""
+"""Environment variables by which users set the thresholds."""
 
 _inside = 0
 _lock = Lock()
@@ -25,10 +25,10 @@ _lock = Lock()
 
 @contextmanager
 def keep_freed_memory() -> Iterator[None]:
-    """Keep what is freed, and give it back at the end of the outermost of these.
+    """Keep freed memory in the process until the outermost context ends.
 
-    Nothing is done without glibc, or where the environment chooses. Afterwards the two thresholds stay where glibc's
-    own rules take them at most.
+    Does nothing without glibc, or if the user's environment sets the thresholds. Afterwards the thresholds stay at the
+    maximum of glibc's dynamic range.
     """
     libc = None if any(os.environ.get(name) for name in _USER_SETTINGS) else _library()
     if libc is None:
@@ -42,7 +42,7 @@ def keep_freed_memory() -> Iterator[None]:
 
 
 def _enter(libc: ctypes.CDLL) -> None:
-    global _inside  # thresholds are the process's, and so is how many want them
+    global _inside  # the thresholds belong to the process, and so does the number of open contexts
     with _lock:
         _inside += 1
         libc.mallopt(_MMAP_THRESHOLD, _MAX_HEAP_BLOCK)
@@ -59,7 +59,7 @@ def _leave(libc: ctypes.CDLL) -> None:
 
 
 def _library() -> ctypes.CDLL | None:
-    """The C library, where it is glibc, or takes the same calls."""
+    """Return the C library if it has glibc's calls, else None."""
     if sys.platform != "linux":
         return None
     library = ctypes.CDLL(None)

@@ -1,7 +1,7 @@
-"""What an unfinished training leaves, so that it can go on: checked before it is read, and never in its way.
+"""Checkpoints of unfinished trainings.
 
-A checkpoint is one file, written whole or not at all, whose name holds the SHA-256 of its bytes. The newest good one is
-taken; one whose bytes are others is set aside. A disk that is full costs the checkpoint, and not the training.
+A checkpoint is one file, written atomically, with the SHA-256 of its bytes in its name. The newest valid one is loaded;
+a corrupt one is quarantined. If the disk is full, the checkpoint is skipped and the training continues.
 """
 
 import hashlib
@@ -16,20 +16,20 @@ from search_spaces.support.errors import Notice
 from search_spaces.support.files import BAD, PARTIAL, atomic_replace, digest_of, partial_file, quarantine
 
 SECONDS = 60.0
-"""At least so long is between two checkpoints that nobody asked for."""
+"""Minimum seconds between two periodic checkpoints."""
 
-_SHARE = 0.02  # of the time may go into writing: a full replay of the paper's size takes a while
+_SHARE = 0.02  # fraction of the time that may go into writing: a full replay buffer of the paper's size takes a while
 _MAX_CHECKPOINTS = 2
 _ENDING = ".ckpt"
 
 
 @final
 class Checkpoint:
-    """The checkpoints of one training in a folder; those of others there are left alone.
+    """The checkpoints of one training in a folder; those of other trainings are left alone.
 
     Args:
-        folder: Where they are, or None for a training that keeps none.
-        identity: All that the training's numbers depend on, in words.
+        folder: The folder, or None to save no checkpoints.
+        identity: Text of everything that the training's numbers depend on.
     """
 
     def __init__(self, folder: Path | None, identity: str) -> None:
@@ -39,11 +39,11 @@ class Checkpoint:
         self._deadline = time.monotonic() + SECONDS
 
     def due(self) -> bool:
-        """Whether it is time for one."""
+        """Return whether a periodic checkpoint is due."""
         return self.folder is not None and time.monotonic() > self._deadline
 
     def save(self, state: Any) -> None:
-        """Keep a state of plain values and tensors; where that cannot be done, a Notice says so."""
+        """Save a state of plain values and tensors; if that fails, give a Notice."""
         if self.folder is None:
             return
         began, earlier = time.monotonic(), self._files()
@@ -55,7 +55,7 @@ class Checkpoint:
                 atomic_replace(partial, self.folder / name)
             for old in earlier[: 1 - _MAX_CHECKPOINTS]:
                 old.unlink(missing_ok=True)
-        except (OSError, RuntimeError) as error:  # torch says it in its own words when a disk is full
+        except (OSError, RuntimeError) as error:  # torch raises its own error if the disk is full
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             message = f"no checkpoint could be kept in {self.folder}: {reason}. The training goes on without."
             warnings.warn(Notice("unwritable", message, path=str(self.folder)), stacklevel=2)
@@ -63,7 +63,7 @@ class Checkpoint:
         self._deadline = now + max(SECONDS, (now - began) / _SHARE)
 
     def load(self) -> Any | None:
-        """The newest state that is whole, its tensors on the CPU; None where there is none."""
+        """Return the newest valid state, its tensors on the CPU; None if there is none."""
         for path in reversed(self._files()):
             try:
                 if digest_of(path) == path.name.split(".")[2]:
@@ -71,30 +71,30 @@ class Checkpoint:
                     if record["run"] == self.identity:
                         return record["state"]
                 problem = "its bytes are not those that were written"
-            except FileNotFoundError:  # another process of this training has set it aside
+            except FileNotFoundError:  # another process of this training has quarantined it
                 continue
-            except Exception as error:  # whatever torch makes of bytes that are as they were written
+            except Exception as error:  # torch may raise anything, even for intact files
                 problem = f"{type(error).__name__}"
             quarantine(path, problem)
         return None
 
     def quarantine(self, problem: str) -> None:
-        """Continue none of this training's: a state was read, and does not fit. A Notice says why."""
+        """Quarantine all checkpoints of this training, whose state does not fit. A Notice says why."""
         for path in self._files():
             quarantine(path, f"it does not fit: {problem}")
 
     def clear(self) -> None:
-        """Remove all of this training's."""
+        """Remove all files of this training."""
         for path in self._all():
             path.unlink(missing_ok=True)
 
     def _files(self) -> list[Path]:
-        """Checkpoints as they are named, the newest last."""
+        """Return the checkpoints, newest last."""
         checkpoints = [path for path in self._all() if path.name.endswith(_ENDING) and len(path.name.split(".")) == 4]
         return sorted(path for path in checkpoints if path.name.split(".")[1].isdecimal())
 
     def _all(self) -> list[Path]:
-        """Everything of this training, what was set aside or left half-written included."""
+        """Return all files of this training, including quarantined and partial ones."""
         if self.folder is None or not self.folder.is_dir():
             return []
         endings = (_ENDING, BAD, PARTIAL)

@@ -1,4 +1,4 @@
-"""Supervised tasks whose answer is one of several classes.
+"""Base class of classification tasks.
 
 Shapes: B = batch, C = classes.
 """
@@ -14,21 +14,20 @@ from tasks.training.supervised import SupervisedTask, means
 
 
 class ClassificationTask(SupervisedTask):
-    """Cross-entropy, measured by accuracy. The network's output is class scores, [B, C]."""
+    """A task with cross-entropy as its loss and accuracy as its metric. Networks output class scores [B, C]."""
 
     metrics = (Metric("accuracy", "share", "max"), Metric("loss", "nats", "min"))
 
     def loss(self, outputs: Tensor, targets: Tensor, recipe: Recipe) -> Tensor:
-        """Cross-entropy with classes [B], or with shares of classes [B, C], smoothed by the recipe."""
+        """Return the cross-entropy with classes [B] or probabilities [B, C], with the recipe's label smoothing."""
         return F.cross_entropy(outputs, targets, label_smoothing=recipe.label_smoothing)
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Mapping[str, Tensor]:
-        """Whether the largest score is the right one, and the cross-entropy without smoothing; each [B]."""
+        """Return whether the top class is right, and the cross-entropy without label smoothing; each [B]."""
         return {
             "accuracy": (outputs.argmax(dim=-1) == targets).float(),
             "loss": F.cross_entropy(outputs, targets, reduction="none"),
         }
 
     def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
-        """The mean over examples."""
         return means(measures)

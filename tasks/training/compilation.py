@@ -1,4 +1,4 @@
-"""torch.compile for a network, in place."""
+"""Compilation of networks by torch.compile, in place."""
 
 from typing import Any
 
@@ -7,17 +7,19 @@ from torch import nn
 from search_spaces.topologies.base import Topology
 
 MIXED_SUMS = "triton.mix_order_reduction"
-"""Two sums over different axes in one kernel, on GPUs. Before torch 2.13 gradients that are summed so lose their axes
-of length 1 (pytorch issue 178080), and rows that do not fill a block can be summed wrongly (issue 195845, open).
+"""Inductor option for fused GPU kernels that sum over two different axes.
+
+Such sums of gradients lose axes of length 1 before torch 2.13 (pytorch issue 178080). Rows that do not fill a block can
+be summed wrongly (issue 195845, open).
 """
 
 
 def compile_network(network: nn.Module, *, fullgraph: bool = False) -> None:
-    """Have a network compiled at its next call, to one graph if asked; its parameters keep their names.
+    """Compile a network at its next call; its parameters keep their names.
 
-    By the options that its topologies name (`Topology.compiled_with`), of those that this torch has.
+    The options are those of its topologies (`Topology.compiled_with`) that this version of torch has.
     """
-    from torch._inductor import list_options  # a second, which other networks do not need
+    from torch._inductor import list_options  # takes a second, so imported only for compiled networks
 
     options: dict[str, Any] = {MIXED_SUMS: False}
     for module in network.modules():

@@ -1,6 +1,6 @@
-"""The contract of a task, as checks that anybody can run on their own: `check_task(MyTask())`.
+"""Checks of a task's contract: `check_task(MyTask())`.
 
-Each check says what it tries; one that fails raises a ContractError, an AssertionError with the name of the rule.
+A check that fails raises a ContractError, an AssertionError with the name of the rule.
 """
 
 import hashlib
@@ -28,13 +28,13 @@ from tasks.run import CONTINUE, STOP, Decision, Run
 from tasks.training.loop import StepMetrics
 
 MAX_DUPLICATES = 0.1
-"""The share of validation or test examples that may be in train too, as equal examples are in small real data."""
+"""The largest fraction of validation or test examples that may also be in train: small real data has duplicates."""
 
 
 def check_task(task: Task, architecture: Architecture | None = None) -> None:
-    """Run every check of the contract on a task, and print each.
+    """Run every contract check on a task, and print each.
 
-    `architecture` is what the smoke preset trains, where the task's base would take long.
+    The checks train `architecture`, or the task's base if None. Pass a small one if the base is slow to train.
     """
     shape = architecture or task.base
     for check in CONTRACT:
@@ -48,7 +48,7 @@ def check_task(task: Task, architecture: Architecture | None = None) -> None:
 
 
 def check_it_says_what_it_is(task: Task, architecture: Architecture) -> None:
-    """Name, version, metrics and presets are there, metrics hide no other column, and presets show as one line."""
+    """Check the name, version, metrics and presets; metrics must not take another column's name."""
     check_rule(task.name, "name-is-not-empty", "name must not be empty")
     check_rule(
         isinstance(task.version, int), "version-is-an-integer", f"version must be an integer, got {task.version!r}"
@@ -66,7 +66,7 @@ def check_it_says_what_it_is(task: Task, architecture: Architecture) -> None:
 
 
 def check_its_recipes_are_settings(task: Task, architecture: Architecture) -> None:
-    """Presets are frozen dataclasses that show as one line, and that JSON can hold and give back."""
+    """Check that presets are frozen dataclasses, print as one line, and survive a round trip through JSON."""
     for name, preset in task.presets.items():
         check_rule(
             is_dataclass(preset), "presets-are-dataclasses", f"preset {name!r} must be a dataclass, got {preset!r}"
@@ -82,7 +82,7 @@ def check_its_recipes_are_settings(task: Task, architecture: Architecture) -> No
 
 
 def check_its_data_has_a_fingerprint(task: Task, architecture: Architecture) -> None:
-    """It says the same each time it is asked, and draws nothing by it."""
+    """Check that the data's fingerprint is constant, and that computing it draws no random numbers."""
     recipe = task.presets["smoke"]
     first = task.fingerprint(recipe)
     before = torch.get_rng_state()
@@ -95,7 +95,7 @@ def check_its_data_has_a_fingerprint(task: Task, architecture: Architecture) -> 
 
 
 def check_what_is_measured_was_not_trained_on(task: Task, architecture: Architecture) -> None:
-    """Of examples in memory, no more than a few of validation and test are in train as well."""
+    """Check that few validation and test examples are also in train. Only for examples in memory."""
     splits_for = getattr(task, "splits_for", None)
     splits = splits_for(task.presets["smoke"]) if splits_for else None
     if not isinstance(splits, TensorSplits):
@@ -110,7 +110,7 @@ def check_what_is_measured_was_not_trained_on(task: Task, architecture: Architec
 
 
 def check_it_builds_without_memory(task: Task, architecture: Architecture) -> None:
-    """On the meta device the network can be built and can read the example: costs are counted there."""
+    """Check that the network can be built and called on the meta device, where costs are counted."""
     for base in (architecture, *task.bases.values()):
         with torch.device("meta"):
             network, inputs = task.build(base), task.example()
@@ -122,7 +122,7 @@ def check_it_builds_without_memory(task: Task, architecture: Architecture) -> No
 
 
 def check_the_closed_form_counts_every_parameter(task: Task, architecture: Architecture) -> None:
-    """Where the task has a closed form, its parameters are the network's."""
+    """Check the closed form's parameter count, if the task has one, against the network."""
     for base in (architecture, replace(architecture, depth=architecture.depth + 1)):
         count = task.closed_form(base)
         with torch.device("meta"):
@@ -132,7 +132,7 @@ def check_the_closed_form_counts_every_parameter(task: Task, architecture: Archi
 
 
 def check_training_is_a_pure_function(task: Task, architecture: Architecture) -> None:
-    """A run gives the same numbers whatever was drawn or set before, and another run others; nothing else is moved."""
+    """Check that a run is reproducible under any global state, differs from other runs, and has no side effects."""
     threads = torch.get_num_threads()
     torch.manual_seed(1)
     first, curve = _fit(task, architecture)
@@ -162,7 +162,7 @@ def check_training_is_a_pure_function(task: Task, architecture: Architecture) ->
 
 
 def check_it_stops_and_goes_on(task: Task, architecture: Architecture) -> None:
-    """STOP ends a training with what was just reported; the same folder lets it go on, to the same numbers."""
+    """Check that STOP ends a training with the last report, and that it resumes from its folder to the same numbers."""
     with _count_steps() as all_steps:
         full, curve = _fit(task, architecture)
     if not curve:
@@ -187,7 +187,7 @@ def check_it_stops_and_goes_on(task: Task, architecture: Architecture) -> None:
     message = f"a training that goes on must end as one that did not stop, got {final} and {full}"
     check_rule(final == full, "resumed-numbers-are-equal", message)
     check_rule(not files, "no-files-are-left", f"a finished training must leave no files behind, got {files}")
-    # Steps in another process, or of an optimiser that is not torch's, are not seen.
+    # Steps in another process, or of an optimizer that is not torch's, are not counted.
     check_rule(
         not all_steps or len(later_steps) < len(all_steps),
         "resumed-training-goes-on",
@@ -196,7 +196,7 @@ def check_it_stops_and_goes_on(task: Task, architecture: Architecture) -> None:
 
 
 def check_what_report_raises_ends_the_training(task: Task, architecture: Architecture) -> None:
-    """A search that is interrupted raises from `report`."""
+    """Check that an exception from `report`, as an interrupted search raises, ends the training."""
 
     class Enough(Exception):
         pass
@@ -225,11 +225,11 @@ CONTRACT: tuple[Callable[[Task, Architecture], None], ...] = (
     check_it_stops_and_goes_on,
     check_what_report_raises_ends_the_training,
 )
-"""Every check, each of a task and of an architecture to train."""
+"""All checks; each takes a task and an architecture to train."""
 
 
 def _rng_unchanged(state: torch.Tensor) -> bool:
-    """Whether torch's generator of the CPU has drawn nothing since."""
+    """Return whether torch's CPU generator still has this state."""
     return torch.equal(torch.get_rng_state(), state)
 
 
@@ -242,7 +242,7 @@ def _fit(
     folder: Path | None = None,
     stop: bool = False,
 ) -> tuple[FitResult, list[StepMetrics]]:
-    """Train, by the smoke preset and in a folder of its own where none is given, to the end or the first report."""
+    """Train by the smoke preset, in a temporary folder unless one is given, to the end or to the first report."""
     curve: list[StepMetrics] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
@@ -259,26 +259,26 @@ def _fit(
 
 
 def _digests(part: Batch) -> list[bytes]:
-    """A digest of each example's bytes."""
+    """Return a digest of each example's bytes."""
     rows = [tensor.flatten(1) if tensor.dim() > 1 else tensor[:, None] for tensor in tensors(part)]
     rows_as_bytes = torch.cat([tensor.contiguous().view(torch.uint8).flatten(1) for tensor in rows], dim=1).numpy()
     return [hashlib.sha256(line.tobytes()).digest() for line in rows_as_bytes]
 
 
 def _run_variants(task: Task, architecture: Architecture) -> Iterator[dict[str, Any]]:
-    """Another seed, a deeper architecture, and each recipe with one of its numbers doubled."""
+    """Yield another seed, a deeper architecture, and the recipe with each number doubled in turn."""
     recipe: Any = task.presets["smoke"]
     yield {"architecture": architecture, "seed": 1}
     yield {"architecture": replace(architecture, depth=architecture.depth + 1)}
     for name, value in plain_values(recipe).items():
         if isinstance(value, int | float) and not isinstance(value, bool) and value:
-            with suppress(ValueError):  # twice as much may be too much
+            with suppress(ValueError):  # twice the value may be out of range
                 yield {"architecture": architecture, "recipe": override(recipe, {name: 2 * value}, "the smoke preset")}
 
 
 @contextmanager
 def _count_steps() -> Iterator[list[None]]:
-    """A list that grows by each step of one of torch's optimisers."""
+    """Yield a list that grows with each step of any torch optimizer."""
     steps: list[None] = []
     hook = register_optimizer_step_post_hook(lambda *_: steps.append(None))
     try:

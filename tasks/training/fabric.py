@@ -1,4 +1,4 @@
-"""Where a network is trained: Lightning Fabric, for precision and for devices that share the work or the weights."""
+"""Lightning Fabric: precision, devices and distributed training."""
 
 import logging
 import os
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def fabric_for(recipe: Recipe, device: torch.device) -> "Fabric":
-    """The device that was lent, or the CPU where the recipe wants that; as many of its kind as torchrun has processes.
+    """Return a Fabric on this device, or on the CPU by the recipe; with torchrun, on one device per process.
 
-    Without torchrun it is one process whatever a cluster's variables say: workers are the search's matter.
+    Without torchrun a training is one process, whatever a cluster's environment variables say.
     """
-    with _versions_by_metadata():  # imported here because it takes seconds, and a network is counted without it
+    with _versions_by_metadata():  # takes seconds, and counting a network does not need it
         from lightning_fabric import Fabric
         from lightning_fabric.plugins.environments.lightning import LightningEnvironment
         from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
@@ -48,21 +48,20 @@ def fabric_for(recipe: Recipe, device: torch.device) -> "Fabric":
 
 
 def make_lightning_quiet() -> None:
-    """Have Lightning say what goes wrong and nothing else, and leave NVML alone."""
-    # That processes have met, and which precision, is no news.
+    """Restrict Lightning's logs to warnings, and keep it from using NVML without a GPU."""
     for name in ("lightning_fabric", "lightning.fabric", "lightning.pytorch"):
         logging.getLogger(name).setLevel(logging.WARNING)
     if not torch.cuda.is_available():
-        # Lightning makes torch ask NVML whether there is a GPU; without one, each optimiser step looks for NVML again.
+        # Lightning makes torch ask NVML for a GPU; without a GPU, each optimizer step would search for NVML again.
         os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "0"
 
 
 @contextmanager
 def _versions_by_metadata() -> Iterator[None]:
-    """Have Fabric ask TorchMetrics' metadata for its version, and not import it, for nobody needs its metrics here.
+    """Make Fabric read TorchMetrics' version from its metadata instead of importing it.
 
-    That takes two seconds: it loads torchvision and, where they are installed, transformers. `lightning.fabric` would
-    load the Trainer, and so TorchMetrics, in any case.
+    The import takes two seconds: it loads torchvision and, if installed, transformers. `lightning.fabric` would load
+    the Trainer, and so TorchMetrics, in any case.
     """
     compare = imports.compare_version
 
@@ -85,8 +84,8 @@ def _strategy(recipe: Recipe) -> Any:
 
 
 def _shard(network: nn.Module, mesh: "DeviceMesh") -> nn.Module:
-    """Deal out the weights, layer by layer (FSDP2)."""
-    from torch.distributed.fsdp import fully_shard  # a second that a network on one device does not need
+    """Shard the weights layer by layer (FSDP2)."""
+    from torch.distributed.fsdp import fully_shard  # takes a second, and one device does not need it
 
     data = mesh["data_parallel"]
     for module in network.modules():

@@ -1,6 +1,6 @@
-"""GaLore: Adam that remembers gradients in few dimensions (Zhao et al., 2024, arXiv 2403.03507, algorithm 2).
+"""GaLore: Adam with low-rank gradient projections (Zhao et al., 2024, arXiv 2403.03507, algorithm 2).
 
-Shapes: M = maps side by side, O = outputs of one, I = its inputs, R = rank, S = the smaller of O and I.
+Shapes: M = maps in one weight, O = outputs of one, I = its inputs, R = rank, S = the smaller of O and I.
 """
 
 import math
@@ -12,24 +12,24 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 EPSILON = 1e-6
-"""The published code's, of what is projected and of what is not."""
+"""Adam's epsilon in the published code, for projected and all other parameters."""
 
 
 @final
 class GaLoreAdamW(Optimizer):
-    """Adam in the space of a gradient's largest singular vectors, on the smaller side of each map, [O, I].
+    """AdamW on the largest singular vectors of the gradient, on the smaller side of each map [O, I].
 
-    Where both sides are equal it is that of the inputs, as in the published code. Weight decay is AdamW's.
+    If both sides are equal it projects the inputs, as the published code does. Weight decay is decoupled.
 
     Args:
-        params: Weights [M * O, I], or groups of them. A group's `maps` is M: that many maps are projected each by
-            itself.
+        params: Weights [M * O, I], or groups of them. A group's `maps` is M: each of the M maps is projected
+            separately.
         lr: The learning rate.
-        betas: Of both averages.
-        weight_decay: Share of a weight that is taken off, times the learning rate.
-        rank: R; the whole side where it is smaller.
-        gap: Steps from one projection to the next. The averages are kept.
-        scale: Of the update that is projected back.
+        betas: Betas of both moments.
+        weight_decay: Weight decay coefficient; a step decays by this times the learning rate.
+        rank: R; at most the side.
+        gap: Steps between updates of the projection. The moments are kept across updates.
+        scale: Factor of the update after it is projected back.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class GaLoreAdamW(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move every weight that has a gradient."""
+        """Update every weight that has a gradient."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -78,7 +78,7 @@ def _move(weight: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[s
 
 
 def _adam(gradient: Tensor, state: dict[str, Any], betas: tuple[float, float]) -> Tensor:
-    """What Adam makes of a gradient, and its averages in place."""
+    """Return Adam's update for a gradient; update its moments in place."""
     (fast, slow), step = betas, state["step"]
     state["first"].lerp_(gradient, 1 - fast)
     state["second"].mul_(slow).addcmul_(gradient, gradient, value=1 - slow)
@@ -88,9 +88,9 @@ def _adam(gradient: Tensor, state: dict[str, Any], betas: tuple[float, float]) -
 
 
 def _basis(gradient: Tensor, rank: int, by_inputs: bool) -> Tensor:
-    """The singular vectors [M, S, R] of each map's gradient [M, O, I] whose singular values are largest.
+    """Return the top singular vectors [M, S, R] of each map's gradient [M, O, I].
 
-    A gradient that is not finite has none: then they are anybody's, and the loss says so soon enough.
+    For a non-finite gradient they are arbitrary; the check of the loss will report it.
     """
     exact = gradient.to(torch.promote_types(gradient.dtype, torch.float32))
     u, _, vh = torch.linalg.svd(exact.nan_to_num(0.0, 0.0, 0.0), full_matrices=False)

@@ -1,6 +1,6 @@
-"""The loop that every training goes through: advance, report, keep, and go on where it stopped.
+"""The training loop: advance, report, save checkpoints, and resume.
 
-What a step is, the trainings themselves know: tasks.training.supervised_training, tasks.goal_rl.training.
+A step is defined by the training itself: tasks.training.supervised_training, tasks.goal_rl.training.
 """
 
 import copy
@@ -24,16 +24,16 @@ from tasks.training.allocator import keep_freed_memory
 from tasks.training.checkpoint import Checkpoint
 
 StepMetrics = tuple[int, dict[str, float]]
-"""A step and the metrics there."""
+"""An optimizer step and its metrics."""
 
 
 class Training(ABC):
-    """Something that is trained step by step.
+    """A step-by-step training.
 
     Attributes:
-        steps: How many optimiser steps it has in all; by the clock, how many at the pace so far.
-        reports: After which steps it is measured on the way; by the clock, those so far.
-        rank_info: Which process this is of those that train together.
+        steps: Total optimizer steps; with a time limit, an estimate from the pace so far.
+        reports: Steps after which to run an intermediate validation; with a time limit, those so far.
+        rank_info: This process's rank among those that train together.
     """
 
     steps: int
@@ -43,48 +43,48 @@ class Training(ABC):
     @property
     @abstractmethod
     def step(self) -> int:
-        """Optimiser steps taken."""
+        """Optimizer steps taken."""
 
     @abstractmethod
     def advance(self) -> None:
-        """Go on by a step, or by a few. Raises Diverged where a loss that was looked at is not finite."""
+        """Advance by one or a few steps. Raises Diverged if a checked loss is not finite."""
 
     @abstractmethod
     def check(self) -> None:
-        """Look at all losses so far. Raises Diverged where one is not finite."""
+        """Check that all losses so far are finite. Raises Diverged."""
 
     @abstractmethod
     def measure(self, part: Literal["validation", "test"]) -> Mapping[str, float]:
-        """The metrics of a part, the same in every process."""
+        """Return the metrics of a part, the same in every rank."""
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """All that it goes on from: plain values and tensors. Every process must ask."""
+        """Return all state needed to resume, as plain values and tensors. Every rank must call this."""
 
     @abstractmethod
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up what `state_dict` gave."""
+        """Restore what `state_dict` returned."""
 
     @property
     @abstractmethod
     def network(self) -> nn.Module:
-        """What is trained."""
+        """The network that is trained."""
 
     def may_save(self) -> bool:
-        """Whether this step is one to ask at whether a checkpoint is due."""
+        """Return whether a checkpoint may be saved after this step."""
         return True
 
     def extra_metrics(self) -> Mapping[str, float]:
-        """What else was learnt of data or network so far."""
+        """Return further facts about the data or the network so far."""
         return {}
 
     def speeds(self) -> Mapping[str, float]:
-        """What it did in a second."""
+        """Return the throughput per second."""
         return {}
 
 
 def train(run: Run, training: Training, checkpoint: Checkpoint) -> FitResult:
-    """Train to the end, or to where the run's report says STOP; see Task.fit."""
+    """Train to the end, or until the run's report returns STOP; see Task.fit."""
     curve: list[StepMetrics] = []
     with _clear_on_divergence(training, checkpoint):
         early = _resume(run, training, checkpoint, curve)
@@ -101,7 +101,7 @@ def train(run: Run, training: Training, checkpoint: Checkpoint) -> FitResult:
                 if _report_point(run, training, curve):
                     return _stop_early(training, checkpoint, curve)
             if training.may_save() and training.rank_info.first(checkpoint.due()):
-                training.check()  # so that losses before a checkpoint are known to be finite, and need not be in it
+                training.check()  # so that a checkpoint need not store unchecked losses
                 _save(training, checkpoint, curve)
         training.check()
         fit_result = FitResult(
@@ -118,7 +118,7 @@ def train(run: Run, training: Training, checkpoint: Checkpoint) -> FitResult:
 
 @contextmanager
 def _clear_on_divergence(training: Training, checkpoint: Checkpoint) -> Iterator[None]:
-    """A training that diverged has ended: what it would go on from leads there again."""
+    """Remove the checkpoints of a training that diverges: resuming would diverge again."""
     try:
         yield
     except Diverged:
@@ -127,14 +127,14 @@ def _clear_on_divergence(training: Training, checkpoint: Checkpoint) -> Iterator
 
 
 def _report_point(run: Run, training: Training, curve: list[StepMetrics]) -> bool:
-    """Measure and report; whether that is enough, which the first process decides."""
-    # Plain numbers: a checkpoint with NumPy's would be refused when it is read.
+    """Measure and report; return whether to stop, as the first rank decides."""
+    # Convert to floats: a checkpoint with NumPy scalars would not load.
     curve.append((training.step, {name: float(value) for name, value in training.measure("validation").items()}))
     return training.rank_info.first(run.report(*curve[-1]) is STOP)
 
 
 def _stop_early(training: Training, checkpoint: Checkpoint, curve: list[StepMetrics]) -> FitResult:
-    """What a training has found that was stopped at its last point; it can go on from there."""
+    """Return the results of a training stopped at its last report, after saving a checkpoint."""
     _save(training, checkpoint, curve)
     step, metrics = curve[-1]
     return FitResult(
@@ -160,9 +160,9 @@ def _clear(training: Training, checkpoint: Checkpoint) -> None:
 
 
 def _resume(run: Run, training: Training, checkpoint: Checkpoint, curve: list[StepMetrics]) -> FitResult | None:
-    """Take up the state of an unfinished training, and say again what it had reported.
+    """Resume an unfinished training and repeat its reports.
 
-    Where STOP is the answer to a point before the checkpoint, that point is what was found, and its network is gone.
+    If the answer to a report before the checkpoint is STOP, that report is the result, without its network.
     """
     for step, metrics in _load_curve(training, checkpoint):
         curve.append((step, metrics))
@@ -177,15 +177,15 @@ def _resume(run: Run, training: Training, checkpoint: Checkpoint, curve: list[St
 
 
 def _load_curve(training: Training, checkpoint: Checkpoint) -> list[StepMetrics]:
-    """Load the newest state that all processes have, and give its curve; [] where the training begins at its start."""
+    """Load the newest state that all ranks have and return its reports; [] to start from scratch."""
     state = checkpoint.load()
     steps = training.rank_info.gather(None if state is None else state.get("step"))
-    if state is None or set(steps) != {state.get("step")}:  # one of those that train together could not read it
+    if state is None or set(steps) != {state.get("step")}:  # some rank could not read it
         return []
     began, problem = copy.deepcopy(training.state_dict()), ""
     try:
         training.load_state_dict(state["training"])
-    except Exception as error:  # whatever is made of weights of other names or shapes: the task's file was changed
+    except Exception as error:  # weights of other names or shapes raise anything: the task's file was changed
         problem = reason_of(error)
     problems = [text for text in training.rank_info.gather(problem) if text]
     if not problems:
@@ -198,7 +198,7 @@ def _load_curve(training: Training, checkpoint: Checkpoint) -> list[StepMetrics]
 
 
 def checkpoint_for(task: Task, run: Run, rank_info: RankInfo = ALONE) -> Checkpoint:
-    """The checkpoints of a run, told apart by all that its numbers depend on."""
+    """Return the checkpoints of a run, identified by everything that its numbers depend on."""
     data, start = task.fingerprint(run.recipe), fingerprint(run.start) if run.start else "none"
     task_key = f"{task.name} {task.version} {data}"
     run_key = f"{run.architecture} {run.recipe!r} seed={run.seed} start={start} processes={rank_info.world_size}"
@@ -207,9 +207,9 @@ def checkpoint_for(task: Task, run: Run, rank_info: RankInfo = ALONE) -> Checkpo
 
 @contextmanager
 def isolated_rng(run: Run) -> Iterator[None]:
-    """Seed the generators that networks are initialised from, use as many threads as the run lends, and undo both.
+    """Seed the global generators and set the number of threads for a run, and restore both afterwards.
 
-    What is freed meanwhile is kept until then.
+    Freed memory is kept in the process meanwhile.
     """
     python, numpy, devices = random.getstate(), np.random.get_state(), range(torch.cuda.device_count())
     with keep_freed_memory(), cpu_threads(run.threads), torch.random.fork_rng(devices=devices):

@@ -1,25 +1,26 @@
-"""The maximal update parametrisation: draws and learning rates by which networks of all widths learn alike.
+"""The maximal update parametrization (muP): initialization and learning rates that transfer between widths.
 
-Tensor Programs V (Yang, Hu et al., 2022, arXiv 2203.03466), table 3, for Adam, over a network of a base width whose
-hyper-parameters these are; n is by how much a map takes in more than the base network's, as width grows:
+Tensor Programs V (Yang, Hu et al., 2022, arXiv 2203.03466), table 3, for Adam. Factors are relative to a network of the
+base width, for which the hyperparameters were tuned. n is the growth of a map's fan-in over the base network:
 
                                 standard deviation    learning rate
     hidden maps                 1 / sqrt(n)           1 / n
     maps from the width to      1 / n                 1 / n
-    what has no width (heads)
-    all else                    1                     1
+    fixed outputs (heads)
+    all others                  1                     1
 
-Whatever has a side that grows with width is found by comparing its shape with the base network's, as the authors'
-package `mup` does. Readings taken:
+A side that grows with the width is found by comparing shapes with the base network, as the authors' package `mup` does.
 
-* Heads become more with width and keep their size, so that the scale of attention, 1 / head_dim there, stays.
-* Draws are made as the network has them, and then scaled to the deviation that the table gives to the base network's,
-  measured. What is not drawn is multiplied as it is.
-* Weight decay of a rate that is 1 / n is n times as large, as in `mup`'s AdamW: what a step takes away is the same.
-* Where tokens are scored by their own embeddings, of which the table says two things, these are "all else", and what
-  the head would have of 1 / n is in the gain of the norm before it: the same network by another place of the factor.
-* A topology's weights that are no linear maps are "all else", as gains are. Where such a vector is summed over with
-  the stream (the queries of attention residuals), the table would have it a head's: `nas check-mup` shows what it does.
+Choices where the paper leaves room:
+
+* The number of heads grows with the width and their size is fixed, so the paper's attention scale 1 / head_dim stays.
+* Weights are initialized as usual, then scaled to the table's factor times the base network's measured deviation.
+  Constant weights are only multiplied by the factor.
+* Weight decay is divided by the factor of the learning rate, as in `mup`'s AdamW, so that a step decays equally.
+* The table is ambiguous for tied embeddings. They count as "all others", and the head's 1 / n moves to the gain of the
+  norm before it, which gives the same network.
+* A topology's weights outside linear maps are "all others", like gains. For a vector that is contracted with the stream
+  (queries of attention residuals) the table would use the head's factors: `nas check-mup` shows the effect.
 """
 
 from collections.abc import Mapping
@@ -37,11 +38,11 @@ LINEAR_MAPS = (nn.Linear, nn.Conv1d, nn.Conv2d)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What a parameter's draw and its learning rate are multiplied by, over the base network's.
+    """Factors of a parameter's initialization and learning rate, relative to the base network.
 
     Attributes:
-        deviation: The draw's.
-        rate: The learning rate's, by which weight decay is divided.
+        deviation: Factor of the initialization's standard deviation.
+        rate: Factor of the learning rate; weight decay is divided by it.
     """
 
     deviation: float = 1.0
@@ -49,10 +50,10 @@ class Scale:
 
 
 def scales(network: nn.Module, base: nn.Module) -> dict[str, Scale]:
-    """Every parameter's name -> its scale, from its shape and that which it has in the network of the base width.
+    """Return parameter name -> scale, by comparing shapes with the network of the base width.
 
     Raises:
-        UserError: Tokens are scored by their own embeddings, and no norm with a gain stands before that.
+        UserError: Embeddings are tied to the head, and the norm before the head has no gain.
     """
     shapes = {name: parameter.shape for name, parameter in base.named_parameters()}
     tables = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
@@ -71,7 +72,7 @@ def scales(network: nn.Module, base: nn.Module) -> dict[str, Scale]:
 
 
 def _before_the_head(network: nn.Module, growth: float) -> dict[str, Scale]:
-    """The scales of the norm behind a network's stack."""
+    """Return the scales of the final norm of a network's last stack."""
     stacks = [(name, module) for name, module in network.named_modules() if isinstance(module, Stack)]
     names = [f"{name}.norm.{gain}" for name, stack in stacks[-1:] for gain, _ in stack.norm.named_parameters()]
     if not names:
@@ -82,7 +83,7 @@ def _before_the_head(network: nn.Module, growth: float) -> dict[str, Scale]:
 
 @torch.no_grad()
 def redraw(network: nn.Module, base: nn.Module, factors: Mapping[str, Scale]) -> None:
-    """Scale what was drawn to the deviation that it is to have."""
+    """Rescale initialized weights, in place, to the deviations of their scales."""
     base_parameters = dict(base.named_parameters())
     for name, parameter in network.named_parameters():
         deviation, target = (weights.float().std(correction=0).item() for weights in (parameter, base_parameters[name]))

@@ -1,4 +1,4 @@
-"""What is learnt from examples: the loss, and what is measured of each example.
+"""The objective of supervised tasks: the loss, and per-example measures.
 
 Shapes: B = batch.
 """
@@ -16,25 +16,25 @@ from tasks.data.splits import Part
 
 
 class SupervisedObjective(Task):
-    """A task with a loss, and with measures of each example that its metrics are made of."""
+    """A task with a loss, and with per-example measures that its metrics summarize."""
 
     @abstractmethod
     def loss(self, outputs: Any, targets: Any, recipe: Any) -> Tensor:
-        """What training makes smaller: outputs and targets of a batch to a number, []."""
+        """Return the training loss of a batch, []."""
 
     @abstractmethod
     def measure(self, outputs: Any, targets: Any) -> Mapping[str, Tensor]:
-        """What metrics are made of, for each example, [B]."""
+        """Return per-example measures, [B], for `summary`."""
 
     @abstractmethod
     def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
-        """The metrics of a part, with their standard errors, from what was measured of each of its examples."""
+        """Return the metrics of a part, with their standard errors, from the measures of all its examples."""
 
     def measure_network(
         self, network: Callable[[Inputs], Any], part: Part, recipe: Any, device: torch.device
     ) -> Mapping[str, float]:
-        """Metrics of a part that are of the network itself and not of a part's examples: of what it draws, say.
+        """Return metrics of the network itself, not of a part's examples: for instance of what it generates.
 
-        `network` maps inputs on the device to outputs; nothing is recorded for gradients. The same in every process.
+        `network` maps inputs on the device to outputs, without gradients. Every rank must return the same.
         """
         return {}

@@ -1,4 +1,4 @@
-"""Optimisers of a network as its recipe has them, and which of its parameters are whose."""
+"""Optimizers of a network under its recipe, and their parameter groups."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,16 +20,16 @@ NO_RATES: Mapping[str, float] = {}
 
 
 def optimizers_for(network: nn.Module, recipe: Recipe, rates: Mapping[str, float] = NO_RATES) -> list[Optimizer]:
-    """What trains a network's parameters by a recipe: one optimiser, or that of the hidden maps and AdamW for the rest.
+    """Return the optimizers of a recipe: one, or one for the hidden maps and AdamW for the rest.
 
     Args:
-        network: Whose parameters.
-        recipe: Says how.
-        rates: Parameter's name -> what its learning rate is multiplied by, and its weight decay divided, where that is
-            not 1. The group of each has it as `rate`, for whoever sets the learning rate later.
+        network: The network to train.
+        recipe: Its recipe.
+        rates: Parameter name -> factor of its learning rate, if not 1. Weight decay is divided by it. A group stores
+            the factor as `rate`, for later changes of the learning rate.
 
     Raises:
-        UserError: The optimiser is for the maps of hidden layers, and the network has none.
+        UserError: The optimizer is for hidden linear maps, and the network has none.
     """
     groups = _by_rate(network, _by_decay(network, recipe), recipe, rates) if rates else _by_decay(network, recipe)
     usual: dict[str, Any] = {"lr": recipe.lr, "betas": recipe.betas}
@@ -39,7 +39,7 @@ def optimizers_for(network: nn.Module, recipe: Recipe, rates: Mapping[str, float
         case Adam():
             return [optim.Adam(groups, **usual, fused=True)]
         case SGD(momentum, nesterov):
-            fused = recipe.sharing != "fsdp"  # torch has no such step of this one for weights that are sharded
+            fused = recipe.sharing != "fsdp"  # torch has no fused SGD for sharded weights
             return [optim.SGD(groups, lr=recipe.lr, momentum=momentum, nesterov=nesterov, fused=fused)]
         case GaLore(rank, gap, scale):
             hidden, others = _split_hidden(network, groups, recipe)
@@ -52,10 +52,10 @@ def optimizers_for(network: nn.Module, recipe: Recipe, rates: Mapping[str, float
 
 
 def hidden_matrices(network: nn.Module) -> list[nn.Parameter]:
-    """The weights [O, I] of a network's hidden linear maps: neither of embeddings nor of heads.
+    """Return the weights [O, I] of a network's hidden linear maps, without embeddings and heads.
 
-    They are the linear maps of its stack, a topology's among them, as weight decay has it too. In a network without a
-    stack they are the linear maps between its first and its last module that has a matrix.
+    These are the linear maps of its stack, including its topology's, as for weight decay. Without a stack, they are the
+    linear maps between the first and the last module with a matrix.
     """
     stacks = [module for module in network.modules() if isinstance(module, Stack)]
     among = [module for stack in stacks for module in stack.modules()] or _with_matrices(network)[1:-1]
@@ -83,7 +83,7 @@ def _by_decay(network: nn.Module, recipe: Recipe) -> Groups:
 
 
 def _by_rate(network: nn.Module, groups: Groups, recipe: Recipe, rates: Mapping[str, float]) -> Groups:
-    """The same groups, each cut by what the learning rate of its members is multiplied by."""
+    """Split each group by the learning rate factor of its members."""
     rate_of = {id(parameter): rates.get(name, 1.0) for name, parameter in network.named_parameters()}
     subgroups: Groups = []
     for group in groups:
@@ -95,7 +95,7 @@ def _by_rate(network: nn.Module, groups: Groups, recipe: Recipe, rates: Mapping[
 
 
 def _split_hidden(network: nn.Module, groups: Groups, recipe: Recipe) -> tuple[Groups, Groups]:
-    """The groups of the hidden maps, and those of all else."""
+    """Split groups into those of hidden maps and those of all other parameters."""
     hidden = {id(weight) for weight in hidden_matrices(network)}
     if not hidden:
         raise UserError(
@@ -115,9 +115,9 @@ def _select(groups: Groups, ids: set[int], among: bool) -> Iterator[dict[str, An
 
 
 def _by_maps(network: nn.Module, groups: Groups) -> Groups:
-    """The same groups, each cut by how many maps stand side by side in one weight: queries, keys and values, or gates.
+    """Split each group by the number of maps stored in one weight: queries, keys and values, or gates.
 
-    Published models have a weight for each of them.
+    Published models store each in a weight of its own.
     """
     maps: dict[int, int] = {}
     for module in network.modules():

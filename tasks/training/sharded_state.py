@@ -1,6 +1,6 @@
-"""The state of a network whose weights several processes share, as one process alone would have it.
+"""State dicts of sharded networks, as one process would have them.
 
-In a file of its own, because what it needs of torch takes a second to load.
+A module of its own because the imports take a second.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ _FULL_STATE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 
 
 def gather_state(network: nn.Module, optimizers: Sequence[Optimizer]) -> tuple[dict[str, Any], Any]:
-    """All weights and the optimiser's whole state, on the CPU."""
+    """Return all weights and the whole optimizer state, on the CPU."""
     return get_state_dict(network, optimizers, options=_FULL_STATE)
 
 
 def scatter_state(network: nn.Module, optimizers: Sequence[Optimizer], weights: Any, state: Any) -> None:
-    """Give each process its share of what `gather_state` gave."""
+    """Load each rank's shard of what `gather_state` returned."""
     set_state_dict(network, optimizers, model_state_dict=weights, optim_state_dict=state, options=_FULL_STATE)

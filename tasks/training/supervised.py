@@ -1,4 +1,4 @@
-"""Learning from examples: a task is its data, its networks and its recipes; training is written once, here.
+"""The base class of supervised tasks: a subclass defines data, networks and recipes.
 
 Shapes: B = batch, ... = one example's axes.
 """
@@ -31,54 +31,49 @@ from tasks.training.supervised_training import SupervisedTraining
 
 
 class SupervisedTask(SupervisedObjective):
-    """A task with examples of inputs and their answers. Its presets are Recipes.
+    """A task that learns from inputs and targets. Its presets are Recipes.
 
-    With one number of threads, `fit` gives the same numbers on a CPU to the last bit, in any process; a GPU's
-    kernels may add in another order each time, and a training in hours takes as many steps as it can. The generators
-    it draws from are left as they were found.
+    With a fixed number of threads, `fit` on a CPU is bitwise reproducible. GPU kernels may add in varying order, and a
+    training in hours takes as many steps as it can. Global generators are restored afterwards.
     """
 
     @abstractmethod
     def load(self) -> Splits:
-        """Read the data. Raises UserError where it is not there."""
+        """Read the data. Raises UserError if it is missing."""
 
     def build_for_training(self, architecture: Architecture, recipe: Any) -> nn.Module:
-        """The network as it is trained: another than `build` makes where the recipe drops paths."""
+        """Build the network for training, which may differ from `build`'s, for instance by stochastic depth."""
         return self.build(architecture)
 
     @cached_property
     def splits(self) -> Splits:
         """The data, read once."""
-        with torch.device("cpu"):  # whoever builds a network on meta may be the first to ask how many classes there are
+        with torch.device("cpu"):  # the first caller may be building a network on the meta device
             return self.load()
 
     def splits_for(self, recipe: Any) -> Splits:
-        """The data as a recipe wants it: `splits`, unless a task cuts or makes it by the recipe."""
+        """Return the data for a recipe: `splits`, unless the data depends on the recipe."""
         return self.splits
 
     def prepare(self) -> None:
-        """Read the data."""
         _ = self.splits
 
     def fingerprint(self, recipe: Any) -> str:
-        """Of the recipe's data."""
         return self.splits_for(recipe).fingerprint
 
     def inputs(self, recipe: Any) -> Inputs:
-        """The first validation batch of a recipe."""
+        """Return the first validation batch under a recipe."""
         inputs, _ = next(self.splits_for(recipe).evaluation_batches("validation", recipe, torch.device("cpu")))
         batch: Inputs = inputs
         return batch
 
     def fit(self, run: Run) -> FitResult:
-        """Train by the run's recipe and measure. See Task.fit."""
         recipe, splits = self._recipe_and_splits(run)
         with isolated_rng(run):
             training = self.training(run, recipe, splits)
             return train(run, training, checkpoint_for(self, run, training.rank_info))
 
     def training_step(self, run: Run) -> Callable[[], None]:
-        """What takes one step of `fit`'s training each time it is called. See Task.training_step."""
         recipe, splits = self._recipe_and_splits(run)
         with isolated_rng(run):
             return self.training(run, replace(recipe, batch_ramp=0.0), splits).advance  # a step of the whole batch
@@ -88,7 +83,7 @@ class SupervisedTask(SupervisedObjective):
         return recipe, self.splits_for(recipe)
 
     def training(self, run: Run, recipe: Recipe, splits: Splits) -> SupervisedTraining:
-        """The run's training before its first step. It draws weights: call it inside `isolated_rng`."""
+        """Return the run's training before its first step. It initializes weights: call it inside `isolated_rng`."""
         network = self.build_for_training(run.architecture, recipe)
         if recipe.recompute_mixing:
             _recompute_mixing(network, self.name)
@@ -101,7 +96,7 @@ class SupervisedTask(SupervisedObjective):
     def _apply_parametrization(
         self, network: nn.Module, architecture: Architecture, recipe: Recipe
     ) -> dict[str, float]:
-        """Draw a network as its recipe's parametrisation has it; what learning rates are then multiplied by."""
+        """Initialize a network under its recipe's parametrization; return the factors of learning rates."""
         mup = read_parametrization(recipe.parametrization)
         if mup is None:
             return {}
@@ -114,7 +109,7 @@ class SupervisedTask(SupervisedObjective):
 
 
 def _recompute_mixing(network: nn.Module, task: str) -> None:
-    """Raises UserError where no topology wires anything."""
+    """Make all stacks recompute their mixing. Raises UserError if the network has no stack."""
     stacks = [module for module in network.modules() if isinstance(module, Stack)]
     if not stacks:
         raise UserError(
@@ -129,11 +124,11 @@ def _recompute_mixing(network: nn.Module, task: str) -> None:
 
 
 def means(measures: Mapping[str, Tensor]) -> dict[str, float]:
-    """Each metric's mean over examples, [examples], and its standard error."""
+    """Return each metric's mean over examples, [examples], and its standard error."""
     summary = {}
     for name, values in measures.items():
         column = values.double()
         summary[name] = column.mean().item()
-        # For shares, 0 or 1 an example, this is sqrt(p (1 - p) / n).
+        # For 0/1 values this is sqrt(p (1 - p) / n).
         summary[f"{name}_se"] = (column.var(correction=0) / len(column)).sqrt().item()
     return summary

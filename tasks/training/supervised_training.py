@@ -1,4 +1,4 @@
-"""Training on examples, step by step: micro-batches, a schedule, the optimiser, and how it is measured.
+"""Supervised training, step by step: micro-batches, schedules, optimizers and evaluation.
 
 Shapes: B = batch.
 """
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 _LOOK_EVERY = 20
-"""Micro-batches between looks at the loss: a look waits for the accelerator."""
+"""Micro-batches between checks of the loss; each check waits for the accelerator."""
 
 
 class SupervisedTraining(Training):
-    """Trains one network.
+    """Supervised training of one network.
 
-    Every micro-batch draws from generators seeded by the run's seed and its number, so that a training which was
-    interrupted ends with the numbers it would have had. One in hours has its schedules by the milliseconds that its
-    steps have taken, as others have them by steps; a checkpoint holds them, and lost steps cost no time.
+    Each micro-batch seeds its generators from the run's seed and its number, so that a resumed training gives the same
+    numbers. A training in hours drives its schedules by the milliseconds spent in steps instead of by steps. A
+    checkpoint holds this time, so steps lost after it cost none.
 
     Args:
-        task: Says what is learnt.
-        network: With the weights to begin with.
-        recipe: As it is on so many devices.
-        seed: Of data order, augmentation and dropout.
-        splits: The examples.
-        fabric: Where it is trained.
-        rank_info: Which examples are this process's.
-        rates: Parameter's name -> what its learning rate is multiplied by, where that is not 1.
+        task: Defines the loss and the metrics.
+        network: The network with its initial weights.
+        recipe: The recipe for this number of devices.
+        seed: Seed of data order, augmentation and dropout.
+        splits: The data.
+        fabric: Lightning Fabric of the device.
+        rank_info: This process's rank, which selects its examples.
+        rates: Parameter name -> factor of its learning rate, if not 1.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class SupervisedTraining(Training):
         self.steps = self._clock.steps(0) if recipe.hours else recipe.steps or recipe.total_steps(splits.examples)
         self.reports = frozenset() if recipe.hours else recipe.report_steps(self.steps)
         if recipe.compile:
-            torch.compiler.reset()  # torch gives up at the eighth form of one forward, of whatever networks
+            torch.compiler.reset()  # torch stops compiling at the eighth form of one forward, of all networks
             compile_network(network)
         self._network = network
-        self._model = fabric.setup_module(network)  # what gradients are gathered through
+        self._model = fabric.setup_module(network)  # the wrapper that synchronizes gradients
         self._average = _moving_average(network, recipe.ema) if recipe.ema else None
         self._optimizers = optimizers_for(network, recipe, rates)
         self._fabric_optimizers: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self._optimizers]
@@ -81,16 +81,15 @@ class SupervisedTraining(Training):
 
     @property
     def step(self) -> int:
-        """Optimiser steps taken."""
         return self._step
 
     @property
     def network(self) -> nn.Module:
-        """What is trained, or the average of its weights where the recipe wants that."""
+        """The trained network, or the moving average of its weights if the recipe has one."""
         return self._network if self._average is None else self._average.module
 
     def advance(self) -> None:
-        """Take a step: forward and backward for each micro-batch, clip, and let the optimiser move."""
+        """Take an optimizer step: forward and backward for each micro-batch, clip gradients, update weights."""
         with self._clock.running():
             self._gather_gradients()
             self._move()
@@ -102,7 +101,7 @@ class SupervisedTraining(Training):
 
     @property
     def _place(self) -> tuple[int, int]:
-        """How far it is, and how far it goes: steps, or milliseconds, by which schedules go alike."""
+        """Progress and total, in steps or milliseconds, for schedules."""
         return (self._clock.elapsed_ms, self._clock.limit_ms) if self.recipe.hours else (self._step, self.steps)
 
     def _gather_gradients(self) -> None:
@@ -112,7 +111,7 @@ class SupervisedTraining(Training):
         self._micro_batches = recipe.micro_batches_at(*self._place)
         for number in range(self._micro_batches):
             (inputs, targets), self._position = next(self._batches)
-            self._seed_draws(self._step * recipe.accumulate + number)  # afterwards: to read images draws as well
+            self._seed_draws(self._step * recipe.accumulate + number)  # after the batch: reading images also draws
             with self.fabric.no_backward_sync(self._model, enabled=number < self._micro_batches - 1):
                 with self.fabric.autocast():
                     loss = self.task.loss(call(self._model, inputs), targets, recipe)
@@ -135,7 +134,7 @@ class SupervisedTraining(Training):
             self._average.update_parameters(self._network)
 
     def _update_time_budget(self) -> None:
-        """See whether the hours are over after a step, and whether a part of them is that ends with a report."""
+        """Update the clock after a step; report here if the step ends a part of the time."""
         reports, before = self.recipe.reports, self._clock.part(self.recipe.reports)
         if self.may_save():
             self._clock.update(self.rank_info)
@@ -144,21 +143,21 @@ class SupervisedTraining(Training):
             self.reports |= {self._step}
 
     def check(self) -> None:
-        """Look at the loss."""
-        # A sum that something not finite went into is not finite ever after.
-        with self._clock.running():  # what is waited for here are steps
+        """Check that all losses so far are finite. Raises Diverged."""
+        # A sum stays non-finite once a non-finite value was added.
+        with self._clock.running():  # this waits for steps
             total: Any = self.fabric.all_reduce(self._loss_sum) if self.rank_info.world_size > 1 else self._loss_sum
             finite = bool(torch.isfinite(total))
         if not finite:
             raise Diverged(f"the loss is not finite, at step {self._step} of {self.steps}")
 
     def may_save(self) -> bool:
-        """Processes that train together agree about this, and the time, when they look at the loss: not more often."""
+        """Return whether a checkpoint may be saved: ranks agree on it, and on the time, only at checks of the loss."""
         return self.rank_info.world_size == 1 or self._checks_loss()
 
     @torch.no_grad()
     def measure(self, part: Literal["validation", "test"]) -> Mapping[str, float]:
-        """Every metric of a part and its standard error; each process reads its share of the examples."""
+        """Return every metric of a part and its standard error; each rank reads its shard of the examples."""
         columns: dict[str, list[Tensor]] = defaultdict(list)
         self.network.eval()
         self._share_buffers()
@@ -181,7 +180,7 @@ class SupervisedTraining(Training):
         return {**summary, **network_metrics}
 
     def extra_metrics(self) -> Mapping[str, float]:
-        """What the data has to say beside the metrics, added up over the processes."""
+        """Return the data's counters, summed over the ranks."""
         total: dict[str, float] = defaultdict(int)
         local = self.splits.counters("validation", self.recipe, self._position, self.rank_info)
         for counters in self.rank_info.gather(dict(local)):
@@ -190,7 +189,7 @@ class SupervisedTraining(Training):
         return dict(total)
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights, the optimiser's state, and how far each process has come in its data."""
+        """Return the weights, the optimizer state, and each rank's position in the data."""
         network: Any = self._network.state_dict()
         optimizers: Any = [optimizer.state_dict() for optimizer in self._optimizers]
         if self._is_sharded:
@@ -204,7 +203,6 @@ class SupervisedTraining(Training):
         return state if self._average is None else {**state, "average": self._average.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up what `state_dict` gave."""
         self._step = state["step"]
         if self.recipe.hours:
             self._clock.resume(state["gone"])
@@ -224,7 +222,7 @@ class SupervisedTraining(Training):
         self._batches = None
 
     def _with_state(self) -> list[Optimizer]:
-        """The optimiser, once it has a state: torch would take a step to find out what that is like.
+        """Return the optimizers that have a state: torch would take a step to create a missing one.
 
         Plain SGD never has one.
         """
@@ -235,12 +233,12 @@ class SupervisedTraining(Training):
         return self.rank_info.world_size > 1 and self.recipe.sharing == "fsdp"
 
     def _forward(self, inputs: Inputs) -> Any:
-        """What the network makes of them, without what gathers gradients."""
+        """Call the network without the wrapper that synchronizes gradients."""
         with self.fabric.autocast():
             return call(self.network, self.fabric.strategy.precision.convert_input(inputs))
 
     def _in_step(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """The same batches; processes that share weights all go forward as often as the one with the most."""
+        """Yield the batches; ranks that share weights all take as many forward passes as the rank with the most."""
         if not self._is_sharded:
             yield from batches
             return
@@ -255,20 +253,20 @@ class SupervisedTraining(Training):
                 yield batch
 
     def _share_buffers(self) -> None:
-        """Running statistics, where a network has them, are the first process's."""
+        """Copy running statistics from the first rank to all others."""
         if self.rank_info.world_size > 1 and not self._is_sharded:
             for buffer in self.network.buffers():
                 torch.distributed.broadcast(buffer, 0)
 
     def _checks_loss(self) -> bool:
-        """Whether a look at the loss is due: about every so many micro-batches, at the same steps in all processes."""
+        """Return whether to check the loss: about every _LOOK_EVERY micro-batches, at the same steps in all ranks."""
         parts = self._micro_batches
         return self._step * parts // _LOOK_EVERY > (self._step - 1) * parts // _LOOK_EVERY
 
     def _seed_draws(self, index: int) -> None:
-        """Seed what dropout draws from; torch.manual_seed takes a hundred times as long, for every kind of device.
+        """Seed the generators of dropout. torch.manual_seed seeds every device type and takes a hundred times as long.
 
-        Processes that train together see other examples, and draw other numbers for them.
+        Each rank sees other examples, and draws other numbers for them.
         """
         purpose = ("network",) if self.rank_info.world_size == 1 else ("network", self.rank_info.rank)
         seed = derived_seed(self.seed, *purpose, index)
@@ -278,9 +276,9 @@ class SupervisedTraining(Training):
 
 
 def _moving_average(network: nn.Module, decay: float) -> AveragedModel:
-    """A copy that follows a network, and begins where it does."""
+    """Return a moving average of a network's weights that starts at their current values."""
     average = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(decay))
-    average.update_parameters(network)  # the first is taken as it is
+    average.update_parameters(network)  # the first update copies the weights
     return average
 
 

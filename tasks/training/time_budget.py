@@ -1,4 +1,4 @@
-"""Trainings that last so many hours: how much of these they have spent, and how many steps that makes."""
+"""Time limits of trainings: the time spent, and the number of steps expected."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,14 +12,14 @@ _HOUR = 3_600_000
 
 @final
 class Clock:
-    """The hours of a training, of which only counts what is done while it runs.
+    """The clock of a training with a time limit; it counts only time inside `running`.
 
     Args:
-        hours: How long the training lasts.
+        hours: The time limit.
 
     Attributes:
-        limit_ms: Milliseconds in all.
-        elapsed_ms: Milliseconds that were spent at the last look, at most all of them.
+        limit_ms: The time limit in milliseconds.
+        elapsed_ms: Milliseconds spent at the last update, at most `limit_ms`.
     """
 
     def __init__(self, hours: float) -> None:
@@ -29,7 +29,7 @@ class Clock:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Count what is done inside."""
+        """Count the time spent in this context."""
         began = perf_counter()
         try:
             yield
@@ -37,19 +37,18 @@ class Clock:
             self._local_ms += 1e3 * (perf_counter() - began)
 
     def update(self, rank_info: RankInfo) -> None:
-        """Read the clock; of several processes, the first one's clock is everybody's, and all must look."""
+        """Read the clock. All ranks must call this; the first rank's clock holds for all."""
         self.elapsed_ms = min(self.limit_ms, rank_info.first(int(self._local_ms)))
 
     def resume(self, elapsed_ms: int) -> None:
-        """Continue from a checkpoint's elapsed milliseconds."""
         self.elapsed_ms, self._local_ms = elapsed_ms, float(elapsed_ms)
 
     def part(self, parts: int) -> int:
-        """How many of `parts` equal parts have passed."""
+        """Return how many of `parts` equal parts have passed."""
         return self.elapsed_ms * parts // self.limit_ms
 
     def steps(self, step: int) -> int:
-        """How many steps the training will have in all, at the pace so far; `step` where the time is up."""
+        """Return the expected total number of steps at the pace so far; `step` once the time is up."""
         return (
             step if self.elapsed_ms == self.limit_ms else max(step + 1, step * self.limit_ms // max(1, self.elapsed_ms))
         )
