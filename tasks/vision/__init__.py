@@ -1,1 +1,1 @@
-"""Images: vision transformers and the data sets they learn from."""
+"""Image classification tasks: vision transformers and their data sets."""

@@ -22,12 +22,12 @@ _PADDING = 4
 
 
 class Cifar10ViT(ViTTask):
-    """50,000 images of 32 x 32 for training, 5,000 of which the search is told about, and 10,000 for test.
+    """CIFAR-10: 50,000 training images of 32 x 32, 5,000 of them held out for validation, and 10,000 test images.
 
-    The base is small enough for one core. The preset "paper" is for ViT-Lite-6/4 (Hassani et al., "Escaping the Big
-    Data Paradigm with Compact Transformers", 2021: 3.19 M parameters, 90.9 % after 200 epochs) and is their recipe,
-    with images cropped and mirrored where theirs are also recoloured (RandAugment) and erased, and with 45,000 images
-    where they train on 50,000.
+    The base is small enough for one core. The preset "paper" trains ViT-Lite-6/4 (Hassani et al., "Escaping the Big
+    Data Paradigm with Compact Transformers", 2021: 3.19 M parameters, 90.9 % after 200 epochs) by their recipe, with
+    two differences. Images are cropped and mirrored, without their RandAugment and erasing. Training has 45,000 images
+    instead of 50,000.
     """
 
     name = "cifar10-vit"
@@ -56,7 +56,7 @@ class Cifar10ViT(ViTTask):
     }
 
     def load(self) -> TensorSplits:
-        """Read the published batches, as bytes. Raises UserError where they are not there."""
+        """Read the published batches, as bytes. Raises UserError if they are missing."""
         train, validation, test = read_cifar10(self.name, self.data)
         return TensorSplits(train, validation, test, augment=self._augment, encode=_normalize)
 
@@ -66,15 +66,14 @@ class Cifar10ViT(ViTTask):
 
 
 def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
-    """What a task trains on, validates on and tests on: images, bytes [E, 3, 32, 32], and their classes.
+    """Return training, validation and test data: images as bytes [E, 3, 32, 32], and classes.
 
-    The published batches are pickles, which can hold any program; torchvision opens none whose MD5 is not the
-    published one's.
+    The published batches are pickles, which can execute code. torchvision opens them only if their MD5 matches.
 
     Raises:
-        UserError: No folder was given, or the published batches are not in it.
+        UserError: No folder was given, or it lacks the published batches.
     """
-    from torchvision.datasets import CIFAR10  # almost two seconds
+    from torchvision.datasets import CIFAR10  # takes almost two seconds
 
     layout = f"the folder that holds {CIFAR10.base_folder}/ with data_batch_1 .. data_batch_5 and test_batch"
     if data is None:

@@ -1,7 +1,7 @@
-"""digit-ranks-vit: four handwritten digits in a grid, each to be ranked among them. Nothing to download.
+"""digit-ranks-vit: rank each of four handwritten digits in a grid. Needs no download.
 
-One block reads a digit and compares a little; more blocks and heads compare better: size pays within a minute of
-training, and two seeds agree.
+One block reads digits and compares them a little; more blocks and heads compare better. So size pays off within a
+minute of training, and two seeds agree.
 
 Shapes: B = batch, S = scans.
 """
@@ -26,30 +26,30 @@ from tasks.vision.digits import DigitsRecipe, DigitsViT, xavier
 from tasks.vision.task import warp
 
 _IMAGE, _PATCH, _RANKS = (1, 16, 16), 4, 4
-_GRIDS = 720  # for validation and for test each: every one of 360 scans stands in eight
+_GRIDS = 720  # for validation and for test each: each of the 360 scans is in eight grids
 
 
 class RankingViT(nn.Module):
-    """A ViT that reads a grid of four scans and, of each scan's tokens by their mean, its rank."""
+    """A ViT that ranks the four scans of a grid, each by the mean of its tokens."""
 
     def __init__(self, vit: ViT) -> None:
         super().__init__()
         self.embedding, self.stack, self.head = vit.embedding, vit.stack, vit.head
 
     def forward(self, images: Tensor) -> Tensor:
-        """Map [B, 1, 16, 16] to scores of ranks, [B, 4, 4]: the scans in rows, as one reads."""
+        """Map grids [B, 1, 16, 16] to scores of ranks, [B, 4, 4], with scans in reading order."""
         tokens = self.stack(*self.embedding(images))[:, 1:]  # without the class token: 4 x 4 patches, 2 x 2 a scan
         by_scan = tokens.unflatten(1, (2, 2, 2, 2)).mean(dim=(2, 4)).flatten(1, 2)  # [B, 4, width]
         return self.head(by_scan)  # type: ignore[no-any-return]
 
 
 class DigitRanksViT(SupervisedTask):
-    """How many scans of a grid show a smaller digit? Asked of each of the four: ranks 0 to 3.
+    """For each of the four digits in a grid, predict how many of the others are smaller: ranks 0 to 3.
 
-    The scans and their split are those of digits-vit. Each training batch deals its scans, turned, moved and stretched
-    at random, into as many new grids, each scan into four; validation and test are fixed grids of scans of their own.
-    Metrics are means over a grid's four answers; their standard errors are those of drawing other scans, and not other
-    grids of the same.
+    The scans and their split are those of digits-vit. Each training batch arranges its scans into as many random grids,
+    each scan in four, with random rotation, shift and stretch. Validation and test use fixed grids of their own scans.
+    Metrics are means over a grid's four answers. Their standard errors are for a new sample of scans, not for new grids
+    of the same scans.
     """
 
     name = "digit-ranks-vit"
@@ -63,36 +63,35 @@ class DigitRanksViT(SupervisedTask):
     }
 
     def load(self) -> TensorSplits:
-        """Read the scans from scikit-learn's files, and lay the grids to be measured on."""
+        """Read the scans from scikit-learn's files and arrange the evaluation grids."""
         return _grids()
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """A vision transformer that answers for each scan, [B, 1, 16, 16] to [B, 4, 4]."""
+        """Build a vision transformer that ranks each scan, [B, 1, 16, 16] to [B, 4, 4]."""
         return RankingViT(xavier(build_vit(architecture, _IMAGE, _PATCH, _RANKS)))
 
     def example(self) -> tuple[Tensor, ...]:
-        """One grid."""
         return (torch.zeros(1, *_IMAGE),)
 
     def closed_form(self, architecture: Architecture) -> Count:
-        """That network's parameters and MACs; its classifier is applied to four scans."""
+        """Return that network's parameters and MACs; its classifier is applied to four scans."""
         head = linear(architecture.width, _RANKS)
         return count_vit(architecture, _IMAGE, _PATCH, _RANKS) + Count(macs=3 * head.macs)
 
     def loss(self, outputs: Tensor, targets: Mapping[str, Tensor], recipe: Recipe) -> Tensor:
-        """Cross-entropy of the four answers, smoothed by the recipe."""
+        """Return the cross-entropy of the four answers, with the recipe's label smoothing."""
         answers = targets["ranks"].flatten()
         return F.cross_entropy(outputs.flatten(0, 1), answers, label_smoothing=recipe.label_smoothing)
 
     def measure(self, outputs: Tensor, targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The share of right answers and the mean cross-entropy of a grid, [B], and its scans, [B, 4]."""
+        """Return each grid's accuracy and mean cross-entropy, [B], and its scans, [B, 4]."""
         ranks = targets["ranks"]
         entropy = F.cross_entropy(outputs.flatten(0, 1), ranks.flatten(), reduction="none").view_as(ranks)
         right = (outputs.argmax(dim=-1) == ranks).float()
         return {"accuracy": right.mean(dim=1), "loss": entropy.mean(dim=1), "scans": targets["scans"]}
 
     def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
-        """The means over grids, with the standard errors of drawing other scans."""
+        """Return the means over grids, with standard errors for a new sample of scans."""
         summary = {}
         for name in ("accuracy", "loss"):
             values = measures[name].double()
@@ -101,8 +100,8 @@ class DigitRanksViT(SupervisedTask):
         return summary
 
     def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
-        """Logistic regression that reads each digit from its pixels, and ranks what it has read; for every recipe."""
-        from sklearn.linear_model import LogisticRegression  # two seconds that only those need who ask for it
+        """Return the metrics of logistic regression on each scan, followed by ranking; the same for every recipe."""
+        from sklearn.linear_model import LogisticRegression  # takes two seconds
 
         digits, grids, columns = DigitsViT().load(), _grids(), {}
         images, labels = digits.train
@@ -119,23 +118,23 @@ class DigitRanksViT(SupervisedTask):
 
 
 def error_over_parts(values: Tensor, parts: Tensor) -> float:
-    """The standard error of the mean of values [B], each of several parts [B, P] that others have as well.
+    """Return the standard error of the mean of values [B] that share parts, given by their indices [B, P].
 
-    Two values that share a part vary together: the variance is the sum of the products of the deviations of all pairs
-    that share one, over B^2 (P. Aronow, C. Samii and V. Assenova, "Cluster-Robust Variance Estimation for Dyadic Data",
-    Political Analysis, 2015, for pairs). A pair that shares several parts counts for each.
+    Two values that share a part are correlated. The variance is the sum of the products of deviations over all pairs
+    that share one, divided by B^2 (P. Aronow, C. Samii and V. Assenova, "Cluster-Robust Variance Estimation for Dyadic
+    Data", Political Analysis, 2015, for pairs). A pair that shares several parts counts once for each.
     """
     deviations = values - values.mean()
     per_part = deviations.repeat_interleave(parts.shape[1])
     sums = torch.zeros(int(parts.max()) + 1, dtype=deviations.dtype, device=deviations.device).index_add_(
         0, parts.flatten(), per_part
     )
-    diagonal = (parts.shape[1] - 1) * (deviations**2).sum()  # each value meets itself in every part of its own
+    diagonal = (parts.shape[1] - 1) * (deviations**2).sum()  # each value is paired with itself once per part
     return float((((sums**2).sum() - diagonal).clamp(min=0)).sqrt() / len(values))
 
 
 def rank_digits(digits: Tensor) -> Tensor:
-    """How many of a grid's digits are smaller than each, [..., 4] to [..., 4]."""
+    """Return how many of a grid's digits are smaller than each, [..., 4] to [..., 4]."""
     return (digits[..., None, :] < digits[..., :, None]).sum(dim=-1)
 
 
@@ -147,7 +146,7 @@ def _grids() -> TensorSplits:
 
 
 def _fixed_grids(part: Batch, seed: int) -> Batch:
-    """Fixed grids of a part's scans [S, 1, 8, 8] and digits [S], with which scans these are."""
+    """Return fixed grids of a part's scans [S, 1, 8, 8] with their ranks and the scans' indices; digits are [S]."""
     scans, digits = part
     generator = Generator().manual_seed(seed)
     orders = [torch.randperm(len(scans), generator=generator) for _ in range(_GRIDS * 4 // len(scans))]
@@ -156,7 +155,7 @@ def _fixed_grids(part: Batch, seed: int) -> Batch:
 
 
 def _random_grids(batch: Batch, recipe: DigitsRecipe, generator: Generator) -> Batch:
-    """As many grids as there are scans in the batch, each of which stands in four."""
+    """Return as many random grids as the batch has scans; each scan is in four."""
     scans, digits = batch
     device = digits.device
     indices = torch.stack([torch.randperm(len(scans), generator=generator, device=device) for _ in range(4)], dim=1)
@@ -165,6 +164,6 @@ def _random_grids(batch: Batch, recipe: DigitsRecipe, generator: Generator) -> B
 
 
 def _grid(scans: Tensor) -> Tensor:
-    """Four scans, [B, 4, 1, 8, 8], as one image, [B, 1, 16, 16]."""
+    """Join four scans, [B, 4, 1, 8, 8], to one image, [B, 1, 16, 16]."""
     rows = [torch.cat([scans[:, column], scans[:, column + 1]], dim=-1) for column in (0, 2)]
     return torch.cat(rows, dim=-2)

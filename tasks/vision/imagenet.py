@@ -1,4 +1,4 @@
-"""imagenet-vit: ImageNet, or any image data set laid out as it is."""
+"""imagenet-vit: ImageNet, or any image data set with the same layout."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,20 +16,20 @@ from tasks.recipes.settings import NonNegativeInt, ShareOfOne
 from tasks.vision.task import MixRecipe, ViTTask, mix
 
 _IMAGENET = 1000
-"""Classes."""
+"""Number of ImageNet classes."""
 
 _TOKENS = ("first", "positions", "cls_token", "pos_embed", "patch_pos", "pixel_pos")
-"""Class tokens and learned positions, by our names and timm's: DeiT's, XCiT's, TNT's and VOLO's code decays neither."""
+"""Class tokens and learned positions, by our and timm's names. DeiT, XCiT, TNT and VOLO do not decay them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageNetRecipe(MixRecipe):
-    """Training on images cropped at random, recoloured and erased in part, by timm's transforms.
+    """Training with timm's random crops, color augmentation and random erasing.
 
     Attributes:
-        recolour: timm's name of a policy (RandAugment, Cubuk et al., 2020); "" jitters colours a little.
-        erasing: Share of the images in which a rectangle is erased (Zhong et al., 2020).
-        loaders: Processes that read images; the numbers do not depend on how many.
+        recolour: timm's name of an augmentation policy (RandAugment, Cubuk et al., 2020); "" for slight color jitter.
+        erasing: Probability of random erasing (Zhong et al., 2020).
+        loaders: Processes that read images; results do not depend on their number.
     """
 
     without_decay: tuple[str, ...] = _TOKENS
@@ -39,15 +39,20 @@ class ImageNetRecipe(MixRecipe):
 
 
 class ImageNetViT(ViTTask):
-    """Images of 224 x 224 in as many classes as the data has.
+    """Image classification at 224 x 224, with as many classes as the data has.
 
-    `--data` is a folder with train/ and validation/ (or val/) in it, each with a folder for each class, or as tar
-    files of such folders; or a folder of webdataset shards of ImageNet's 1,000 classes, with timm's _info.json; or
-    "hfds/NAME", a Hugging Face data set with these splits. The published validation split is the test; what the
-    search sees is held out from train, 10,000 images or a twentieth, whichever is fewer.
+    `--data` is one of:
 
-    The base is ViT-S/16 and "paper" is DeiT's recipe (Touvron et al., 2021, table 9) without repeated augmentation.
-    "proxy" is a matter of minutes of one GPU.
+    * a folder with train/ and validation/ (or val/), each with a folder for each class, or as tar files of such
+      folders;
+    * a folder of webdataset shards of ImageNet's 1,000 classes, with timm's _info.json;
+    * "hfds/NAME", a Hugging Face data set with these splits.
+
+    The published validation split is the test split. Validation is held out from train: 10,000 images or a twentieth,
+    whichever is fewer.
+
+    The base is ViT-S/16. "paper" is DeiT's recipe (Touvron et al., 2021, table 9) without repeated augmentation.
+    "proxy" takes minutes on a GPU.
     """
 
     name = "imagenet-vit"
@@ -63,7 +68,7 @@ class ImageNetViT(ViTTask):
         "paper": ImageNetRecipe(
             epochs=300,
             batch=1024,
-            lr=1e-3,  # 5e-4 for each 512 examples of the batch
+            lr=1e-3,  # 5e-4 per 512 examples of the batch
             warmup=5 / 300,
             floor=0.01,
             clip=0.0,
@@ -79,8 +84,8 @@ class ImageNetViT(ViTTask):
     }
 
     @property
-    def classes(self) -> int:  # type: ignore[override]  # the data says
-        """How many classes the training images are in; ImageNet's 1,000 where no data is given."""
+    def classes(self) -> int:  # type: ignore[override]
+        """Number of classes of the training images; ImageNet's 1,000 without data."""
         if self.data is None:
             return _IMAGENET
         splits = self.splits
@@ -88,15 +93,15 @@ class ImageNetViT(ViTTask):
         return splits.classes
 
     def load(self) -> ImageSplits:
-        """Find the images; they are read when they are needed.
+        """Find the images; they are read on demand.
 
         Raises:
-            UserError: No data was given, a split is not there, or the splits have different classes.
+            UserError: No data was given, a split is missing, or the splits have different classes.
         """
         if self.data is None:
             message = f"task {self.name!r} has no own data. Give --data FOLDER with train/ and validation/."
             raise UserError("missing-data", message, option="--data", task=self.name)
-        from timm.data import create_transform  # timm takes three seconds
+        from timm.data import create_transform  # takes three seconds
 
         plain = create_transform(224, interpolation="bicubic", crop_pct=0.875)
         train, test = (_images(self.data, split) for split in NAMES)
@@ -135,7 +140,7 @@ def _train_transform(recipe: ImageNetRecipe) -> Transform:
 
 
 def _posterize(image: Image.Image, bits: int, **settings: Any) -> Image.Image:
-    """timm's, which at the highest level asks Pillow to keep no bit at all, and Pillow 13 refuses."""
+    """timm's posterize, keeping at least one bit: timm's highest level keeps none, which Pillow 13 rejects."""
     from timm.data.auto_augment import posterize
 
     return posterize(image, max(1, bits), **settings)  # type: ignore[no-any-return]  # timm is untyped

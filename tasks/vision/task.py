@@ -1,4 +1,4 @@
-"""What the image tasks have in common: vision transformers, augmentation of a batch at once, and how data is split.
+"""Base class, recipe and augmentation of image classification tasks.
 
 Shapes: B = batch, C = channels, H and W = height and width of an image.
 """
@@ -23,12 +23,12 @@ from tasks.training.classification import ClassificationTask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixRecipe(Recipe):
-    """Training with mixed images and dropped paths, as DeiT does (Touvron et al., 2021).
+    """Training with mixup, CutMix and stochastic depth, as in DeiT (Touvron et al., 2021).
 
     Attributes:
-        drop_path: Share of the examples that skip the last block while training; fewer skip earlier ones.
-        mixup: The beta distribution's parameter for overlaying two images (Zhang et al., 2018); 0 for none.
-        cutmix: The same for pasting one image's part into another (Yun et al., 2019); with both, one is drawn.
+        drop_path: Stochastic depth: fraction of examples that skip the last block in training, less for earlier blocks.
+        mixup: Beta distribution parameter of mixup (Zhang et al., 2018); 0 for none.
+        cutmix: Beta distribution parameter of CutMix (Yun et al., 2019); 0 for none. With both, one is drawn.
     """
 
     drop_path: ShareOfOne = 0.0
@@ -42,7 +42,7 @@ class ViTTask(ClassificationTask):
     Attributes:
         image: Channels, height and width.
         patch: Side of a patch.
-        classes: How many there are.
+        classes: Number of classes.
     """
 
     image: ClassVar[tuple[int, int, int]]
@@ -50,38 +50,37 @@ class ViTTask(ClassificationTask):
     classes: int
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """A vision transformer, or the architecture's model of timm's, [B, C, H, W] to [B, classes]."""
+        """Build a vision transformer, or the timm model that the architecture names, [B, C, H, W] to [B, classes]."""
         return self._build(architecture, 0.0)
 
     def build_for_training(self, architecture: Architecture, recipe: MixRecipe) -> nn.Module:
-        """The same with dropped paths."""
+        """Build the same network with stochastic depth."""
         return self._build(architecture, recipe.drop_path)
 
     def _build(self, architecture: Architecture, drop_path: float) -> nn.Module:
         if architecture.model:
-            from search_spaces.models.families import build_family  # timm takes three seconds
+            from search_spaces.models.families import build_family  # takes three seconds
 
             return build_family(architecture, self.image, self.classes, drop_path=drop_path)
         return build_vit(architecture, self.image, self.patch, self.classes, drop_path=drop_path)
 
     def example(self) -> tuple[Tensor, ...]:
-        """One image."""
         return (torch.zeros(1, *self.image),)
 
     def closed_form(self, architecture: Architecture) -> Count | None:
-        """The vision transformer's parameters and MACs; nobody has worked out timm's others."""
+        """Return the vision transformer's parameters and MACs; None for timm models."""
         return None if architecture.model else count_vit(architecture, self.image, self.patch, self.classes)
 
 
 def stratify(targets: Tensor, held_out: tuple[int, ...], seed: int = 0) -> list[Tensor]:
-    """Indices [...] of as many parts as `held_out` has sizes, and of all that is left over, last.
+    """Return indices [...] of stratified parts: one of each size in `held_out`, then the rest.
 
-    Every part has about the same share of every class. Which examples go where follows from the targets and the
-    seed by numpy's frozen generator, on every machine and in every version.
+    Every part has about the same fraction of each class. The split depends only on the targets and the seed: NumPy's
+    legacy generator gives it on every machine and in every version.
     """
     generator = np.random.RandomState(seed)
     order = torch.from_numpy(generator.permutation(len(targets)))
-    # An example's rank among those of its class, as a share: parts are cut from there.
+    # An example's quantile within its class; parts are cut by it.
     rank = torch.empty(len(targets), dtype=torch.float64)
     for label in targets.unique():
         members = order[targets[order] == label]
@@ -92,9 +91,9 @@ def stratify(targets: Tensor, held_out: tuple[int, ...], seed: int = 0) -> list[
 
 
 def warp(images: Tensor, degrees: float, shift: float, scale: float, generator: Generator) -> Tensor:
-    """Turn, move and stretch each image [B, C, H, W] by as much as that, at random.
+    """Rotate, shift and stretch each image [B, C, H, W] by up to these amounts, at random.
 
-    `shift` and `scale` are shares of the image's side; what comes in from outside is 0.
+    `shift` and `scale` are fractions of the image's side; pixels from outside are 0.
     """
     draws = 2 * torch.rand(5, len(images), generator=generator, device=images.device) - 1
     angle = draws[0] * math.radians(degrees)
@@ -106,7 +105,7 @@ def warp(images: Tensor, degrees: float, shift: float, scale: float, generator: 
 
 
 def crop_and_flip(images: Tensor, padding: int, generator: Generator) -> Tensor:
-    """Move each image [B, C, H, W] by up to `padding` pixels, with 0 from outside, and mirror every other one."""
+    """Shift each image [B, C, H, W] by up to `padding` pixels, padded with 0, and mirror it with probability 1/2."""
     batch, _, height, width = images.shape
     device = images.device
     canvas = F.pad(images, (padding,) * 4)
@@ -121,16 +120,16 @@ def crop_and_flip(images: Tensor, padding: int, generator: Generator) -> Tensor:
 
 
 def mix(batch: Batch, recipe: MixRecipe, classes: int, generator: Generator) -> Batch:
-    """Overlay or paste images [B, C, H, W], floats, in pairs; labels become shares [B, classes].
+    """Apply mixup or CutMix to pairs of images [B, C, H, W], floats; labels become probabilities [B, classes].
 
-    Where the number of images is odd, the last one is left out.
+    If the number of images is odd, the last is dropped.
     """
     if not (recipe.mixup or recipe.cutmix):
         return batch
     from timm.data.mixup import Mixup
 
     even = len(batch[0]) // 2 * 2
-    np.random.seed(generator.initial_seed() % 2**32)  # timm draws from numpy's
+    np.random.seed(generator.initial_seed() % 2**32)  # timm draws from NumPy's global generator
     mixing = Mixup(recipe.mixup, recipe.cutmix, label_smoothing=0.0, num_classes=classes)
     images, shares = mixing(batch[0][:even], batch[1][:even])
     return images, shares
