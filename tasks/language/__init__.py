@@ -1,9 +1,12 @@
-"""Language modelling: from text to rows of tokens, to a decoder, to a loss.
+"""Language modeling: text, tokens, rows, decoders and losses.
 
-stdlib, hub         where text is          corpus      its splits and fingerprint
-shards              how it is read         stream      in which order, from any position on
-tokenizer           text to tokens         rows        tokens to rows: padded or packed
-data                what a training sees   measure     what is reported; baselines: what simple methods reach
-presets             recipes                task        what all language tasks share
-stdlib_lm           the embedded task      published   the papers' tasks
+stdlib, hub         sources of text             corpus            splits and fingerprint
+shards              documents by number         stream            shuffled rows from any position
+tokenizer           text to tokens              row_layouts       tokens to rows, padded or packed
+encoded             tokens of documents         data              training and evaluation batches
+measure             metrics                     baselines         metrics of simple methods
+language_presets    recipes                     task              base classes
+stdlib_lm           the embedded task           published_tasks   the papers' tasks
+masked              masked language modeling    masked_tasks      its tasks
+scoring             likelihoods for lm-eval
 """

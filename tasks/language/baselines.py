@@ -1,4 +1,4 @@
-"""What text gives away to simple methods: a decoder that does not beat these has learnt little of it.
+"""Baselines of language modeling: a decoder should beat them.
 
 Shapes: V = vocabulary, B = rows, N = context.
 """
@@ -21,9 +21,9 @@ _DISCOUNT = 0.75
 
 
 def simple_methods(splits: LanguageSplits, recipe: Recipe, vocabulary: int) -> dict[str, dict[str, float]]:
-    """Columns of three methods: tokens by how often they occur, tokens by the one before them, and xz.
+    """Return the metrics of three methods: unigrams, bigrams and xz.
 
-    All training text is read and held in memory: this is for small corpora.
+    Reads all training text into memory, so it is for small corpora.
     """
     counts = pair_counts(splits.once(recipe.batch), vocabulary)
     tables = {"unigram": unigram(counts), "bigram": bigram(counts)}
@@ -40,7 +40,7 @@ def simple_methods(splits: LanguageSplits, recipe: Recipe, vocabulary: int) -> d
 
 
 def pair_counts(batches: Iterable[Batch], vocabulary: int) -> Tensor:
-    """How often each token follows each other, [V, V], in what is read [B, N] and what follows it [B, N]."""
+    """Count token pairs, [V, V], in inputs [B, N] and the next tokens [B, N]."""
     counts = torch.zeros(vocabulary * vocabulary, dtype=torch.int64)
     for inputs, following in batches:
         is_target = following != IGNORE_INDEX
@@ -50,25 +50,25 @@ def pair_counts(batches: Iterable[Batch], vocabulary: int) -> Tensor:
 
 
 def unigram(counts: Tensor) -> Tensor:
-    """-log p of each token by how often it occurs, one added to each, whatever comes before it: [V, V]."""
+    """Return -log p of each token by its frequency, with add-one smoothing; equal for all previous tokens: [V, V]."""
     counts_plus_one = counts.sum(dim=0) + 1
     return -(counts_plus_one / counts_plus_one.sum()).log().expand_as(counts)
 
 
 def bigram(counts: Tensor) -> Tensor:
-    """-log p of each token by the one before it, with absolute discounting (Ney, Essen and Kneser, 1994): [V, V]."""
+    """Return -log p of each token after another, with absolute discounting (Ney, Essen and Kneser, 1994): [V, V]."""
     before = counts.sum(dim=1, keepdim=True).clamp(min=1)
     smoothed_counts = (counts - _DISCOUNT).clamp(min=0) / before
     return -(smoothed_counts + (1 - smoothed_counts.sum(dim=1, keepdim=True)) * (-unigram(counts)).exp()).log()
 
 
 def table_metrics(table: Tensor, batches: Iterable[Batch]) -> dict[str, float]:
-    """The metrics of -log p [V, V] on documents that are held out (see LanguageSplits.measured)."""
+    """Return the metrics of a table of -log p [V, V] on held-out batches (see LanguageSplits.evaluation_batches)."""
     sums = [sum_rows(table[inputs, answers[..., 0].clamp(min=0)], answers) for inputs, answers in batches]
     return summary({name: torch.cat([batch_sums[name] for batch_sums in sums]) for name in sums[0]})
 
 
 def xz_bits_per_byte(before: str, text: str) -> float:
-    """Bits a byte that a text costs xz behind one that is known, of up to 8 MiB."""
+    """Return the bits per byte that xz needs for a text after a known text of up to 8 MiB."""
     alone, joint = (len(lzma.compress(text_before.encode())) for text_before in (before, before + text))
     return 8 * (joint - alone) / len(text.encode())

@@ -1,6 +1,6 @@
-"""A text corpus: which shards are trained on, and which are held out to validate and to test on.
+"""Text corpora: the shards of the training, validation and test splits.
 
-Files are told apart by the words in their paths, as on the hub: c4-train.00000-of-01024.json.gz is of split "train",
+A file's split follows from the words in its path, as on the Hub: c4-train.00000-of-01024.json.gz is of split "train",
 validation/0000.parquet of "validation".
 """
 
@@ -25,13 +25,13 @@ _HELD_OUT = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextSource:
-    """Where a task's text comes from when nobody says otherwise.
+    """The default text of a task.
 
     Attributes:
-        hub: Name of the data set on the Hugging Face hub.
-        subset: Which of its configurations, or None where there is one.
-        revision: Which of its revisions, or None for the newest.
-        column: What its texts are called.
+        hub: Name of the data set on the Hugging Face Hub.
+        subset: Its configuration, or None if it has only one.
+        revision: Its revision, or None for the newest.
+        column: Column of the text.
     """
 
     hub: str
@@ -42,13 +42,13 @@ class TextSource:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Text in shards, no document of which is in two splits.
+    """Text in shards, without documents shared between splits.
 
     Attributes:
-        train: Shards to train on.
-        validation: Shards to choose by.
-        test: Shards to report.
-        fingerprint: SHA-256 of what the shards are, in hex.
+        train: Training shards.
+        validation: Validation shards.
+        test: Test shards.
+        fingerprint: SHA-256 of the identity of the shards, in hex.
     """
 
     train: tuple[TextShard, ...]
@@ -58,7 +58,7 @@ class Corpus:
 
 
 def stdlib_corpus() -> Corpus:
-    """The text inside this CPython; a twentieth of the documents validates and another tests, by hash."""
+    """Return the text inside this CPython; by hash, 5 % of the documents are for validation and 5 % for test."""
     documents = stdlib_documents()
     digest = hashlib.sha256()
     for name, text in documents.items():
@@ -68,13 +68,13 @@ def stdlib_corpus() -> Corpus:
 
 
 def folder_corpus(folder: Path, column: str) -> Corpus:
-    """The files of a folder: JSON lines, gzip or plain, and parquet.
+    """Return the corpus of a folder: JSON lines, gzip or plain, and parquet.
 
-    Its fingerprint is taken from names, sizes, and the first and last 64 KiB of each file, where gzip and parquet
-    keep their checksums and statistics.
+    The fingerprint covers names, sizes, and the first and last 64 KiB of each file, where gzip and parquet keep
+    checksums and statistics.
 
     Raises:
-        UserError: The folder has no file to train on, or something of such a name that is no file.
+        UserError: The folder has no training file, or a path with a data file's name is not a file.
     """
     files = sorted(path for path in folder.rglob("*") if path.name.endswith(_SUFFIXES) and path.name not in _NO_TEXT)
     digest = hashlib.sha256()
@@ -97,10 +97,10 @@ def folder_corpus(folder: Path, column: str) -> Corpus:
 
 
 def hub_corpus(source: TextSource) -> Corpus:
-    """A data set of the hub, streamed.
+    """Return a streamed data set of the Hub.
 
     Raises:
-        UserError: The hub cannot be reached or has no such data set.
+        UserError: The Hub is unreachable or has no such data set.
     """
     splits, revision = hub_shards(source.hub, source.subset, source.revision, source.column)
     if "train" not in splits:
@@ -115,7 +115,7 @@ def hub_corpus(source: TextSource) -> Corpus:
 
 
 def _corpus(splits: dict[str, tuple[TextShard, ...]], fingerprint: str) -> Corpus:
-    """Halve what is held out where there is one such split; where there is none, take it from the last shard."""
+    """Split the only held-out split in half; without any, hold out a part of the last training shard."""
     train, validation, test = (splits.get(name, ()) for name in _NAMES)
     if not validation and not test:
         last = train[-1]
@@ -132,7 +132,7 @@ def _shares(shards: Sequence[TextShard], low: float, high: float) -> tuple[TextS
 
 
 def _split(name: str) -> str:
-    """The split that a path names; "train" where it names none."""
+    """Return the split that a path names; "train" if it names none."""
     words = set(re.split(r"[^a-z]+", name.lower()))
     return next((split for split, aliases in _NAMES.items() if words & aliases), "train")
 

@@ -1,4 +1,4 @@
-"""A corpus as a decoder learns from it: rows to train on, and documents to be measured on.
+"""The data of language tasks: rows to train on and documents to evaluate.
 
 Shapes: B = batch, R = rows, N = context.
 """
@@ -27,18 +27,18 @@ from tasks.language.tokenizer import Tokenizer, Tokens
 from tasks.recipes.recipe import Recipe
 
 DocumentNumber = tuple[int, int]
-"""A document's shard, and its number there."""
+"""Index of a document's shard, and its number there."""
 
 _PREFETCH = 8
-"""Batches that are made beforehand."""
+"""Batches prepared in advance."""
 
 
 class HeldOut(NamedTuple):
-    """Documents to be measured on, each laid out by itself.
+    """Documents to evaluate, each laid out separately.
 
     Attributes:
         tokens: Grid [R, N + 1].
-        sizes: UTF-8 bytes that each token adds to its text; grid [R, N + 1].
+        sizes: UTF-8 bytes that each token covers; grid [R, N + 1].
         documents: Number of each row's document, [R].
         skip_count: Documents that could not be read.
     """
@@ -51,12 +51,12 @@ class HeldOut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LanguageSplits(Splits):
-    """A corpus in tokens.
+    """Splits of a tokenized corpus.
 
     Attributes:
         corpus: The text.
-        tokenizer: Makes tokens of it.
-        layout: Makes rows of documents.
+        tokenizer: Its tokenizer.
+        layout: How documents fill rows.
         context: Tokens of a row, N.
     """
 
@@ -73,10 +73,10 @@ class LanguageSplits(Splits):
 
     @cached_property
     def examples(self) -> int:
-        """How many rows there are to train on, which only text in memory is read once to know.
+        """Number of training rows; computed by reading all text, only if it is in memory.
 
         Raises:
-            UserError: The text lies elsewhere.
+            UserError: The text is not in memory.
         """
         if not all(shard.in_memory for shard in self.corpus.train):
             raise UserError(
@@ -91,9 +91,9 @@ class LanguageSplits(Splits):
     def training(
         self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
-        """Rows: what is read [B, N] and what follows [B, N], with where the stream then stands.
+        """Yield rows: inputs [B, N] and targets [B, N], with the stream's position after them.
 
-        Of several processes each has a stream of its own documents.
+        Each rank has a stream of its own documents.
         """
         stream = TokenStream(self.corpus.train, self.tokenizer, self.layout, self.context, seed, rank_info)
         batches = self._batches(stream, Position(*start), recipe.micro_batch // rank_info.world_size)
@@ -101,7 +101,7 @@ class LanguageSplits(Splits):
             yield (inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)), tuple(position)
 
     def once(self, size: int) -> Iterator[Batch]:
-        """Every row to train on once, in batches of at most `size` rows."""
+        """Yield every training row once, in batches of at most `size` rows."""
         stream = TokenStream(self.corpus.train, self.tokenizer, self.layout, self.context, seed=0)
         rows = (row for row, position in takewhile(lambda item: item[1].epoch == 0, stream.rows(Position())))
         while batch := list(islice(rows, size)):
@@ -116,7 +116,7 @@ class LanguageSplits(Splits):
     def evaluation_batches(
         self, part: Part, recipe: Recipe, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[Batch]:
-        """Rows [B, N] of documents; of each token that follows, itself, its bytes and its document [B, N, 3]."""
+        """Yield rows [B, N] of documents, and for each next token its id, bytes and document [B, N, 3]."""
         held_out, size = self._held_out(part, recipe, rank_info), max(1, recipe.micro_batch // rank_info.world_size)
         for first in range(0, len(held_out.tokens), size):
             batch = slice(first, first + size)
@@ -128,7 +128,7 @@ class LanguageSplits(Splits):
     def counters(
         self, part: Part, recipe: Recipe, position: DataPosition, rank_info: RankInfo = ALONE
     ) -> Mapping[str, float]:
-        """How many documents could not be read, where there were any: of a part, and of the training so far."""
+        """Return the number of unreadable documents, if any, of a part and of the training so far."""
         count = self._held_out(part, recipe, rank_info).skip_count + Position(*position).skip_count
         return {"skipped_documents": count} if count else {}
 
@@ -138,7 +138,7 @@ class LanguageSplits(Splits):
 
 
 def _inputs_and_targets(grid: Tokens) -> Batch:
-    """A grid [B, N + 1] as what is read and what follows, each [B, N]."""
+    """Split a grid [B, N + 1] into inputs and targets, each [B, N]."""
     tokens = torch.from_numpy(grid.astype(np.int64))
     return tokens[:, :-1].clamp(min=0), tokens[:, 1:]
 
@@ -147,9 +147,9 @@ def _inputs_and_targets(grid: Tokens) -> Batch:
 def read_held_out(
     shards: tuple[TextShard, ...], tokenizer: Tokenizer, layout: Layout, context: int, limit: int, rank_info: RankInfo
 ) -> HeldOut:
-    """A process's own of the first documents of these shards, as many as fill `limit` rows in all; 0 is no limit.
+    """Return this rank's share of the first documents that fill `limit` rows over all ranks; 0 is no limit.
 
-    Processes tell one another how many rows each document has, and so stop at the same one.
+    Ranks exchange the number of rows of each document, and so stop at the same document.
     """
     end = np.array([tokenizer.boundary], dtype=np.int32)
     tokens: list[Tokens] = [np.empty((0, context + 1), dtype=np.int32)]
@@ -185,7 +185,7 @@ def read_held_out(
 
 
 def _blocks(shards: tuple[TextShard, ...], rank_info: RankInfo) -> Iterator[list[tuple[DocumentNumber, str | None]]]:
-    """A process's own documents, block by block; blocks of all processes are of the same run of documents."""
+    """Yield this rank's documents in blocks; the blocks of all ranks cover the same range of documents."""
     for place, shard in enumerate(shards):
         texts = (((place, number), text) for number, text in read(shard, 0, rank_info))
         while True:

@@ -1,4 +1,4 @@
-"""Documents in tokens, block by block: those of text in memory are made once and kept, those of files as they come."""
+"""Tokenized documents in blocks. Tokens of text in memory are cached; files are tokenized on the fly."""
 
 import hashlib
 from collections.abc import Iterator
@@ -17,19 +17,19 @@ from tasks.language.shards import TextShard, read
 from tasks.language.tokenizer import Tokenizer, Tokens
 
 _RULE = 1
-"""Of what follows from a tokenizer.json and the library, in `Tokenizer.encode` and here; another has another number."""
+"""Version of the tokenization here and in `Tokenizer.encode`; raise it if the tokens change."""
 
 BLOCK = 1024
-"""Documents that are read, shuffled and laid out together; at most that many are read again to go on."""
+"""Documents that are read, shuffled and laid out together. Resuming reads at most so many again."""
 
 
 class Block(NamedTuple):
-    """Some documents that follow one another.
+    """A block of consecutive documents.
 
     Attributes:
-        documents: Tokens of each that has any.
-        skip_count: How many could not be read.
-        end: Number of the document behind them in their shard.
+        documents: Tokens of each non-empty document.
+        skip_count: Number of unreadable documents.
+        end: Number of the next document in the shard.
     """
 
     documents: list[Tokens]
@@ -38,12 +38,12 @@ class Block(NamedTuple):
 
 
 class ShardTokens(NamedTuple):
-    """All documents of a shard.
+    """The tokens of all documents of a shard.
 
     Attributes:
-        tokens: One document after another, [T].
-        ends: Where each ends, [D].
-        unread: Whether it could not be read, [D].
+        tokens: Concatenated documents, [T].
+        ends: End of each document, [D].
+        unread: Whether a document is unreadable, [D].
     """
 
     tokens: Tokens
@@ -52,7 +52,7 @@ class ShardTokens(NamedTuple):
 
 
 def blocks(shard: TextShard, start: int, rank_info: RankInfo, tokenizer: Tokenizer) -> Iterator[Block]:
-    """A process's own documents of a shard from number `start` on."""
+    """Return this rank's documents of a shard, in blocks, from number `start` on."""
     return (
         _blocks_in_memory(shard, start, rank_info, tokenizer)
         if shard.in_memory
@@ -80,7 +80,7 @@ def _blocks_in_memory(shard: TextShard, start: int, rank_info: RankInfo, tokeniz
 
 @lru_cache(maxsize=8)
 def shard_tokens(shard: TextShard, tokenizer: Tokenizer) -> ShardTokens:
-    """All documents of a shard that is in memory, from the cache or made for it."""
+    """Return all documents of a shard in memory; the tokens are cached."""
     texts = [text for _, text in read(shard)]
     version = f"{_RULE} {tokenizers.__version__} {tokenizer.fingerprint}"
     digest = hashlib.sha256(f"{version} {len(texts)}\n".encode())

@@ -1,4 +1,4 @@
-"""The Hugging Face hub, and what to say where it cannot be reached."""
+"""Access to the Hugging Face Hub, with errors if it is unreachable."""
 
 import socket
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-import huggingface_hub  # gives what is asked of it and loads that then
+import huggingface_hub  # loads its parts lazily
 from huggingface_hub import constants
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
@@ -17,7 +17,7 @@ from tasks.language.shards import HubShard, TextShard
 
 @lru_cache(maxsize=1)
 def reachable() -> bool:
-    """Whether the hub's address can be resolved. Asked first, since the hub's own client tries for half a minute."""
+    """Return whether the Hub's address resolves. The Hub's own client would try for half a minute."""
     if constants.HF_HUB_OFFLINE:
         return False
     if getproxies():
@@ -30,7 +30,7 @@ def reachable() -> bool:
 
 
 def go_offline_if_unreachable() -> None:
-    """Where it is out of reach, data sets are looked for in its cache alone, at once."""
+    """Restrict data sets to the local cache if the Hub is unreachable, to avoid waiting for it."""
     if not reachable():
         import datasets
 
@@ -38,10 +38,10 @@ def go_offline_if_unreachable() -> None:
 
 
 def hub_file(name: str, file: str, remedy: str) -> str:
-    """The path of one file of a model on the hub, from the hub's local cache where it is there.
+    """Return the path of one file of a model on the Hub, downloaded unless cached.
 
     Raises:
-        UserError: The file is in neither, with `remedy` as what to do instead.
+        UserError: The file cannot be found; the message ends with `remedy`.
     """
     try:
         return huggingface_hub.hf_hub_download(name, file, local_files_only=True)
@@ -63,17 +63,17 @@ def hub_file(name: str, file: str, remedy: str) -> str:
 def hub_shards(
     name: str, subset: str | None, revision: str | None, column: str
 ) -> tuple[dict[str, tuple[TextShard, ...]], str]:
-    """Split -> shards of a data set on the hub, streamed; and the commit that they are of.
+    """Return split -> shards of a streamed Hub data set, and its commit.
 
     Raises:
-        UserError: The hub cannot be reached or has no such data set.
+        UserError: The Hub is unreachable or has no such data set.
     """
     remedy = "Offline, give a folder of its files with --data."
     if not reachable():
         raise UserError(
             "unavailable", f"the data set {name!r} is on the hub, which is out of reach. {remedy}", value=name
         )
-    import datasets  # a second to import, and needed here only
+    import datasets  # takes a second
 
     try:
         commit = str(huggingface_hub.dataset_info(name, revision=revision).sha)
@@ -85,13 +85,13 @@ def hub_shards(
 
 
 def hub_splits(name: str, subset: str, splits: Iterable[str]) -> list[Mapping[str, Any]]:
-    """Column -> values of each of these splits of a small data set on the hub, or in its cache.
+    """Return column -> values for each of these splits of a small Hub data set.
 
     Raises:
-        UserError: It is in neither.
+        UserError: It is neither on the Hub nor in the local cache.
     """
     go_offline_if_unreachable()
-    import datasets  # a second to import, and needed here only
+    import datasets  # takes a second
 
     try:
         dataset: Mapping[str, Any] = datasets.load_dataset(name, subset)

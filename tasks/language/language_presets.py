@@ -1,7 +1,7 @@
-"""Recipes of language modelling: quick ones, and the published ones, each with its source and what it is meant for.
+"""Recipes of language modeling: quick ones and published ones, each with its source.
 
-Where a source is silent or this project does otherwise, the recipe's source says so. Published recipes are for one
-device; their `accumulate` is for 80 GB or more of memory.
+A recipe's source says where this project deviates from it, or where it is silent. Published recipes are for one device;
+their `accumulate` is for 80 GB of memory or more.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,14 @@ from tasks.recipes.settings import NOTE, NotNegative
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageRecipe(Recipe):
-    """A recipe with what only text has. Its examples are rows; of text that is not in memory nobody knows
-    how many there are, and it has `steps`.
+    """A recipe for text. Its examples are rows; their number is unknown unless the text is in memory, so use `steps`.
 
     Attributes:
-        z_loss: Weight of the squared log of the softmax's denominator in what training makes smaller (Chowdhery et
-            al., PaLM, 2022, section 5); never in what is measured.
-        initial: How the decoder's weights are drawn: as its style has it, or "lecun". A topology's are an option of its
-            own, if it has one.
-        recompute: Whether layers are computed again in the backward pass, which saves their memory.
-        source: Where the recipe is from.
+        z_loss: Weight of the squared log of the softmax's denominator in the training loss (Chowdhery et al., PaLM,
+            2022, section 5); not part of the metrics.
+        initial: Initialization of the decoder: "" for its style's own, or "lecun". A topology may have its own option.
+        recompute: Whether to recompute layers in the backward pass, which saves memory.
+        source: Source of the recipe.
     """
 
     z_loss: NotNegative = 0.0
@@ -38,12 +36,12 @@ Recipes = Mapping[str, LanguageRecipe]
 Bases = Mapping[str, Architecture]
 
 SMOKE = LanguageRecipe(steps=2, batch=2, lr=1e-3, measured=8, reports=2)
-"""Two steps of any network: that all fits together, and nothing of how good it is."""
+"""Two steps of any network: a test that everything runs."""
 
-# ANCRe (Zhang et al., 2026), section 5.1, table 7 and the official code, whose set-up is GaLore's (Zhao et al., 2024):
-# AdamW without decay or clipping. The code's weights are bfloat16 throughout; so are these. With GaLore in its place,
-# appendix C has rank 128 at every size (the code's script for 130M passes 256), a gap of 200 and a scale of 0.25, and
-# table 7 rates of their own. GaLore needs whole matrices: its 1B row shares the work alone.
+# ANCRe (Zhang et al., 2026), section 5.1, table 7 and the official code, in the set-up of GaLore (Zhao et al., 2024):
+# AdamW without decay or clipping. The code's weights are bfloat16 throughout, as here. For GaLore, appendix C gives
+# rank 128 at every size (the code's script for 130M passes 256), gap 200 and scale 0.25; table 7 gives its learning
+# rates. GaLore needs whole matrices, so its 1B row uses ddp.
 _ANCRE = LanguageRecipe(
     steps=10_000,
     batch=512,
@@ -54,7 +52,7 @@ _ANCRE = LanguageRecipe(
     accumulate=4,
     precision="bf16-true",
     compile=True,
-    measured=46_500,  # rows with ten million tokens, as in the paper: 215 of 256 positions are no padding
+    measured=46_500,  # ten million tokens, as in the paper: 215 of 256 positions are not padding
     source="ANCRe (2026), full pre-training, section 5.1; test and validation share what the paper validates on",
 )
 _ANCRE_ROWS: Recipes = {
@@ -90,8 +88,8 @@ _LLAMA: Bases = {
 C4_BASES: Bases = {**_LLAMA, **{f"{name}-galore": base for name, base in _LLAMA.items()}}
 
 # DeepCrossAttention (Heddes et al., 2025), section 5: sequences of 128, batches of 2048, AdamW, inverse square root.
-# Its network is flax's lm1b example, and betas and decay are taken from there. Other than there, where every parameter
-# decays and epsilon is 1e-9: matrices alone decay here, and epsilon is 1e-8.
+# Its network is flax's lm1b example, the source of betas and decay. There every parameter decays and epsilon is 1e-9;
+# here only matrices decay and epsilon is 1e-8.
 _DCA = LanguageRecipe(
     steps=500_000,
     batch=2048,
@@ -113,8 +111,8 @@ _DCA_PROXY = replace(
 )  # fmt: skip
 LM1B: Recipes = {"smoke": SMOKE, "proxy": _DCA_PROXY, "paper": _DCA, "dca-lm1b": _DCA}
 LM1B_BASES: Bases = {"dca-lm1b": Architecture(depth=6, width=512, heads=8, head_dim=64, hidden=2048)}
-# The paper gives depth, width and parameters. That attention is 256 wide, the feed-forward layer four times the width,
-# and that 32,000 words are tied was fitted to the five printed counts, which leave out norms and biases.
+# The paper gives depth, width and parameters. Attention width 256, feed-forward factor 4 and 32,000 tied words are
+# fitted to its five parameter counts, which leave out norms and biases.
 C4_DCA: Recipes = {
     "smoke": SMOKE, "proxy": _DCA_PROXY, "paper": _DCA,
     "dca-75m": _DCA, "dca-124m": _DCA, "dca-179m": _DCA, "dca-234m": _DCA, "dca-449m": replace(_DCA, accumulate=16),
@@ -127,9 +125,9 @@ C4_DCA_BASES: Bases = {
     "dca-449m": Architecture(depth=18, width=1600, heads=4, head_dim=64, hidden=4 * 1600),
 }
 
-# Residual matrix transformers (Mak and Flanigan, 2025), appendix C.1 and tables 8 and 9. Weight decay is 1e-4 a step at
-# the peak, whatever the learning rate; AdamW multiplies by the rate, hence the division. C.1 exempts layer norms, the
-# embedding and the unembedding, in the transformers it compares with too.
+# Residual matrix transformers (Mak and Flanigan, 2025), appendix C.1 and tables 8 and 9. Weight decay is 1e-4 per step
+# at the peak, whatever the learning rate; AdamW multiplies by the rate, hence the division. C.1 exempts layer norms,
+# the embedding and the unembedding, also in the transformers that it compares with.
 _RMT_LR = 1e-2
 _RMT = LanguageRecipe(
     steps=5_000,
@@ -148,7 +146,7 @@ _RMT = LanguageRecipe(
     measured=10_000,
     source="residual matrix transformers (2025), appendix C; lr of C.3 and C.4, since table 8's is of muP",
 )
-_RMT_TABLES: Mapping[str, tuple[int, int, Architecture]] = {  # tokens to train on, rows of a batch, architecture
+_RMT_TABLES: Mapping[str, tuple[int, int, Architecture]] = {  # training tokens, rows per batch, architecture
     "transformer-49m": (212_000_000, 64, Architecture(depth=6, width=384, heads=12, head_dim=32, hidden=1536)),
     "transformer-160m": (1_700_000_000, 64, Architecture(depth=12, width=768, heads=12, head_dim=64, hidden=3072)),
     "transformer-260m": (3_500_000_000, 64, Architecture(depth=18, width=896, heads=14, head_dim=64, hidden=3584)),
@@ -161,7 +159,7 @@ _RMT_TABLES: Mapping[str, tuple[int, int, Architecture]] = {  # tokens to train 
         1_100_000_000, 64,
         Architecture(depth=12, width=768, heads=12, head_dim=64, hidden=3072, topology="rmt(keys=32)"),
     ),
-    # Of the next two rows the paper prints shifted columns; these keys and values give the parameters it prints.
+    # The paper's columns are shifted in the next two rows; these keys give the parameters it prints.
     "rmt-206m": (
         2_300_000_000, 64,
         Architecture(depth=18, width=896, heads=14, head_dim=64, hidden=3584, topology="rmt(keys=48)"),
@@ -171,8 +169,8 @@ _RMT_TABLES: Mapping[str, tuple[int, int, Architecture]] = {  # tokens to train 
         Architecture(depth=24, width=1024, heads=16, head_dim=64, hidden=4096, topology="rmt(keys=64)"),
     ),
 }  # fmt: skip
-# The comparison with other wirings (section 4.3, C.4 and table 10): drawn by LeCun's rule, 5,000 steps of 64 rows. C.4
-# makes 1.6 billion tokens of these, which would be ten times as many as 5,000 x 64 x 512.
+# The comparison of topologies (section 4.3, C.4 and table 10): LeCun initialization, 5,000 steps of 64 rows. C.4 calls
+# this 1.6 billion tokens, ten times 5,000 x 64 x 512.
 _RMT_VARIANTS = replace(_RMT, initial="lecun", source="residual matrix transformers (2025), section 4.3 and C.4")
 _RMT_VARIANT_BASE = _RMT_TABLES["transformer-160m"][2]
 _RMT_VARIANT_BASES: Bases = {
@@ -202,13 +200,13 @@ def _with_rms(topology: str) -> str:
     return str(Spec(spec.name, {**spec.options, "norm": "rms"})) if spec.name == "rmt" else topology
 
 
-# The official code's decoder and norm; its own example has its sizes and steps in common with none of the paper's rows.
+# The official code's decoder and norm. Its own example shares no sizes or steps with the paper's rows.
 WIKITEXT = OPENWEBTEXT
 WIKITEXT_BASES: Bases = {
     name: replace(base, topology=_with_rms(base.topology)) for name, base in OPENWEBTEXT_BASES.items()
 }
 
-# Leaner Transformers (2025), table 3, gives layers, heads, loss and parameters, and no recipe: this one is nanoGPT's.
+# Leaner Transformers (2025), table 3, gives layers, heads, loss and parameters, but no recipe: this one is nanoGPT's.
 _TINYSTORIES = LanguageRecipe(
     steps=20_000,
     batch=64,
@@ -229,7 +227,7 @@ TINYSTORIES: Recipes = {
     "gpt2-tinystories": _TINYSTORIES,
     "gpt2-tinystories-lean": _TINYSTORIES,
 }
-# 512 features give the printed parameters; 12 heads do not divide them, and 43 is the nearest head dim.
+# Width 512 gives the printed parameters; 12 heads do not divide it, and 43 is the nearest head dimension.
 TINYSTORIES_BASES: Bases = {
     "gpt2-tinystories": Architecture(depth=12, width=512, heads=12, head_dim=43, hidden=2048),
     "gpt2-tinystories-lean": Architecture(depth=4, width=512, heads=16, head_dim=32, hidden=2048),

@@ -1,4 +1,4 @@
-"""Masked language modelling: some tokens are hidden, and the network says which they were (Devlin et al., 2019).
+"""Masked language modeling: predict hidden tokens (Devlin et al., 2019).
 
 Shapes: B = rows, N = context, V = vocabulary.
 """
@@ -28,17 +28,16 @@ from tasks.recipes.recipe import Recipe
 from tasks.recipes.settings import ShareOfOne
 
 _HIDDEN, _RANDOM = 0.8, 0.1
-"""Of the tokens that are asked for, those that are hidden and those in whose place another stands; the rest stay."""
+"""Fractions of the target tokens that are masked and that are replaced by a random token; the rest stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedRecipe(Recipe):
-    """A recipe with what only masked text has.
+    """A recipe for masked text.
 
     Attributes:
-        masked: Share of the tokens that are asked for. Four in five of these are hidden, and in the place of one in ten
-            stands any other.
-        recompute: Whether layers are computed again in the backward pass, which saves their memory.
+        masked: Fraction of tokens to predict. Of these, 80 % are masked and 10 % are replaced by a random token.
+        recompute: Whether to recompute layers in the backward pass, which saves memory.
     """
 
     masked: ShareOfOne = 0.25
@@ -47,11 +46,11 @@ class MaskedRecipe(Recipe):
 
 @dataclass(frozen=True, eq=False)
 class MaskedSplits(Splits):
-    """Rows of tokens, some of which are hidden.
+    """Splits of rows with masked tokens.
 
     Attributes:
         rows: The text.
-        mask: The id that stands for a hidden token; it is none of the tokenizer's.
+        mask: Id of the mask token, outside the tokenizer's vocabulary.
     """
 
     rows: LanguageSplits
@@ -59,18 +58,18 @@ class MaskedSplits(Splits):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the rows, and of what hides tokens."""
+        """Hex digits of the rows and the mask token."""
         return hashlib.sha256(f"{self.rows.fingerprint} masked by {self.mask}".encode()).hexdigest()
 
     @property
     def examples(self) -> int:
-        """How many rows there are to train on."""
+        """Number of training rows."""
         return self.rows.examples
 
     def training(
         self, recipe: Any, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
-        """Rows [B, N] with tokens hidden and which are no padding, and the tokens that are asked for [B, N]."""
+        """Yield masked rows [B, N], which tokens are not padding [B, N], and the target tokens [B, N]."""
         for (ids, following), position in self.rows.training(recipe, seed, start, torch.device("cpu"), rank_info):
             draws = Generator().manual_seed(derived_seed(seed, "masked", *position, rank_info.rank))
             (hidden, real), labels = mask_tokens(ids, _real(following), recipe.masked, self.mask, draws)
@@ -79,7 +78,7 @@ class MaskedSplits(Splits):
     def evaluation_batches(
         self, part: Part, recipe: Any, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[Batch]:
-        """The same of rows that are held out, each hidden as always, with its document [B]."""
+        """Yield the same for held-out rows, plus each row's document [B]. A row's mask is always the same."""
         for ids, answers in self.rows.evaluation_batches(part, recipe, torch.device("cpu"), rank_info):
             real = _real(answers[..., 0])
             rows = [
@@ -93,16 +92,15 @@ class MaskedSplits(Splits):
     def counters(
         self, part: Part, recipe: Any, position: DataPosition, rank_info: RankInfo = ALONE
     ) -> Mapping[str, float]:
-        """How many documents could not be read, where there were any."""
         return self.rows.counters(part, recipe, position, rank_info)
 
 
 def mask_tokens(
     ids: Tensor, real: Tensor, share: float, mask: int, draws: Generator
 ) -> tuple[tuple[Tensor, Tensor], Tensor]:
-    """Rows [B, N] with tokens hidden, which of them are real, and the target tokens, IGNORE_INDEX elsewhere.
+    """Mask rows; return them [B, N], which tokens are not padding, and the target tokens, IGNORE_INDEX elsewhere.
 
-    Every real token is asked for with the same chance. `mask` is the largest id: others are drawn below it.
+    Every real token is a target with probability `share`. `mask` is the largest id: random tokens are drawn below it.
     """
     is_target = (torch.rand(ids.shape, generator=draws) < share) & real
     fate = torch.rand(ids.shape, generator=draws)
@@ -113,10 +111,10 @@ def mask_tokens(
 
 
 class MaskedTask(TextTask):
-    """Say which tokens were hidden. The last id of the vocabulary hides them, so that a tokenizer has one less.
+    """A task that predicts masked tokens. The last token id is the mask, so the tokenizer has one token less.
 
     Attributes:
-        style: Of the encoder, which the task fixes and nobody searches.
+        style: Style of the encoder, fixed by the task and not searched.
     """
 
     style: ClassVar[str]
@@ -124,36 +122,33 @@ class MaskedTask(TextTask):
 
     @property
     def words(self) -> int:
-        """The most tokens that a tokenizer may have."""
         return self.vocabulary - 1
 
     def load(self) -> MaskedSplits:
-        """Read what is small, and find the rest."""
         return MaskedSplits(self.rows(), self.vocabulary - 1)
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """Crammed-BERT's encoder: ids [B, N] and which are real [B, N] to logits [B, N, V]."""
+        """Build Crammed-BERT's encoder: ids [B, N] and a mask of real tokens [B, N] to logits [B, N, V]."""
         return build_masked(architecture, self.style, self.vocabulary, self.context)
 
     def build_for_training(self, architecture: Architecture, recipe: MaskedRecipe) -> nn.Module:
-        """The same, its layers computed twice where the recipe wants memory saved."""
+        """Build the encoder with the recipe's recomputation of layers."""
         model = build_masked(architecture, self.style, self.vocabulary, self.context)
         model.stack.recompute = recipe.recompute
         return model
 
     def closed_form(self, architecture: Architecture) -> Count:
-        """Of the encoder, for one row."""
         return count_masked(architecture, self.style, self.vocabulary, self.context)
 
     def loss(self, outputs: Tensor, targets: Mapping[str, Tensor], recipe: MaskedRecipe) -> Tensor:
-        """The mean of -log p over the tokens that are asked for; 0 where a batch has none."""
+        """Return the mean of -log p over the target tokens; 0 if a batch has none."""
         nats = F.cross_entropy(
             outputs.flatten(0, 1), targets["asked"].flatten(), ignore_index=IGNORE_INDEX, reduction="sum"
         )
         return nats / (targets["asked"] != IGNORE_INDEX).sum().clamp(min=1)
 
     def measure(self, outputs: Tensor, targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """Nats, tokens that are asked for and those that are right, and the document, of each row, [B]."""
+        """Return nats, target tokens, correct predictions and document of each row, [B]."""
         labels = targets["asked"]
         nats = F.cross_entropy(outputs.flatten(0, 1), labels.flatten(), ignore_index=IGNORE_INDEX, reduction="none")
         return {
@@ -164,7 +159,7 @@ class MaskedTask(TextTask):
         }
 
     def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
-        """Loss and accuracy over all tokens that were asked for, with standard errors over documents if several."""
+        """Return loss and accuracy over all target tokens, with standard errors over documents if there are several."""
         nats, right, tokens = sum_by_document(measures, "nats", "right", "tokens")
         (loss, loss_se), (accuracy, accuracy_se) = ratio(nats, tokens), ratio(right, tokens)
         metrics = {"loss": loss, "accuracy": accuracy}
@@ -172,12 +167,12 @@ class MaskedTask(TextTask):
 
 
 def _real(following: Tensor) -> Tensor:
-    """Which tokens of rows are no padding [B, N], from what follows each."""
+    """Return which tokens of rows are not padding [B, N], from the token after each."""
     first = torch.ones_like(following[:, :1], dtype=torch.bool)
     return torch.cat((first, following[:, :-1] != IGNORE_INDEX), dim=1)
 
 
 def _row_generator(row: Tensor) -> Generator:
-    """What hides the tokens of a row: the row says."""
+    """Return a generator seeded by the row's tokens, so that a row is always masked in the same way."""
     digest = hashlib.sha256(row.numpy().tobytes()).digest()
     return Generator().manual_seed(int.from_bytes(digest[:4]))

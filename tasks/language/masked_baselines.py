@@ -1,4 +1,4 @@
-"""What masked text gives away to simple methods: an encoder that does not beat these has learnt little of it.
+"""Baselines of masked language modeling: an encoder should beat them.
 
 Shapes: V = vocabulary, B = rows, N = context.
 """
@@ -21,9 +21,9 @@ Summary = Callable[[Mapping[str, Tensor]], Mapping[str, float]]
 def masked_methods(
     splits: MaskedSplits, recipe: Recipe, vocabulary: int, summary: Summary
 ) -> dict[str, dict[str, float]]:
-    """Columns of two methods: tokens by how often they occur, and by the token before them, where that is not hidden.
+    """Return the metrics of unigrams, and of bigrams on the previous token if it is visible.
 
-    All training text is read and held in memory: this is for small corpora. `summary` is the task's.
+    Reads all training text into memory, so it is for small corpora. `summary` is the task's.
     """
     counts = pair_counts(splits.rows.once(recipe.batch), vocabulary)
     tables = {"unigram": unigram(counts), "bigram": bigram(counts)}
@@ -37,10 +37,9 @@ def masked_methods(
 
 
 def table_row_sums(table: Tensor, mask: int, batches: Iterable[Batch]) -> dict[str, Tensor]:
-    """Of each row [B] what a task's summary wants, by -log p of each token after each other [V, V].
+    """Return the row sums [B] that the task's summary needs, from a table [V, V] of -log p by the previous token.
 
-    Nothing ever follows the mask in what was counted, so that behind it, and at a row's beginning, a token is told by
-    how often it occurs.
+    No counted token follows the mask, so after a mask and at the start of a row the bigram falls back to the unigram.
     """
     likeliest = table.argmin(dim=1)  # [V]
     sums: dict[str, list[Tensor]] = {"nats": [], "right": [], "tokens": [], "document": []}

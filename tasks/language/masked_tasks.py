@@ -1,4 +1,4 @@
-"""Masked language modelling: of the English inside this Python, and of the Pile as Crammed-BERT has it."""
+"""Masked language modeling tasks: Python's documentation, and the Pile as in Crammed-BERT."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,8 +17,8 @@ _STDLIB = MaskedRecipe(
     steps=2000, batch=4, lr=8e-3, weight_decay=0.1, betas=(0.9, 0.98), warmup=0.1, reports=4, accelerator="cpu"
 )
 
-# Geiping and Goldstein (2023) and their code: a triangle of learning rates, AdamW, a quarter of the tokens masked, and
-# a day on one GPU, however many steps that makes, in six tenths of which the batch grows by micro-batches of 128 rows.
+# Geiping and Goldstein (2023) and their code: a triangular learning rate, AdamW, a quarter of the tokens masked, and a
+# day on one GPU. In the first six tenths of it the batch grows by micro-batches of 128 rows.
 _CRAMMING = MaskedRecipe(
     hours=24.0,
     batch=8192,
@@ -35,12 +35,12 @@ _CRAMMING = MaskedRecipe(
     measured=2_000,
 )
 _MINUTE = replace(_CRAMMING, hours=0.0, steps=500, batch=512, batch_ramp=0.0, accumulate=1)
-"""Of a large GPU."""
+"""A minute of a large GPU."""
 
 
 @final
 class StdlibMLM(MaskedTask):
-    """The documentation inside this Python in stdlib-lm's byte pairs, a quarter of them masked; needs no data.
+    """Predict a masked quarter of the tokens of Python's documentation, in stdlib-lm's byte pairs; needs no data.
 
     The encoder is Crammed-BERT's (Geiping and Goldstein, 2023), small and with rotary positions.
     """
@@ -56,23 +56,23 @@ class StdlibMLM(MaskedTask):
     }
 
     def baselines(self, recipe: MaskedRecipe) -> Mapping[str, Mapping[str, float]]:
-        """Tokens by how often they occur, and by the one before them."""
+        """Return the metrics of unigrams and bigrams."""
         assert isinstance(self.splits, MaskedSplits)
         return masked_methods(self.splits, recipe, self.vocabulary, self.summary)
 
     def text(self) -> tuple[Corpus, Tokenizer]:
-        """The standard library's, and a tokenizer trained on what is trained on."""
+        """Return the standard library's text, and a tokenizer trained on its training split."""
         corpus = stdlib_corpus()
         return corpus, train_tokenizer(read_texts(corpus.train), self.words)
 
 
 @final
 class PileMLM(CorpusText, MaskedTask):
-    """The Pile packed into rows of 128 tokens, a quarter of them masked, and Crammed-BERT.
+    """The Pile in rows of 128 tokens, a quarter of them masked, and Crammed-BERT.
 
-    Its tokens are byte pairs where Crammed-BERT's are word pieces. The base is that of the code; "leaner" has the
-    layers and heads of Leaner Transformers' table 2, whose head dim gives the parameters that it prints. "paper" is the
-    day of one GPU, the others are a minute.
+    Tokens are byte pairs instead of Crammed-BERT's word pieces. The base is the code's. "leaner" has the layers and
+    heads of Leaner Transformers' table 2, with the head dimension that gives its parameter count. "paper" takes a day
+    on one GPU, the other presets a minute.
     """
 
     name = "pile-mlm"

@@ -1,4 +1,4 @@
-"""How well a decoder predicts text: nats a token, perplexity, and bits a byte, which no tokenizer changes.
+"""Metrics of decoders: nats per token, perplexity, and bits per byte, which does not depend on the tokenizer.
 
 Shapes: B = rows, N = context, V = vocabulary.
 """
@@ -21,9 +21,9 @@ METRICS = (
 
 
 def row_sums(logits: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
-    """Of each row: nats, tokens, bytes of text, and its document; each [B].
+    """Return nats, tokens, bytes of text and document of each row; each [B].
 
-    `logits` is [B, N, V]; `answers` [B, N, 3] has for each position the token that follows, its bytes, its document.
+    `logits` is [B, N, V]; `answers` [B, N, 3] has for each position the next token, its bytes and its document.
     """
     targets = answers[..., 0]
     flat = F.cross_entropy(
@@ -33,7 +33,7 @@ def row_sums(logits: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
 
 
 def sum_rows(nats: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
-    """The same from what each token costs, [B, N]."""
+    """Return the same from the nats of each token, [B, N]."""
     targets, sizes, documents = answers.unbind(-1)
     is_target = targets != IGNORE_INDEX
     return {
@@ -45,14 +45,11 @@ def sum_rows(nats: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
 
 
 def summary(sums: Mapping[str, Tensor]) -> dict[str, float]:
-    """The metrics of all rows together, and standard errors over documents.
-
-    With one document there are no errors.
-    """
+    """Return the metrics of all rows together, and standard errors over documents if there are several."""
     nats, tokens, size = sum_by_document(sums, "nats", "tokens", "bytes")
     loss, loss_se = ratio(nats, tokens)
     bits, bits_se = ratio(nats / math.log(2), size)
-    perplexity = math.exp(min(loss, 700.0))  # beyond is no float
+    perplexity = math.exp(min(loss, 700.0))  # larger exponents overflow
     metrics = {"loss": loss, "perplexity": perplexity, "bits_per_byte": bits}
     if len(nats) > 1:
         metrics |= {"loss_se": loss_se, "perplexity_se": perplexity * loss_se, "bits_per_byte_se": bits_se}
@@ -60,16 +57,16 @@ def summary(sums: Mapping[str, Tensor]) -> dict[str, float]:
 
 
 def sum_by_document(sums: Mapping[str, Tensor], *names: str) -> list[Tensor]:
-    """What rows have, added up over each document, [documents] each."""
+    """Sum row values over each document, [documents] each."""
     numbers, rows = sums["document"].unique(return_inverse=True)
     empty = torch.zeros(len(numbers), dtype=torch.float64)
     return [empty.index_add(0, rows, sums[name].double()) for name in names]
 
 
 def ratio(above: Tensor, below: Tensor) -> tuple[float, float]:
-    """A ratio of sums over documents, r = sum(a) / sum(b), and its standard error.
+    """Return a ratio of sums over documents, r = sum(a) / sum(b), and its standard error.
 
-    It is sqrt(n / (n - 1) * sum((a - r b)^2)) / sum(b) (Cochran, Sampling Techniques, 1977, chapter 6).
+    The error is sqrt(n / (n - 1) * sum((a - r b)^2)) / sum(b) (Cochran, Sampling Techniques, 1977, chapter 6).
     """
     quotient = above.sum() / below.sum()
     residuals, n = above - quotient * below, len(above)

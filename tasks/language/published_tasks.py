@@ -1,7 +1,7 @@
-"""Language modelling as the papers have it: their data, tokenizers, decoders, and their recipes as presets.
+"""Language modeling tasks of papers: data, tokenizers, decoders, and recipes as presets.
 
-None of these can run on what is embedded here: each reads the hub, or a folder given by `--data` that holds files of
-the same schema and a tokenizer.json (see CorpusTask.text).
+Each reads from the Hub, or from a folder given by `--data` with files of the same schema and a tokenizer.json (see
+CorpusText.text).
 """
 
 from typing import final
@@ -31,7 +31,7 @@ _T5, _GPT2 = "google-t5/t5-base", "openai-community/gpt2"
 
 @final
 class C4LM(CorpusTask):
-    """C4, one document of 256 T5 tokens a row, and a LLaMA decoder: GaLore's and ANCRe's pre-training."""
+    """C4 with one document per row of 256 T5 tokens, and a LLaMA decoder: the pre-training of GaLore and ANCRe."""
 
     name = "c4-lm"
     version = 1
@@ -43,7 +43,7 @@ class C4LM(CorpusTask):
 
 @final
 class C4DCALM(CorpusTask):
-    """C4 packed into rows of 128 T5 tokens, and Flax's decoder with tied words: DeepCrossAttention's scaling runs."""
+    """C4 in rows of 128 T5 tokens, and Flax's decoder with tied embeddings: DeepCrossAttention's scaling runs."""
 
     name = "c4-dca-lm"
     version = 1
@@ -55,12 +55,12 @@ class C4DCALM(CorpusTask):
 
 @final
 class LM1BLM(CorpusTask):
-    """The billion-word benchmark packed into rows of 128 tokens, and Flax's decoder: DeepCrossAttention's ablations."""
+    """The One Billion Word benchmark in rows of 128 tokens, and Flax's decoder: DeepCrossAttention's ablations."""
 
     name = "lm1b-lm"
     version = 1
     source = TextSource(hub="billion-word-benchmark/lm1b", revision="refs/convert/parquet")
-    tokenizer = "trained"  # Flax trains 30,000 word pieces on the first ten million characters; these are byte pairs
+    tokenizer = "trained"  # byte pairs; Flax trains 30,000 word pieces on the first ten million characters
     style, vocabulary, context, layout, tied = "lm1b", 30_000, 128, PackedLayout(), False
     base = LM1B_BASES["dca-lm1b"]
     presets, bases = LM1B, LM1B_BASES
@@ -68,7 +68,7 @@ class LM1BLM(CorpusTask):
 
 @final
 class OpenWebTextLM(CorpusTask):
-    """OpenWebText packed into rows of 512 GPT-2 tokens: the residual matrix transformer's and its baseline's rows."""
+    """OpenWebText in rows of 512 GPT-2 tokens: the residual matrix transformer and its baseline."""
 
     name = "openwebtext-lm"
     version = 1
@@ -80,11 +80,11 @@ class OpenWebTextLM(CorpusTask):
 
 @final
 class WikiTextLM(CorpusTask):
-    """WikiText-103 packed into rows of 512 GPT-2 tokens, and the decoder of the residual matrix transformer's code.
+    """WikiText-103 in rows of 512 GPT-2 tokens, and the decoder of the residual matrix transformer's code.
 
-    A paragraph is a document. Positions are told by distances (ALiBi), GELU is approximated and the residual matrix
-    normed by its root mean square: the paper's own, with learned positions, is openwebtext-lm's. The code keeps a row's
-    documents from seeing each other; here they do.
+    A paragraph is a document. Positions are relative (ALiBi), GELU is approximated, and the residual matrix has an RMS
+    norm. openwebtext-lm has the paper's own decoder, with learned positions. The code masks attention between the
+    documents of a row; this task does not.
     """
 
     name = "wikitext-lm"
@@ -97,7 +97,7 @@ class WikiTextLM(CorpusTask):
 
 @final
 class TinyStoriesLM(CorpusTask):
-    """TinyStories packed into rows of 512 GPT-2 tokens, and GPT-2: Leaner Transformers' table 3."""
+    """TinyStories in rows of 512 GPT-2 tokens, and GPT-2: table 3 of Leaner Transformers."""
 
     name = "tinystories-lm"
     version = 1

@@ -1,8 +1,8 @@
-"""From documents to rows of tokens: how documents lie in the context of a network.
+"""Layouts of documents in rows of tokens.
 
-A document is its tokens with the boundary behind them. A grid holds rows one longer than the context, so that what
-stands at n + 1 is what follows the token at n; IGNORE_INDEX fills what is left over. Whatever belongs to tokens (their
-bytes, their document) is laid out by the same functions.
+A document is its tokens followed by the end-of-document token. A grid's rows are one longer than the context, so that
+the token at n + 1 is the target of the token at n; IGNORE_INDEX pads the rest. Values per token, such as bytes and
+documents, use the same layouts.
 
 Shapes: R = rows, N = context, n = tokens of one document.
 """
@@ -16,27 +16,26 @@ import numpy as np
 from tasks.language.tokenizer import Tokens
 
 IGNORE_INDEX = -100
-"""What torch's cross-entropy passes over."""
+"""The target that torch's cross-entropy ignores."""
 
 
 class Layout(ABC):
-    """How documents fill rows."""
+    """A rule by which documents fill rows."""
 
     @abstractmethod
     def grid(self, documents: Sequence[Tokens], context: int) -> Tokens:
-        """Lay out documents [n], with their boundaries, as a grid [R, N + 1]."""
+        """Lay out documents [n], with their end-of-document tokens, as a grid [R, N + 1]."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaddedLayout(Layout):
-    """One document a row: cut to the context, the boundary as its last token, the rest padded.
+    """One document per row: truncated to the context, with the end-of-document token last, then padded.
 
-    The first token is not predicted, since nothing comes before it, and padding is neither predicted nor attended to,
-    since it comes last. Pre-training in GaLore's (Zhao et al., 2024) and ANCRe's code is of this kind.
+    The first token is not predicted, as it has no context. Padding is neither predicted nor attended to, as it comes
+    last. The code of GaLore (Zhao et al., 2024) and ANCRe pre-trains in this way.
     """
 
     def grid(self, documents: Sequence[Tokens], context: int) -> Tokens:
-        """A row for each document."""
         rows = np.full((len(documents), context + 1), IGNORE_INDEX, dtype=np.int32)  # [R, N + 1]
         for row, document in zip(rows, documents, strict=True):
             tokens = document[:context]
@@ -50,15 +49,15 @@ class PaddedLayout(Layout):
 
 @dataclass(frozen=True, slots=True)
 class PackedLayout(Layout):
-    """Documents one after another, cut into rows wherever the context ends: no padding but in the last row.
+    """Concatenated documents, cut into rows of the context's length; only the last row is padded.
 
-    Each document's first token is predicted from the boundary before it. Attention reaches over boundaries, as in
-    GPT-2 and nanoGPT, and as it must where it is a fused kernel with a plain causal mask; the code of the residual
-    matrix transformer keeps it inside documents.
+    A document's first token is predicted from the end-of-document token before it. Attention crosses documents, as in
+    GPT-2 and nanoGPT, and as fused kernels with a plain causal mask require. The code of the residual matrix
+    transformer masks it.
     """
 
     def grid(self, documents: Sequence[Tokens], context: int) -> Tokens:
-        """Rows that overlap by one token, the last of one being the first of the next."""
+        """Lay out rows that overlap by one token, the last of one being the first of the next."""
         if not documents:
             return np.empty((0, context + 1), dtype=np.int32)
         line = np.concatenate((documents[0][-1:], *documents))

@@ -1,4 +1,4 @@
-"""A decoder as lm-eval asks it: how likely texts are. Imported where lm-eval is there.
+"""A decoder as a model of lm-eval, for log-likelihoods. Requires lm-eval.
 
 Shapes: B = texts, N = tokens, V = vocabulary.
 """
@@ -17,17 +17,17 @@ from search_spaces.support.progress import Progress
 from tasks.language.tokenizer import Tokenizer
 
 Score = tuple[float, bool]
-"""The logarithm of a text's probability, and whether it is what is most likely, token by token."""
+"""Log-probability of a text, and whether greedy decoding would produce it."""
 
 
 class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
-    """A decoder and its tokenizer. A text of which nothing stands before begins after the end of a document.
+    """A decoder and its tokenizer. A text without context follows an end-of-document token.
 
     Args:
-        network: Tokens [B, N] to logits [B, N, V], each of what came before it.
-        tokenizer: Whose tokens these are.
-        context: The most tokens that it reads; of longer texts it reads the end.
-        batch: How many texts it reads at once.
+        network: Causal map of tokens [B, N] to logits [B, N, V].
+        tokenizer: Its tokenizer.
+        context: Maximum number of input tokens; longer texts are truncated on the left.
+        batch: Texts per forward pass.
     """
 
     def __init__(self, network: nn.Module, tokenizer: Tokenizer, context: int, batch: int) -> None:
@@ -36,15 +36,14 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
 
     @property
     def eot_token_id(self) -> int:
-        """The token between documents."""
         return self._tokenizer.boundary
 
     def tok_encode(self, string: str, add_special_tokens: bool | None = None, **_: Any) -> list[int]:
-        """A text's tokens, and none beside them."""
+        """Return a text's tokens, without special tokens."""
         return [int(token) for token in self._tokenizer.encode([string])[0]]
 
     def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = True) -> list[Score]:
-        """Of texts after others."""
+        """Return the scores of continuations."""
         scores: list[Score] = super().loglikelihood(requests, disable_tqdm=True)
         return scores
 
@@ -52,7 +51,7 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
         return self.score([(before, after) for _, before, after in requests])
 
     def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
-        """Of whole texts, each token once, after as many as fit before it."""
+        """Return the log-likelihoods of whole texts: each token once, with as much context as fits."""
         windows = [
             (number, *make_disjoint_window(pair))
             for number, request in enumerate(requests)
@@ -67,7 +66,7 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
         return totals
 
     def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
-        """Refused: nothing here generates. Raises UserError."""
+        """Raise UserError: generation is not supported."""
         raise UserError(
             "unsupported",
             "only likelihoods are evaluated here, and one of the tasks lets the network write. "
@@ -77,7 +76,7 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
 
     @torch.no_grad()
     def score(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[Score]:
-        """Each second part after its first, [(before, after)]; texts of like lengths are read together."""
+        """Return the score of each continuation, [(context, continuation)]; texts of similar length share a batch."""
         longest_first = sorted(range(len(pairs)), key=lambda number: -len(pairs[number][0]) - len(pairs[number][1]))
         scores: dict[int, Score] = {}
         with Progress("texts scored", len(pairs)) as progress:
@@ -90,7 +89,7 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
     def _score_batch(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[Score]:
         texts = [torch.tensor([*before, *after][-self._context - 1 :]) for before, after in pairs]
         device = next(self._network.parameters()).device
-        read = pad_sequence([text[:-1] for text in texts], batch_first=True)  # behind what counts, and causal
+        read = pad_sequence([text[:-1] for text in texts], batch_first=True)  # right padding, and the network is causal
         logits: Tensor = self._network(read.to(device))
         return [
             _score_end(row[: len(text) - 1], text[1:].to(device), len(after))
@@ -99,7 +98,7 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
 
 
 def _score_end(logits: Tensor, following: Tensor, tokens: int) -> Score:
-    """Of the last so many tokens: logits [N, V], each of what comes next, and what did, [N]."""
+    """Score the last `tokens` tokens: logits [N, V] and the actual next tokens [N]."""
     logits, targets = logits[-tokens:], following[-tokens:]
     nats = logits.log_softmax(dim=-1).gather(1, targets[:, None]).double()
     return nats.sum().item(), bool((logits.argmax(dim=-1) == targets).all())

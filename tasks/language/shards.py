@@ -1,6 +1,6 @@
-"""Where documents lie: files of JSON lines or parquet as C4 and the hub lay them out, the hub itself, or memory.
+"""Shards of documents: files of JSON lines or parquet as in C4 and the Hub, Hub streams, and memory.
 
-A document's number in its shard is the same in every pass, so that it is a position to go on from.
+A document's number in its shard is the same in every pass, so a training can resume from it.
 """
 
 import gzip
@@ -24,23 +24,23 @@ from search_spaces.support.errors import Kind, Notice, UserError
 from search_spaces.support.rank import ALONE, RankInfo
 
 MAX_LINE = 2**26
-"""Bytes of a line: a document of more is none."""
+"""Maximum bytes of a line; longer documents are skipped."""
 
 MAX_GROUP = 2**33
-"""Bytes of the texts of a parquet file's row group, unpacked."""
+"""Maximum uncompressed bytes of the texts in a row group of a parquet file."""
 
 
 class DamagedShardError(Exception):
-    """A shard cannot be read any further."""
+    """The error raised if the rest of a shard cannot be read."""
 
 
 class TextShard(ABC):
     """A part of a split.
 
     Attributes:
-        name: What people call it.
-        in_memory: Whether to read all of it costs next to nothing. Its tokens are then made before the first batch, and
-            kept: it must be hashable, and never change.
+        name: Name for messages.
+        in_memory: Whether reading all of it is almost free. Its tokens are then made before the first batch and cached,
+            so the shard must be hashable and immutable.
     """
 
     name: str
@@ -48,18 +48,18 @@ class TextShard(ABC):
 
     @abstractmethod
     def values(self, start: int, stride: int = 1) -> Iterator[object]:
-        """What stands for every so-manyth document from number `start` on: a string, or anything else for none.
+        """Yield every `stride`-th document from number `start` on: a string, or anything else if it is unreadable.
 
         Raises:
-            Damaged: The rest cannot be read.
+            DamagedShardError: The rest cannot be read.
         """
 
 
 def read(shard: TextShard, start: int = 0, rank_info: RankInfo = ALONE) -> Iterator[tuple[int, str | None]]:
-    """Number and text of a process's own documents of a shard, from number `start` on.
+    """Yield number and text of this rank's documents of a shard, from number `start` on.
 
-    None stands for a document that cannot be read, and at the end for all that a damaged shard does not give (to the
-    first process), so that callers can count what is skipped. The first of a shard is told, too.
+    The text is None for an unreadable document, so that callers can count them. A damaged shard ends with one None, in
+    the first rank only. The first None of a shard gives a warning.
     """
     number, warned_once = start + (rank_info.rank - start) % rank_info.world_size, False
     try:
@@ -82,19 +82,19 @@ def read(shard: TextShard, start: int = 0, rank_info: RankInfo = ALONE) -> Itera
 
 
 def read_texts(shards: Iterable[TextShard]) -> Iterator[str]:
-    """The texts of shards in their order, but for those that are empty or cannot be read."""
+    """Yield the texts of shards in order, without empty or unreadable ones."""
     return (text for shard in shards for _, text in read(shard) if text)
 
 
 @lru_cache(maxsize=1024)
 def warn_once(kind: Kind, message: str, shard: str, number: int) -> None:
-    """Warn; of the same thing once a process, however many trainings meet it."""
+    """Warn once per process, however many trainings meet the same problem."""
     position = {"line": number} if kind == "skipped" else {"texts": number}
     warnings.warn(Notice(kind, message, shard=shard, **position), stacklevel=3)
 
 
 def is_text(value: object) -> bool:
-    """Whether it is a string that UTF-8 can write: JSON can name half of a surrogate pair."""
+    """Return whether the value is a string that UTF-8 can encode: JSON can contain half of a surrogate pair."""
     try:
         return isinstance(value, str) and bool(value.encode() or True)
     except UnicodeEncodeError:
@@ -103,7 +103,7 @@ def is_text(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MemoryShard(TextShard):
-    """Texts that are there already."""
+    """A shard of texts in memory."""
 
     in_memory = True
 
@@ -111,15 +111,14 @@ class MemoryShard(TextShard):
     name: str = "memory"
 
     def values(self, start: int, stride: int = 1) -> Iterator[object]:
-        """The texts."""
         return iter(self.texts[start::stride])
 
 
 @dataclass(frozen=True, slots=True)
 class JsonShard(TextShard):
-    """A file of JSON lines, gzip or plain: an object with its text in `column` a line.
+    """A file of JSON lines, gzip or plain: an object with its text in `column` per line.
 
-    A line of more than MAX_LINE bytes, unpacked, is passed over like any other that has no text.
+    A line of more than MAX_LINE bytes, uncompressed, is skipped like any other without text.
     """
 
     path: Path
@@ -127,7 +126,7 @@ class JsonShard(TextShard):
     name: str
 
     def values(self, start: int, stride: int = 1) -> Iterator[object]:
-        """The texts; other lines are not parsed."""
+        """Yield the texts; skipped lines are not parsed."""
         try:
             with gzip.open(self.path, "rb") if self.path.suffix == ".gz" else self.path.open("rb") as file:
                 for line in islice(_lines(file), start, None, stride):
@@ -149,7 +148,7 @@ def _no_column(name: str, column: str, columns: Iterable[str]) -> UserError:
 
 
 def _lines(file: BufferedIOBase) -> Iterator[bytes | None]:
-    """The lines of a file, None in place of one that is too long, of which no more is held than may be."""
+    """Yield the lines of a file, None for one that is too long, without reading it into memory whole."""
     while line := file.readline(MAX_LINE + 1):
         if len(line) <= MAX_LINE:
             yield line
@@ -168,10 +167,10 @@ class ParquetShard(TextShard):
     name: str
 
     def values(self, start: int, stride: int = 1) -> Iterator[object]:
-        """The texts; row groups before `start` are not read.
+        """Yield the texts; row groups before `start` are not read.
 
         Raises:
-            UserError: There is no such column.
+            UserError: The column does not exist.
         """
         try:
             with pyarrow.parquet.ParquetFile(self.path) as file:
@@ -200,7 +199,7 @@ class HubShard(TextShard):
     name: str
 
     def values(self, start: int, stride: int = 1) -> Iterator[object]:
-        """The texts. Raises UserError where there is no such column."""
+        """Yield the texts. Raises UserError if the column does not exist."""
         for record in islice(self.dataset.skip(start), 0, None, stride):
             if self.column not in record:
                 raise _no_column(self.name, self.column, record)
@@ -211,7 +210,7 @@ class HubShard(TextShard):
 class HashShare(TextShard):
     """The documents of a shard whose hash falls into [low, high) of [0, 1); the others are empty.
 
-    A split by hash keeps a document on its side whatever else the shard holds, and a document's doubles with it.
+    A split by hash keeps a document and its duplicates on one side, whatever else the shard holds.
     """
 
     shard: TextShard
@@ -220,16 +219,14 @@ class HashShare(TextShard):
 
     @property
     def name(self) -> str:  # type: ignore[override]  # read only
-        """The shard's name."""
         return self.shard.name
 
     @property
     def in_memory(self) -> bool:  # type: ignore[override]
-        """Whether the shard is."""
         return self.shard.in_memory
 
     def values(self, start: int, stride: int = 1) -> Iterator[object]:
-        """The texts of this share, "" for those of others."""
+        """Yield the texts of this share, "" for all others."""
         for value in self.shard.values(start, stride):
             yield value if not is_text(value) or self.low <= _fraction(str(value)) < self.high else ""
 

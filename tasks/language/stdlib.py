@@ -1,7 +1,7 @@
-"""The English that ships inside every CPython: pydoc's topics and the standard library's docstrings.
+"""The English inside every CPython: pydoc's topics and the standard library's docstrings.
 
-Sources are parsed and never imported, so nothing runs and nothing depends on the machine. Left out are tests,
-what others installed, and lib2to3 and idlelib, which newer versions no longer have in full.
+Sources are parsed, not imported, so nothing is executed and nothing depends on the machine. Tests, site-packages,
+lib2to3 and idlelib are left out; newer versions lack the last two in full.
 """
 
 import ast
@@ -21,20 +21,20 @@ _SKIP_FOLDERS = frozenset({"site-packages", "dist-packages", "test", "tests", "l
 _TOPICS = Path("pydoc_data", "topics.py")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _COMMON = 40
-"""Characters below which a paragraph may recur: "Return the result." is the language, and nobody's text."""
+"""Characters below which a paragraph may recur: "Return the result." is a common phrase."""
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
-"""Fields of a node that hold statements, in the order of the source."""
+"""Fields of a node that hold statements, in source order."""
 _DOCSTRING_NODES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def stdlib_documents() -> Mapping[str, str]:
-    """Name -> text: each topic, and for each module its docstrings in the order of the source.
+    """Return name -> text: one text for each topic, and one for each module's docstrings in source order.
 
-    A paragraph that an earlier document has is left out, whatever its line breaks: topics contain other topics and
-    modules repeat each other, and what is held out must not stand among what is trained on.
+    A paragraph that occurs in an earlier document is left out, whatever its line breaks. Topics contain other topics
+    and modules repeat each other, and held-out text must not occur in training text.
 
     Raises:
-        UserError: This Python came without its sources or without pydoc's topics.
+        UserError: This Python lacks its sources or pydoc's topics.
     """
     library = Path(sysconfig.get_paths()["stdlib"])
     sources = {path.relative_to(library): path.read_bytes() for path in _sources(library)}
@@ -55,7 +55,7 @@ def stdlib_documents() -> Mapping[str, str]:
 
 
 def _sources(library: Path) -> Iterator[Path]:
-    """Every module of the standard library, in an order that is the same everywhere."""
+    """Yield every module of the standard library, in an order that is the same on all machines."""
     for path in sorted(library.iterdir(), key=lambda path: path.name):
         if path.is_dir() and path.name not in _SKIP_FOLDERS:
             yield from _sources(path)
@@ -72,7 +72,7 @@ def _documents(sources: Mapping[Path, bytes]) -> dict[str, str]:
 
 
 def _new_paragraphs(text: str, known_paragraphs: set[str]) -> Iterator[str]:
-    """The paragraphs of a text that were not seen before; they are seen then."""
+    """Yield the paragraphs of a text that are not yet known, and add them to the known ones."""
     for paragraph in _PARAGRAPH.split(text):
         words = " ".join(paragraph.split())
         if words and (len(words) < _COMMON or words not in known_paragraphs):
@@ -81,7 +81,7 @@ def _new_paragraphs(text: str, known_paragraphs: set[str]) -> Iterator[str]:
 
 
 def _topics(source: bytes) -> dict[str, str]:
-    """The dictionary that the module is."""
+    """Return the dictionary that the module assigns."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign):
             topics: dict[str, str] = ast.literal_eval(node.value)
@@ -94,13 +94,13 @@ def _topics(source: bytes) -> dict[str, str]:
 
 
 def _docstrings(source: bytes) -> Iterator[str]:
-    """The docstrings of a module, its own first; none where this Python cannot read it."""
+    """Yield the docstrings of a module, its own first; none if this Python cannot parse it."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):  # modules that hold an error on purpose, or another version's syntax
+    except (SyntaxError, ValueError):  # some modules hold errors on purpose, or another version's syntax
         return
     nodes: deque[ast.AST] = deque([tree])
-    while nodes:  # as `ast.walk` goes, but not into expressions, which document nothing
+    while nodes:  # like `ast.walk`, but without expressions, which hold no docstrings
         node = nodes.popleft()
         if isinstance(node, _DOCSTRING_NODES) and (text := ast.get_docstring(node)):
             yield text

@@ -1,4 +1,4 @@
-"""`stdlib-lm`: a small decoder of the English inside this Python; nothing to download, minutes on two cores."""
+"""`stdlib-lm`: a small decoder of Python's own documentation. Needs no download; takes minutes on two cores."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,8 +14,8 @@ from tasks.language.shards import read_texts
 from tasks.language.task import LanguageTask
 from tasks.language.tokenizer import Tokenizer, train_tokenizer
 
-# Small batches: at an equal number of tokens, 1000 steps of 2 rows gave 2.42 bits a byte, 500 of 4 gave 2.48. A decoder
-# that has seen this little text is steep in steps, and needs most of them to be better than the bigram (2.16).
+# Small batches: at an equal number of tokens, 1000 steps of 2 rows gave 2.42 bits per byte, 500 of 4 gave 2.48. On this
+# little text the loss falls with the number of steps, and beating the bigram (2.16) takes most of them.
 _PROXY = LanguageRecipe(
     steps=2000,
     batch=2,
@@ -31,7 +31,7 @@ _PROXY = LanguageRecipe(
 
 @final
 class StdlibLM(LanguageTask):
-    """The documentation inside this Python (pydoc's topics, docstrings), in 2048 byte pairs; needs no data."""
+    """Predict the next token of Python's documentation (pydoc topics, docstrings) in 2048 byte pairs; needs no data."""
 
     name = "stdlib-lm"
     takes_data = False
@@ -48,11 +48,11 @@ class StdlibLM(LanguageTask):
     }
 
     def baselines(self, recipe: LanguageRecipe) -> Mapping[str, Mapping[str, float]]:
-        """Tokens by how often they occur, tokens by the one before them, and xz behind the training text."""
+        """Return the metrics of unigrams, bigrams, and xz primed with the training text."""
         assert isinstance(self.splits, LanguageSplits)
         return simple_methods(self.splits, recipe, self.vocabulary)
 
     def text(self) -> tuple[Corpus, Tokenizer]:
-        """The standard library's, and a tokenizer trained on what is trained on."""
+        """Return the standard library's text, and a tokenizer trained on its training split."""
         corpus = stdlib_corpus()
         return corpus, train_tokenizer(read_texts(corpus.train), self.words)

@@ -1,7 +1,7 @@
-"""Rows to train on, without end, and from any position on.
+"""An endless stream of training rows that can start at any position.
 
-Shards are shuffled in each epoch; documents are read in blocks, and within a block documents are shuffled before
-they are laid out and rows after. So an order over any amount of text follows from the seed and four numbers.
+Shards are shuffled in each epoch. Documents are read in blocks; within a block, documents are shuffled before layout
+and rows after it. So the seed and four numbers determine the order of any amount of text.
 
 Shapes: R = rows of a block, N = context.
 """
@@ -25,14 +25,14 @@ Item = TypeVar("Item")
 
 
 class Position(NamedTuple):
-    """Where a stream stands.
+    """A position in a stream.
 
     Attributes:
-        epoch: Passes over all shards.
-        shard: Shards finished in this epoch, in its order.
+        epoch: Completed passes over all shards.
+        shard: Shards completed in this epoch, in its order.
         document: Number of the block's first document in its shard.
-        row: Rows of the block that have been handed out.
-        skip_count: Documents that could not be read so far, this block's included, each time they were met.
+        row: Rows of the block that were already yielded.
+        skip_count: Unreadable documents so far, including this block's; repeated ones count each time.
     """
 
     epoch: int = 0
@@ -44,15 +44,15 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True)
 class TokenStream:
-    """Rows of shuffled documents.
+    """A stream of rows of shuffled documents.
 
     Attributes:
-        shards: What is read.
-        tokenizer: Makes tokens of text.
-        layout: Makes rows of documents.
+        shards: The text.
+        tokenizer: Its tokenizer.
+        layout: How documents fill rows.
         context: Tokens of a row, N.
-        seed: Of the order.
-        rank_info: Which documents are read: of several processes, each has rows of its own documents.
+        seed: Seed of the order.
+        rank_info: This process's rank; each rank has rows of its own documents.
     """
 
     shards: tuple[TextShard, ...]
@@ -63,10 +63,10 @@ class TokenStream:
     rank_info: RankInfo = ALONE
 
     def rows(self, start: Position) -> Iterator[tuple[Tokens, Position]]:
-        """Rows [N + 1] from a position on, each with the position behind it.
+        """Yield rows [N + 1] from a position on, each with the position after it.
 
         Raises:
-            UserError: There is not one document in all shards (for this process).
+            UserError: The shards hold no document (for this rank).
         """
         position = start
         while True:
@@ -87,7 +87,7 @@ class TokenStream:
             if place > start.shard:
                 position = Position(start.epoch, place, skip_count=position.skip_count)
             for block in blocks(self.shards[order[place]], position.document, self.rank_info, self.tokenizer):
-                if not position.row:  # a block that is read again was counted before
+                if not position.row:  # a block that is read again was already counted
                     position = position._replace(skip_count=position.skip_count + block.skip_count)
                 grid = self._grid(position, block.documents)
                 for number in range(position.row, len(grid)):
@@ -103,13 +103,13 @@ class TokenStream:
 
 
 def prefetch(items: Iterable[Item], room: int) -> Iterator[Item]:
-    """The same items, `room` of them made beforehand by a thread: tokenising does not hold Python's lock."""
+    """Yield the items; a thread computes `room` of them in advance, since tokenization releases the GIL."""
     iterator, end = iter(items), object()
     thread = ThreadPoolExecutor(1)
     try:
         waiting = deque(thread.submit(next, iterator, end) for _ in range(room))
         while (item := waiting.popleft().result()) is not end:
             waiting.append(thread.submit(next, iterator, end))
-            yield item  # type: ignore[misc]  # the end apart, all are items
+            yield item  # type: ignore[misc]  # all but the end are items
     finally:
         thread.shutdown(cancel_futures=True)

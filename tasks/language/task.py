@@ -1,4 +1,4 @@
-"""What all language tasks share: a decoder, its loss, how it is measured, and where `--data` leads.
+"""Base classes of language tasks: decoder, loss, metrics and `--data`.
 
 Shapes: B = rows, N = context, V = vocabulary.
 """
@@ -30,14 +30,14 @@ from tasks.training.supervised import SupervisedTask
 
 _HUB = re.compile(r"[\w-][\w.-]*/[\w.-]+(:[\w.-]+)?")
 _TOKENIZER_CHARACTERS = 10_000_000
-"""Characters that a tokenizer of the task's own is trained on, as in Flax's LM1B example."""
+"""Number of characters to train a tokenizer on, as in Flax's LM1B example."""
 
 
 class TextTask(SupervisedTask):
-    """Learn from text, row by row.
+    """A task that learns from rows of text.
 
     Attributes:
-        vocabulary: Ids of the network, V.
+        vocabulary: Number of token ids of the network, V.
         context: Tokens of a row, N, and positions of the network.
         layout: How documents fill rows.
     """
@@ -48,12 +48,12 @@ class TextTask(SupervisedTask):
 
     @property
     def words(self) -> int:
-        """The most tokens that a tokenizer may have."""
+        """Maximum number of tokens of the tokenizer."""
         return self.vocabulary
 
     @abstractmethod
     def text(self) -> tuple[Corpus, Tokenizer]:
-        """The text and its tokenizer. Raises UserError where they are not there."""
+        """Return the text and its tokenizer. Raises UserError if they are missing."""
 
     @cached_property
     def read_text(self) -> tuple[Corpus, Tokenizer]:
@@ -61,26 +61,25 @@ class TextTask(SupervisedTask):
         return self.text()
 
     def encoding(self) -> str:
-        """The tokenizer's fingerprint."""
         return self.read_text[1].fingerprint
 
     def rows(self) -> LanguageSplits:
-        """The text as rows of tokens. Raises UserError where it is not there, or its tokenizer has too many tokens."""
+        """Return the text as rows of tokens. Raises UserError if it is missing or its tokenizer has too many tokens."""
         corpus, tokenizer = self.read_text
         tokenizer.check(self.words, self.name)
         return LanguageSplits(corpus, tokenizer, self.layout, self.context)
 
     def example(self) -> tuple[Tensor, ...]:
-        """One row of tokens, [1, N]."""
+        """Return one row of tokens, [1, N]."""
         return (torch.zeros(1, self.context, dtype=torch.long),)
 
 
 class LanguageTask(TextTask):
-    """Predict the next token.
+    """A task that predicts the next token.
 
     Attributes:
-        style: Of the decoder, which the task fixes and nobody searches.
-        tied: Whether words are scored by their own embeddings.
+        style: Style of the decoder, fixed by the task and not searched.
+        tied: Whether the head shares the embedding's weights.
     """
 
     style: ClassVar[str]
@@ -88,26 +87,25 @@ class LanguageTask(TextTask):
     metrics = METRICS
 
     def load(self) -> LanguageSplits:
-        """Read what is small, and find the rest."""
+        """Read what is in memory; other text is read during training."""
         return self.rows()
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """The decoder of the task's style."""
+        """Build a decoder of the task's style."""
         return build_decoder(architecture, self.style, self.vocabulary, self.context, tied=self.tied)
 
     def build_for_training(self, architecture: Architecture, recipe: LanguageRecipe) -> nn.Module:
-        """The same decoder, drawn as the recipe says, its layers computed twice where it wants memory saved."""
+        """Build the decoder with the recipe's initialization and recomputation of layers."""
         sizes = self.vocabulary, self.context
         model = build_decoder(architecture, self.style, *sizes, tied=self.tied, initial=recipe.initial)
         model.stack.recompute = recipe.recompute
         return model
 
     def closed_form(self, architecture: Architecture) -> Count:
-        """Of the decoder, for one row."""
         return count_decoder(architecture, self.style, self.vocabulary, self.context, tied=self.tied)
 
     def loss(self, outputs: Tensor, targets: Tensor, recipe: LanguageRecipe) -> Tensor:
-        """The mean of -log p over the tokens that follow, and the recipe's z-loss: logits [B, N, V], targets [B, N]."""
+        """Return the mean of -log p over the targets [B, N], plus the recipe's z-loss; logits are [B, N, V]."""
         logits, following = outputs.flatten(0, 1), targets.flatten()  # [B * N, V], [B * N]
         nats = F.cross_entropy(logits, following, ignore_index=IGNORE_INDEX)
         if not recipe.z_loss:
@@ -117,21 +115,21 @@ class LanguageTask(TextTask):
         return nats + recipe.z_loss * (squares * is_target).sum() / is_target.sum()
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Mapping[str, Tensor]:
-        """Nats, tokens and bytes of each row, [B]."""
+        """Return nats, tokens, bytes and document of each row, [B]."""
         return row_sums(outputs, targets)
 
     def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
-        """Loss, perplexity and bits per byte, with standard errors over documents."""
+        """Return loss, perplexity and bits per byte, with standard errors over documents."""
         return summary(measures)
 
 
 @dataclass(frozen=True, slots=True)
 class DataReference:
-    """What `--data` says: a folder, or OWNER/NAME[:SUBSET] on the hub, and which tokenizer.
+    """The parts of `--data`: a folder or OWNER/NAME[:SUBSET] on the Hub, and a tokenizer.
 
     Attributes:
-        text: Folder or name; None where the task's own is meant.
-        tokenizer: A name on the hub, a file, or "trained"; None where it follows from the rest.
+        text: Folder or name; None for the task's default.
+        tokenizer: A name on the Hub, a file, or "trained"; None for the default.
     """
 
     text: str | None
@@ -139,7 +137,7 @@ class DataReference:
 
     @classmethod
     def parse(cls, data: Path | None) -> "DataReference":
-        """Read "PLACE", "PLACE,tokenizer=TOKENIZER" or "tokenizer=TOKENIZER"."""
+        """Parse "PLACE", "PLACE,tokenizer=TOKENIZER" or "tokenizer=TOKENIZER"."""
         text, separator, tokenizer = f",{data or ''}".rpartition(",tokenizer=")
         if not separator:
             text, tokenizer = tokenizer, ""
@@ -147,22 +145,22 @@ class DataReference:
 
 
 class CorpusText(TextTask):
-    """Text from files or the hub.
+    """A text task with text from files or the Hub.
 
     Attributes:
-        source: The data set that is meant where `--data` names none.
-        tokenizer: The one that is meant where there is no other: its name on the hub, or "trained".
+        source: The default data set.
+        tokenizer: The default tokenizer: its name on the Hub, or "trained".
     """
 
     source: ClassVar[TextSource]
     tokenizer: ClassVar[str]
 
     def text(self) -> tuple[Corpus, Tokenizer]:
-        """Follow `--data`: PLACE, PLACE,tokenizer=TOKENIZER or tokenizer=TOKENIZER.
+        """Return the text and tokenizer that `--data` names: PLACE, PLACE,tokenizer=TOKENIZER or tokenizer=TOKENIZER.
 
-        PLACE is a folder or OWNER/NAME[:SUBSET] of a data set on the hub. TOKENIZER is a tokenizer.json, the name of a
-        model on the hub, or "trained": byte-pair encoding of the task's words, trained on the corpus. A folder's
-        own tokenizer.json comes before the task's default.
+        PLACE is a folder or OWNER/NAME[:SUBSET] of a data set on the Hub. TOKENIZER is a tokenizer.json, the name of a
+        model on the Hub, or "trained": byte-pair encoding with the task's vocabulary size, trained on the corpus. A
+        tokenizer.json in the folder takes precedence over the task's default.
         """
         place = DataReference.parse(self.data)
         folder = Path(place.text) if place.text and Path(place.text).exists() else None
@@ -196,11 +194,11 @@ class CorpusText(TextTask):
 
 
 class CorpusTask(CorpusText, LanguageTask):
-    """Predict the next token of text from files or the hub."""
+    """A task that predicts the next token of text from files or the Hub."""
 
 
 def _beginning(corpus: Corpus, characters: int) -> Iterator[str]:
-    """The first documents to train on, of so many characters in all."""
+    """Yield the first training documents, up to so many characters in total."""
     for text in read_texts(corpus.train):
         if characters <= 0:
             return

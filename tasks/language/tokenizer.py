@@ -1,6 +1,6 @@
-"""Text to tokens, and how many bytes of the text each token stands for.
+"""Tokenizers, and the number of UTF-8 bytes that each token covers.
 
-The library is Hugging Face's `tokenizers`; a tokenizer is its tokenizer.json.
+Built on Hugging Face's `tokenizers`; a tokenizer is its tokenizer.json.
 """
 
 import hashlib
@@ -23,24 +23,24 @@ from tasks.language.hub import hub_file
 Tokens = NDArray[np.int32]
 
 _MOST = 2**28
-"""Bytes of a tokenizer.json; of 250,000 tokens it has 2**25."""
+"""Maximum bytes of a tokenizer.json; one of 250,000 tokens has 2**25."""
 
 BOUNDARIES = ("<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>", "[SEP]")
-"""What tokenizers call the end of a document, the first that a tokenizer has being taken."""
+"""Names of the end-of-document token; the first that a tokenizer has is used."""
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A tokenizer.json, and what a language model needs to know of it.
+    """A tokenizer.json with what a language model needs.
 
-    Text is always text: a document that says "</s>" does not end there.
+    Special tokens in text are encoded as plain text: a document that contains "</s>" does not end there.
 
     Attributes:
-        text: The tokenizer.json itself.
-        source: Where it came from, for messages.
+        text: The contents of tokenizer.json.
+        source: Its origin, for messages.
 
     Raises:
-        UserError: The text is no tokenizer, or one without a token that ends a document.
+        UserError: The text is not a tokenizer, or has no end-of-document token.
     """
 
     text: str
@@ -57,7 +57,7 @@ class Tokenizer:
 
     @property
     def _origin(self) -> dict[str, str]:
-        """Where it came from, as a field of an error."""
+        """The source as a field of an error."""
         return {"path" if Path(self.source).is_file() else "source": self.source}
 
     @cached_property
@@ -79,13 +79,13 @@ class Tokenizer:
 
     @property
     def boundary(self) -> int:
-        """The token that ends a document."""
+        """The end-of-document token."""
         assert self._boundary is not None
         return self._boundary
 
     @cached_property
     def _ordinary(self) -> Tokens:
-        """Token -> itself, or what stands for the unknown where it is special: T5's would take "</s>" for one."""
+        """Token -> itself, or the unknown token if it is special: T5's tokenizer would encode "</s>" as special."""
         tokens = np.arange(1 + max(self._inner.get_vocab().values()), dtype=np.int32)
         unknown = self._inner.token_to_id("<unk>")
         for special in (i for i, token in self._inner.get_added_tokens_decoder().items() if token.special):
@@ -94,7 +94,7 @@ class Tokenizer:
 
     @cached_property
     def size(self) -> int:
-        """One more than the largest token there can be; special tokens beyond it never occur."""
+        """One more than the largest token that can occur; special tokens beyond it never do."""
         return 1 + max(self.boundary, int(self._ordinary.max()))
 
     @cached_property
@@ -103,7 +103,7 @@ class Tokenizer:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def check(self, vocabulary: int, task: str) -> None:
-        """Raise UserError where the task's network has no embedding for a token."""
+        """Raise UserError if the tokenizer has more tokens than the task's vocabulary."""
         if self.size > vocabulary:
             raise UserError(
                 "mismatch",
@@ -115,14 +115,15 @@ class Tokenizer:
             )
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Each text's tokens, without boundaries."""
+        """Return each text's tokens, without end-of-document tokens."""
         encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
         return [self._ordinary[encoding.ids] for encoding in encodings]
 
     def encode_with_sizes(self, texts: Sequence[str]) -> list[tuple[Tokens, Tokens]]:
-        """Each text's tokens and the bytes of UTF-8 that each adds.
+        """Return each text's tokens, and the UTF-8 bytes that each covers.
 
-        What a tokenizer leaves out between two tokens is the later one's; what it leaves out at the end is nobody's.
+        Bytes that the tokenizer skips between two tokens count for the later token; bytes skipped at the end count for
+        none.
         """
         encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
         return [
@@ -132,7 +133,7 @@ class Tokenizer:
 
 
 def _bytes(text: str, ends: list[int]) -> Tokens:
-    """Bytes between the ends of tokens, given in characters. Tokens that share a character give it to the first."""
+    """Return the bytes between token ends, given in characters. A character shared by tokens counts for the first."""
     points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     widths = 1 + (points > 0x7F).astype(np.int64) + (points > 0x7FF) + (points > 0xFFFF)
     upto = np.concatenate(([0], np.cumsum(widths)))
@@ -140,7 +141,7 @@ def _bytes(text: str, ends: list[int]) -> Tokens:
 
 
 def tokenizer_at(path: Path) -> Tokenizer:
-    """The tokenizer of a tokenizer.json, or of the folder that holds one."""
+    """Return the tokenizer of a tokenizer.json, or of a folder that holds one."""
     file = path / "tokenizer.json" if path.is_dir() else path
     try:
         return Tokenizer(regular(file, _MOST).read_text(encoding="utf-8"), str(file))
@@ -150,13 +151,13 @@ def tokenizer_at(path: Path) -> Tokenizer:
 
 
 def get_tokenizer(name: str) -> Tokenizer:
-    """The tokenizer of a model on the hub, or of the hub's local cache."""
+    """Return the tokenizer of a model on the Hub, from the local cache if it is there."""
     remedy = "Offline, put its tokenizer.json into the folder of --data, or give --data FOLDER,tokenizer=trained."
     return Tokenizer(Path(hub_file(name, "tokenizer.json", remedy)).read_text(encoding="utf-8"), name)
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
-    """Byte-pair encoding (Sennrich et al., 2016) over bytes, as GPT-2's; trained once and cached."""
+    """Train byte-level BPE (Sennrich et al., 2016), as for GPT-2; the result is cached."""
     documents = list(texts)
     digest = hashlib.sha256(f"{tokenizers.__version__} {vocabulary} {len(documents)}\n".encode())
     for document in documents:
