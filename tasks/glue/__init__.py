@@ -1,5 +1,5 @@
-"""GLUE (Wang et al., 2019): what an encoder that was trained on masked text is worth where texts are to be judged.
+"""GLUE (Wang et al., 2019): fine-tuning of a masked encoder on text classification.
 
-`sets` says what the sets are, `files` reads them and `made` makes two of their kind; `scores` are GLUE's, `rows` makes
-tokens of texts, `fine_tuning` trains on one set, and `task` is the whole: a pre-training, and then each set.
+`sets` defines the sets, `glue_files` reads them and `corpus_sets` builds two similar ones. `scores` are GLUE's metrics,
+`token_rows` tokenizes texts, `fine_tuning` trains on one set, and `task` pre-trains and then fine-tunes on each set.
 """

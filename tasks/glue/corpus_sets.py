@@ -1,9 +1,9 @@
-"""Two sets of GLUE's form, made of the English inside this Python.
+"""Two sets in GLUE's format, built from Python's own documentation.
 
-As CoLA does, `word_order` asks whether a sentence is as somebody wrote it; as SST-2 does, `reference` asks for its
-manner. What they test on is of documents that neither the pre-training nor anything else has seen; what validates is of
-documents that the pre-training has read. Pairs of sentences were tried (which follows,
-a shortened copy, halves of one): networks of this size and data answer them by chance.
+Like CoLA, `word_order` asks whether a sentence is well-formed; like SST-2, `reference` asks for its style. Test
+sentences are from documents that neither stage trains on; validation sentences are from documents that the pre-training
+has read. Sentence pairs (the next sentence, a shortened copy, two halves) were tried: networks of this size answer them
+at chance.
 """
 
 import hashlib
@@ -24,14 +24,14 @@ _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _SENTENCE = re.compile(r"[A-Z].*[.!?]")
 _WORDS = range(6, 31)
 _MOST = 4_000, 1_000
-"""Examples of train and of dev."""
+"""Maximum examples of train and of dev."""
 
 Shards = tuple[TextShard, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Example:
-    """A sentence, its class, and the number of the document that it is from."""
+    """A sentence, its class, and the number of its document."""
 
     text: Text
     answer: int
@@ -39,7 +39,7 @@ class _Example:
 
 
 def word_order(corpus: Corpus) -> SetTexts:
-    """Sentences as they were written, class 1, or, class 0, with two words swapped that were neighbours."""
+    """Return sentences as written, class 1, or with two neighboring words swapped, class 0."""
 
     def make_examples(shards: Shards) -> Iterator[_Example]:
         for sentence, (document, _) in _sentences(shards).items():
@@ -51,7 +51,7 @@ def word_order(corpus: Corpus) -> SetTexts:
 
 
 def reference(corpus: Corpus) -> SetTexts:
-    """Sentences of the language reference, class 1, and as many of docstrings, class 0."""
+    """Return sentences of the language reference, class 1, and as many of docstrings, class 0."""
     topics = {text for name, text in stdlib_documents().items() if name.startswith("topic ")}
 
     def make_examples(shards: Shards) -> Iterator[_Example]:
@@ -67,7 +67,7 @@ def reference(corpus: Corpus) -> SetTexts:
 
 
 def _set(corpus: Corpus, examples: Callable[[Shards], Iterator[_Example]]) -> SetTexts:
-    """What is made of the documents that are trained on, and of those that test, but for what is the same."""
+    """Build train from the training documents and dev from the test documents, without texts that are in train."""
     train = list(examples(corpus.train))
     train_texts = {example.text for example in train}
     dev = [example for example in examples(corpus.test) if example.text not in train_texts]
@@ -84,7 +84,7 @@ def _spread_sample(examples: list[_Example], most: int) -> LabelledTexts:
 
 
 def _sentences(shards: Shards) -> dict[str, tuple[int, str]]:
-    """Each sentence once, with the number and the text of the first document that has it."""
+    """Return each sentence once, with number and text of the first document that has it."""
     first_documents: dict[str, tuple[int, str]] = {}
     for number, text in enumerate(read_texts(shards)):
         for sentence in (sentence for part in _paragraphs(text) for sentence in part if _is_sentence(sentence)):
@@ -93,7 +93,7 @@ def _sentences(shards: Shards) -> dict[str, tuple[int, str]]:
 
 
 def _paragraphs(text: str) -> Iterator[list[str]]:
-    """The sentences of each paragraph, in one line each."""
+    """Yield the sentences of each paragraph, without line breaks."""
     for paragraph in _PARAGRAPH.split(text):
         yield _END.split(" ".join(paragraph.split()))
 
@@ -103,12 +103,12 @@ def _is_sentence(sentence: str) -> bool:
 
 
 def _generator(text: str) -> np.random.Generator:
-    """What a text draws: the same in any order of texts."""
+    """Return a generator seeded by a text."""
     return np.random.default_rng(list(hashlib.sha256(text.encode()).digest()))
 
 
 def _swap_words(sentence: str, draws: np.random.Generator) -> str:
-    """With two words swapped that differ, neither the first nor the last."""
+    """Swap two neighboring, different words, neither the first nor the last."""
     words = sentence.split()
     places = [place for place in range(1, len(words) - 2) if words[place] != words[place + 1]]
     place = places[draws.integers(len(places))]

@@ -1,6 +1,6 @@
-"""One set of GLUE: an encoder that was trained on masked text, and a head that answers.
+"""Fine-tuning on one set of GLUE: a pre-trained encoder with a classification head.
 
-Shapes: E = examples, B = batch, N = tokens, D = width, C = numbers that a set's network gives.
+Shapes: E = examples, B = batch, N = tokens, D = width, C = outputs of a set's network.
 """
 
 import hashlib
@@ -23,14 +23,14 @@ from tasks.language.masked import MaskedTask
 from tasks.training.supervised import SupervisedTask
 
 _POOL_WIDTH = 1024
-"""Features between the mean over tokens and the answer, whatever the width."""
+"""Width of the pooling layer, whatever the encoder's width."""
 
 
 class TextClassifier(nn.Module):
-    """An encoder, the mean over its tokens, a linear layer with tanh, dropout, and the answer.
+    """An encoder, the mean over its tokens, a linear layer with tanh, dropout, and a linear output.
 
-    The cramming code (Geiping and Goldstein, 2023) has the mean in its architecture, but its evaluation of GLUE takes
-    the first token. This is the mean: rows have no token of their own to begin with.
+    The cramming code (Geiping and Goldstein, 2023) has the mean in its architecture, but evaluates GLUE with the first
+    token. Rows here have no token of their own at the start, so this takes the mean.
     """
 
     def __init__(self, encoder: MaskedEncoder, width: int, outputs: int, dropout: float) -> None:
@@ -44,7 +44,7 @@ class TextClassifier(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, ids: Tensor, real: Tensor) -> Tensor:
-        """Map ids [B, N], of which these are `real` [B, N], to [B, C]."""
+        """Map ids [B, N] and the mask `real` of tokens that are not padding [B, N] to [B, C]."""
         features = self.encoder.features(ids, real)  # [B, N, D]
         mean = (features * real[..., None]).sum(dim=1) / real.sum(dim=1, keepdim=True)
         return self.answer(self.drop(self.pool(mean).tanh()))  # type: ignore[no-any-return]  # nn.Module returns Any
@@ -52,11 +52,11 @@ class TextClassifier(nn.Module):
 
 @final
 class FineTuning(SupervisedTask):
-    """Answer the texts of one set, beginning with an encoder's weights. It is a stage of a task, and none of its own.
+    """The stage of a GLUE task that fine-tunes an encoder on one set; not a registered task.
 
     Args:
         pretraining: The task that the encoder was trained on.
-        weights: The encoder's, by the names of that task's network.
+        weights: The encoder's weights, by the names of that task's network.
         glue_set: The set.
         splits: Its texts as rows of tokens.
     """
@@ -73,40 +73,39 @@ class FineTuning(SupervisedTask):
         self.given_splits = splits
 
     def load(self) -> TensorSplits:
-        """The rows that were given."""
         return self.given_splits
 
     def fingerprint(self, recipe: GlueRecipe) -> str:
-        """Of the rows, the set's form and the weights."""
+        """Return hex digits of the rows, the set's format and the weights."""
         parts = self.given_splits.fingerprint, repr(self.glue_set), fingerprint(self.weights)
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """What answers, as it was drawn."""
+        """Build the classifier with initial weights and no dropout."""
         return self._network(architecture, dropout=0.0)
 
     def build_for_training(self, architecture: Architecture, recipe: GlueRecipe) -> nn.Module:
-        """The same with dropout and the given weights."""
+        """Build the classifier with dropout and the given encoder weights."""
         network = self._network(architecture, recipe.dropout)
         load_weights(network.encoder, self.weights, "the trained encoder")
         return network
 
     def example(self) -> tuple[Tensor, Tensor]:
-        """One text as long as the encoder's context."""
+        """Return one text as long as the encoder's context."""
         return torch.zeros(1, self.pretraining.context, dtype=torch.long), torch.ones(1, self.pretraining.context) > 0
 
     def loss(self, outputs: Tensor, targets: Mapping[str, Tensor], recipe: GlueRecipe) -> Tensor:
-        """Cross-entropy, or the mean of squares where the answer is a number: [B, C] and [B]."""
+        """Return the cross-entropy, or the mean squared error for regression, of [B, C] and [B]."""
         if self.glue_set.labels:
             return F.cross_entropy(outputs, targets["answer"].long(), label_smoothing=recipe.label_smoothing)
         return F.mse_loss(outputs[:, 0], targets["answer"].to(outputs.dtype))
 
     def measure(self, outputs: Tensor, targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """What is predicted, the answer, its group and its document, each [B]."""
+        """Return prediction, answer, group and document, each [B]."""
         return {"predicted": outputs.argmax(dim=1) if self.glue_set.labels else outputs[:, 0], **targets}
 
     def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
-        """The set's scores, with standard errors by the jackknife."""
+        """Return the set's scores with jackknife standard errors."""
         arrays = {name: values.numpy() for name, values in measures.items()}
         return score_columns(self.glue_set, arrays)
 

@@ -1,4 +1,4 @@
-"""glue: the eight sets, after a pre-training on the Pile or any text."""
+"""glue: the eight sets of GLUE, after pre-training on the Pile or any text."""
 
 import re
 from dataclasses import replace
@@ -17,7 +17,6 @@ from tasks.language.masked import MaskedTask
 from tasks.language.masked_tasks import PileMLM
 from tasks.language.tokenizer import Tokenizer
 
-# Geiping and Goldstein (2023): the cramming code's GLUE_sane, one recipe for all sets.
 _SANE = GlueRecipe(
     epochs=5, batch=16, lr=4e-5, weight_decay=0.0, betas=(0.9, 0.98), warmup=0.1, clip=0.0, pretraining="proxy",
     precision="bf16-mixed", reports=1,
@@ -27,12 +26,17 @@ _UNITS = {"cola": "Matthews correlation", "stsb": "correlation"}
 
 @final
 class Glue(GlueTask):
-    """GLUE's eight sets with pile-mlm's network: `--start CHECKPOINT`, or a pre-training of its own before.
+    """GLUE's eight sets with pile-mlm's network: `--start CHECKPOINT`, or its own pre-training first.
 
-    Its recipe is after the cramming code's for all sets (GLUE_sane), but for AdamW's epsilon (there 1e-6, here 1e-8),
-    what answers read (there the first token, here their mean), and where a tenth of features is dropped: there of
-    embeddings, attention weights, layers' outputs and before the answer, here of layers' outputs, inside feed-forward
-    layers and before the answer. Crammed-BERT's table has the median of five trainings.
+    The recipe follows the cramming code's GLUE_sane, one for all sets (Geiping and Goldstein, 2023), with three
+    differences:
+
+    * AdamW's epsilon is 1e-8, there 1e-6.
+    * The classifier reads the mean over tokens, there the first token.
+    * Dropout of a tenth is on layers' outputs, inside feed-forward layers and before the answer. There it is on
+      embeddings, attention weights, layers' outputs and before the answer.
+
+    Crammed-BERT's table has the median of five trainings.
     """
 
     name = "glue"
@@ -53,12 +57,12 @@ class Glue(GlueTask):
 
     @cached_property
     def pretraining(self) -> MaskedTask:  # type: ignore[override]
-        """pile-mlm, with the text and the tokenizer that `--data` names."""
+        """pile-mlm, with the text and tokenizer that `--data` names."""
         place = self._place()[1]
         return PileMLM(Path(place) if place else None)
 
     def read_text(self) -> tuple[Corpus, Tokenizer]:
-        """The Pile, or the text that `--data` names."""
+        """Return the Pile or the text that `--data` names, and the tokenizer."""
         try:
             return super().read_text()
         except UserError as error:
@@ -68,9 +72,10 @@ class Glue(GlueTask):
             raise UserError(error.kind, message, **{**error.fields, "part": "pretraining"}) from error
 
     def load_texts(self, name: str) -> SetTexts:
-        """From `--data FOLDER[,pretraining=PLACE][,tokenizer=TOKENIZER]`, or from the hub where it names no folder.
+        """Read a set from `--data FOLDER[,pretraining=PLACE][,tokenizer=TOKENIZER]`; without FOLDER from the Hub.
 
-        FOLDER holds GLUE's own (CoLA/train.tsv) or the hub's (cola/train-*.parquet); the rest is pile-mlm's `--data`.
+        FOLDER holds GLUE's own files (CoLA/train.tsv) or the Hub's (cola/train-*.parquet). The other parts are as in
+        pile-mlm's `--data`.
         """
         folder = self._place()[0]
         if not folder:
@@ -85,7 +90,7 @@ class Glue(GlueTask):
         return read_set(GLUE[name], Path(folder))
 
     def _place(self) -> tuple[str, str]:
-        """What `--data` says of the sets, and of the pre-training."""
+        """Split `--data` into the parts for the sets and for the pre-training."""
         folder, *parts = re.split(r",(\w+)=", f",{self.data or ''}")
         options = dict(zip(parts[::2], parts[1::2], strict=True))
         for name in options.keys() - {"pretraining", "tokenizer"}:

@@ -1,4 +1,4 @@
-"""GLUE's sets as files: the TSV that GLUE itself gives, or the parquet of the hub's nyu-mll/glue."""
+"""Readers of GLUE's sets: GLUE's own TSV files, or the parquet files of nyu-mll/glue on the Hub."""
 
 import math
 import warnings
@@ -15,20 +15,20 @@ from tasks.language.hub import hub_splits
 
 _HUB = "nyu-mll/glue"
 _SHORT = 1 / 1_000
-"""Share of the lines of a file that may be without an answer or a text, as a few of QQP's are."""
+"""Fraction of a file's lines that may lack an answer or a text, as a few of QQP's do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetFiles(GlueSet):
-    """A set and where it lies.
+    """A set and its files.
 
     Attributes:
-        folder: Its folder, with train.tsv.
-        columns: Of its texts, by the header of that file.
-        label: The column of the answer.
-        header: The columns of a file that has no header; () where it has one.
-        hub_columns: Of its texts on the hub, where the answer is in "label", a class by its number.
-        dev: What its development sets are called in GLUE, and on the hub.
+        folder: Folder with train.tsv.
+        columns: Columns of its texts in that file.
+        label: Column of the answer.
+        header: Columns of a file without a header line; () if it has one.
+        hub_columns: Columns of its texts on the Hub, where the answer is in "label", classes by number.
+        dev: Name of each development set at GLUE -> its name on the Hub.
     """
 
     folder: str
@@ -81,11 +81,11 @@ GLUE: Mapping[str, SetFiles] = {
         ),
     )
 }  # fmt: skip
-"""The eight sets that GLUE averages over, without WNLI, as in Crammed-BERT's table."""
+"""The eight sets in GLUE's average, without WNLI, as in Crammed-BERT's table."""
 
 
 def read_set(files: SetFiles, folder: Path) -> SetTexts:
-    """A set from GLUE's folders, or from those of a copy of the hub's. Raises UserError where it is in neither."""
+    """Read a set from GLUE's folders, or from a copy of the Hub's. Raises UserError if both are missing."""
     if (folder / files.folder / "train.tsv").exists():
         parts = [_read_tsv(files, folder / files.folder / f"{name}.tsv") for name in ("train", *files.dev)]
     elif (folder / files.name).is_dir():
@@ -102,7 +102,7 @@ def read_set(files: SetFiles, folder: Path) -> SetTexts:
 
 
 def hub_set(files: SetFiles) -> SetTexts:
-    """A set from the hub, or from its cache. Raises UserError where it is in neither."""
+    """Read a set from the Hub or its cache. Raises UserError if it is in neither."""
     names = ("train", *files.dev.values())
     splits = zip(names, hub_splits(_HUB, files.name, names), strict=True)
     parts = [_from_columns(files, columns, f"{_HUB}/{files.name}/{split}") for split, columns in splits]
@@ -110,7 +110,7 @@ def hub_set(files: SetFiles) -> SetTexts:
 
 
 def _read_tsv(files: SetFiles, path: Path) -> LabelledTexts:
-    """A file of lines with tabs, in which quotation marks are text."""
+    """Read tab-separated lines; quotation marks are plain text."""
     try:
         text_lines = regular(path).read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -146,7 +146,7 @@ def _read_tsv(files: SetFiles, path: Path) -> LabelledTexts:
 
 
 def _check_short(path: Path, short: Sequence[int], complete: int, columns: int) -> None:
-    """Say that lines were left out. Raises UserError where they are many, or no other is there."""
+    """Warn about lines that were skipped. Raises UserError if they are many, or the file has no example."""
     if not complete and not short:
         raise UserError("missing-data", f"{path} has no examples. Take GLUE's own file.", path=str(path))
     if len(short) > _SHORT * complete:
@@ -166,7 +166,7 @@ def _check_short(path: Path, short: Sequence[int], complete: int, columns: int) 
 
 
 def _read_parquet(files: SetFiles, folder: Path, split: str) -> LabelledTexts:
-    """The files of a split on the hub."""
+    """Read the parquet files of a split."""
     import pyarrow
     import pyarrow.parquet
 
@@ -187,7 +187,7 @@ def _read_parquet(files: SetFiles, folder: Path, split: str) -> LabelledTexts:
 
 
 def _from_columns(files: SetFiles, columns: Mapping[str, Sequence[Any]], source: str) -> LabelledTexts:
-    """Texts and answers by the hub's columns."""
+    """Return texts and answers from the Hub's columns."""
     if missing := [name for name in (*files.hub_columns, "label") if name not in columns]:
         raise UserError(
             "bad-data",
@@ -207,7 +207,7 @@ def _from_columns(files: SetFiles, columns: Mapping[str, Sequence[Any]], source:
 
 
 class _Place(NamedTuple):
-    """Where an answer stands: file, what is counted in it, and the number."""
+    """The position of an answer: path, "line" or "row", and its number."""
 
     path: str
     unit: str
@@ -217,13 +217,13 @@ class _Place(NamedTuple):
         return f"{self.path}, {self.unit} {self.number}"
 
     def wrong(self, option: str, rule: str, problem: str, value: object) -> UserError:
-        """What is said of an answer that cannot be."""
+        """Return the error for an invalid answer."""
         message = f"{self}: {option} must be {rule}, got {problem}"
         return UserError("bad-data", message, path=self.path, option=option, value=value, **{self.unit: self.number})
 
 
 def _hub_answer(files: SetFiles, label: Any, place: _Place) -> float:
-    """The answer as the hub has it: a class by its number. Raises UserError for any other."""
+    """Return the answer from the Hub's label, a class number. Raises UserError if it is invalid."""
     classes = range(len(files.labels))
     if files.labels and not (type(label) is int and label in classes):
         raise place.wrong("label", f"one of {', '.join(map(str, classes))}", f"{label!r:.60}.", label)
@@ -231,7 +231,7 @@ def _hub_answer(files: SetFiles, label: Any, place: _Place) -> float:
 
 
 def _answer(files: SetFiles, label: str, place: _Place) -> float:
-    """The number of a class, or the number that it says. Raises UserError where it is neither."""
+    """Return a class number, or the value for regression. Raises UserError if the label is invalid."""
     if files.labels:
         if label in files.labels:
             return float(files.labels.index(label))

@@ -1,4 +1,4 @@
-"""How a network is fine-tuned on the sets of GLUE, and what it was trained by before."""
+"""The recipe of fine-tuning on GLUE's sets."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from tasks.recipes.settings import BelowOne
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlueRecipe(Recipe):
-    """A recipe of fine-tuning, the same for every set.
+    """A fine-tuning recipe, the same for every set.
 
     Attributes:
-        sets: The sets that are trained on and scored; none names all of them.
-        dropout: Share of features dropped in every layer, and before the answer.
-        pretraining: The preset of the task that networks are trained on before, where no weights are given.
+        sets: Sets to train and score; empty for all.
+        dropout: Dropout in every layer and before the answer.
+        pretraining: Preset of the pre-training's task, used if no start weights are given.
     """
 
     sets: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class GlueRecipe(Recipe):
 
     def __post_init__(self) -> None:
         Recipe.__post_init__(self)
-        object.__setattr__(self, "sets", tuple(sorted({*self.sets})))  # in any order it is one training
+        object.__setattr__(self, "sets", tuple(sorted({*self.sets})))  # the order of the sets does not matter
         if self.parametrization != STANDARD:
             raise UserError(
                 "unsupported",

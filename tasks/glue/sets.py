@@ -1,4 +1,4 @@
-"""What a set of GLUE is: texts, one or two of them at a time, with an answer.
+"""GLUE's sets: texts of one or two sentences with an answer.
 
 Shapes: E = examples.
 """
@@ -11,17 +11,17 @@ import numpy as np
 from tasks.glue.scores import SCORES, Answers
 
 Text = tuple[str, ...]
-"""A sentence, or two."""
+"""One or two sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlueSet:
-    """A set by its form.
+    """The format of a set.
 
     Attributes:
-        name: What its metric is called.
-        labels: What the classes are called, by number; () where the answer is a number.
-        scores: Of SCORES; their mean is what the set counts with.
+        name: Name of its metric.
+        labels: Names of the classes, by number; () for regression.
+        scores: Keys of SCORES; their mean is the set's metric.
     """
 
     name: str
@@ -30,13 +30,13 @@ class GlueSet:
 
     @property
     def outputs(self) -> int:
-        """How many numbers a network gives: one for each class, or the answer."""
+        """Number of network outputs: one per class, or 1 for regression."""
         return len(self.labels) or 1
 
     def score(self, predictions: Answers, answers: Answers, group: Answers) -> Mapping[str, float]:
-        """The set's score by its name and, where it is a mean, each by NAME_SCORE: of all that is predicted, each [E].
+        """Return the set's score by name and, if it is a mean, each part as NAME_SCORE, for arrays [E] each.
 
-        Each is the mean over groups, as GLUE's of MNLI is over the two that its development set has.
+        Each score is the mean over groups, as GLUE averages MNLI over its two development sets.
         """
         by_score = {
             name: float(
@@ -57,12 +57,12 @@ class GlueSet:
 
 @dataclass(frozen=True, slots=True)
 class LabelledTexts:
-    """Texts and their answers: numbers of classes, or numbers.
+    """Texts with their answers: class numbers, or values.
 
     Attributes:
-        texts: Each of one sentence, or each of two, E.
-        answers: As many.
-        documents: What each is from; none where each is by itself.
+        texts: Texts of one sentence each, or of two, E.
+        answers: An answer for each text.
+        documents: Source document of each text; empty if every text has its own.
     """
 
     texts: list[Text]
@@ -72,11 +72,11 @@ class LabelledTexts:
 
 @dataclass(frozen=True, slots=True)
 class SetTexts:
-    """What a set holds.
+    """The texts of a set.
 
     Attributes:
-        train: What GLUE gives to train on.
-        dev: Its development set, in the groups that are scored apart.
+        train: GLUE's training set.
+        dev: GLUE's development set, in groups that are scored separately.
     """
 
     train: LabelledTexts

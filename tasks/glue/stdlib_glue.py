@@ -1,4 +1,4 @@
-"""stdlib-glue: two sets of GLUE's form made of the English inside this Python; needs no data."""
+"""stdlib-glue: two sets in GLUE's format, built from Python's own documentation; needs no data."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,7 +22,7 @@ _BUILDERS: Mapping[str, Callable[[Corpus], SetTexts]] = {"word_order": word_orde
 
 @final
 class StdlibGlue(GlueTask):
-    """stdlib-mlm's network, fine-tuned on whether words are in order and on where a sentence is from."""
+    """stdlib-mlm's network, fine-tuned to detect swapped words and to classify the source of sentences."""
 
     name = "stdlib-glue"
     takes_data = False
@@ -44,9 +44,7 @@ class StdlibGlue(GlueTask):
 
     @cached_property
     def pretraining(self) -> MaskedTask:  # type: ignore[override]
-        """stdlib-mlm."""
         return StdlibMLM()
 
     def load_texts(self, name: str) -> SetTexts:
-        """Made of the corpus."""
         return _BUILDERS[name](stdlib_corpus())

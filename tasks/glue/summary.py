@@ -1,4 +1,4 @@
-"""What was predicted of the texts of sets, as scores with standard errors: of a set, and of all sets.
+"""Scores of predictions with standard errors: per set, and the mean over sets.
 
 Shapes: E = examples.
 """
@@ -19,7 +19,7 @@ Columns = dict[str, float]
 
 
 def score_columns(glue_set: GlueSet, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Columns:
-    """Scores of what is "predicted" of texts with an "answer", a "group" and a "document", each [E], with errors."""
+    """Return scores with standard errors of "predicted" against "answer", by "group" and "document", each [E]."""
     predictions, answer, group = arrays["predicted"], arrays["answer"], arrays["group"]
     return jackknife(
         lambda indices: glue_set.score(predictions[indices], answer[indices], group[indices]), arrays["document"]
@@ -27,7 +27,7 @@ def score_columns(glue_set: GlueSet, arrays: Mapping[str, np.ndarray[Any, Any]])
 
 
 def mean_over_sets(by_set: Mapping[str, Mapping[str, float]]) -> Columns:
-    """The mean over sets, as `score`, and each of them, from the scores of each; with standard errors."""
+    """Return the mean over sets, as `score`, and the score of each set, with standard errors."""
     columns = {"score": float(np.mean([by_set[name][name] for name in by_set]))}
     errors = {f"{name}_se": scores[f"{name}_se"] for name, scores in by_set.items() if f"{name}_se" in scores}
     if len(errors) == len(by_set):
@@ -36,7 +36,7 @@ def mean_over_sets(by_set: Mapping[str, Mapping[str, float]]) -> Columns:
 
 
 def component_scores(by_set: Mapping[str, Mapping[str, float]]) -> Columns:
-    """Of sets whose score is a mean of several, each of these."""
+    """Return the component scores of sets whose score is a mean of several."""
     return {
         name: value
         for set_name, scores in by_set.items()
@@ -46,7 +46,7 @@ def component_scores(by_set: Mapping[str, Mapping[str, float]]) -> Columns:
 
 
 def majority(glue_set: GlueSet, splits: TensorSplits, part: Part, recipe: GlueRecipe) -> Columns:
-    """What is reached by always giving the answer that is the most frequent in training, or their mean."""
+    """Return the scores of the most frequent training answer, or of the mean answer for regression."""
     learnt = splits.train[1]["answer"]
     usual = learnt.mode().values if glue_set.labels else learnt.mean()
     batches = [targets for _, targets in splits.evaluation_batches(part, recipe, torch.device("cpu"))]

@@ -1,4 +1,4 @@
-"""GLUE as a task: a network is trained on masked text once, and from there on each set by itself."""
+"""The base class of GLUE tasks: one pre-training on masked text, then fine-tuning on each set."""
 
 import hashlib
 from abc import abstractmethod
@@ -32,15 +32,15 @@ from tasks.training.loop import checkpoint_for, isolated_rng
 
 
 class GlueTask(Task):
-    """Train on masked text, then on each set from there on, and measure how well each is answered.
+    """A task that pre-trains on masked text and then fine-tunes on each set separately.
 
-    The network, its costs and what is kept of it are the pre-training's; a run that begins with weights leaves the
-    pre-training out. `score` is the mean over the sets. Development sets are test; one in ten of train, at most 1,000,
-    validates. There is nothing to report on the way, and so nothing to stop early.
+    Network, costs and saved weights are those of the pre-training, which a run with start weights skips. `score` is the
+    mean over the sets. Development sets are the test split; a tenth of train, at most 1,000 examples, is validation.
+    There are no intermediate reports, so no early stopping.
 
     Attributes:
-        sets: Each by its name.
-        pretraining: What is trained before.
+        sets: Name -> set.
+        pretraining: The task of the pre-training.
     """
 
     sets: ClassVar[Mapping[str, GlueSet]]
@@ -51,23 +51,22 @@ class GlueTask(Task):
 
     @abstractmethod
     def load_texts(self, name: str) -> SetTexts:
-        """The texts of a set. Raises UserError where they are not there."""
+        """Return the texts of a set. Raises UserError if they are missing."""
 
     def encoding(self) -> str:
-        """The tokenizer of the pre-training."""
         return self.read_text()[1].fingerprint
 
     def start_tasks(self) -> Mapping[str, int]:
-        """This task's, whose networks are those of its pre-training, and that one's."""
+        """Return this task, whose networks are those of its pre-training, and the pre-training's task."""
         return {**super().start_tasks(), self.pretraining.name: self.pretraining.version}
 
     def metrics_for(self, recipe: GlueRecipe) -> tuple[Metric, ...]:
-        """The mean over the sets that the recipe asks for, and each of them."""
+        """Return the mean over the recipe's sets, and the metric of each."""
         sets = self.sets_for(recipe)
         return tuple(metric for metric in self.metrics if metric.name in ("score", *sets))
 
     def sets_for(self, recipe: GlueRecipe) -> Mapping[str, GlueSet]:
-        """The sets of a recipe. Raises UserError where it names another one."""
+        """Return the sets of a recipe. Raises UserError if it names an unknown set, or all sets."""
         if {*recipe.sets} == {*self.sets}:
             raise UserError(
                 "conflict",
@@ -81,39 +80,35 @@ class GlueTask(Task):
         return {name: glue_set for name, glue_set in self.sets.items() if name in recipe.sets or not recipe.sets}
 
     def prepare(self) -> None:
-        """Read the text of the pre-training."""
         self.read_text()
         self.pretraining.prepare()
 
     def read_text(self) -> tuple[Corpus, Tokenizer]:
-        """The text of the pre-training and its tokenizer. Raises UserError where they are not there."""
+        """Return the pre-training's text and tokenizer. Raises UserError if they are missing."""
         return self.pretraining.read_text
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """The encoder of the pre-training."""
         return self.pretraining.build(architecture)
 
     def example(self) -> Inputs:
-        """One row of its tokens."""
         return self.pretraining.example()
 
     def inputs(self, recipe: GlueRecipe) -> Inputs:
-        """What it reads of its first validation batch."""
         return self.pretraining.inputs(self.pretraining_recipe(recipe))
 
     def closed_form(self, architecture: Architecture) -> Count | None:
-        """Of the encoder, all of whose tokens are scored."""
+        """Return the count of the encoder with the masked-language head on all tokens."""
         return self.pretraining.closed_form(architecture)
 
     def fingerprint(self, recipe: GlueRecipe) -> str:
-        """Of the text that is trained on, how that is done before, and of the sets."""
+        """Return hex digits of the pre-training's text and recipe, and of the sets."""
         before, preset = self.pretraining, self.pretraining_recipe(recipe)
         pretraining_text = f"{before.name} {before.version} {recipe_text(preset, ())} {before.fingerprint(preset)}"
         sets = [f"{glue_set!r} {self.splits_of(name).fingerprint}" for name, glue_set in self.sets_for(recipe).items()]
         return hashlib.sha256("\n".join((pretraining_text, *sets)).encode()).hexdigest()
 
     def training_step(self, run: Run) -> Callable[[], None]:
-        """A step of fine-tuning on the first of the sets: GLUE's take longer than the training before them."""
+        """Return a step of fine-tuning on the first set: on GLUE, fine-tuning takes longer than the pre-training."""
         with isolated_rng(run):
             weights = weights_of(self.build(run.architecture))
         [(name, glue_set), *_] = self.sets_for(run.recipe).items()
@@ -121,7 +116,7 @@ class GlueTask(Task):
         return tuning.training_step(replace(run, start=None))
 
     def baselines(self, recipe: GlueRecipe) -> Mapping[str, Mapping[str, float]]:
-        """What is reached by always giving the answer that is the most frequent in training, or their mean."""
+        """Return the metrics of the most frequent training answer, or of the mean answer for regression."""
         columns: dict[str, float] = {}
         parts: Mapping[str, Part] = {"": "validation", "test_": "test"}
         for prefix, part in parts.items():
@@ -133,7 +128,7 @@ class GlueTask(Task):
         return {"majority": columns}
 
     def fit(self, run: Run) -> FitResult:
-        """Pre-train where no weights are given, and fine-tune on each set. See Task.fit."""
+        """Pre-train unless start weights are given, then fine-tune on each set. See Task.fit."""
         if rank_info().world_size > 1:
             raise UserError(
                 "unsupported",
@@ -151,14 +146,14 @@ class GlueTask(Task):
         return fit_result
 
     def pretraining_recipe(self, recipe: GlueRecipe) -> Any:
-        """What the network is trained by before. Raises UserError for a preset that its task does not have."""
+        """Return the recipe of the pre-training. Raises UserError if its task lacks the preset."""
         presets = self.pretraining.presets
         if recipe.pretraining not in presets:
             raise unknown("preset", recipe.pretraining, presets, of=f"task {self.pretraining.name!r}")
         return presets[recipe.pretraining]
 
     def splits_of(self, name: str) -> TensorSplits:
-        """A set as rows of tokens, read once."""
+        """Return a set as rows of tokens, read once."""
         if name not in self._splits:
             self._splits[name] = splits_of(name, self.load_texts(name), self.read_text()[1], self.pretraining.context)
         return self._splits[name]
@@ -168,7 +163,7 @@ class GlueTask(Task):
         return {}
 
     def _fit(self, run: Run, checkpoint: Checkpoint) -> FitResult:
-        """Each stage that is not behind it yet; what it gave is kept."""
+        """Run each stage that is not finished, and save its results in the checkpoint."""
         state = checkpoint.load()
         if state is None:
             state = self._pretrain(run)
@@ -197,7 +192,7 @@ class GlueTask(Task):
         )
 
     def _pretrain(self, run: Run) -> dict[str, Any]:
-        """The weights that sets begin with, what is known of them, and the steps that they took."""
+        """Return the state after the pre-training: weights, extra metrics and steps."""
         if run.start is not None:
             with isolated_rng(run):
                 load_weights(self.build(run.architecture), run.start, "the checkpoint")
@@ -212,7 +207,7 @@ class GlueTask(Task):
         return {"weights": weights, "extra_metrics": extra, "pretraining_steps": steps, "steps": steps, "found": {}}
 
     def _stage(self, run: Run, recipe: Any, steps_before: int, after: Iterable[str]) -> Run:
-        """The run of a stage, which tells how far it is with those before it and the sets after it."""
+        """Return the run of a stage; its progress includes the stages before and the sets after it."""
         steps_after = sum(run.recipe.total_steps(self.splits_of(name).examples) for name in after)
         on_stage_step = lambda step, steps: run.on_step(steps_before + step, steps_before + steps + steps_after)  # noqa: E731
         return replace(run, recipe=recipe, start=None, report=always_continue, on_step=on_stage_step)

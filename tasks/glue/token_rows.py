@@ -1,4 +1,4 @@
-"""From labelled texts to rows of tokens: a sentence and the boundary behind it, or two of them.
+"""Labeled texts as rows of tokens: one or two sentences, each followed by the end-of-document token.
 
 Shapes: E = examples, B = batch, N = tokens of the longest row.
 """
@@ -17,15 +17,15 @@ from tasks.glue.sets import LabelledTexts, SetTexts, Text
 from tasks.language.tokenizer import Tokenizer, Tokens
 
 _MAX_VALIDATION, _VALIDATION_PART = 1_000, 10
-"""GLUE's test answers are not public: its development sets test here, and of train one in so many validates."""
+"""GLUE's test labels are not public: development sets are test; a tenth of train, up to a maximum, is validation."""
 _BLOCK = 10_000
 
 
 def splits_of(name: str, texts: SetTexts, tokenizer: Tokenizer, context: int) -> TensorSplits:
-    """A set as ids [E, N] with their lengths [E], and answers [E] with their groups and documents, [E] each.
+    """Return a set as ids [E, N] with lengths [E], and answers [E] with groups and documents, [E] each.
 
     Raises:
-        UserError: There are not two examples to train on and to validate by, or none to test on.
+        UserError: There are fewer than two training examples, or no test examples.
     """
     for purpose, least, parts in (("train", 2, (texts.train,)), ("test", 1, texts.dev)):
         for part in parts:
@@ -65,7 +65,7 @@ def _batch(name: str, parts: Sequence[LabelledTexts], tokenizer: Tokenizer, cont
 
 
 def _documents(parts: Sequence[LabelledTexts]) -> list[int]:
-    """A number for what each example is from, and another in each part."""
+    """Return the document number of each example, different in each part."""
     numbers: list[int] = []
     for part in parts:
         numbers_of_part, first = part.documents or range(len(part.texts)), max(numbers, default=-1) + 1
@@ -85,7 +85,7 @@ def _rows(name: str, texts: Sequence[Text], tokenizer: Tokenizer, context: int) 
 
 
 def pack_row(sentences: Sequence[Tokens], boundary: int, context: int) -> Tokens:
-    """Sentences with a boundary behind each, at most `context` tokens: the longest is cut, and cut again."""
+    """Join sentences, each followed by `boundary`, to at most `context` tokens; the longest are truncated first."""
     room = context - len(sentences)
     longest = room
     while sum(min(len(sentence), longest) for sentence in sentences) > room:
@@ -95,7 +95,7 @@ def pack_row(sentences: Sequence[Tokens], boundary: int, context: int) -> Tokens
 
 
 def _read(inputs: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Ids [B, N] of a batch, no longer than its longest row, and which of them are no padding [B, N]."""
+    """Return ids [B, N], trimmed to the batch's longest row, and which of them are not padding [B, N]."""
     ids, lengths = inputs
     longest = int(lengths.max())
     real = torch.arange(longest, device=ids.device) < lengths[:, None]
