@@ -1,1 +1,1 @@
-"""The Long Range Arena (Tay et al., 2021): what its releases hold, how it is read, and its tasks."""
+"""The Long Range Arena (Tay et al., 2021): readers of its release, and its tasks."""

@@ -1,4 +1,4 @@
-"""Work in numbered blocks, shared among processes and gathered in order, and shown how far they are."""
+"""Parallel generation of numbered blocks, gathered in order, with a progress bar."""
 
 import os
 import pickle
@@ -20,16 +20,16 @@ _CHILD = "import pickle as p, sys; make, number = p.load(sys.stdin.buffer); p.du
 def collect_blocks(
     make: Callable[[int], Block], add: Callable[[Block], int], examples: int, size: int, label: str
 ) -> None:
-    """Give `add` the blocks that `make` makes of 0, 1, 2 ..., in this order, until it says that there are enough.
+    """Pass the blocks that `make` returns for 0, 1, 2 ... to `add`, in this order, until there are enough examples.
 
-    As many processes share the work as there are cores and blocks.
+    The work is shared by as many processes as there are cores and blocks.
 
     Args:
-        make: Makes the block of a number, in any process.
-        add: Takes a block and says how many examples there are now.
-        examples: How many examples are enough.
-        size: Examples of a block, about.
-        label: What is made, for whoever waits.
+        make: Returns the block of a number, in any process.
+        add: Takes a block and returns the number of examples so far.
+        examples: Number of examples wanted.
+        size: Approximate examples per block.
+        label: Label of the progress bar.
     """
     processes = min(_cores(), -(-examples // size))
     with Progress(label, examples) as progress:
@@ -41,7 +41,7 @@ def collect_blocks(
 
 
 def _parallel_blocks(make: Callable[[int], Block], processes: int) -> Iterator[Block]:
-    """Blocks in order, without end, each made in another process."""
+    """Yield blocks in order, endlessly, each made in a subprocess."""
     futures: deque[Future[Block]] = deque()
     numbers = count()
     with ThreadPoolExecutor(processes) as pool:
@@ -56,20 +56,20 @@ def _parallel_blocks(make: Callable[[int], Block], processes: int) -> Iterator[B
 
 
 def _make_in_subprocess(make: Callable[[int], Block], number: int) -> Block:
-    """Make a block in a process of its own.
+    """Make a block in a subprocess.
 
-    multiprocessing would import the program's main module there again, which must be written for that; one that is not
-    would wait for itself where the cache is locked. Ctrl-C is the parent's matter: hence the session.
+    multiprocessing would import the main module again, which must be written for that; otherwise it would deadlock on
+    the locked cache. The new session leaves Ctrl-C to the parent.
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     request = pickle.dumps((make, number))
-    done = subprocess.run(  # noqa: S603  # this very Python
+    done = subprocess.run(  # noqa: S603  # the same Python
         [sys.executable, "-c", _CHILD], input=request, stdout=subprocess.PIPE, env=environment, check=True,
         start_new_session=True,
     )  # fmt: skip
-    return pickle.loads(done.stdout)  # type: ignore[no-any-return]  # noqa: S301  # our own process wrote it
+    return pickle.loads(done.stdout)  # type: ignore[no-any-return]  # noqa: S301  # written by our own process
 
 
 def _cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

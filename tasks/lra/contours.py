@@ -1,11 +1,14 @@
-"""Pathfinder's images: do two marked ends belong to one dashed contour, or to two?
+"""The generator of Pathfinder's images: two marked ends are on one dashed contour or on two.
 
-After snakes2.py of github.com/drewlinsley/pathfinder with the parameters that the Long Range Arena gives for 32 x 32
-pixels and contours of 14 (lra_benchmarks/data/pathfinder.py). What is not known: the seeds of the release; whether it
-has single dashes beside the short contours, which the generator can add (`single_dashes`; the brightness of an image is
-three times as large with them); and what its resampling (SciPy's and OpenCV's of about 2018, which round in ways of
-their own) made of a dash. So these images are of the same kind as the release's, and results on them are not comparable
-with the release's.
+It follows snakes2.py of github.com/drewlinsley/pathfinder with the parameters of the Long Range Arena for 32 x 32
+pixels and contours of 14 (lra_benchmarks/data/pathfinder.py). Three things about the release are unknown:
+
+* its seeds;
+* whether it has single dashes beside the short contours, which the generator can add (`single_dashes`); they triple an
+  image's brightness;
+* how its resampling (SciPy and OpenCV of about 2018, which round in their own ways) draws a dash.
+
+So these images are similar to the release's, but results on them are not comparable with results on the release.
 
 Shapes: S = side of an image, K = pixels.
 """
@@ -23,27 +26,27 @@ from tasks.lra.stamps import LENGTH, MARGIN, REACH, SIDE, Array, Pixel, disc, st
 
 _PADDING = 1
 _DASHES, _GAP = 14, 7
-"""Of the two long contours, and pixels between their beginnings."""
+"""Dashes of the two long contours, and pixels between their starts."""
 _SHORT_DASHES = _DASHES // 3
 SHORT = 20 // _SHORT_DASHES
 _CONTINUITY = 1.0
 _LONG_BRIGHTNESS, _SHORT_BRIGHTNESS = 2 * 0.75, 2.0
 _RETRIES = 2
-"""Further draws of a dash that touches something."""
+"""Further attempts to draw a dash that touches something."""
 _SHORT_RETRIES, _SINGLE_RETRIES = 4, 2
 _SINGLE = int(150 * 123.5 / (7.5 + 13 * MARGIN + 4 * MARGIN**2)) - 2 * _DASHES - SHORT * _SHORT_DASHES
-"""Single dashes that are tried, of which few find room."""
+"""Attempts to place single dashes, few of which find room."""
 _FREE = 0.3
-"""What is taken less than this is free."""
+"""Pixels of less occupancy are free."""
 _FULL = 0.01
-"""The share of free pixels below which nothing more is begun."""
+"""Minimum fraction of free pixels to start another contour."""
 _BLOCK = 40
-"""Images of one block."""
+"""Images per block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """What is drawn, [S, S], and where nothing more may be drawn, [S, S] from 0 to 1."""
+    """The image so far, [S, S], and its occupancy, [S, S] from 0 to 1, where nothing more may be drawn."""
 
     image: Array
     occupancy: Array
@@ -54,13 +57,13 @@ class Canvas:
 
 @dataclass(slots=True)
 class Contour:
-    """A contour that grows.
+    """A growing contour.
 
     Attributes:
-        pivot: What its last dash turned about.
-        angle: Where that dash points.
-        last: What that dash takes up, [S, S]; the canvas learns of it with the next one, which touches it.
-        tip: The end of it.
+        pivot: Center of rotation of its last dash.
+        angle: Direction of that dash.
+        last: Occupancy of that dash, [S, S]; added to the canvas with the next dash, which touches it.
+        tip: End of that dash.
     """
 
     pivot: Pixel
@@ -70,7 +73,10 @@ class Contour:
 
 
 def generate(examples: int, seed: int, *, single_dashes: bool = False) -> tuple[Array, Array]:
-    """So many images, bytes [E, S, S], and whether both marks are on one contour, [E]; a function of its arguments."""
+    """Generate images, bytes [E, S, S], and whether both marks are on one contour, [E].
+
+    The result depends only on the arguments.
+    """
     images: list[Array] = []
     labels: list[int] = []
 
@@ -86,13 +92,13 @@ def generate(examples: int, seed: int, *, single_dashes: bool = False) -> tuple[
 
 
 def make_block(seed: int, size: int, number: int, *, single_dashes: bool = False) -> list[tuple[Array, int]]:
-    """So many images and their answers, the block of that number."""
+    """Generate block `number` of `size` images with their answers."""
     draw = random.Random(f"pathfinder/{seed}/{number}")  # noqa: S311  # data, not secrets
     return [example(draw, _SINGLE if single_dashes else 0) for _ in range(size)]
 
 
 def example(draw: random.Random, single_dashes: int = 0) -> tuple[Array, int]:
-    """One image and its answer."""
+    """Return one image and its answer."""
     while True:
         canvas, contours = two_contours(draw)
         if contours:
@@ -109,7 +115,7 @@ def example(draw: random.Random, single_dashes: int = 0) -> tuple[Array, int]:
 
 
 def two_contours(draw: random.Random) -> tuple[Canvas, list[tuple[Pixel, Pixel]]]:
-    """The two long contours and the ends of each, in random order; no ends where they did not find room."""
+    """Draw the two long contours; return the canvas and the ends of each in random order, or no ends without room."""
     canvas = Canvas(np.zeros((SIDE, SIDE)), np.zeros((SIDE, SIDE)))
     for edge in (np.s_[:_PADDING], np.s_[-_PADDING:], np.s_[:, :_PADDING], np.s_[:, -_PADDING:]):
         canvas.occupancy[edge] = 1
@@ -134,7 +140,7 @@ def two_contours(draw: random.Random) -> tuple[Canvas, list[tuple[Pixel, Pixel]]
 
 
 def add_contour(canvas: Canvas, draw: random.Random, dashes: int, retries: int) -> Canvas:
-    """The canvas with one more contour of so many dashes, or as it was where there is no room for one."""
+    """Return the canvas with one more contour of so many dashes, or unchanged if there is no room."""
     if (canvas.occupancy <= _FREE).mean() < _FULL:
         return canvas
     for _ in range(1 + retries):
@@ -147,10 +153,10 @@ def add_contour(canvas: Canvas, draw: random.Random, dashes: int, retries: int) 
 
 
 def free_place(occupancy: Array, draw: random.Random, angle: float) -> Pixel | None:
-    """Where a dash of that angle may begin that touches nothing; None where there is no room.
+    """Return a start for a dash of that angle that touches nothing; None if there is no room.
 
-    There is none either for an angle at which a dash that begins at an edge would lie wholly outside: OpenCV's dilation
-    knows nothing there, which the generator takes for an image without free pixels. So nine of ten angles find no room.
+    There is also no room at angles where a dash that starts at an edge would lie wholly outside. OpenCV's dilation is
+    undefined there, and the generator takes that for an image without free pixels. So nine in ten angles find no room.
     """
     reach = LENGTH + MARGIN
     around = np.pad(occupancy, reach, constant_values=-np.inf)
@@ -165,9 +171,9 @@ def free_place(occupancy: Array, draw: random.Random, angle: float) -> Pixel | N
 
 @cache
 def _footprint(angle: float) -> tuple[Pixel, ...]:
-    """What a dash takes up in a square of LENGTH + MARGIN about the middle, from its upper left corner: [K].
+    """Return the pixels of a dash in a square of LENGTH + MARGIN around the middle, from its upper left corner: [K].
 
-    The generator begins it a pixel below and to the right of the middle, and so do we.
+    The dash starts one pixel below and to the right of the middle, as in the generator.
     """
     middle = LENGTH + MARGIN
     _, room = stamps(angle)
@@ -176,7 +182,7 @@ def _footprint(angle: float) -> tuple[Pixel, ...]:
 
 
 def _second_start(first: Pixel, draw: random.Random) -> Pixel:
-    """Where the second long contour begins."""
+    """Return the start of the second long contour."""
     towards = math.radians(draw.randrange(360))
     return round(first[0] + _GAP * math.sin(towards)), round(first[1] + _GAP * math.cos(towards))
 
@@ -184,7 +190,7 @@ def _second_start(first: Pixel, draw: random.Random) -> Pixel:
 def begin_contour(
     canvas: Canvas, place: Callable[[float], Pixel | None], draw: random.Random, brightness: float
 ) -> Contour | None:
-    """A contour of one dash from where `place` says that one of its angle begins; None where that is nowhere."""
+    """Start a contour with one dash, at the start that `place` returns for its angle; None if there is no room."""
     for _ in range(1 + _RETRIES):
         angle = math.radians(draw.randrange(-180, 180))
         tail = place(angle)
@@ -201,7 +207,7 @@ def begin_contour(
 
 
 def add_dash(canvas: Canvas, contour: Contour, draw: random.Random, brightness: float) -> bool:
-    """Add a dash to the contour where there is room: nearly straight on is likelier than a turn."""
+    """Add a dash to the contour if there is room; small turns are more likely than sharp ones."""
     pivot = step_to(contour.pivot, contour.angle, LENGTH + 2 * MARGIN)
     heads, weights = [], []
     for row, column, angle in _ring():
@@ -224,7 +230,7 @@ def add_dash(canvas: Canvas, contour: Contour, draw: random.Random, brightness: 
 
 
 def _occupancy_near(occupancy: Array, point: Pixel) -> float:
-    """The most that is taken within the margin of a point."""
+    """Return the largest occupancy at a point and its four neighbors."""
     row, column = point
     return max(
         float(occupancy[row + down, column + right])
@@ -235,7 +241,7 @@ def _occupancy_near(occupancy: Array, point: Pixel) -> float:
 
 @cache
 def _ring() -> tuple[tuple[int, int, float], ...]:
-    """Where the next dash may end: pixels around its pivot, a pixel of arc apart, and their directions."""
+    """Return the ends of possible next dashes: pixels around the pivot, a pixel of arc apart, and their directions."""
     radius = LENGTH + MARGIN
     arcs = np.arange(0, 2 * math.pi, 1 / radius)
     pixels = {(math.floor(radius * math.sin(arc)), math.floor(radius * math.cos(arc))) for arc in arcs}

@@ -1,4 +1,4 @@
-"""lra-image: CIFAR-10 in grey, pixel by pixel."""
+"""lra-image: CIFAR-10 in grayscale, pixel by pixel."""
 
 from typing import final
 
@@ -12,10 +12,10 @@ from tasks.vision.cifar10 import read_cifar10
 
 @final
 class LRAImage(LongRangeTask):
-    """The images of CIFAR-10 as 1,024 grey pixels, 45,000 / 5,000 / 10,000 of them.
+    """Classification of CIFAR-10 images as sequences of 1,024 gray pixels, 45,000 / 5,000 / 10,000 of them.
 
-    A pixel's id is its brightness, and black ones are padding, as in Nyströmformer's pipeline. Which images validate is
-    told by cifar10-vit's split; the official one is TFDS's last tenth.
+    A pixel's id is its brightness, and black pixels are padding, as in Nyströmformer's pipeline. The validation images
+    are those of cifar10-vit; the official ones are the last tenth in TFDS.
     """
 
     name = "lra-image"
@@ -25,12 +25,12 @@ class LRAImage(LongRangeTask):
     presets = IMAGE
 
     def load(self) -> TensorSplits:
-        """Read the published batches. Raises UserError where they are not there."""
+        """Read the published batches. Raises UserError if they are missing."""
         parts = read_cifar10(self.name, self.data)
         return splits_of(*((_grey(images).flatten(1), labels) for images, labels in parts))
 
 
 def _grey(images: Tensor) -> Tensor:
-    """Bytes [E, 3, H, W] to bytes [E, H, W], weighted and rounded down as TensorFlow's rgb_to_grayscale does."""
+    """Convert bytes [E, 3, H, W] to gray [E, H, W], weighted and rounded down as in TensorFlow's rgb_to_grayscale."""
     red, green, blue = (images[:, channel].float() / 255 for channel in range(3))
     return ((0.2989 * red + 0.587 * green + 0.114 * blue) * 255.5).byte()

@@ -1,8 +1,8 @@
-"""ListOps as the Long Range Arena generates it: lists of operators on digits, and what they come to.
+"""ListOps as the Long Range Arena generates it: nested lists of operators on digits, and their values.
 
-The same as lra_benchmarks/data/listops.py in distribution, not draw by draw: a list is given up as soon as it is too
-long, which changes nothing about those that are kept, and each block of lists has draws of its own, so that how many
-processes share the work changes nothing either. Torch is not needed here: processes start in a tenth of a second.
+The distribution is that of lra_benchmarks/data/listops.py, with other draws. A list is abandoned as soon as it is too
+long, which leaves the distribution of the others unchanged. Each block of lists has a generator of its own, so the
+number of processes does not matter. This module does not need torch, so processes start in a tenth of a second.
 """
 
 import random
@@ -23,30 +23,30 @@ IDS = {
     **{str(digit): _DIGIT + digit for digit in range(10)},
     **{f"[{name}": FIRST_OPERATOR + number for number, name in enumerate(OPERATORS)},
     "]": _CLOSE,
-    "X": _CLOSE,  # what the official pipeline makes of "]"
+    "X": _CLOSE,  # written for "]" by the official pipeline
 }
-"""Word -> its id. The official order is whatever a set of words iterates in, and means nothing."""
+"""Word -> id. The official order is the iteration order of a set, so it is arbitrary."""
 
 _OPERATOR_SHARE = 0.25
 _BLOCK = 2000
-"""Lists of one block."""
+"""Lists per block."""
 
 List = tuple[bytes, int]
-"""Ids of a list, one byte each, and the digit that it comes to."""
+"""Ids of a list, one byte each, and its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What lists are kept.
+    """The bounds of generated lists.
 
     Attributes:
-        longer_than: Tokens that a list must exceed, at least 1; round brackets are none.
-        shorter_than: Tokens that it must stay below.
-        levels: Of operators and digits, at least 2; there are only digits on the last.
-        arguments: The most that an operator has; the fewest are 2.
+        longer_than: Exclusive lower bound of a list's tokens, at least 1, without round brackets.
+        shorter_than: Exclusive upper bound of a list's tokens.
+        levels: Levels of operators and digits, at least 2; the last has only digits.
+        arguments: Maximum arguments of an operator; the minimum is 2.
 
     Raises:
-        UserError: A number is too small.
+        UserError: A bound is too small.
     """
 
     longer_than: int
@@ -62,11 +62,11 @@ class Grammar:
 
 
 class _TooLong(Exception):
-    """A list that has outgrown its grammar."""
+    """The error raised when a list exceeds its grammar's length."""
 
 
 def generate(grammar: Grammar, examples: int, seed: int) -> list[List]:
-    """So many lists, no two of which are the same; a function of its arguments alone.
+    """Generate `examples` distinct lists; the result depends only on the arguments.
 
     Raises:
         UserError: The grammar has so few lists that a whole block brought nothing new.
@@ -90,12 +90,12 @@ def generate(grammar: Grammar, examples: int, seed: int) -> list[List]:
 
 
 def make_block(grammar: Grammar, seed: int, size: int, number: int) -> list[List]:
-    """So many lists, the block of that number; they may repeat those of another block."""
+    """Generate block `number` of `size` lists; they may repeat lists of other blocks."""
     uniform = random.Random(f"listops/{seed}/{number}").random  # noqa: S311  # data, not secrets
     lists: list[List] = []
     while len(lists) < size:
         if uniform() > _OPERATOR_SHARE:
-            continue  # a digit alone, which is too short
+            continue  # a single digit, which is too short
         ids = bytearray()
         with suppress(_TooLong):
             answer = _grow(uniform, grammar, 1, ids, 0)
@@ -105,14 +105,14 @@ def make_block(grammar: Grammar, seed: int, size: int, number: int) -> list[List
 
 
 def _grow(uniform: Callable[[], float], grammar: Grammar, depth: int, ids: bytearray, owed: int) -> int:
-    """Append an operator and all below it, give what it comes to; at least `owed` tokens have to follow it."""
+    """Append an operator and its arguments, and return its value; at least `owed` more tokens must follow."""
     operator = int(len(OPERATORS) * uniform())
     arguments = 2 + int((grammar.arguments - 1) * uniform())
     if len(ids) + 1 + arguments + 1 + owed >= grammar.shorter_than:
         raise _TooLong
     ids.append(FIRST_OPERATOR + operator)
     values = []
-    for remaining in range(arguments, 0, -1):  # with the closing bracket, as many tokens follow as arguments are left
+    for remaining in range(arguments, 0, -1):  # with the bracket, `remaining` tokens or more must follow
         if depth + 1 < grammar.levels and uniform() <= _OPERATOR_SHARE:
             values.append(_grow(uniform, grammar, depth + 1, ids, owed + remaining))
         else:
@@ -124,7 +124,7 @@ def _grow(uniform: Callable[[], float], grammar: Grammar, depth: int, ids: bytea
 
 
 def apply(operator: int, values: list[int]) -> int:
-    """What an operator, by its place in OPERATORS, makes of digits."""
+    """Return the value of an operator, by its index in OPERATORS, on digits."""
     if operator == 0:
         return min(values)
     if operator == 1:
@@ -132,13 +132,13 @@ def apply(operator: int, values: list[int]) -> int:
     if operator == 3:
         return sum(values) % 10
     order, half = sorted(values), len(values) // 2
-    return order[half] if len(values) % 2 else (order[half - 1] + order[half]) // 2  # a half is cut off
+    return order[half] if len(values) % 2 else (order[half - 1] + order[half]) // 2  # rounded down
 
 
 def tokenize(source: str) -> bytes | None:
-    """Ids of a list as the release writes it, or None where it has other words.
+    """Return the ids of a list in the release's format, or None for unknown words.
 
-    Round brackets, which say nothing, are left out.
+    Round brackets carry no information and are skipped.
     """
     words = source.replace("(", " ").replace(")", " ").split()
     return bytes(IDS[word] for word in words) if words and set(words) <= set(IDS) else None

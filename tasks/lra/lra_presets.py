@@ -1,9 +1,9 @@
 """Recipes of the Long Range Arena: Nyströmformer's (Xiong et al., 2021, code for LRA), and quick ones for a CPU.
 
-The published training is AdamW without decay and a one-cycle policy that falls in a line, with torch's cycle of the
-first beta from 0.95 to 0.85 and back. Its epsilon is 1e-6 where ours is torch's 1e-8, it warms up from a 25th of the
-learning rate, computes in fp16, and tests the weights that were best on validation, where ours are those of the end.
-Of texts its configuration has 4,000 bytes and its data script 1,000: "paper" has the former, `tokens=1024` the latter.
+The published training is AdamW without decay and a one-cycle policy with linear decay, with torch's cycle of the first
+beta from 0.95 to 0.85 and back. Unlike here, its epsilon is 1e-6, its warm-up starts at 1/25 of the learning rate, it
+computes in fp16, and it tests the weights that are best on validation. For texts its configuration has 4,000 bytes and
+its data script 1,000: "paper" has the former, `tokens=1024` the latter.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ class LongRangeRecipe(Recipe):
     """A recipe for long sequences.
 
     Attributes:
-        tokens: What sequences are cut to; at most the network's positions.
-        landmarks: Of the attention that is trained; what has no more tokens has exact attention.
-        dropout: Share of features that is dropped while training.
-        pooling: What features are the mean over: a text's tokens, or all positions up to its padded length, as the
-            published code has it, where a text's length scales its features.
-        scaling: What the pseudo-inverse starts from, see `search_spaces.layers.nystrom.Nystrom`.
+        tokens: Length to which sequences are truncated; at most the network's positions.
+        landmarks: Landmarks of the attention in training; sequences of no more tokens get exact attention.
+        dropout: Dropout in training.
+        pooling: Positions of the mean: a text's tokens, or all positions up to its padded length. The published code
+            does the latter, so that a text's length scales its features.
+        scaling: Start of the pseudo-inverse, see `search_spaces.layers.nystrom.Nystrom`.
     """
 
     tokens: AtLeastOne
@@ -39,15 +39,15 @@ class LongRangeRecipe(Recipe):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOpsRecipe(LongRangeRecipe):
-    """A recipe with the lists that are generated for it.
+    """A recipe with generated lists.
 
     Attributes:
-        longer_than: Tokens that a list must exceed; round brackets are none.
-        shorter_than: Tokens that it must stay below.
-        levels: Of operators and digits; there are only digits on the last.
-        arguments: The most that an operator has; the fewest are 2.
-        examples: How many to train on.
-        held_out: How many to validate on, and as many to test on.
+        longer_than: Exclusive lower bound of a list's tokens, without round brackets.
+        shorter_than: Exclusive upper bound of a list's tokens.
+        levels: Levels of operators and digits; the last has only digits.
+        arguments: Maximum arguments of an operator; the minimum is 2.
+        examples: Number of training lists.
+        held_out: Number of validation lists, and of test lists.
     """
 
     longer_than: AtLeastOne
@@ -59,22 +59,22 @@ class ListOpsRecipe(LongRangeRecipe):
 
     def __post_init__(self) -> None:
         Recipe.__post_init__(self)  # a class with slots has no super() of its own before Python 3.14
-        Grammar(self.longer_than, self.shorter_than, self.levels, self.arguments)  # which raises where it has no lists
+        Grammar(self.longer_than, self.shorter_than, self.levels, self.arguments)  # raises if there are no such lists
 
     @property
     def grammar(self) -> Grammar:
-        """Which lists are kept."""
+        """The grammar of the lists."""
         return Grammar(self.longer_than, self.shorter_than, self.levels, self.arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathfinderRecipe(LongRangeRecipe):
-    """A recipe with the images that are generated for it.
+    """A recipe with generated images.
 
     Attributes:
-        examples: How many in all: a tenth validates and another tests.
-        single_dashes: Whether they have single dashes wherever there is room, which "default parameters" of the
-            generator may mean as well.
+        examples: Number of images in all: a tenth for validation and a tenth for test.
+        single_dashes: Whether images have single dashes wherever there is room, another reading of the generator's
+            "default parameters".
     """
 
     examples: AtLeastOne

@@ -1,4 +1,4 @@
-"""lra-pathfinder: whether two marked ends belong to one contour, pixel by pixel."""
+"""lra-pathfinder: whether two marked ends are on one contour, pixel by pixel."""
 
 import hashlib
 from functools import lru_cache
@@ -21,29 +21,29 @@ from tasks.lra.task import GeneratedTask, splits_of
 
 _LAYOUT = ReleaseFiles("lra-pathfinder", "pathfinder32/curv_contour_length_14", ("metadata", "imgs"))
 _SEED = 0
-"""Of the images, and of the order in which they are dealt out."""
+"""Seed of the images and of the split."""
 
 
 @final
 class LRAPathfinder(GeneratedTask):
-    """Images of 32 x 32 pixels with contours of 14 dashes, 80 / 10 / 10 % of them at random.
+    """Connectivity in images of 32 x 32 pixels with contours of 14 dashes, split at random into 80 / 10 / 10 %.
 
-    They are the release's with `--data`, and else generated (see tasks.lra.contours for what differs). A pixel's id is
-    its brightness, and black ones are padding, as in Nyströmformer's pipeline.
+    The images are the release's with `--data`, else generated (see tasks.lra.contours for the differences). A pixel's
+    id is its brightness, and black pixels are padding, as in Nyströmformer's pipeline.
     """
 
     name = "lra-pathfinder"
-    version = 2  # 1 had far too many short contours
+    version = 2  # version 1 had far too many short contours
     context = 1024
     classes = 2
     presets = PATHFINDER
 
     def generate(self, recipe: PathfinderRecipe) -> TensorSplits:
-        """The recipe's images, made once on this machine."""
+        """Generate the recipe's images, once per machine."""
         return _generate(recipe.examples, recipe.single_dashes)
 
     def read(self, data: Path) -> TensorSplits:
-        """Read the images that the release's metadata lists; like the official pipeline, leave out empty files."""
+        """Read the images that the release's metadata lists, without empty files, as the official pipeline does."""
         folder = _LAYOUT.find(data)
         images, answers = [], []
         for metadata in sorted((folder / "metadata").glob("*.npy"), key=lambda path: (len(path.name), path.name)):
@@ -61,7 +61,7 @@ class LRAPathfinder(GeneratedTask):
 
 
 def _read_listing(folder: Path, metadata: Path) -> list[tuple[Path, int]]:
-    """Images and answers of a metadata file: text for all its name, a line "imgs/0 sample_0.png 0 ANSWER ..." each."""
+    """Read image paths and answers from an .npy file that is text, with lines "imgs/0 sample_0.png 0 ANSWER ..."."""
     entries = []
     for line in regular(metadata).read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split(" ")
@@ -83,12 +83,12 @@ def _read_listing(folder: Path, metadata: Path) -> list[tuple[Path, int]]:
 
 
 def _pixels(path: Path) -> stamps.Array:
-    """Bytes of a grey image, [32, 32]."""
+    """Return the bytes of a gray image, [32, 32]."""
     side = stamps.SIDE
     try:
         with Image.open(regular(path)) as image:
             size = image.size
-            pixels = np.asarray(image) if size == (side, side) else None  # a huge one is not unpacked
+            pixels = np.asarray(image) if size == (side, side) else None  # a huge image is not decoded
     except (Image.DecompressionBombError, UnidentifiedImageError, OSError):
         raise UserError("bad-file", f"{str(path)!r} is no image. Unpack the release again.", path=str(path)) from None
     if pixels is None or pixels.shape != (side, side) or pixels.dtype != np.uint8:
@@ -113,8 +113,8 @@ def _arrays(examples: int, single_dashes: bool) -> Arrays:
 
 
 def _split(images: Tensor, answers: Tensor) -> TensorSplits:
-    """Eight tenths to train on, one to validate and one to test on; images [E, 32, 32]."""
-    order = torch.from_numpy(np.random.RandomState(_SEED).permutation(len(images)))  # frozen for ever by numpy
+    """Split images [E, 32, 32] at random: eight tenths for training, one for validation and one for test."""
+    order = torch.from_numpy(np.random.RandomState(_SEED).permutation(len(images)))  # a frozen NumPy generator
     ids, answers = images.flatten(1)[order], answers[order]
     cuts = [len(ids) * tenths // 10 for tenths in (8, 9)]
     return splits_of(*zip(ids.tensor_split(cuts), answers.tensor_split(cuts), strict=True))

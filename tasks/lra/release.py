@@ -1,4 +1,4 @@
-"""Where the files of a data set lie: in its own folder, or in the release of the Long Range Arena."""
+"""Locations of data files: in their own folder, or in the release of the Long Range Arena."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,18 +7,18 @@ from search_spaces.support.errors import UserError
 
 RELEASE = "https://storage.googleapis.com/long-range-arena/lra_release.gz"
 _WITHIN = ("", "lra_release", "lra_release/lra_release")
-"""The release unpacks into a folder of its name in a folder of its name."""
+"""Folders inside --data to search; the release unpacks into lra_release/lra_release."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFiles:
-    """Files that belong together.
+    """Files of one task.
 
     Attributes:
-        task: Whose they are.
-        folder: The folder that the release keeps them in.
-        files: Their names there; some may be folders.
-        source: Where they are to be had.
+        task: The task's name.
+        folder: Their folder in the release.
+        files: Names of files or folders in it.
+        source: Where to download them.
     """
 
     task: str
@@ -27,7 +27,7 @@ class ReleaseFiles:
     source: str = RELEASE
 
     def find(self, data: Path | None) -> Path:
-        """The folder that holds the files: `data`, or the one in it that the release has.
+        """Return the folder that holds the files: `data`, or a folder inside it as in the release.
 
         Raises:
             UserError: No data was given, none of the files is there, or one of them is missing.

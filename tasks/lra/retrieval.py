@@ -1,4 +1,4 @@
-"""lra-retrieval: whether of two papers one cites the other, byte by byte."""
+"""lra-retrieval: whether one of two papers cites the other, byte by byte."""
 
 from pathlib import Path
 from typing import final
@@ -19,14 +19,14 @@ _LAYOUT = ReleaseFiles(
     ("new_aan_pairs.train.tsv", "new_aan_pairs.eval.tsv", "new_aan_pairs.test.tsv"),
 )
 _LONGEST = 4000
-"""Bytes that are read of a paper."""
+"""Bytes to read of a paper."""
 
 
 @final
 class LRARetrieval(LongRangeTask):
-    """Pairs of papers of the ACL Anthology Network (Radev et al., 2013), by bytes, 4,000 of each.
+    """Citation prediction for pairs of ACL Anthology papers (Radev et al., 2013), by the first 4,000 bytes of each.
 
-    The release has 147,086 / 18,090 / 17,437 pairs, which fill 3 GB of memory here.
+    The release has 147,086 / 18,090 / 17,437 pairs, which take 3 GB of memory here.
     """
 
     name = "lra-retrieval"
@@ -44,9 +44,9 @@ class LRARetrieval(LongRangeTask):
 
 
 def _table(path: Path, tokens: int) -> Batch:
-    """Pairs of texts and answers of a file without a head line: answer, two names, two texts, with tabs between.
+    """Read pairs of texts and answers of a file without a header: answer, two names, two texts, separated by tabs.
 
-    Quotation marks mean nothing, as in the official pipeline, and what its texts begin with ("b'") is part of them.
+    Quotation marks are plain text, as in the official pipeline, and the texts' prefix ("b'") is part of them.
     """
     texts, answers = [], []
     with regular(path).open("rb") as file:

@@ -1,6 +1,6 @@
-"""What dashes and discs look like in pixels, as Pathfinder's generator draws them: twice as fine, and made coarse.
+"""Dashes and discs in pixels, as Pathfinder's generator draws them: at twice the resolution, then downsampled.
 
-Dashes are drawn by Pillow, another version of which may draw other pixels: the data's fingerprint tells.
+Pillow draws the dashes; another version may draw other pixels, which changes the data's fingerprint.
 
 Shapes: S = side of an image, W = side of a stamp.
 """
@@ -18,7 +18,7 @@ Pixel = tuple[int, int]
 
 SIDE = 32
 LENGTH, MARGIN = 2, 1
-"""Of a dash, in pixels."""
+"""Length and margin of a dash, in pixels."""
 _THICKNESS, _FINER = 0.5, 2
 REACH = LENGTH + math.ceil(_THICKNESS) + MARGIN
 """Pixels from the middle of a stamp to its edge."""
@@ -27,19 +27,19 @@ _MARKER = 1.5
 
 
 def step_to(point: Pixel, angle: float, distance: float) -> Pixel:
-    """The pixel in that direction, rounded up as the generator does."""
+    """Return the pixel at a distance in a direction, rounded up as in the generator."""
     return math.ceil(point[0] + distance * math.sin(angle)), math.ceil(point[1] + distance * math.cos(angle))
 
 
 def stamp_dash(tail: Pixel, angle: float) -> tuple[Array, Array]:
-    """A dash from `tail` on and what it takes up, each [S, S] from 0 to 1."""
+    """Return a dash that starts at `tail` and its occupancy, each [S, S] from 0 to 1."""
     dash, room = stamps(round(math.remainder(angle, 2 * math.pi), 9))
     return _place(dash, tail), _place(room, tail)
 
 
 @cache
 def stamps(angle: float) -> tuple[Array, Array]:
-    """A dash from the middle on and what it takes up with its margin, each [W, W] from 0 to 1."""
+    """Return a dash that starts at the middle and its occupancy with margin, each [W, W] from 0 to 1."""
     side, middle = 2 * REACH * _FINER + 1, REACH * _FINER
     head = step_to((middle, middle), angle, LENGTH * _FINER)
     fine = Image.new("L", (side, side))
@@ -55,20 +55,20 @@ def stamps(angle: float) -> tuple[Array, Array]:
 
 @cache
 def disc(centre: Pixel) -> Array:
-    """A marker, [S, S] from 0 to 1."""
+    """Return a marker, [S, S] from 0 to 1."""
     rows, columns = np.mgrid[: SIDE * _FINER, : SIDE * _FINER]
     away = (rows - centre[0] * _FINER) ** 2 + (columns - centre[1] * _FINER) ** 2
     return _coarse(away <= (_MARKER * _FINER) ** 2, SIDE)
 
 
 def _coarse(fine: Array, side: int) -> Array:
-    """A picture of 0 and 1 in fewer pixels."""
+    """Downsample a binary image to [side, side]."""
     picture = Image.fromarray(np.where(fine, 255, 0).astype(np.uint8))
     return np.asarray(picture.resize((side, side), Image.Resampling.LANCZOS)) / 255
 
 
 def _place(stamp: Array, middle: Pixel) -> Array:
-    """A stamp on an empty canvas; what goes beyond the edges is cut off."""
+    """Place a stamp on an empty canvas, cropped at the edges."""
     larger = np.zeros((SIDE + 2 * REACH, SIDE + 2 * REACH))
     larger[middle[0] : middle[0] + len(stamp), middle[1] : middle[1] + len(stamp)] = stamp
     return larger[REACH : REACH + SIDE, REACH : REACH + SIDE]

@@ -1,4 +1,4 @@
-"""What the tasks of the Long Range Arena share: an encoder of tokens, the mean of which is classified.
+"""Base classes of the Long Range Arena tasks: an encoder with mean pooling and a classifier.
 
 Shapes: E = examples, B = batch, N = tokens, T = texts of an example.
 """
@@ -25,22 +25,22 @@ from tasks.training.classification import ClassificationTask
 from tasks.training.supervised import means
 
 _LANDMARKS, _KERNEL = 64, 35
-"""Of the published Nyström attention."""
+"""Landmarks and convolution kernel of the published Nyström attention."""
 
 Columns = dict[str, float]
 
 
 class LongRangeTask(ClassificationTask):
-    """Classify a sequence, or a pair of them.
+    """Classification of a sequence, or of a pair of sequences.
 
-    Networks are Nyströmformer's for the Long Range Arena (2 layers, 2 heads of 32, 64 features), and they are counted
-    at the published length whatever the preset: parameters include every position, FLOPs those of `context` tokens.
+    Networks are Nyströmformer's for the Long Range Arena (2 layers, 2 heads of 32, 64 features). They are counted at
+    the published length whatever the preset: parameters include every position, FLOPs those of `context` tokens.
 
     Attributes:
-        vocabulary: Ids there are; 0 is padding.
+        vocabulary: Number of ids; 0 is padding.
         context: Positions of the network.
-        classes: How many there are.
-        texts: How many sequences an example has.
+        classes: Number of classes.
+        texts: Sequences per example.
     """
 
     vocabulary: ClassVar[int] = 512
@@ -52,38 +52,37 @@ class LongRangeTask(ClassificationTask):
 
     @abstractmethod
     def load(self) -> TensorSplits:
-        """Read the data: ids [E, N], or [E, T, N], as `splits_of` takes them. Raises UserError where it is not."""
+        """Read the data: ids [E, N], or [E, T, N], as `splits_of` takes them. Raises UserError if it is missing."""
 
     def splits_for(self, recipe: LongRangeRecipe) -> TensorSplits:
-        """The data, its sequences cut to the recipe's tokens."""
+        """Return the data with sequences truncated to the recipe's tokens."""
         splits = self.splits
         assert isinstance(splits, TensorSplits)
         return _truncate(splits, recipe.tokens)
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """An encoder, [B, N] or [B, T, N] to [B, classes]."""
+        """Build an encoder, [B, N] or [B, T, N] to [B, classes]."""
         return build_encoder(architecture, self._sizes())
 
     def build_for_training(self, architecture: Architecture, recipe: LongRangeRecipe) -> nn.Module:
-        """The same with the recipe's landmarks, their scaling, pooling and dropout."""
+        """Build the encoder with the recipe's landmarks, scaling, pooling and dropout."""
         return build_encoder(architecture, self._training_sizes(recipe))
 
     def example(self) -> tuple[Tensor, ...]:
-        """One sequence of as many tokens as the network has positions, or one pair."""
+        """Return one sequence of the context's length, or one pair."""
         shape = (1, self.context) if self.texts == 1 else (1, self.texts, self.context)
         return (torch.ones(shape, dtype=torch.long),)
 
     def closed_form(self, architecture: Architecture) -> Count:
-        """Of that encoder, for the example."""
         return count_encoder(architecture, self._sizes(), self.context)
 
     def baselines(self, recipe: Any) -> Mapping[str, Columns]:
-        """What is reached by always giving the answer that is the most frequent in training."""
+        """Return the metrics of the most frequent training answer."""
         splits = self.splits_for(recipe)
         return {"majority class": group_majority(splits, lambda inputs: torch.zeros(len(inputs)))}
 
     def _sizes(self) -> EncoderSizes:
-        """Of the network as it is counted, and used once it is trained."""
+        """Return the sizes of the network for counting and inference."""
         return EncoderSizes(
             vocabulary=self.vocabulary,
             context=self.context,
@@ -93,28 +92,28 @@ class LongRangeTask(ClassificationTask):
         )
 
     def _training_sizes(self, recipe: LongRangeRecipe) -> EncoderSizes:
-        """Of the network as a recipe trains it."""
+        """Return the sizes of the network for training by a recipe."""
         attention = Nystrom(recipe.landmarks, _KERNEL, recipe.scaling)
         return replace(self._sizes(), attention=attention, pooling=recipe.pooling, dropout=recipe.dropout)
 
 
 class GeneratedTask(LongRangeTask):
-    """One whose data is made where none is given. Made data depends on the preset; given data is taken whole."""
+    """A task that generates its data unless given. Generated data depends on the preset; given data is used whole."""
 
     @abstractmethod
     def generate(self, recipe: Any) -> TensorSplits:
-        """Make the data of a recipe, or find it in the cache."""
+        """Generate a recipe's data, or load it from the cache."""
 
     @abstractmethod
     def read(self, data: Path) -> TensorSplits:
-        """Read the official files. Raises UserError where they are not there."""
+        """Read the official files. Raises UserError if they are missing."""
 
     def load(self) -> TensorSplits:
-        """Read what `--data` names, or make what the published recipe is for."""
+        """Read the data that `--data` names, or generate that of the published recipe."""
         return self.generate(self.presets["paper"]) if self.data is None else self.read(self.data)
 
     def splits_for(self, recipe: LongRangeRecipe) -> TensorSplits:
-        """What is made for the recipe, or the whole of what was given: a cut list has another answer."""
+        """Return the data generated for the recipe, or given data untruncated: a truncated list has another answer."""
         if self.data is None:
             return self.generate(recipe)
         splits = self.splits
@@ -122,18 +121,18 @@ class GeneratedTask(LongRangeTask):
         return splits
 
     def prepare(self) -> None:
-        """Read what was given. What is made is made for a preset, once that is known."""
+        """Read the given data. Generated data depends on the preset and is made later."""
         if self.data is not None:
             _ = self.splits
 
 
 def splits_of(train: Batch, validation: Batch, test: Batch) -> TensorSplits:
-    """Examples as ids of any integer kind, [E, N] or [E, T, N], with answers [E]."""
+    """Return splits of integer ids, [E, N] or [E, T, N], with answers [E]."""
     return TensorSplits(train, validation, test, encode=_long)
 
 
 def pad_rows(rows: list[np.ndarray[Any, Any]], tokens: int, kind: torch.dtype) -> Tensor:
-    """Rows of ids in one tensor [E, N], cut at `tokens` and padded behind."""
+    """Return rows of ids as one tensor [E, N], truncated to `tokens` and padded on the right."""
     table = torch.full((len(rows), tokens), PADDING, dtype=kind)
     for place, row in zip(table.numpy(), rows, strict=True):
         place[: len(row)] = row[:tokens]
@@ -141,12 +140,12 @@ def pad_rows(rows: list[np.ndarray[Any, Any]], tokens: int, kind: torch.dtype) -
 
 
 def byte_ids(text: bytes) -> np.ndarray[Any, Any]:
-    """Ids of a text's bytes, [N]: each byte and 1, as TFDS's ByteTextEncoder has it."""
+    """Return the ids of a text's bytes, [N]: each byte plus 1, as in TFDS's ByteTextEncoder."""
     return np.frombuffer(text, dtype=np.uint8).astype(np.int16) + 1
 
 
 def group_majority(splits: TensorSplits, group: Callable[[Tensor], Tensor]) -> Columns:
-    """Accuracy of the answer that is the most frequent in training among inputs of the same group.
+    """Return the accuracy of the most frequent training answer among inputs of the same group.
 
     `group` maps inputs [E, ...] to integers from 0 on, [E].
     """

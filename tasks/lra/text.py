@@ -1,4 +1,4 @@
-"""lra-text: whether a film review is good, byte by byte."""
+"""lra-text: sentiment of movie reviews, byte by byte."""
 
 from pathlib import Path
 from typing import final
@@ -20,17 +20,17 @@ _LAYOUT = ReleaseFiles(
     "https://ai.stanford.edu/~amaas/data/sentiment",
 )
 _LONGEST = 4000
-"""Bytes that are read of a review."""
+"""Bytes to read of a review."""
 _HELD_OUT = 10
-"""One of so many validates."""
+"""One training review in so many is for validation."""
 
 
 @final
 class LRAText(LongRangeTask):
-    """The 25,000 and 25,000 reviews of IMDb (Maas et al., 2011), by bytes, 4,000 of each.
+    """Sentiment classification of IMDb's 50,000 reviews (Maas et al., 2011), by the first 4,000 bytes of each.
 
-    The official pipeline validates on the test reviews. Here the last tenth of the training reviews of each class,
-    by number, validates, so that test is seen by nobody: 22,500 / 2,500 / 25,000.
+    The official pipeline validates on the test reviews. Here the last tenth of each class's training reviews, by
+    number, is validation, and test stays unseen: 22,500 / 2,500 / 25,000.
     """
 
     name = "lra-text"
@@ -40,7 +40,7 @@ class LRAText(LongRangeTask):
     presets = TEXT
 
     def load(self) -> TensorSplits:
-        """Read the release's folders of one file a review, named NUMBER_STARS.txt."""
+        """Read the release's folders, one file per review, named NUMBER_STARS.txt."""
         folder = _LAYOUT.find(self.data)
         learnt, test = ([_reviews(folder / part / name) for name in ("neg", "pos")] for part in ("train", "test"))
         cuts = [len(reviews) - len(reviews) // _HELD_OUT for reviews in learnt]
@@ -50,7 +50,7 @@ class LRAText(LongRangeTask):
 
 
 def _reviews(folder: Path) -> list[bytes]:
-    """The reviews of a folder, as far as they are read, in the order of their numbers."""
+    """Return the first bytes of each review of a folder, in the order of their numbers."""
     numbers = {path: path.name.partition("_")[0] for path in folder.glob("*_*.txt")}
     for path, number in numbers.items():
         if not number.isdecimal():
