@@ -1,5 +1,5 @@
-"""Diffusion: networks that take noise out of pictures, and are measured by what they draw.
+"""Diffusion tasks: networks that denoise pictures, evaluated by the samples they generate.
 
-`noise` is the process and what training makes smaller, `sampling` draws, `frechet` compares what is drawn with real
-pictures, `task` is what all such tasks share, and each other module is one task.
+`noise` is the process and its loss, `sampling` generates pictures, `frechet` compares them with real ones, and `task`
+is the base class. Each other module is a task or a part of one.
 """

@@ -1,6 +1,6 @@
-"""The autoencoder whose latents are learned in place of pixels: diffusers' AutoencoderKL.
+"""The autoencoder between pictures and latents: diffusers' AutoencoderKL.
 
-Shapes: B = batch, H and W = height and breadth of a picture, h and w = those of its latents.
+Shapes: B = batch, H and W = height and width of a picture, h and w = those of its latents.
 """
 
 from pathlib import Path
@@ -17,10 +17,10 @@ _CHUNK = 8
 
 
 def autoencoder(name: str | Path) -> Any:
-    """The one that diffusers finds in a folder, or by that name in the hub.
+    """Load the autoencoder from a folder, or by its name on the Hub.
 
     Raises:
-        UserError: diffusers is not installed, or there is none.
+        UserError: diffusers is not installed, or there is no such autoencoder.
     """
     try:
         from diffusers.models.autoencoders.autoencoder_kl import AutoencoderKL
@@ -33,7 +33,7 @@ def autoencoder(name: str | Path) -> Any:
     try:
         with status_if_slow(f"loading the autoencoder {name} ..."):
             model = AutoencoderKL.from_pretrained(str(name), use_safetensors=True, low_cpu_mem_usage=False)
-    except Exception as error:  # of the hub, of the network, of safetensors, of a configuration
+    except Exception as error:  # errors of the Hub, the network, safetensors or a configuration
         exists, is_path = Path(name).exists(), isinstance(name, Path) or name.startswith((".", "/", "~"))
         kind: Kind = "bad-file" if exists else "missing-file" if is_path else "unavailable"
         raise UserError(
@@ -41,7 +41,7 @@ def autoencoder(name: str | Path) -> Any:
             f"no autoencoder can be loaded from {str(name)!r}: {str(error).splitlines()[0]:.200} Give a folder that "
             f"diffusers wrote (config.json and diffusion_pytorch_model.safetensors).",
             option="--vae",
-            **{"path" if exists or is_path else "value": str(name)},  # else it is a name on the hub
+            **{"path" if exists or is_path else "value": str(name)},  # else a name on the Hub
             cause=type(error).__name__,
         ) from error
     return model.requires_grad_(False).eval()
@@ -49,7 +49,7 @@ def autoencoder(name: str | Path) -> Any:
 
 @torch.no_grad()
 def encode_latents(model: Any, pictures: Tensor, generator: Generator) -> Tensor:
-    """Latents of pictures [B, 3, H, W] from -1 to 1, [B, C, h, w]: drawn as the model has it, scaled to be near 1."""
+    """Sample latents [B, C, h, w] of pictures [B, 3, H, W] from -1 to 1, scaled to about unit variance."""
     latents: Tensor = model.encode(pictures.to(model.device)).latent_dist.sample(generator)
     scale: float = model.config.scaling_factor
     return latents.cpu() * scale
@@ -57,15 +57,15 @@ def encode_latents(model: Any, pictures: Tensor, generator: Generator) -> Tensor
 
 @torch.no_grad()
 def decode_latents(model: Any, latents: Tensor) -> Tensor:
-    """The pictures of latents [B, C, h, w], in bytes, [B, 3, H, W], on the CPU."""
+    """Decode latents [B, C, h, w] to pictures in bytes, [B, 3, H, W], on the CPU."""
     parts = [model.decode(part.to(model.device) / model.config.scaling_factor).sample for part in latents.split(_CHUNK)]
     return torch.cat([(127.5 * part.float() + 128).clamp(0, 255).byte().cpu() for part in parts])
 
 
 def center_crop(image: Image.Image, side: int) -> Image.Image:
-    """The middle of an image, [side, side]: halved by boxes while it is twice as large, then made smaller bicubically.
+    """Return the center of an image, [side, side]: box-halved while twice as large, then resized bicubically.
 
-    That is how ADM (Dhariwal and Nichol, 2021) and DiT make ImageNet's images of one size.
+    ADM (Dhariwal and Nichol, 2021) and DiT crop ImageNet's images in this way.
     """
     image = image.convert("RGB")
     while min(image.size) >= 2 * side:

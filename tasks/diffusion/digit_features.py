@@ -1,4 +1,4 @@
-"""What tells digits apart: the features of a small classifier, trained once on the scans that tasks train on."""
+"""Features of digits: a small classifier, trained once on the training scans."""
 
 import hashlib
 from functools import lru_cache
@@ -15,7 +15,7 @@ _LAYERS = len(_HIDDEN)
 
 
 def features(images: Tensor) -> Features:
-    """What the classifier's last hidden layer makes of scans [N, 1, 8, 8] from 0 to 1, [N, 32]."""
+    """Return the classifier's last hidden layer for scans [N, 1, 8, 8] from 0 to 1, [N, 32]."""
     layers, activations = classifier(), images.flatten(1).double().numpy()
     for layer in range(_LAYERS):
         activations = np.maximum(activations @ layers[f"map{layer}"] + layers[f"bias{layer}"], 0)
@@ -23,7 +23,7 @@ def features(images: Tensor) -> Features:
 
 
 def digits(images: Tensor) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Which digit the classifier takes each scan [N, 1, 8, 8] for, [N]."""
+    """Return the digit that the classifier predicts for each scan [N, 1, 8, 8], [N]."""
     layers = classifier()
     scores = features(images) @ layers[f"map{_LAYERS}"] + layers[f"bias{_LAYERS}"]
     return np.asarray(scores.argmax(axis=1))
@@ -31,14 +31,14 @@ def digits(images: Tensor) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 @lru_cache(maxsize=1)
 def classifier() -> Arrays:
-    """Its maps and biases. They are kept under the fingerprint of the scans and of how it is made."""
+    """Return the classifier's weights and biases, cached by the fingerprint of the scans and its settings."""
     splits = DigitsViT().load()
     version = hashlib.sha256(f"{splits.fingerprint} {_HIDDEN} lbfgs 0".encode()).hexdigest()[:12]
     return cache_arrays(f"digit-features-{version}.safetensors", _train_classifier)
 
 
 def _train_classifier() -> Arrays:
-    from sklearn.neural_network import MLPClassifier  # two seconds, once
+    from sklearn.neural_network import MLPClassifier  # takes two seconds
 
     images, labels = DigitsViT().load().train
     model = MLPClassifier(_HIDDEN, alpha=1.0, max_iter=1000, random_state=0)

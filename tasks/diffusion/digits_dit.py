@@ -1,4 +1,4 @@
-"""digits-dit: draw handwritten digits. Nothing to download, minutes to train.
+"""digits-dit: generate handwritten digits. Needs no download and trains in minutes.
 
 Shapes: B = batch.
 """
@@ -25,16 +25,16 @@ from tasks.diffusion.task import LOSS, DiffusionTask, fixed_times_batch, with_no
 from tasks.training.supervised import means
 from tasks.vision.digits import DigitsViT
 
-_TIMES = 8  # that each held-out scan is measured at
-_PER_CLASS = 8  # pictures of a class in a grid
+_TIMES = 8  # per held-out scan in evaluation
+_PER_CLASS = 8  # rows of a rendered grid
 
 
 class DigitsDiT(DiffusionTask):
-    """Draw digits: 1,077 of the 1,797 scans of 8 x 8 pixels that come with scikit-learn to learn from.
+    """Generation of handwritten digits, from 1,077 of scikit-learn's 1,797 scans of 8 x 8 pixels.
 
-    The scans and their split are those of digits-vit. What is drawn is held against the scans of a part in the features
-    of a small classifier that was trained on the training scans; `recognised` is the share of drawn digits that it
-    takes for the digit asked for. It is right of 96 % of the held-out scans.
+    The scans and their split are those of digits-vit. Generated digits are compared with the scans of a part in the
+    features of a small classifier, which is trained on the training scans. `recognised` is the fraction of generated
+    digits that the classifier assigns to their class. Its accuracy on held-out scans is 96 %.
     """
 
     name = "digits-dit"
@@ -64,31 +64,31 @@ class DigitsDiT(DiffusionTask):
     }  # fmt: skip
 
     def load(self) -> TensorSplits:
-        """Read the scans from scikit-learn's files, and draw the noise that they are measured with."""
+        """Read the scans from scikit-learn's files and add fixed noise for evaluation."""
         return _noisy()
 
     def prepare(self) -> None:
-        """Read the scans, and see that pictures can be drawn."""
+        """Read the scans and check that sampling is possible."""
         super().prepare()
         scheduler_for(self.presets["smoke"], clip=True)
 
     def measure_network(
         self, network: Callable[[Inputs], Any], part: Part, recipe: DiffusionRecipe, device: torch.device
     ) -> Mapping[str, float]:
-        """How far drawn digits are from a part's scans, each digit drawn as often as any other.
+        """Return distances between generated digits, balanced over classes, and a part's scans.
 
-        A recipe that draws none has the loss alone.
+        Without samples in the recipe there are none.
         """
         if not recipe.samples:
             return {}
         classes = evenly(self.pictures.classes, recipe.samples).to(device)
-        seed = derived_seed(0, "samples", part)  # of the task: networks are told apart with the same noise
+        seed = derived_seed(0, "samples", part)  # networks are compared with the same noise
         samples = _pixels(draw(network, self.pictures, classes, recipe, seed, clip=True))
         right = torch.from_numpy(digits(samples)) == classes.cpu()
         return {**distances(features(samples), features(_scans(part))), **means({"recognised": right})}
 
     def render(self, network: nn.Module | None, file: Path) -> None:
-        """A grid of drawn digits, a digit a column, as a PNG."""
+        """Write a grid of generated digits as a PNG, one column per digit."""
         check(file)
         if network is None:
             self.prepare()
@@ -101,7 +101,7 @@ class DigitsDiT(DiffusionTask):
         save(_pixels(samples), self.pictures.classes, file)
 
     def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
-        """The scans that are learned from, held against the others as drawn ones are; the same for every recipe."""
+        """Return the metrics of the training scans as if they were generated; the same for every recipe."""
         train_features = features(DigitsViT().load().train[0])
         columns: dict[str, float] = {}
         parts: tuple[tuple[str, Part], ...] = ("", "validation"), ("test_", "test")
@@ -112,7 +112,7 @@ class DigitsDiT(DiffusionTask):
 
 
 def _pixels(pictures: Tensor) -> Tensor:
-    """From -1 to 1, as networks draw, to 0 to 1, on the CPU."""
+    """Map pictures from [-1, 1] to [0, 1], on the CPU."""
     return ((pictures.float().cpu() + 1) / 2).clamp(0, 1)
 
 

@@ -1,4 +1,4 @@
-"""Images to a folder of latents with all that pictures drawn from it are measured by, but Inception.
+"""Encoding of images as a folder of latents, with everything for evaluation except Inception.
 
 Shapes: V = views (a picture and its mirror image), S = side of a picture.
 """
@@ -27,18 +27,18 @@ from tasks.diffusion.latents import FEATURES, LABELS
 _RECORD = "encoded.json"
 _CHUNK = 8
 _REFERENCES = 10_000
-"""Pictures that drawn ones are held against, at most: as many as ADM's reference batch of ImageNet has."""
+"""Maximum number of reference pictures: that of ADM's reference batch of ImageNet."""
 
 
 @dataclass(frozen=True, slots=True)
 class LatentSummary:
-    """What `encode` wrote.
+    """The result of `encode`.
 
     Attributes:
-        folder: Where it is: `--data` of imagenet-dit.
-        pictures: How many there are.
-        classes: Of how many classes.
-        shape: Channels, height and breadth of their latents.
+        folder: The folder, for `--data` of imagenet-dit.
+        pictures: Number of pictures.
+        classes: Number of classes.
+        shape: Channels, height and width of the latents.
     """
 
     folder: str
@@ -48,10 +48,11 @@ class LatentSummary:
 
 
 def encode(images: Path, folder: Path, vae: str, size: int) -> LatentSummary:
-    """Write the training images of a data set as latents, each with its mirror image's. What is there stays.
+    """Write the latents of a data set's training images and their mirror images. Existing files are kept.
 
     Raises:
-        UserError: There are no images or no such autoencoder, the size is none it takes, or the folder has others.
+        UserError: There are no images or no such autoencoder, the size does not fit it, or the folder has other
+            latents.
     """
     read = source(images, "train")
     model = autoencoder(vae)
@@ -73,7 +74,7 @@ def encode(images: Path, folder: Path, vae: str, size: int) -> LatentSummary:
 
 
 def _check_size(model: Any, size: int) -> None:
-    step = 2 * 2 ** (len(model.config.block_out_channels) - 1)  # latents of an even side, for patches of 2
+    step = 2 * 2 ** (len(model.config.block_out_channels) - 1)  # even sides of latents, for patches of 2
     message = f"the pictures' size must be a multiple of {step} for this autoencoder, got {size}."
     if size <= 0:
         raise UserError("out-of-range", message, option="--size", value=size, least=step, step=step)
@@ -82,7 +83,7 @@ def _check_size(model: Any, size: int) -> None:
 
 
 def _claim(folder: Path, settings: dict[str, Any]) -> None:
-    """Say what a folder's latents are of, or see that they are of the same."""
+    """Record the settings of a folder's latents, or check that they are the same."""
     record = folder / _RECORD
     if not record.exists():
         if any(folder.glob(f"*{FEATURES}")):
@@ -124,7 +125,7 @@ def _weights(model: Any) -> str:
 
 
 def _write(model: Any, images: Any, numbers: Sequence[int], folder: Path, size: int) -> None:
-    """The latents of some images, which are drawn together: all of them, or none where all are there."""
+    """Write the latents of a batch of images, unless all exist; the batch shares its random draws."""
     if all((folder / LABELS / f"{number}.npy").exists() for number in numbers):
         return
     read = [images[number] for number in numbers]
@@ -134,11 +135,11 @@ def _write(model: Any, images: Any, numbers: Sequence[int], folder: Path, size: 
     latents = encode_latents(model, views.flatten(0, 1), generator).unflatten(0, (len(read), 2))
     for number, latent, (_, label) in zip(numbers, latents, read, strict=True):
         atomic_write(folder / FEATURES / f"{number}.npy", _bytes(latent.float().numpy()))
-        atomic_write(folder / LABELS / f"{number}.npy", _bytes(np.array([label])))  # the last: then both are there
+        atomic_write(folder / LABELS / f"{number}.npy", _bytes(np.array([label])))  # last: a label implies its latents
 
 
 def _pixels(image: Any, size: int) -> Tensor:
-    """[3, S, S], from 0 to 255."""
+    """Return pixels [3, S, S], from 0 to 255."""
     return torch.from_numpy(np.asarray(center_crop(image, size)).copy()).permute(2, 0, 1)
 
 

@@ -1,6 +1,6 @@
-"""How far what is drawn is from what is real, in the features of a network that knows such pictures.
+"""Distances between generated and real pictures in feature space.
 
-Shapes: N = drawn, M = real, K = features.
+Shapes: N = generated, M = real, K = features.
 """
 
 from collections.abc import Mapping
@@ -12,27 +12,27 @@ import torch
 _NEIGHBOURS = 3
 _BOOTSTRAPS = 100
 _CHUNK = 1000
-"""Features whose distances to all others are in memory together."""
+"""Features whose distances to all others are in memory at once."""
 
 Features = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 
 class Normal(NamedTuple):
-    """A normal distribution by its mean [K] and covariance [K, K]."""
+    """A normal distribution with mean [K] and covariance [K, K]."""
 
     mean: np.ndarray[tuple[int], np.dtype[np.float64]]
     covariance: Features
 
 
 def normal(features: Features) -> Normal:
-    """The distribution with the mean and covariance of features [N, K]."""
+    """Fit a normal distribution to features [N, K]."""
     return Normal(features.mean(axis=0), np.atleast_2d(np.cov(features, rowvar=False)))
 
 
 def distances(samples: Features, real: Features) -> Mapping[str, float]:
-    """Frechet distance, precision and recall of what is drawn [N, K] against what is real [M, K], with their errors.
+    """Return Frechet distance, precision and recall of generated [N, K] against real features [M, K], with errors.
 
-    The standard error of the distance is the deviation over draws of as many from both sets, each with replacement.
+    The standard error of the distance is its deviation over bootstrap samples of both sets.
     """
     generator = np.random.RandomState(0)
     again = [
@@ -43,21 +43,21 @@ def distances(samples: Features, real: Features) -> Mapping[str, float]:
 
 
 def frechet(first: Normal, second: Normal) -> float:
-    """The Frechet distance of two normal distributions (Heusel et al., 2017).
+    """Return the Frechet distance of two normal distributions (Heusel et al., 2017).
 
     |m - m'|^2 + trace(S + S' - 2 (S S')^(1/2))
     """
     difference = first.mean - second.mean
     values, vectors = np.linalg.eigh(first.covariance)
     root = vectors * np.sqrt(values.clip(min=0)) @ vectors.T
-    cross = np.linalg.eigvalsh(root @ second.covariance @ root).clip(min=0)  # those of S S', which is not symmetric
+    cross = np.linalg.eigvalsh(root @ second.covariance @ root).clip(min=0)  # the eigenvalues of S S'
     return float(
         difference @ difference + np.trace(first.covariance) + np.trace(second.covariance) - 2 * np.sqrt(cross).sum()
     )
 
 
 def precision_and_recall(samples: Features, real: Features) -> dict[str, float]:
-    """Shares of what is drawn that lies among what is real, and the other way round, with their standard errors."""
+    """Return the fraction of generated features among real ones, and vice versa, with standard errors."""
     in_real, in_samples = inside(samples, real), inside(real, samples)
     return {
         "precision": float(in_real.mean()),
@@ -68,9 +68,9 @@ def precision_and_recall(samples: Features, real: Features) -> dict[str, float]:
 
 
 def inside(queries: Features, references: Features) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether each of `queries` is as near to one of `references` as that one's third neighbour is to it, [N].
+    """Return for each query whether it is as near to a reference as that reference's third neighbor, [N].
 
-    Of what is drawn among what is real that is precision, and the other way round recall (Kynkaanniemi et al., 2019,
+    The mean for generated queries and real references is precision, the reverse is recall (Kynkaanniemi et al., 2019,
     equations 1 and 2, with k = 3).
     """
     points, centres = torch.from_numpy(queries), torch.from_numpy(references)

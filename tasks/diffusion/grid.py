@@ -1,4 +1,4 @@
-"""Pictures side by side in one file.
+"""Grids of pictures as PNG files.
 
 Shapes: N = pictures, C = channels, H and W = height and width of a picture.
 """
@@ -10,11 +10,11 @@ from torch import Tensor
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import check_folder
 
-_LEAST = 48  # pixels of a picture's side in the file, at least
+_LEAST = 48  # minimum side of a picture in the file, in pixels
 
 
 def check(file: Path) -> None:
-    """See that a grid can be written. Raises UserError for another suffix, or a folder that is not there."""
+    """Check that a grid can be written. Raises UserError for another suffix or a missing folder."""
     if file.suffix != ".png":
         message = f"a grid's name must end in .png, got {str(file)!r}."
         raise UserError("unsupported", message, option="--render", path=str(file), choices=(".png",))
@@ -22,8 +22,8 @@ def check(file: Path) -> None:
 
 
 def save(pictures: Tensor, columns: int, file: Path) -> None:
-    """Write pictures [N, C, H, W] from 0 to 1, row by row, each as large as one can see it."""
-    from torchvision.utils import make_grid, save_image  # a second
+    """Write pictures [N, C, H, W] from 0 to 1, row by row, enlarged to be visible."""
+    from torchvision.utils import make_grid, save_image  # takes a second
 
     times = -(-_LEAST // pictures.shape[-1])
     large = pictures.repeat_interleave(times, dim=-1).repeat_interleave(times, dim=-2)

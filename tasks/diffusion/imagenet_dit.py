@@ -1,4 +1,4 @@
-"""imagenet-dit: draw pictures of ImageNet, or of any classes, as the latents of an autoencoder."""
+"""imagenet-dit: generate pictures of ImageNet, or of any classes, as latents of an autoencoder."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,21 +25,21 @@ from tasks.diffusion.task import LOSS, DiffusionTask, with_noise
 from tasks.recipes.settings import NonNegativeInt
 
 VAE, INCEPTION, REFERENCE = "vae", "inception.pth", "reference.npz"
-"""What the data's folder has beside the latents."""
+"""Names in the data's folder, beside the latents."""
 
 _IMAGENET = Pictures((4, 32, 32), 2, 1000)
 _COLUMNS, _ROWS = 8, 4
-"""Of a grid."""
+"""Size of a rendered grid."""
 _CHUNK = 256
-"""Pictures that are decoded and looked at together."""
+"""Pictures that are decoded and embedded at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatentRecipe(DiffusionRecipe):
-    """Training on latents that are read from files.
+    """A diffusion recipe for latents that are read from files.
 
     Attributes:
-        loaders: Processes that read them; the numbers do not depend on how many.
+        loaders: Processes that read latents; results do not depend on their number.
     """
 
     loaders: NonNegativeInt = 8
@@ -52,16 +52,16 @@ _PAPER = LatentRecipe(
 
 
 class ImageNetDiT(DiffusionTask):
-    """Draw pictures: a DiT on the latents of an autoencoder.
+    """Generation of pictures by a DiT on the latents of an autoencoder.
 
-    `--data` is a folder of latents as fast-DiT has them, which `nas encode` makes of images. What is drawn is decoded
-    by the autoencoder in vae/ of that folder, seen by Inception (torch-fidelity's weights in inception.pth, or where it
-    keeps them) and held against the pictures of reference.npz, as in ADM's evaluation. With --set samples=0 none of
-    these is needed, and the loss is all that is measured.
+    `--data` is a folder of latents in fast-DiT's format, which `nas encode` makes of images. Samples are decoded by the
+    autoencoder in the folder's vae/, embedded by Inception and compared with the pictures of reference.npz, as in ADM's
+    evaluation. Inception's weights are in inception.pth, or where torch-fidelity stores them. With --set samples=0 none
+    of these is needed, and the loss is the only metric.
 
-    The base is DiT-S/2 and "paper" is DiT's recipe (Peebles and Xie, 2023), 50,000 pictures of 250 steps; "dit-b" is
-    the same for DiT-B/2, and with --set guidance=1.5 they are the other half of ANCRe's table 3. "proxy" is a matter of
-    minutes of one GPU.
+    The base is DiT-S/2 and "paper" is DiT's recipe (Peebles and Xie, 2023), 50,000 pictures of 250 steps. "dit-b" is
+    the same for DiT-B/2. With --set guidance=1.5 the two are the other half of ANCRe's table 3. "proxy" takes minutes
+    on a GPU.
     """
 
     name = "imagenet-dit"
@@ -89,8 +89,8 @@ class ImageNetDiT(DiffusionTask):
     }  # fmt: skip
 
     @property
-    def pictures(self) -> Pictures:  # type: ignore[override]  # the data says
-        """What the data's latents are; ImageNet's of 256 x 256 where no data is given."""
+    def pictures(self) -> Pictures:  # type: ignore[override]
+        """Shape and classes of the data's latents; without data those of ImageNet at 256 x 256."""
         if self.data is None:
             return _IMAGENET
         splits = self.splits
@@ -107,7 +107,7 @@ class ImageNetDiT(DiffusionTask):
         return pictures
 
     def load(self) -> LatentSplits:
-        """Find the latents; they are read when they are needed.
+        """Find the latents; they are read on demand.
 
         Raises:
             UserError: No data was given, or it has no latents.
@@ -120,7 +120,7 @@ class ImageNetDiT(DiffusionTask):
         return latent_splits(self.data, with_noise, filter(Path.exists, files))
 
     def splits_for(self, recipe: LatentRecipe) -> Splits:
-        """The data, and before it is used a look at what drawn pictures are measured by."""
+        """Return the data, after checking that everything for the evaluation of samples is available."""
         if recipe.samples:
             scheduler_for(recipe, clip=False)
             _ = self._data_file(REFERENCE), self._autoencoder, self._inception
@@ -129,9 +129,9 @@ class ImageNetDiT(DiffusionTask):
     def measure_network(
         self, network: Callable[[Inputs], Any], part: Part, recipe: LatentRecipe, device: torch.device
     ) -> Mapping[str, float]:
-        """FID and the like of drawn pictures, each class drawn as often as any other, against the reference.
+        """Return FID and related metrics of samples, balanced over classes, against the reference.
 
-        A recipe that draws none has the loss alone.
+        Without samples in the recipe there are none.
         """
         if not recipe.samples:
             return {}
@@ -141,7 +141,7 @@ class ImageNetDiT(DiffusionTask):
         return fid_scores(extract_features(self._inception, samples, device), self._real(device))
 
     def render(self, network: nn.Module | None, file: Path) -> None:
-        """A grid of drawn pictures, of classes evenly spread, as a PNG."""
+        """Write a grid of samples, of evenly spread classes, as a PNG."""
         check(file)
         if network is None:
             self.prepare()
@@ -169,7 +169,7 @@ class ImageNetDiT(DiffusionTask):
         return decode_latents(self._autoencoder.to(latents.device), latents)
 
     def _data_file(self, name: str, *, must_exist: bool = True) -> Path:
-        assert self.data is not None  # `load` said so
+        assert self.data is not None
         if must_exist and not (self.data / name).exists():
             raise UserError(
                 "missing-data",

@@ -1,9 +1,9 @@
-"""What Inception makes of pictures, by torch-fidelity, and what a set of real ones is compared by.
+"""Inception features of pictures by torch-fidelity, and FID against real pictures.
 
-The features are those of the published numbers: 2,048 that are pooled; for sFID 7 channels of 17 x 17 places, as in
-ADM's evaluation (Dhariwal and Nichol, 2021); and 1,008 logits without their bias for the Inception score.
+The features are those of published numbers: 2,048 pooled ones; for sFID 7 channels of 17 x 17 positions, as in ADM's
+evaluation (Dhariwal and Nichol, 2021); and 1,008 logits without bias for the Inception score.
 
-Shapes: N = pictures, H and W = height and breadth.
+Shapes: N = pictures, H and W = height and width.
 """
 
 import hashlib
@@ -24,15 +24,15 @@ from tasks.diffusion.frechet import Features, Normal, frechet, normal, precision
 
 _CHUNK = 64
 _SPATIAL = 7
-"""Channels whose places are features."""
+"""Channels whose positions are spatial features."""
 _PARTS = 10
-"""Into which what is drawn is cut for the Inception score, whose error they tell."""
+"""Number of splits for the Inception score and its standard error."""
 _STATISTICS = ("mu", "sigma", "mu_s", "sigma_s")
-"""Of pooled and spatial features, as ADM's evaluation calls them."""
+"""Mean and covariance of pooled and spatial features, by the names in ADM's evaluation."""
 
 
 class InceptionFeatures(NamedTuple):
-    """What Inception makes of pictures: [N, 2048], [N, 2023] and [N, 1008]."""
+    """Inception features of pictures: [N, 2048], [N, 2023] and [N, 1008]."""
 
     pooled: Features
     spatial: Features
@@ -40,7 +40,7 @@ class InceptionFeatures(NamedTuple):
 
 
 class Real(NamedTuple):
-    """A set of real pictures: pooled features of some of them, and what FID and sFID compare."""
+    """A set of real pictures: pooled features of some of them, and the statistics for FID and sFID."""
 
     pooled: Features
     fid: Normal
@@ -48,7 +48,7 @@ class Real(NamedTuple):
 
 
 def inception(weights: Path | None) -> nn.Module:
-    """The network with the weights of a file, or those that torch-fidelity finds or fetches.
+    """Load Inception with the weights of a file, or those that torch-fidelity finds or downloads.
 
     Raises:
         UserError: torch-fidelity is not installed, or there are no weights.
@@ -64,7 +64,7 @@ def inception(weights: Path | None) -> nn.Module:
         ) from error
     try:
         if weights is not None:
-            torch.load(regular(weights), weights_only=True, mmap=True)  # torch-fidelity would run what is in it
+            torch.load(regular(weights), weights_only=True, mmap=True)  # torch-fidelity would execute its contents
         with status_if_slow("loading Inception ..."):
             extractor: Any = FeatureExtractorInceptionV3
             network: nn.Module = extractor(
@@ -72,7 +72,7 @@ def inception(weights: Path | None) -> nn.Module:
             )
     except UserError:
         raise
-    except Exception as error:  # of the network, of pickle, of names that are not there
+    except Exception as error:  # errors of the network, of pickle, or of missing names
         raise UserError(
             "unavailable" if weights is None else kind_of_read_error(error),
             f"Inception's weights cannot be had: {str(error).splitlines()[0]:.200}. Put torch-fidelity's "
@@ -85,7 +85,7 @@ def inception(weights: Path | None) -> nn.Module:
 
 
 def extract_features(network: nn.Module, pictures: Iterable[Tensor], device: torch.device) -> InceptionFeatures:
-    """What the network makes of batches of pictures [B, 3, H, W], bytes."""
+    """Return the features of batches of pictures [B, 3, H, W], bytes."""
     network = network.to(device)
     places: list[Tensor] = []
     layer: Any = network.get_submodule("Mixed_6d.branch1x1")
@@ -104,9 +104,9 @@ def extract_features(network: nn.Module, pictures: Iterable[Tensor], device: tor
 
 
 def real_pictures(file: Path, network: nn.Module, device: torch.device) -> Real:
-    """A reference batch as ADM's evaluation has it: arr_0 [N, H, W, 3] in bytes, seen once and kept.
+    """Read a reference batch in ADM's format: arr_0 [N, H, W, 3] in bytes. Its features are cached.
 
-    Where the file has statistics of more pictures as well (mu, sigma, mu_s, sigma_s), FID and sFID are by those.
+    If the file also has statistics of more pictures (mu, sigma, mu_s, sigma_s), FID and sFID use those.
 
     Raises:
         UserError: It is no such file.
@@ -124,7 +124,7 @@ def real_pictures(file: Path, network: nn.Module, device: torch.device) -> Real:
 
 
 def fid_scores(samples: InceptionFeatures, real: Real) -> dict[str, float]:
-    """FID, sFID, Inception score, precision and recall of what is drawn, the last three with their standard errors."""
+    """Return FID, sFID, Inception score, precision and recall of samples, the last three with standard errors."""
     from torch_fidelity.metric_isc import isc_features_to_metric
 
     score = isc_features_to_metric(torch.from_numpy(samples.logits), splits=_PARTS)

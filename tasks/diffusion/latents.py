@@ -1,6 +1,6 @@
-"""A folder of latents, as fast-DiT has them: features/N.npy [views, C, H, W], labels/N.npy [1], for N = 0, 1, 2 ...
+"""Folders of latents in fast-DiT's format: features/N.npy [views, C, H, W], labels/N.npy [1], for N = 0, 1, 2 ...
 
-Of several views of a picture (itself and its mirror image) training draws one each time.
+A picture may have several views (itself and its mirror image); training draws one each time.
 """
 
 import hashlib
@@ -27,20 +27,20 @@ from tasks.data.splits import Augment, Part, even_indices
 from tasks.diffusion.noise import STEPS, add_noise
 
 FEATURES, LABELS = "features", "labels"
-"""What the folders' names end in: fast-DiT's are imagenet256_features and imagenet256_labels."""
+"""Suffixes of the folders' names: fast-DiT's are imagenet256_features and imagenet256_labels."""
 
 _MOST = 2**24
-"""Bytes of a file."""
+"""Maximum bytes of a file."""
 
 Latent = np.ndarray[Any, np.dtype[np.float32]]
 
 
 @dataclass(frozen=True)
 class LatentFiles:
-    """Pictures, each with all its views, and their labels.
+    """Latents of pictures with all their views, and labels.
 
     Attributes:
-        files: A file a picture.
+        files: One file per picture.
         labels: [pictures].
     """
 
@@ -51,7 +51,7 @@ class LatentFiles:
         return len(self.files)
 
     def __getitem__(self, index: int) -> tuple[Latent, int]:
-        """Raises UserError, with the file's name, where it is not what it should be."""
+        """Return a picture's views and label. Raises UserError with the file's name if the file is invalid."""
         latent = _array(self.files[index])
         if latent.ndim != 4 or latent.dtype.kind != "f" or not len(latent):
             raise UserError(
@@ -65,23 +65,23 @@ class LatentFiles:
         return np.asarray(latent, dtype=np.float32), int(self.labels[index])
 
     def only(self, indices: Tensor) -> "LatentFiles":
-        """Those of these numbers."""
+        """Return the pictures at these indices."""
         return LatentFiles([self.files[index] for index in indices.tolist()], self.labels[indices.numpy()])
 
 
 class LatentSplits(ImageSplits):
-    """Latents that are read when they are needed, those that are measured with noise."""
+    """Splits of latents that are read on demand, with fixed noise for evaluation."""
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
-        """Channels, height and breadth of the first."""
+        """Channels, height and width of the latents."""
         _, channels, height, breadth = self.train.images[0][0].shape
         return channels, height, breadth
 
     def evaluation_batches(
         self, part: Part, recipe: Any, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[Batch]:
-        """Each picture once, its class told, at a time and with noise that are always its own."""
+        """Yield each picture once, with its class and with its own fixed time and noise."""
         start_index = 0
         for (start, noise, times), classes in super().evaluation_batches(part, recipe, device, rank_info):
             of_rank = torch.arange(start_index, start_index + len(start), device=device)
@@ -91,24 +91,24 @@ class LatentSplits(ImageSplits):
 
 
 def any_view(views: Latent) -> Tensor:
-    """One of a picture's views [views, C, H, W], drawn: what is trained on."""
+    """Draw one of a picture's views [views, C, H, W], for training."""
     return torch.from_numpy(views[int(torch.randint(len(views), ()))])
 
 
 def with_fixed_noise(views: Latent) -> tuple[Tensor, Tensor, Tensor]:
-    """A picture [C, H, W] as it is, noise for it and a time: what is measured."""
+    """Return a picture [C, H, W], noise and a time, for evaluation."""
     start = torch.from_numpy(views[0])
     return start, torch.randn(start.shape), torch.randint(STEPS, ())
 
 
 def latent_splits(data: Path, noisy: Callable[[int], Augment], other_files: Iterable[Path]) -> LatentSplits:
-    """The latents of a folder; a twentieth, or 10,000, each are held out for validation and test.
+    """Return the splits of a folder; validation and test each hold out a twentieth, at most 10,000 pictures.
 
-    `noisy` makes examples to train on from the number of classes. The measures depend on `other_files` as well: others
-    give the data another fingerprint.
+    `noisy` maps the number of classes to the training augmentation. Evaluation also depends on `other_files`, so they
+    are part of the fingerprint.
 
     Raises:
-        UserError: There are none, or no labels for some.
+        UserError: There are no latents, or some lack a label.
     """
     read = _read(data)
     held_out = min(10_000, -(-len(read) // 20))

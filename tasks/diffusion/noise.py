@@ -1,13 +1,13 @@
-"""How pictures turn to noise, and what training makes smaller (Ho et al., 2020; Nichol and Dhariwal, 2021).
+"""The diffusion process and its training loss (Ho et al., 2020; Nichol and Dhariwal, 2021).
 
 With beta_t rising linearly from 1e-4 to 0.02 over 1,000 steps and a_t = (1 - beta_1) ... (1 - beta_t):
 
     x_t = sqrt(a_t) x_0 + sqrt(1 - a_t) noise
 
-A network says the noise in x_t and, as v, where the variance of the step back stands between its bounds. What training
-makes smaller is the mean square of what the noise is missed by, and the variational bound, in bits a number, whose mean
-learns from the first term alone: the objective of DiT's code, where the bound has a weight of 1 (Nichol and Dhariwal:
-0.001). Normal probabilities are exact here; the code has an approximation by tanh.
+A network predicts the noise in x_t and, as v, the position of the reverse step's variance between its bounds. The loss
+is the mean squared error of the noise plus the variational bound, in bits per value. The bound does not train the mean.
+This is the objective of DiT's code, where the bound has weight 1 (Nichol and Dhariwal: 0.001). Normal probabilities are
+exact here; the code approximates them by tanh.
 
 Shapes: B = batch, ... = a picture's axes. Times count from 0, as in the code: t here is t + 1 in the papers.
 """
@@ -22,34 +22,34 @@ STEPS = 1000
 FIRST, LAST = 1e-4, 0.02
 """beta_1 and beta_T."""
 _HALF_BIN = 1 / 255
-"""Half of what one of 256 levels takes of -1 to 1: the bound's last term is for pictures of so many."""
+"""Half the width of one of 256 levels in [-1, 1]. The bound's last term is for such pictures."""
 
 
 def add_noise(start: Tensor, noise: Tensor, times: Tensor) -> Tensor:
-    """x_t of pictures and standard normal noise [B, ...] at times [B], 0 .. STEPS - 1."""
+    """Return x_t for pictures and standard normal noise [B, ...] at times [B], 0 .. STEPS - 1."""
     alphas_bar = _gather(_alphas_bar(), times, start)
     return (alphas_bar.sqrt() * start + (1 - alphas_bar).sqrt() * noise).to(start.dtype)
 
 
 def squared_errors(outputs: Tensor, noise: Tensor) -> Tensor:
-    """The mean square of what the noise [B, C, ...] is missed by, each [B], by outputs [B, 2 C, ...]."""
+    """Return the mean squared error of the noise [B, C, ...] per example, [B], for outputs [B, 2 C, ...]."""
     return (outputs.chunk(2, dim=1)[0] - noise).square().flatten(1).mean(dim=1)
 
 
 def bounds(outputs: Tensor, start: Tensor, noise: Tensor, times: Tensor) -> Tensor:
-    """The variational bound's term at times [B], in bits a number, each [B]; the mean of the step is held fixed.
+    """Return the variational bound's term at times [B], in bits per value, each [B]; the mean gets no gradient.
 
-    It is the divergence from the true step back to the network's and, at time 0, how unlikely the picture's levels are
-    (Ho et al., equations 5 to 7 and 13; Nichol and Dhariwal, equation 15).
+    The term is the divergence of the network's reverse step from the true one; at time 0, the negative log likelihood
+    of the picture's levels (Ho et al., equations 5 to 7 and 13; Nichol and Dhariwal, equation 15).
     """
     prediction, v = outputs.chunk(2, dim=1)
     alphas_bar, beta = _alphas_bar(), _betas()
     before = torch.cat((alphas_bar.new_ones(1), alphas_bar[:-1]))
-    least = beta * (1 - before) / (1 - alphas_bar)  # the variance of the true step back
-    least = torch.cat((least[1:2], least[1:]))  # at time 0 it is 0, of which there is no logarithm
+    least = beta * (1 - before) / (1 - alphas_bar)  # the variance of the true reverse step
+    least = torch.cat((least[1:2], least[1:]))  # it is 0 at time 0, which has no logarithm
     low, high = _gather(least.log(), times, start), _gather(beta.log(), times, start)
     spread = low + (v + 1) / 2 * (high - low)  # the logarithm of the network's variance
-    # Both steps' means are x_0 and x_t weighted alike, so that they differ by what x_0 is missed by.
+    # Both steps' means are the same linear function of x_0 and x_t, so they differ by the error of x_0 alone.
     start_factor = _gather(before.sqrt() * beta / (1 - alphas_bar), times, start)
     noise_factor = _gather((1 / alphas_bar - 1).sqrt(), times, start)
     error = start_factor * noise_factor * (prediction.detach() - noise)
@@ -59,7 +59,7 @@ def bounds(outputs: Tensor, start: Tensor, noise: Tensor, times: Tensor) -> Tens
 
 
 def _log_levels(start: Tensor, error: Tensor, log_deviation: Tensor) -> Tensor:
-    """The log probability of each number's level under a normal distribution that is off by `error`."""
+    """Return the log probability of each value's level under a normal distribution whose mean is off by `error`."""
     inverse = (-log_deviation).exp()
     above, below = ((error + side) * inverse for side in (_HALF_BIN, -_HALF_BIN))
     inside = torch.special.ndtr(above) - torch.special.ndtr(below)
@@ -75,12 +75,12 @@ def _betas() -> Tensor:
 
 @lru_cache(maxsize=1)
 def _alphas_bar() -> Tensor:
-    """a_t: the share of the picture's variance that is left, [STEPS]."""
+    """Return a_t: the remaining fraction of the picture's variance, [STEPS]."""
     return (1 - _betas()).cumprod(dim=0)
 
 
 def _gather(table: Tensor, times: Tensor, like: Tensor) -> Tensor:
-    """A table's values at times [B], as [B, 1, ...] of like's kind."""
+    """Return a table's values at times [B], as [B, 1, ...] with the type and device of `like`."""
     return _like(table.to(like.device)[times].to(like.dtype), like)
 
 

@@ -1,4 +1,4 @@
-"""What trains and draws: the settings of diffusion tasks."""
+"""Recipes of diffusion tasks: training and sampling."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -10,17 +10,17 @@ from tasks.recipes.settings import Between, NonNegativeInt, NotNegative, ShareOf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffusionRecipe(Recipe):
-    """Training of a network that takes noise out, and how pictures are drawn with it.
+    """A recipe for training a diffusion network and sampling from it.
 
     Attributes:
-        class_dropout: Share of the pictures whose class is not told while training, so that it can draw without.
-        guidance: By how much the class counts while drawing: noise without it + guidance * (with it - without it)
-            (Ho and Salimans, 2022). 1 draws by the class alone.
-        guided: So many of the first channels are guided, and 0 is all of them. DiT's code guides three of four.
-        sampler: "ddpm" draws at random in each step (Ho et al., 2020), with the network's own variance; "ddim" only at
-            the start (Song et al., 2021), and does with fewer steps.
-        sample_steps: Steps back from noise to a picture, of 1,000.
-        samples: How many pictures are drawn to be measured, 10 at least. 0 draws none.
+        class_dropout: Fraction of training pictures without their class, for classifier-free guidance.
+        guidance: Guidance scale: noise without class + guidance * (noise with class - noise without) (Ho and Salimans,
+            2022). 1 uses the class alone.
+        guided: Number of leading channels to guide; 0 for all. DiT's code guides three of four.
+        sampler: "ddpm" adds noise in each step (Ho et al., 2020), with the network's variance; "ddim" only at the start
+            (Song et al., 2021), and needs fewer steps.
+        sample_steps: Sampling steps, at most 1,000.
+        samples: Number of pictures to generate for evaluation, at least 10; 0 for none.
     """
 
     class_dropout: ShareOfOne = 0.1

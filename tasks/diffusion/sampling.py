@@ -1,6 +1,6 @@
-"""From noise to pictures: the steps are diffusers' schedulers', guidance is here.
+"""Sampling of pictures from noise, by diffusers' schedulers with classifier-free guidance.
 
-Shapes: B = batch, C = channels, ... = height and breadth.
+Shapes: B = batch, C = channels, ... = height and width.
 """
 
 from collections.abc import Callable
@@ -18,20 +18,20 @@ Network = Callable[[tuple[Tensor, Tensor, Tensor]], Tensor]
 """Noisy pictures [B, C, ...], times [B] and classes [B] -> noise and variance, [B, 2 C, ...]."""
 
 _CHUNK = 256
-"""Pictures that are drawn together."""
+"""Pictures per batch."""
 
 
 def draw(
     network: Network, pictures: Pictures, classes: Tensor, recipe: DiffusionRecipe, seed: int, *, clip: bool
 ) -> Tensor:
-    """A picture of each of these classes [B], [B, C, ...]; the same for the same seed, wherever it is drawn.
+    """Generate a picture of each class [B], [B, C, ...]; the noise depends only on the seed, not on the device.
 
-    `clip` cuts every guess of the picture to -1 to 1: where pictures are pixels.
+    `clip` clamps each prediction of the clean picture to [-1, 1], for pictures that are pixels.
 
     Raises:
         UserError: diffusers is not installed.
     """
-    generator = Generator().manual_seed(seed)  # the CPU's, on every device
+    generator = Generator().manual_seed(seed)  # on the CPU for every device
     parts = [_draw_chunk(network, pictures, part, recipe, generator, clip) for part in classes.split(_CHUNK)]
     return torch.cat(parts)
 
@@ -44,7 +44,7 @@ def _draw_chunk(
     for time in scheduler.timesteps.tolist():
         outputs = _guide(network, x, time, classes, pictures.classes, recipe)
         if recipe.sampler == "ddim":
-            outputs = outputs.chunk(2, dim=1)[0]  # its steps have no variance
+            outputs = outputs.chunk(2, dim=1)[0]  # DDIM has no variance
         x = scheduler.step(outputs, time, x, generator=generator).prev_sample
     return x
 
@@ -64,7 +64,7 @@ def _guide(network: Network, x: Tensor, time: int, classes: Tensor, without: int
 
 
 def scheduler_for(recipe: DiffusionRecipe, *, clip: bool) -> Any:
-    """The steps of a recipe's sampler. Raises UserError where diffusers is not installed."""
+    """Return the scheduler of a recipe's sampler. Raises UserError if diffusers is not installed."""
     try:
         from diffusers.schedulers.scheduling_ddim import DDIMScheduler  # takes two seconds
         from diffusers.schedulers.scheduling_ddpm import DDPMScheduler
@@ -82,14 +82,14 @@ def scheduler_for(recipe: DiffusionRecipe, *, clip: bool) -> Any:
         "clip_sample": clip,
     }
     scheduler: Any
-    if recipe.sampler == "ddim":  # of its spacings, diffusers steps to the next time in this one alone (and in leading)
+    if recipe.sampler == "ddim":  # diffusers steps to the next time only with this spacing and "leading"
         scheduler = DDIMScheduler(**process, timestep_spacing="trailing")
-    else:  # from the last time to the first, as DiT's code
+    else:  # from the last time to the first, as in DiT's code
         scheduler = DDPMScheduler(**process, timestep_spacing="linspace", variance_type="learned_range")
     scheduler.set_timesteps(recipe.sample_steps)
     return scheduler
 
 
 def evenly(classes: int, samples: int) -> Tensor:
-    """Classes of so many pictures, each as often as any other, [samples]."""
+    """Return balanced classes for this number of pictures, [samples]."""
     return torch.arange(samples) * classes // max(1, samples)

@@ -1,4 +1,4 @@
-"""What all diffusion tasks share: a DiT, the noise it learns from, and how it is measured.
+"""The base class of diffusion tasks: a DiT, its noise and its evaluation.
 
 Shapes: B = batch, C = channels, H and W = height and width of a picture.
 """
@@ -22,43 +22,43 @@ LOSS = Metric("loss", "squared error of the noise", "min")
 
 
 class DiffusionTask(SupervisedTask):
-    """Say what noise a picture holds.
+    """A task that predicts the noise in a picture.
 
     Attributes:
-        pictures: What the network reads and writes.
+        pictures: Shape, patch and classes of the network's pictures.
     """
 
     pictures: ClassVar[Pictures]
     metrics: ClassVar[tuple[Metric, ...]] = (LOSS,)
 
     def metrics_for(self, recipe: DiffusionRecipe) -> tuple[Metric, ...]:
-        """All metrics; of a recipe that draws no pictures the loss alone."""
+        """Return all metrics, or only the loss for a recipe without samples."""
         return self.metrics if recipe.samples else (LOSS,)
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """A DiT: pictures [B, C, H, W], times [B] and classes [B] to noise and variance, [B, 2 C, H, W]."""
+        """Build a DiT: pictures [B, C, H, W], times [B] and classes [B] to noise and variance, [B, 2 C, H, W]."""
         return build_dit(architecture, self.pictures)
 
     def example(self) -> tuple[Tensor, ...]:
-        """One picture, its time and its class."""
+        """Return one picture, its time and its class."""
         return torch.zeros(1, *self.pictures.shape), *(torch.zeros(1, dtype=torch.long) for _ in range(2))
 
     def closed_form(self, architecture: Architecture) -> Count:
-        """That network's parameters and MACs: one step of drawing."""
+        """Return the parameters and MACs of one sampling step without guidance."""
         return count_dit(architecture, self.pictures)
 
     def loss(self, outputs: Tensor, targets: Mapping[str, Tensor], recipe: DiffusionRecipe) -> Tensor:
-        """The squared error of the noise and the variational bound, from which the variance learns (see `noise`)."""
+        """Return the squared error of the noise plus the variational bound, which trains the variance (see `noise`)."""
         prediction, noise = outputs.float(), targets["noise"]
         bound = bounds(prediction, targets["start"], noise, targets["times"])
         return (squared_errors(prediction, noise) + bound).mean()
 
     def measure(self, outputs: Tensor, targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The squared error of the noise of each, [B], and of which picture it is."""
+        """Return each example's squared error of the noise, [B], and the index of its picture."""
         return {"loss": squared_errors(outputs, targets["noise"]), "picture": targets["picture"]}
 
     def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
-        """The mean over pictures, each with noise of several times, and its standard error over pictures."""
+        """Return the mean over pictures, each at several times, and its standard error over pictures."""
         error = measures["loss"].double()
         deviations = error - error.mean()
         sums = torch.zeros(int(measures["picture"].max()) + 1, dtype=deviations.dtype).index_add_(
@@ -68,7 +68,7 @@ class DiffusionTask(SupervisedTask):
 
 
 def with_noise(classes: int) -> Callable[[Batch, Any, Generator], Batch]:
-    """What makes examples of pictures and their classes: noise of a time drawn, and some classes not told."""
+    """Return the augmentation that adds noise at random times to pictures and drops some of their classes."""
 
     def noisy(batch: Batch, recipe: DiffusionRecipe, generator: Generator) -> Batch:
         start, labels = batch
@@ -83,9 +83,9 @@ def with_noise(classes: int) -> Callable[[Batch, Any, Generator], Batch]:
 
 
 def fixed_times_batch(start: Tensor, labels: Tensor, times: int, seed: int) -> Batch:
-    """Examples to be measured: every picture [B, C, H, W] at as many times, evenly spread, with noise of its own.
+    """Return evaluation examples: every picture [B, C, H, W] at `times` evenly spread times, each with its own noise.
 
-    The classes [B] are told. Pictures stand one after another at their first time, and so on.
+    No class [B] is dropped. All pictures come at their first time, then all at their second, and so on.
     """
     generator = Generator().manual_seed(seed)
     size = len(start) * times
