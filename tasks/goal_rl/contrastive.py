@@ -1,8 +1,8 @@
-"""Contrastive reinforcement learning: the losses, and one update.
+"""Losses and updates of contrastive reinforcement learning.
 
-The critic is the distance d(s, a, g) = ||phi(s, a) - psi(g)||: small where the goal g is soon reached from state s by
-action a. It learns to tell the goal that a state came to from the goals that other states of the batch came to, and the
-actor learns actions that make the distance small.
+The critic is the distance d(s, a, g) = ||phi(s, a) - psi(g)||: small if action a in state s soon leads to goal g. It
+learns to tell the goal that a state reached from the goals of other states in the batch. The actor learns actions that
+minimize the distance.
 
 Shapes: B = batch, S = features of a state, G = of a goal, A = of an action, R = of a representation.
 """
@@ -27,7 +27,7 @@ _LOGIT_EPS = 1e-6
 
 
 def critic_loss(reach: Tensor, place: Tensor, penalty: float) -> Tensor:
-    """InfoNCE with each state's own goal as the positive, and a penalty on the size of its log-sum-exp.
+    """Return InfoNCE with each state's own goal as the positive, plus a penalty on its log-sum-exp.
 
     With l_ij = -||phi_i - psi_j||: -mean_i(l_ii - lse_j l_ij) + penalty * mean_i((lse_j(l_ij + 1e-6))^2).
     Maps phi(s, a) [B, R] and psi(g) [B, R] to [].
@@ -38,22 +38,22 @@ def critic_loss(reach: Tensor, place: Tensor, penalty: float) -> Tensor:
 
 
 def actor_loss(distance: Tensor, log_prob: Tensor, alpha: Tensor) -> Tensor:
-    """mean(alpha log pi(a | s, g) + ||phi(s, a) - psi(g)||), of two [B] to []."""
+    """Return mean(alpha log pi(a | s, g) + ||phi(s, a) - psi(g)||), of two [B] to []."""
     return (alpha * log_prob + distance).mean()
 
 
 def entropy_loss(log_alpha: Tensor, log_prob: Tensor, target: float) -> Tensor:
-    """alpha mean(-log pi - target): alpha grows while the policy's entropy is below the target. [B] to []."""
+    """Return alpha mean(-log pi - target): alpha grows while the entropy is below the target. [B] to []."""
     return log_alpha.exp() * (-log_prob.detach() - target).mean()
 
 
 def sample_actions(mean: Tensor, log_std: Tensor, noise: Tensor) -> Tensor:
-    """Actions tanh(mean + std * noise), [B, A]."""
+    """Return actions tanh(mean + std * noise), [B, A]."""
     return torch.tanh(mean + log_std.exp() * noise)
 
 
 def sample_with_log_prob(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Actions as of `sample_actions`, [B, A], and their log densities, [B].
+    """Return the actions of `sample_actions`, [B, A], and their log densities, [B].
 
     log pi = sum_i log N(u_i; mean_i, std_i) - log(1 - a_i^2 + 1e-6).
     """
@@ -63,13 +63,13 @@ def sample_with_log_prob(mean: Tensor, log_std: Tensor, noise: Tensor) -> tuple[
 
 
 def actor_goals(goals: Tensor, share: float) -> Tensor:
-    """The goals an actor is trained on, [B, G]: the first `share` of them are those of the next sample."""
+    """Return the actor's training goals, [B, G]: the first fraction `share` are those of the next sample."""
     swaps = round(share * len(goals))
     return torch.cat((goals.roll(-1, dims=0)[:swaps], goals[swaps:]))
 
 
 class Losses(NamedTuple):
-    """What one update saw, each []."""
+    """The losses of one update, each []."""
 
     actor: Tensor
     entropy: Tensor
@@ -77,7 +77,7 @@ class Losses(NamedTuple):
 
 
 class Learner:
-    """An agent with its three optimisers and the entropy's weight alpha, which starts at 1."""
+    """An agent with its three optimizers and the entropy weight alpha, which starts at 1."""
 
     def __init__(self, agent: GoalAgent, actions: int, recipe: GoalRecipe) -> None:
         self.agent = agent
@@ -87,7 +87,7 @@ class Learner:
         self.log_alpha = nn.Parameter(torch.zeros((), device=device))
         self._actor = list(agent.actor.parameters())
         self._critic = list(chain(agent.phi.parameters(), agent.psi.parameters()))
-        # Fused: one kernel an optimiser instead of one for each parameter, which is a fifth of an update's time.
+        # Fused: one kernel per optimizer instead of one per parameter, which saves a fifth of an update's time.
         self._optimisers = {
             "actor": Adam(self._actor, lr=recipe.lr, fused=True),
             "alpha": Adam([self.log_alpha], lr=recipe.lr),
@@ -95,7 +95,7 @@ class Learner:
         }
 
     def update(self, batch: Transitions, generator: Generator) -> Losses:
-        """One step of the actor and of alpha, and then one of the critic, on the same batch."""
+        """Take one step of the actor and of alpha, then one of the critic, on the same batch."""
         states, actions, goals = batch
         aims = actor_goals(goals, self.recipe.goals_of_others)
         mean, log_std = self.agent.policy(states, aims)
@@ -106,7 +106,7 @@ class Learner:
         distance = torch.linalg.vector_norm(self.agent.reach(states, policy_actions) - places, dim=-1)
         actor = actor_loss(distance, log_prob, self.log_alpha.detach().exp())
         entropy = entropy_loss(self.log_alpha, log_prob, self.target)
-        # Asking for these alone, the critic's own weights get no gradient from the actor's loss.
+        # Gradients of only these parameters: the actor's loss must not update the critic.
         _step(self._optimisers["actor"], self._actor, torch.autograd.grad(actor, self._actor))
         _step(self._optimisers["alpha"], [self.log_alpha], torch.autograd.grad(entropy, [self.log_alpha]))
         critic = critic_loss(self.agent.reach(states, actions), self.agent.place(goals), self.recipe.penalty)
@@ -114,7 +114,7 @@ class Learner:
         return Losses(actor.detach(), entropy.detach(), critic.detach())
 
     def state_dict(self) -> dict[str, Any]:
-        """All that goes on where this stands."""
+        """Return all state needed to resume."""
         return {
             "agent": self.agent.state_dict(),
             "log_alpha": self.log_alpha.detach(),
@@ -122,7 +122,6 @@ class Learner:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up what `state_dict` gave."""
         self.agent.load_state_dict(state["agent"])
         with torch.no_grad():
             self.log_alpha.copy_(state["log_alpha"])
@@ -137,7 +136,7 @@ def _step(optimiser: Optimizer, parameters: list[nn.Parameter], gradients: tuple
 
 
 def updates(learner: Learner, batches: Iterator[Transitions], generator: Generator) -> Tensor:
-    """Update on every batch; the sum of all losses, [], which is not finite ever after one was not."""
+    """Update on every batch; return the sum of all losses, [], which stays non-finite once one was."""
     total = learner.log_alpha.new_zeros(())
     for batch in batches:
         total = total + sum(learner.update(batch, generator))

@@ -1,4 +1,4 @@
-"""Gymnasium's goal environments: by id, and what they must be."""
+"""Gymnasium's goal environments by id, and checks of their spaces."""
 
 import contextlib
 import io
@@ -18,9 +18,9 @@ KEYS = ("observation", "achieved_goal", "desired_goal")
 
 
 def gymnasium() -> ModuleType:
-    """The library, with the environments of gymnasium-robotics registered. Raises UserError where it is missing."""
+    """Return gymnasium, with gymnasium-robotics' environments registered. Raises UserError if it is missing."""
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # it prints news of environments that are not used here
+        with contextlib.redirect_stderr(io.StringIO()):  # it prints messages about unused environments
             import gymnasium
             import gymnasium_robotics
     except ImportError as error:
@@ -36,12 +36,12 @@ def gymnasium() -> ModuleType:
 
 
 def make(environment: str, length: int, *, render: bool = False, **options: Any) -> "Env[Any, Any]":
-    """An environment by its id, whose episodes end after `length` steps, or where it says itself if that is 0.
+    """Make an environment by its id, with episodes of `length` steps, or its own length if 0.
 
-    `render` makes it give pictures; `options` go to its constructor.
+    `render` makes it return images; `options` go to its constructor.
 
     Raises:
-        UserError: No such environment, or its episodes have no end.
+        UserError: There is no such environment, or its episodes have no end.
     """
     gym = gymnasium()
     try:
@@ -64,7 +64,7 @@ def make(environment: str, length: int, *, render: bool = False, **options: Any)
 
 
 def registering_packages(environment: str) -> list[str]:
-    """The packages that an environment's code is in; none where it is in no package, or is not known."""
+    """Return the packages with an environment's code; none if it is unknown or in no package."""
     spec = gymnasium().registry.get(environment)
     entry: Any = spec.entry_point if spec else None
     module = entry if isinstance(entry, str) else getattr(entry, "__module__", "")
@@ -73,12 +73,12 @@ def registering_packages(environment: str) -> list[str]:
 
 @cache
 def _distributions() -> Mapping[str, list[str]]:
-    """The packages that each module is of; to look through all that is installed takes half a second."""
+    """Return the packages of each module; scanning all installed ones takes half a second."""
     return packages_distributions()
 
 
 def environment_ids() -> list[str]:
-    """The ids of gymnasium-robotics' goal environments, the latest version of each, with sparse rewards."""
+    """Return the ids of gymnasium-robotics' goal environments with sparse rewards, the latest version of each."""
     latest: dict[str, Any] = {}
     for spec in gymnasium().registry.values():
         from_robotics = str(spec.entry_point).startswith("gymnasium_robotics.envs.")
@@ -89,10 +89,10 @@ def environment_ids() -> list[str]:
 
 
 def sizes(environment: "Env[Any, Any]", name: str, goal_offset: int | None) -> Sizes:
-    """Features of its states, goals and actions.
+    """Return the features of states, goals and actions.
 
     Raises:
-        UserError: Its observations are no goal environment's, or its actions are not numbers between bounds.
+        UserError: The observations are not those of a goal environment, or actions are not bounded vectors.
     """
     from gymnasium import spaces
 

@@ -1,4 +1,4 @@
-"""Stepping a policy, to learn from it and to measure it.
+"""Rollouts of a policy, for training and evaluation.
 
 Shapes: E = environments, n = steps, S = features of a state, G = of a goal, A = of an action.
 """
@@ -20,7 +20,7 @@ Policy = Callable[[Tensor, Tensor], Tensor]
 
 
 def exploring(agent: GoalAgent, generator: Generator) -> Policy:
-    """The agent's policy as it is trained, drawn from."""
+    """Return the agent's stochastic policy."""
     device = generator.device
 
     @torch.inference_mode()
@@ -33,7 +33,7 @@ def exploring(agent: GoalAgent, generator: Generator) -> Policy:
 
 
 def deterministic(agent: GoalAgent) -> Policy:
-    """The agent's policy without noise: tanh of the mean."""
+    """Return the agent's deterministic policy: tanh of the mean."""
     device = next(agent.parameters()).device
 
     @torch.inference_mode()
@@ -44,19 +44,18 @@ def deterministic(agent: GoalAgent) -> Policy:
 
 
 def random_policy(actions: int, seed: int) -> Policy:
-    """Uniform actions, whatever is seen."""
+    """Return a policy of uniform random actions."""
     generator = Generator().manual_seed(seed)
     return lambda states, goals: 2 * torch.rand(len(states), actions, generator=generator) - 1
 
 
 class Collector:
-    """Steps environments on and on; an episode that ends is followed by the next.
+    """A collector of continuous rollouts; an episode that ends is followed by the next.
 
-    Episode k of environment e is begun with a seed of these two, so that a training that was interrupted goes on with
-    those it would have had.
+    Episode k of environment e has a seed derived from both, so that a resumed training has the same episodes.
 
     Attributes:
-        episodes: How many were begun in each environment, [E].
+        episodes: Number of episodes started in each environment, [E].
     """
 
     def __init__(self, environments: Environments, seed: int) -> None:
@@ -66,7 +65,7 @@ class Collector:
         self._due = [True] * environments.count
 
     def rollout(self, steps: int, policy: Policy) -> Rollout:
-        """So many steps of every environment."""
+        """Return so many steps of every environment."""
         states, actions, dones, final = [], [], [], []
         for _ in range(steps):
             if any(self._due):
@@ -80,9 +79,9 @@ class Collector:
         return Rollout(torch.stack(states), torch.stack(actions), torch.stack(dones), torch.cat(final))
 
     def resume(self, episodes: Sequence[int], actions: Sequence[Tensor]) -> None:
-        """Bring the environments to where they stood, [m, A] actions after the last of so many episodes began, [E].
+        """Replay each environment to [m, A] actions after the start of its last episode; `episodes` were started, [E].
 
-        All step together, so that the one with the most actions begins first, and others just before theirs.
+        All environments step together, so the one with the most actions starts first and the others later.
         """
         self.episodes = list(episodes)
         self._due = [len(replay_actions) == 0 for replay_actions in actions]
@@ -108,10 +107,10 @@ class Collector:
 
 
 def evaluate(environments: Environments, policy: Policy, part: str, episodes: int) -> Mapping[str, float]:
-    """`time_at_goal` and `success_any`, means over episodes, with standard errors.
+    """Return `time_at_goal` and `success_any`, means over episodes, with standard errors.
 
-    The episodes are those of the part, "validation" or "test", the same for every agent. One that ends early counts
-    the steps until then.
+    The episodes of a part, "validation" or "test", are the same for every agent. An episode that ends early counts its
+    steps until then.
     """
     counts: list[Tensor] = []
     for first in range(0, episodes, environments.count):
@@ -129,12 +128,12 @@ def evaluate(environments: Environments, policy: Policy, part: str, episodes: in
 
 
 def _count_goal_steps(environments: Environments, policy: Policy, seeds: list[int]) -> Tensor:
-    """One episode of each environment, [E]."""
+    """Return the steps at the goal in one episode of each environment, [E]."""
     count = torch.zeros(environments.count)
     running = torch.ones(environments.count, dtype=torch.bool)
     due = running.tolist()
     while running.any():
-        if any(due):  # what has ended is begun again, because all step together, and is not counted
+        if any(due):  # finished episodes restart, since all step together, but do not count
             environments.reset(due, seeds)
         at_goal, over = environments.step(policy(environments.states, environments.goals))
         count += at_goal & running

@@ -1,4 +1,4 @@
-"""Fetch's table with starts and goals on opposite sides of it. Needs the extra "rl"."""
+"""Fetch with starts and goals on opposite sides of the table. Needs the extra "rl"."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +12,13 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class TableFields:
-    """Where things are put, in metres. Fetch's table spans 1.05 to 1.55 in x and 0.4 to 1.1 in y.
+    """Ranges of start and goal, in meters. Fetch's table spans 1.05 to 1.55 in x and 0.4 to 1.1 in y.
 
     Attributes:
-        x: Of the cube and of the goal.
-        start_y: Of the cube.
-        goal_y: Of the goal.
-        lift: Of the goal above the table, uniform up to this; 0 leaves it on the table.
+        x: x of the cube and of the goal.
+        start_y: y of the cube.
+        goal_y: y of the goal.
+        lift: Maximum height of the goal above the table, uniform; 0 leaves it on the table.
     """
 
     x: Range
@@ -28,7 +28,7 @@ class TableFields:
 
 
 class AcrossTheTable(Wrapper[Any, Any, Any, Any]):
-    """FetchPush or FetchPickAndPlace, its cube and goal drawn from a layout, uniformly."""
+    """FetchPush or FetchPickAndPlace with cube and goal drawn uniformly from a layout."""
 
     def __init__(self, environment: Env[Any, Any], layout: TableFields) -> None:
         super().__init__(environment)
@@ -37,7 +37,7 @@ class AcrossTheTable(Wrapper[Any, Any, Any, Any]):
         fetch.distance_threshold = RADIUS
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Bring the arm to its start, and put cube and goal where the layout says."""
+        """Move the arm to its start, and place cube and goal by the layout."""
         self.env.reset(seed=seed, options=options)
         fetch: Any = self.env.unwrapped
         draw, layout = fetch.np_random.uniform, self.layout

@@ -1,4 +1,4 @@
-"""A humanoid that is to walk somewhere: gymnasium's Humanoid with a goal. Needs the extra "rl"."""
+"""Gymnasium's Humanoid with a goal to walk to. Needs the extra "rl"."""
 
 import math
 from typing import Any
@@ -12,7 +12,7 @@ _NEAREST, _FARTHEST, _HEIGHT = 1.0, 5.0, 1.25
 
 
 class HumanoidWithGoal(Wrapper[Any, Any, Any, Any]):
-    """The torso is to come within 0.5 m of a point 1 to 5 m away in any direction, 1.25 m above the ground.
+    """Humanoid whose torso must come within 0.5 m of a point 1 to 5 m away in any direction, 1.25 m above the ground.
 
     Wraps Humanoid-v5 with the torso's position in its observation.
     """
@@ -35,13 +35,13 @@ class HumanoidWithGoal(Wrapper[Any, Any, Any, Any]):
         return self._goal_observation(observation), {"success": self._at_goal(observation)}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Move. The reward is whether the goal is reached; Humanoid's own is not used."""
+        """Take a step. The reward is 1 at the goal, else 0; Humanoid's own is not used."""
         observation, _, terminated, truncated, _ = self.env.step(action)
         success = self._at_goal(observation)
         return self._goal_observation(observation), float(success), terminated, truncated, {"success": success}
 
     def render(self) -> Any:
-        """A picture, with a ball where the goal is."""
+        """Return an image, with a ball at the goal."""
         plain: Any = self.env.unwrapped
         viewer = plain.mujoco_renderer._get_viewer("rgb_array")
         viewer.add_marker(pos=self.goal, size=[RADIUS / 2] * 3, rgba=[1, 0, 0, 1], type=_SPHERE, label="")

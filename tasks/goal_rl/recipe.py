@@ -1,4 +1,4 @@
-"""How an agent is trained: rounds of stepping and of updates."""
+"""The recipe of goal tasks: rounds of environment steps and updates."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -18,33 +18,33 @@ from tasks.recipes.settings import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalRecipe:
-    """The settings of a training run. Its `str` is one line.
+    """The settings of a training. Its `str` is one line.
 
-    A round is `unroll` steps of every environment and then `updates` steps of the optimisers.
+    A round is `unroll` steps of every environment, then `updates` optimizer steps.
 
     Attributes:
-        length: Steps of an episode; 0 leaves it to the environment.
-        environments: How many are stepped together; 512 in the paper.
-        processes: That step them: 1 is this one, 0 as many as there are cores. A search gives each core a training of
-            its own; one training alone, with many environments, is quicker with more.
+        length: Steps of an episode; 0 for the environment's own.
+        environments: Number of environments; 512 in the paper.
+        processes: Processes that step them: 1 for none but this one, 0 for one per core. Use 1 in a search, which has a
+            training on each core. A single training with many environments is faster with more.
         unroll: Steps of each environment in a round; 62 in the paper.
         prefill: Rounds before the first one with updates.
         rounds: Rounds with updates.
-        updates: Steps of the optimisers in a round, each of the actor, the entropy's weight and the critic.
-        batch: Transitions of an update.
-        lr: Adam's learning rate, of actor, entropy's weight and critic alike.
-        discount: gamma: a goal lies k steps ahead with a probability in proportion to gamma^k.
-        capacity: States that are kept of each environment; more than an episode has, so that one that a training was
-            stopped in can be gone on with. Where the environment says the length, a longer one is given up there.
-        window: States of each environment that a round's updates are drawn from, without replacement, as published; 0
-            draws from all that are kept, with replacement.
+        updates: Optimizer steps in a round, each of the actor, the entropy weight and the critic.
+        batch: Transitions per update.
+        lr: Adam's learning rate for actor, entropy weight and critic.
+        discount: gamma: a goal is k steps ahead with probability proportional to gamma^k.
+        capacity: States stored per environment. It must exceed an episode, so that a training can resume within one. If
+            the environment sets the length, longer episodes are closed there.
+        window: States of each environment to draw a round's updates from, without replacement, as published; 0 draws
+            from the whole buffer, with replacement.
         penalty: Weight of the squared log-sum-exp in the critic's loss.
-        entropy: The policy's entropy aimed at, for each action feature.
-        goals_of_others: Share of the actor's goals that are taken from other samples of the batch; none in the paper.
-            With a state's own future alone, the policy learns only from goals that it has reached already.
-        reports: Into how many parts the training is cut by the evaluations on the way.
-        episodes: Episodes of an evaluation.
-        accelerator: "auto" is a GPU where there is one. Narrow networks are no faster on one.
+        entropy: Target entropy of the policy per action feature.
+        goals_of_others: Fraction of the actor's goals taken from other samples of the batch; 0 in the paper. With only
+            a state's own future, the policy learns only goals that it has already reached.
+        reports: Number of parts into which intermediate evaluations divide the training.
+        episodes: Episodes per evaluation.
+        accelerator: "auto" uses a GPU if there is one. Narrow networks are no faster on one.
     """
 
     length: NonNegativeInt = 0
@@ -90,7 +90,7 @@ class GoalRecipe:
         return recipe_text(self, ("goals_of_others",))
 
     def report_rounds(self) -> frozenset[int]:
-        """After which rounds of 1 .. rounds the agent is measured on the way; the end is not among them."""
+        """Return the rounds in 1 .. rounds after which to evaluate, without the last."""
         return frozenset(self.rounds * part // self.reports for part in range(1, self.reports)) - {0, self.rounds}
 
 
@@ -114,7 +114,7 @@ PAPER = GoalRecipe(
 
 
 def smoke(length: int = 30) -> GoalRecipe:
-    """Enough to see that everything runs."""
+    """Return a recipe that only tests that everything runs."""
     return GoalRecipe(
         length=length, environments=2, unroll=length, rounds=2, updates=4, batch=16, reports=2, episodes=2
     )

@@ -1,4 +1,4 @@
-"""An evaluation episode as a film, on machines without a screen as well."""
+"""Films of evaluation episodes, also on machines without a display."""
 
 import os
 import subprocess
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from gymnasium import Env
 
 SUFFIXES = (".gif", ".mp4")
-_FPS = 25  # pictures a second, at most; the film runs at the simulation's own pace
+_FPS = 25  # maximum frame rate; the film runs at the simulation's pace
 _DRAW = "import mujoco; context = mujoco.GLContext(8, 8); context.make_current(); context.free()"
 
 
 def check(file: Path) -> None:
-    """See that films can be made, and choose what MuJoCo draws with.
+    """Check that films can be made, and choose MuJoCo's rendering backend.
 
     Raises:
-        UserError: An unknown suffix, a folder that is not there, or nothing to draw with.
+        UserError: The suffix is unknown, the folder is missing, or no backend works.
     """
     if file.suffix not in SUFFIXES:
         raise UserError(
@@ -58,7 +58,7 @@ def check(file: Path) -> None:
 
 
 def film(environment: "Env[Any, Any]", goal_offset: int | None, agent: GoalAgent, file: Path) -> None:
-    """Write the first validation episode of the agent, by its policy without noise. Closes the environment."""
+    """Write the first validation episode of the agent, by its deterministic policy. Closes the environment."""
     import imageio.v3 as imageio
 
     pace = environment.metadata.get("render_fps", _FPS)
@@ -85,7 +85,7 @@ def _frames(environment: "Env[Any, Any]", environments: Environments, agent: Goa
 
 @lru_cache(maxsize=4)
 def _backend(preference: str | None) -> str | None:
-    """What MuJoCo can draw with; tried in a process of its own, because a choice cannot be taken back."""
+    """Return a working rendering backend of MuJoCo; tried in a subprocess, since the choice cannot be undone."""
     for name in (preference,) if preference else ("egl", "osmesa"):
         environment = {**os.environ, "MUJOCO_GL": name}
         done = subprocess.run([sys.executable, "-c", _DRAW], env=environment, capture_output=True)  # noqa: S603  # ours

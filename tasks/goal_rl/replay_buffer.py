@@ -1,8 +1,8 @@
-"""What the environments went through, and goals drawn from it in hindsight.
+"""The replay buffer, and goals sampled from it in hindsight.
 
-Shapes: E = environments, C = capacity, n = steps of a roll, S = features of a state, A = of an action, G = of a goal,
-B = batch, W = states of a window, P = transitions in the windows, F = episodes that end in a roll, M = the most rows
-that a roll gives, or touches, in one ring.
+Shapes: E = environments, C = capacity, n = steps of a rollout, S = features of a state, A = of an action, G = of a
+goal, B = batch, W = states of a window, P = transitions in the windows, F = episodes that end in a rollout, M = the
+most rows that a rollout adds to, or touches in, one ring.
 """
 
 import math
@@ -21,10 +21,10 @@ class Rollout:
     """Some steps of all environments.
 
     Attributes:
-        states: Before each step, [n, E, S].
-        actions: Taken there, [n, E, A].
+        states: States before each step, [n, E, S].
+        actions: Actions taken there, [n, E, A].
         dones: Whether the episode ended with the step, [n, E].
-        final: The states that those steps led to, in the order of their steps and then of environments, [F, S].
+        final: States after those last steps, in the order of steps and then environments, [F, S].
     """
 
     states: Tensor
@@ -34,17 +34,17 @@ class Rollout:
 
 
 class ReplayBuffer:
-    """A ring of states for each environment; an episode of T actions is T + 1 of them.
+    """A ring buffer of states per environment; an episode of T actions has T + 1 states.
 
-    Each state knows how many of its episode follow it. Goals are drawn among these, so they are never of another
-    episode, nor overwritten: what follows is newer. An episode under way is known as far as it has come.
+    Each state stores how many states of its episode follow it. Goals are sampled from these, so they are never of
+    another episode, and never overwritten, since they are newer. Of an unfinished episode, the part so far is used.
 
     Args:
         size: Environments and capacity, E and C.
-        features: Of a state and of an action, S and A.
-        goal: Where the goal's coordinates stand in a state.
+        features: Features of a state and of an action, S and A.
+        goal: Slice of the goal's coordinates in a state.
         discount: gamma.
-        device: Where it is kept.
+        device: Device of the buffer.
     """
 
     def __init__(
@@ -56,20 +56,20 @@ class ReplayBuffer:
         self._states = torch.zeros(*size, features[0], device=device)
         self._actions = torch.zeros(*size, features[1], device=device)
         self._ahead = torch.zeros(size, dtype=torch.long, device=device)
-        self._cursor = torch.zeros(environments, dtype=torch.long)  # where each ring is written next
-        self._sizes = torch.zeros(environments, dtype=torch.long)  # states that each ring holds
-        self._open = torch.zeros(environments, dtype=torch.long)  # states of the episode under way
+        self._cursor = torch.zeros(environments, dtype=torch.long)  # next write position of each ring
+        self._sizes = torch.zeros(environments, dtype=torch.long)  # number of states in each ring
+        self._open = torch.zeros(environments, dtype=torch.long)  # states of the unfinished episode
         self._usable = torch.zeros(0, dtype=torch.long, device=device)
 
     def __len__(self) -> int:
-        """Transitions that can be drawn."""
+        """Return the number of transitions that can be sampled."""
         return len(self._usable)
 
     def extend(self, rollout: Rollout) -> None:
-        """Add a roll that goes on where the last one stopped, to all rings at once."""
+        """Append a rollout that continues the last one, to all rings at once."""
         states, actions, last, lengths = _rows(rollout)  # [M, E, S], [M, E, A], [M, E], [E]
         environment, number = torch.arange(last.shape[1]).expand_as(last), torch.arange(len(last))[:, None]
-        new = (number < lengths) & (number >= lengths - self.capacity)  # the rest of the rows are nobody's, or too old
+        new = (number < lengths) & (number >= lengths - self.capacity)  # other rows are padding or too old
         rings, places = environment[new], ((self._cursor + number) % self.capacity)[new]
         self._write(self._states, rings, places, states[new])
         self._write(self._actions, rings, places, actions[new])
@@ -79,9 +79,9 @@ class ReplayBuffer:
         self._usable = self._ahead.flatten().nonzero().flatten()
 
     def open_episodes(self) -> list[Tensor]:
-        """The actions that were taken in each environment's episode under way, [m, A], from its first on.
+        """Return the actions of each environment's unfinished episode from its start, [m, A].
 
-        An episode of which not all is kept any more is over as far as it has come: what follows belongs to a new one.
+        An episode whose start was overwritten is closed: its continuation belongs to a new one.
         """
         self._open[self._open >= self.capacity] = 0
         episodes = []
@@ -91,22 +91,21 @@ class ReplayBuffer:
         return episodes
 
     def sample(self, batch: int, generator: Generator) -> Transitions:
-        """Transitions, each as likely, and with each a goal from k steps later, P(k) in proportion to gamma^k.
+        """Sample transitions uniformly, each with a goal k steps later, P(k) in proportion to gamma^k.
 
-        k is 1 .. K where K states follow; drawn by the inverse of the truncated geometric distribution function.
+        k is in 1 .. K if K states follow, sampled by the inverse of the truncated geometric distribution function.
         """
         device = self._usable.device
         rows = self._usable[torch.randint(len(self._usable), (batch,), generator=generator, device=device)]
         return self._transitions(rows, self._ahead.view(-1)[rows], generator)
 
     def window_batches(self, window: int, batch: int, generator: Generator) -> Iterator[Transitions]:
-        """Batches without replacement from a window of so many states of each environment, drawn at random.
+        """Yield batches without replacement from a random window of so many states of each environment.
 
-        Goals are drawn as in `sample`, and none lies behind its window's end. When fewer than a batch are left, all are
-        shuffled anew.
+        Goals are sampled as in `sample`, within the window. When fewer than a batch are left, all are shuffled again.
 
-        Source: the official code of Wang et al. (2025), a window a round. It keeps no state behind an episode's last
-        action, whose goal there is the state itself (k = 0).
+        Source: the official code of Wang et al. (2025), one window per round. It stores no state after an episode's
+        last action, whose goal there is the state itself (k = 0).
         """
         rows, ahead = self._windows(window, generator)
         batch = min(batch, len(rows))
@@ -116,7 +115,7 @@ class ReplayBuffer:
                 yield self._transitions(rows[batch_rows], ahead[batch_rows], generator)
 
     def _windows(self, window: int, generator: Generator) -> tuple[Tensor, Tensor]:
-        """Transitions in a window of each environment, and how many states of its episode follow there: [P] each."""
+        """Return transitions in a window of each environment, and the number of states that follow in it: [P] each."""
         device, rows, ahead = self._states.device, [], []
         for e, (ring_size, cursor) in enumerate(zip(self._sizes.tolist(), self._cursor.tolist(), strict=True)):
             length = min(window, ring_size)
@@ -129,7 +128,7 @@ class ReplayBuffer:
         return every[following > 0], following[following > 0]
 
     def _transitions(self, rows: Tensor, ahead: Tensor, generator: Generator) -> Transitions:
-        """Those of some rows, [B], with goals among so many states that follow each, [B]."""
+        """Return the transitions of some rows, [B], with goals among the `ahead` states after each, [B]."""
         u = torch.rand(len(rows), generator=generator, device=rows.device, dtype=torch.float64)
         steps = truncated_geometric(u, ahead, self.discount)
         ring, place = rows // self.capacity, rows % self.capacity
@@ -138,12 +137,10 @@ class ReplayBuffer:
         return states[rows], self._actions.flatten(0, 1)[rows], states[future][:, self.goal]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that it holds."""
         tensors = {"states": self._states, "actions": self._actions, "ahead": self._ahead}
         return {**tensors, "cursor": self._cursor, "kept": self._sizes, "open": self._open}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up what `state_dict` gave."""
         for tensor, name in ((self._states, "states"), (self._actions, "actions"), (self._ahead, "ahead")):
             tensor.copy_(state[name])
         self._cursor, self._sizes, self._open = (
@@ -152,7 +149,7 @@ class ReplayBuffer:
         self._usable = self._ahead.flatten().nonzero().flatten()
 
     def _look_ahead(self, last: Tensor, new_rows: Tensor) -> None:
-        """Count anew what lies ahead in the episodes that new rows touch, those under way included: [M, E] and [E]."""
+        """Recount the following states in all episodes that new rows extend, also unfinished ones: [M, E] and [E]."""
         lengths_before = self._open.clamp(max=self.capacity)
         lengths = lengths_before + new_rows
         number = torch.arange(int(lengths.max()))[:, None]
@@ -172,9 +169,9 @@ class ReplayBuffer:
 
 
 def _rows(rollout: Rollout) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What a roll adds to the rings: states [M, E, S], actions [M, E, A], which end an episode [M, E], how many [E].
+    """Return a rollout's rows for the rings: states [M, E, S], actions [M, E, A], ends [M, E], and their number [E].
 
-    Behind the step that ends an episode stands the state that it led to, with an action that is nobody's.
+    After the step that ends an episode comes its final state, with a meaningless action.
     """
     steps, environments = rollout.dones.shape
     dones = rollout.dones.long()
@@ -192,7 +189,7 @@ def _rows(rollout: Rollout) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def truncated_geometric(u: Tensor, most: Tensor, discount: float) -> Tensor:
-    """k of 1 .. most with P(k) in proportion to discount^k, from u uniform in [0, 1): [B], [B] to [B], integers.
+    """Return k in 1 .. most with P(k) in proportion to discount^k, from u uniform in [0, 1): [B], [B] to [B], integers.
 
     F(k) = (1 - gamma^k) / (1 - gamma^most): k is the least integer not below log(1 - u (1 - gamma^most)) / log gamma.
     """
@@ -201,9 +198,10 @@ def truncated_geometric(u: Tensor, most: Tensor, discount: float) -> Tensor:
 
 
 def _ahead(last: Tensor, lengths: Tensor) -> Tensor:
-    """How many rows of its episode follow each row, given which rows end one; the final row ends what is known.
+    """Return the number of rows of the same episode after each row, given the episodes' last rows.
 
-    [M, E] and the rows of each ring [E] to [M, E]; beyond these it means nothing.
+    A ring's final row ends what is known. Maps [M, E] and the rows of each ring [E] to [M, E]; values beyond these rows
+    are meaningless.
     """
     number = torch.arange(len(last))[:, None]
     ends = torch.where(last | (number >= lengths - 1), number, len(last))

@@ -1,4 +1,4 @@
-"""What all goal tasks share: networks, metrics, and how they are trained."""
+"""The base class of goal tasks: networks, metrics and training."""
 
 import hashlib
 from abc import abstractmethod
@@ -29,24 +29,24 @@ from tasks.training.loop import checkpoint_for, isolated_rng, train
 if TYPE_CHECKING:
     from gymnasium import Env
 
-_EVAL_ENVIRONMENTS = 16  # environments that are measured in at once
+_EVAL_ENVIRONMENTS = 16  # environments that are evaluated at once
 PACKAGES = ("gymnasium", "gymnasium-robotics", "mujoco")
 
 
 class GoalTask(Task):
-    """Reach goals in one kind of environment. Its presets are GoalRecipes.
+    """A task of reaching goals in one environment. Its presets are GoalRecipes.
 
-    `time_at_goal` is the number of steps at the goal in an episode, counted until the episode first ends, and
-    `success_any` the share of episodes with at least one. Both are measured with the policy's mean action. Validation
-    and test are episodes with other starts and goals; they are the same for all agents.
+    `time_at_goal` is the number of steps at the goal until the episode first ends. `success_any` is the fraction of
+    episodes with at least one such step. Both use the policy's mean action. Validation and test are episodes with
+    different starts and goals; they are the same for all agents.
 
-    Beside the metrics it measures `env_steps` (of all environments) and two speeds.
+    Besides the metrics there are `env_steps` (of all environments) and two speeds.
 
-    With one number of threads and one version of MuJoCo, `fit` gives the same numbers on a CPU to the last bit.
+    With a fixed number of threads and version of MuJoCo, `fit` on a CPU is bitwise reproducible.
 
     Attributes:
-        goal_offset: Where the goal's coordinates begin in an observation; None where they are not in it, and are put in
-            front of it.
+        goal_offset: First index of the goal's coordinates in an observation. None if it lacks them; they are then put
+            in front of it.
     """
 
     metrics = (Metric("time_at_goal", "steps", "max"), Metric("success_any", "share", "max"))
@@ -57,7 +57,7 @@ class GoalTask(Task):
 
     @abstractmethod
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
-        """One environment with episodes of `length` steps (0: as it says itself), and pictures if `render`.
+        """Make one environment with episodes of `length` steps (0 for its own length), with images if `render`.
 
         Raises:
             UserError: It cannot be made.
@@ -71,42 +71,42 @@ class GoalTask(Task):
 
     @property
     def goal(self) -> slice:
-        """Where the goal's coordinates stand in a state."""
+        """Slice of the goal's coordinates in a state."""
         first = self.goal_offset or 0
         return slice(first, first + self.sizes.goal)
 
     def packages(self) -> tuple[str, ...]:
-        """What else than gymnasium-robotics and MuJoCo its environment comes from."""
+        """Return packages of the environment, other than gymnasium-robotics and MuJoCo."""
         return ()
 
     def prepare(self) -> None:
-        """Make an environment, to see that it can be had."""
+        """Check that an environment can be made."""
         _ = self.sizes
 
     def build(self, architecture: Architecture) -> GoalAgent:
-        """Actor and encoders."""
+        """Build the agent: actor and encoders."""
         return GoalAgent(architecture, self.sizes)
 
     def example(self) -> tuple[Tensor, ...]:
-        """One state, one goal, one action."""
+        """Return one state, one goal and one action."""
         return tuple(torch.zeros(1, n) for n in (self.sizes.state, self.sizes.goal, self.sizes.action))
 
     def closed_form(self, architecture: Architecture) -> Count:
-        """Actor and both encoders, once each."""
+        """Return the count of one call of the actor and of both encoders."""
         return count_goal_agent(architecture, self.sizes)
 
     def fingerprint(self, recipe: GoalRecipe) -> str:
-        """Of what the physics is: the task and the versions of its simulator."""
+        """Return hex digits of the task and the versions of its simulator."""
         text = " ".join((self.name, str(self.version), *_versions(*PACKAGES, *self.packages())))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def fit(self, run: Run) -> FitResult:
-        """Train by the run's recipe and measure. See Task.fit, and GoalTraining for what a checkpoint continues."""
+        """Train by the run's recipe and evaluate. See Task.fit, and GoalTraining for resuming."""
         with isolated_rng(run), closing(self._training_environments(run.recipe)) as environments:
             return train(run, self._training(run, environments), checkpoint_for(self, run))
 
     def training_step(self, run: Run) -> Callable[[], None]:
-        """What updates actor, entropy's weight and critic once, on a batch of a round that was stepped beforehand."""
+        """Return a function that updates actor, entropy weight and critic once, on batches of one collected round."""
         with isolated_rng(run), closing(self._training_environments(run.recipe)) as environments:
             training = self._training(run, environments)
             training.collect()
@@ -128,7 +128,7 @@ class GoalTask(Task):
         )
 
     def baselines(self, recipe: GoalRecipe) -> Mapping[str, Mapping[str, float]]:
-        """Uniform random actions, and the base agent before training, in the same episodes."""
+        """Return the metrics of uniform random actions, and of the untrained base agent, in the same episodes."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             agent = self.build(self.base)
@@ -142,7 +142,7 @@ class GoalTask(Task):
         return columns
 
     def render(self, network: nn.Module | None, file: Path) -> None:
-        """Write a GIF or MP4 of a validation episode, as long as in preset proxy. See Task.render."""
+        """Write a GIF or MP4 of a validation episode of preset proxy's length. See Task.render."""
         self.prepare()
         render.check(file)
         if network is not None:
@@ -155,7 +155,7 @@ class GoalTask(Task):
 
 
 def _versions(*packages: str) -> list[str]:
-    """Those of the packages that are there: an environment of another package may not need all of ours."""
+    """Return the versions of the installed packages; an environment may not need all of them."""
     versions = []
     for name in packages:
         with suppress(PackageNotFoundError):

@@ -1,4 +1,4 @@
-"""Training an agent, round by round: step, keep, update; and what it goes on from."""
+"""Training of an agent in rounds of environment steps and updates, and its checkpoint."""
 
 import math
 import time
@@ -22,12 +22,12 @@ from tasks.training.loop import Training
 
 @dataclass(slots=True)
 class Throughput:
-    """What a run has taken since its process began it.
+    """Counts and times of a run since its process started.
 
     Attributes:
-        steps: Of environments.
+        steps: Environment steps.
         stepping_s: Seconds for these.
-        updates: Of the agent.
+        updates: Updates of the agent.
         updating_s: Seconds for these.
     """
 
@@ -37,7 +37,7 @@ class Throughput:
     updating_s: float = 0.0
 
     def speeds(self) -> dict[str, float]:
-        """Steps and updates a second."""
+        """Return steps and updates per second."""
         return {
             "env_steps_per_second": self.steps / max(self.stepping_s, 1e-9),
             "updates_per_second": self.updates / max(self.updating_s, 1e-9),
@@ -46,13 +46,13 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEnvironments:
-    """Where an agent lives.
+    """The environments of a training.
 
     Attributes:
-        train_env: The environments that are learned in.
-        eval_env: The same environments to measure in, which must not disturb the others' episodes.
+        train_env: The environments to train in.
+        eval_env: Separate environments to evaluate in, so that training episodes are not disturbed.
         sizes: Features of states, goals and actions.
-        goal: Where the goal's coordinates stand in a state.
+        goal: Slice of the goal's coordinates in a state.
     """
 
     train_env: Environments
@@ -61,16 +61,16 @@ class TrainingEnvironments:
     goal: slice
 
     def close(self) -> None:
-        """Let go of the simulators."""
+        """Close the simulators."""
         self.train_env.close()
         self.eval_env.close()
 
 
 class GoalTraining(Training):
-    """Trains one agent; it advances by a round, which is as many steps as the recipe has updates.
+    """The training of one agent; it advances by a round, which counts as the recipe's `updates` steps.
 
-    A run that was interrupted goes on between two rounds. Its environments are brought to where they stood: episodes
-    under way are begun again, and acted in as it was done. One that is longer than the replay keeps is given up.
+    An interrupted run resumes between two rounds. Its unfinished episodes are started again and their actions repeated.
+    Those longer than the replay buffer are closed.
     """
 
     def __init__(self, agent: GoalAgent, environments: TrainingEnvironments, recipe: GoalRecipe, seed: int) -> None:
@@ -88,38 +88,37 @@ class GoalTraining(Training):
 
     @property
     def step(self) -> int:
-        """Optimiser steps taken, of the actor and as many of the critic."""
+        """Optimizer steps taken, by the actor and by the critic each."""
         return max(0, self.round - self.recipe.prefill) * self.recipe.updates
 
     @property
     def network(self) -> nn.Module:
-        """The agent."""
         return self.learner.agent
 
     def advance(self) -> None:
-        """Step the environments, and update where the prefill is over. Raises Diverged at a loss that is not finite."""
+        """Step the environments, and update after the prefill. Raises Diverged if a loss is not finite."""
         self.collect()
         self.round += 1
         if self.round > self.recipe.prefill:
             self._update()
 
     def check(self) -> None:
-        """Nothing: each round looks at its losses."""
+        """Do nothing: each round checks its losses."""
 
     def measure(self, part: Literal["validation", "test"]) -> Mapping[str, float]:
-        """The metrics of a part, by the policy without noise."""
+        """Return the metrics of a part under the deterministic policy."""
         return dict(evaluate(self.environments.eval_env, deterministic(self.learner.agent), part, self.recipe.episodes))
 
     def extra_metrics(self) -> Mapping[str, float]:
-        """How far all environments were stepped."""
+        """Return the number of steps of all environments."""
         return {"env_steps": self.round * self.recipe.unroll * self.recipe.environments}
 
     def speeds(self) -> Mapping[str, float]:
-        """Steps and updates a second, since this process began."""
+        """Return steps and updates per second since this process started."""
         return self.throughput.speeds()
 
     def state_dict(self) -> dict[str, Any]:
-        """Agent, optimisers, replay, episodes and draws."""
+        """Return the state of agent, optimizers, replay buffer, episodes and generator."""
         return {
             "learner": self.learner.state_dict(),
             "replay": self.replay.state_dict(),
@@ -129,7 +128,7 @@ class GoalTraining(Training):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up what `state_dict` gave, and bring the environments there."""
+        """Restore what `state_dict` returned, and replay the unfinished episodes."""
         self.learner.load_state_dict(state["learner"])
         self.replay.load_state_dict(state["replay"])
         self.collector.resume(state["episodes"], self.replay.open_episodes())
@@ -137,18 +136,18 @@ class GoalTraining(Training):
         self.round = state["round"]
 
     def collect(self) -> None:
-        """Step every environment `unroll` times, and keep what happened."""
+        """Step every environment `unroll` times, and store the rollout."""
         recipe, began = self.recipe, time.perf_counter()
         self.replay.extend(self.collector.rollout(recipe.unroll, exploring(self.learner.agent, self.generator)))
         self.throughput.steps += recipe.unroll * recipe.environments
         self.throughput.stepping_s += time.perf_counter() - began
 
     def update_once(self) -> None:
-        """A single step of all optimisers, on a batch of what was collected."""
+        """Take a single step of all optimizers, on a collected batch."""
         self.learner.update(next(self._batches()), self.generator)
 
     def _batches(self) -> Iterator[Transitions]:
-        """What a round's updates are made on."""
+        """Return the batches of a round's updates."""
         recipe = self.recipe
         if recipe.window:
             return self.replay.window_batches(recipe.window, recipe.batch, self.generator)

@@ -1,4 +1,4 @@
-"""Vectors of environments: states, goals and actions of several at once, stepped here or in other processes.
+"""Vectors of environments: states, goals and actions of several at once, stepped here or in subprocesses.
 
 Shapes: E = environments, S = features of a state, G = of a goal, A = of an action.
 """
@@ -28,12 +28,12 @@ _DIED = "a process of environments died, most likely killed for lack of memory"
 
 
 class Environments(ABC):
-    """Several of one environment.
+    """Several copies of one environment.
 
     Attributes:
-        count: How many, E.
-        states: Where they stand, [E, S].
-        goals: Where they are to get, [E, G].
+        count: Number of environments, E.
+        states: Current states, [E, S].
+        goals: Current goals, [E, G].
     """
 
     count: int
@@ -42,24 +42,24 @@ class Environments(ABC):
 
     @abstractmethod
     def reset(self, mask: Sequence[bool], seeds: Sequence[int]) -> None:
-        """Begin an episode in those of the environments, [E]; it is a function of its seed, [E]."""
+        """Start an episode in the environments of the mask, [E]; it depends only on its seed, [E]."""
 
     @abstractmethod
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Act, [E, A] in [-1, 1], and say whether each is at its goal and whether its episode has ended, [E] each.
+        """Take a step, [E, A] in [-1, 1]; return whether each is at its goal, and whether its episode ended, [E] each.
 
-        Where it has ended, `reset` must follow before the next step.
+        If an episode ended, `reset` must follow before the next step.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the simulators."""
+        """Close the simulators."""
 
 
 def make_environments(make: Make, count: int, goal_offset: int | None, processes: int = 1) -> Environments:
-    """So many environments, in this process for 1, and for 0 in as many as there are cores.
+    """Make environments: in this process for `processes=1`, in one per core for 0.
 
-    What they go through is the same in any number of processes.
+    Episodes do not depend on the number of processes.
     """
     processes = min(count, processes or joblib.cpu_count(only_physical_cores=True))
     return (
@@ -71,12 +71,12 @@ def make_environments(make: Make, count: int, goal_offset: int | None, processes
 
 @final
 class SyncVectorEnv(Environments):
-    """Stepped one after the other in this process. Threads gain nothing: most of a step holds Python's lock."""
+    """Environments stepped in sequence in this process. Threads would not help: most of a step holds the GIL."""
 
     def __init__(self, make: Make, count: int, goal_offset: int | None) -> None:
         from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-        # With the default, a reset is a step of its own with an action that does nothing: a transition that never was.
+        # By default a reset is a step of its own with an ignored action: a transition that never happened.
         self._vector = SyncVectorEnv([make] * count, copy=False, autoreset_mode=AutoresetMode.DISABLED)
         space: Any = self._vector.single_action_space
         self._low, self._range = space.low, space.high - space.low
@@ -84,14 +84,12 @@ class SyncVectorEnv(Environments):
         self.count = count
 
     def reset(self, mask: Sequence[bool], seeds: Sequence[int]) -> None:
-        """Begin episodes."""
-        # Options are made anew: gymnasium takes the mask out of them.
+        # The options are a new dict each time: gymnasium removes the mask.
         observation, _ = self._vector.reset(seed=list(seeds), options={"reset_mask": np.array(mask, dtype=np.bool_)})
         self._see(observation)
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Act."""
-        # Rounding may leave the bounds by a unit in the last place.
+        # Rounding may exceed the bounds by a unit in the last place.
         native_actions = np.clip(
             self._low + (actions.numpy() + 1) / 2 * self._range, self._low, self._low + self._range
         )
@@ -109,7 +107,6 @@ class SyncVectorEnv(Environments):
         return torch.from_numpy(np.asarray(at_goal, dtype=bool)), torch.from_numpy(terminated | truncated)
 
     def close(self) -> None:
-        """Let go of the simulators."""
         self._vector.close()
 
     def _see(self, observation: dict[str, np.ndarray[Any, Any]]) -> None:
@@ -122,9 +119,9 @@ class SyncVectorEnv(Environments):
 
 @final
 class AsyncVectorEnv(Environments):
-    """Dealt out to other processes, which step their shares at the same time.
+    """Environments in subprocesses, which step their shares in parallel.
 
-    `make` must be picklable. An environment that raises there raises a RuntimeError here.
+    `make` must be picklable. An exception in a subprocess is raised here as a RuntimeError, unless it is a UserError.
     """
 
     def __init__(self, make: Make, count: int, goal_offset: int | None, processes: int) -> None:
@@ -139,15 +136,13 @@ class AsyncVectorEnv(Environments):
             context.Process(target=_serve, args=arguments, daemon=True).start()
             child_end.close()
             self._pipes.append(parent_end)
-        self._answers()  # when all are made
+        self._answers()  # wait until all are made
 
     def reset(self, mask: Sequence[bool], seeds: Sequence[int]) -> None:
-        """Begin episodes."""
         questions = [(list(mask[share]), list(seeds[share])) for share in self._shares]
         self._ask([(mask, seeds) if any(mask) else None for mask, seeds in questions])
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Act."""
         answers = self._ask([actions[share].numpy() for share in self._shares])
         at_goal, dones = (torch.from_numpy(np.concatenate([answer[part] for answer in answers])) for part in (2, 3))
         return at_goal, dones
@@ -158,7 +153,7 @@ class AsyncVectorEnv(Environments):
             pipe.close()
 
     def _ask(self, questions: Sequence[Any]) -> list[Any]:
-        """Ask every process at once, and take up what its environments are seen to be."""
+        """Send a request to every process, and store the states and goals that they return."""
         try:
             for pipe, question in zip(self._pipes, questions, strict=True):
                 pipe.send(question)
@@ -182,8 +177,8 @@ class AsyncVectorEnv(Environments):
 
 
 def _serve(pipe: Connection, make: Make, count: int, goal_offset: int | None) -> None:
-    """Say when the environments are made, and then answer each question."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # what follows from Ctrl-C is for the process that asks to decide
+    """Confirm that the environments are made, then answer each request."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     torch.set_num_threads(1)
     try:
         environments = SyncVectorEnv(make, count, goal_offset)
@@ -203,7 +198,7 @@ def _serve(pipe: Connection, make: Make, count: int, goal_offset: int | None) ->
 
 
 def _answer(environments: SyncVectorEnv, question: Any) -> tuple[Any, ...]:
-    """States, goals and, after a step, who is at the goal and whose episode has ended; None asks for the first two."""
+    """Answer a request: None returns states and goals, a reset too; a step also returns at-goal and done flags."""
     outcome: tuple[Any, ...] = ()
     if isinstance(question, np.ndarray):
         outcome = tuple(part.numpy() for part in environments.step(torch.from_numpy(question)))
@@ -213,5 +208,5 @@ def _answer(environments: SyncVectorEnv, question: Any) -> tuple[Any, ...]:
 
 
 def _sendable(error: Exception) -> Exception:
-    """The error as the other process can know it, where it need not have its class."""
+    """Return an error that the parent can unpickle, even without the class of the original."""
     return error if isinstance(error, UserError) else RuntimeError(f"{type(error).__name__}: {error}")
