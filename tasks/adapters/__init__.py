@@ -1,1 +1,1 @@
-"""Trainings of other libraries as tasks: Lightning modules, Hugging Face models."""
+"""Adapters for trainings of other libraries: Lightning modules and Hugging Face models."""

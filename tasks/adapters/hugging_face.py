@@ -1,8 +1,7 @@
-"""Tasks of models as Hugging Face's Trainer trains them: forward(**batch) gives an object with `loss` and `logits`.
+"""Tasks of Hugging Face models: forward(**batch) returns an object with `loss` and `logits`.
 
-They go by that convention alone, and import no transformers. They are trained by the loop of tasks.training.supervised,
-whose steps are reported and go on to the bit; Hugging Face's Trainer says no more of a step than this, and needs
-accelerate.
+Only this convention is needed, not transformers. Training uses the loop of tasks.training.supervised, which reports and
+resumes exactly. Hugging Face's Trainer expects no more of a model, and needs accelerate.
 
 Shapes: B = batch, E = examples, ... = one example's axes.
 """
@@ -31,10 +30,10 @@ _LABELS = ("label", "labels", "label_ids")
 
 
 class EvalPrediction(NamedTuple):
-    """What `compute_metrics` is given: arrays of all examples, a tuple of them where there are several.
+    """The argument of `compute_metrics`: arrays of all examples, or tuples of several.
 
     Attributes:
-        predictions: What the model gives beside its loss, [E, ...]: logits.
+        predictions: Model outputs other than the loss, [E, ...]: logits.
         label_ids: The labels, [E, ...].
     """
 
@@ -44,7 +43,7 @@ class EvalPrediction(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HuggingFaceRecipe(Recipe):
-    """A Recipe with the values that transformers.TrainingArguments have by default."""
+    """A Recipe with the defaults of transformers.TrainingArguments."""
 
     batch: AtLeastOne = 8
     lr: Positive = 5e-5
@@ -60,11 +59,11 @@ class HuggingFaceRecipe(Recipe):
 
 
 class ByConvention(nn.Module):
-    """A model that is called with a batch by its names, or with tensors in the order of `names`.
+    """A wrapper that calls a model with a batch by name, or with tensors in the order of `names`.
 
     Args:
-        model: forward(**batch) -> what has `logits`, and `loss` where the batch has labels.
-        names: Of inputs that are given by position.
+        model: forward(**batch) -> an object with `logits`, and with `loss` if the batch has labels.
+        names: Names of positional inputs.
     """
 
     def __init__(self, model: nn.Module, names: tuple[str, ...]) -> None:
@@ -73,7 +72,7 @@ class ByConvention(nn.Module):
         self.names = names
 
     def forward(self, *positional: Tensor, **keyword: Tensor) -> dict[str, Tensor]:
-        """All tensors that the model gives: caches and the like are left out."""
+        """Return all tensors that the model outputs, without caches and the like."""
         outputs = self.model(**dict(zip(self.names, positional, strict=False)), **keyword)
         tensors = outputs if isinstance(outputs, Mapping) else {name: getattr(outputs, name, None) for name in _OUTPUTS}
         return {name: value for name, value in tensors.items() if isinstance(value, Tensor)}
@@ -83,17 +82,17 @@ _OUTPUTS = ("loss", "logits")
 
 
 class HuggingFaceTask(SupervisedTask):
-    """A model of Hugging Face's kind, its data sets and its `compute_metrics`. Its presets are HuggingFaceRecipes.
+    """A task of a Hugging Face model, its data sets and its `compute_metrics`. Its presets are HuggingFaceRecipes.
 
-    Training is by the recipe's optimiser, with the loss that the model gives; epochs are of whole batches. `loss` is
-    measured as the mean of the batches' losses by their examples, with a standard error from how batches differ; what
-    `compute_metrics` gives has one from leaving out a twentieth of the examples at a time (the jackknife). As in
-    Hugging Face's Trainer, columns that the model's forward does not name are left out. A Trainer's callbacks,
-    optimizers and compute_loss have no place here; override `loss` for another one.
+    Training uses the recipe's optimizer and the model's loss; epochs have whole batches. `loss` is the mean over
+    batches weighted by examples, with a standard error from the differences between batches. The values of
+    `compute_metrics` have jackknife standard errors, from leaving out a twentieth of the examples at a time. As in
+    Hugging Face's Trainer, columns that the model's forward does not name are dropped. Callbacks, optimizers and
+    compute_loss of a Trainer are not supported; override `loss` instead.
 
     Attributes:
-        input_names: What the model is counted, profiled and exported with; without a mask, attention is in full.
-        label_names: What it is to answer.
+        input_names: Inputs for counting, profiling and export; without a mask, attention is full.
+        label_names: Names of the labels.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("input_ids",)
@@ -101,37 +100,37 @@ class HuggingFaceTask(SupervisedTask):
 
     @abstractmethod
     def model(self, architecture: Architecture) -> nn.Module:
-        """The model, on the default device."""
+        """Build the model on the default device."""
 
     @abstractmethod
     def datasets(self) -> tuple[Examples, Examples, Examples]:
-        """Training, validation and test: dicts by number. Raises UserError where they are not there."""
+        """Return training, validation and test data: dicts by index. Raises UserError if they are missing."""
 
     def collate(self, examples: list[Example]) -> Mapping[str, Any]:
-        """A batch of examples; by default they are stacked, and `label` is called `labels`."""
+        """Return a batch of examples; by default they are stacked, and `label` is renamed to `labels`."""
         return stack_examples(examples)
 
     def compute_metrics(self, prediction: EvalPrediction) -> Mapping[str, float]:
-        """The metrics beside `loss`, of arrays of all examples."""
+        """Return the metrics other than `loss`, from arrays of all examples."""
         return {}
 
     def preprocess_logits_for_metrics(self, logits: Any, labels: Any) -> Any:
-        """What of the logits is kept for `compute_metrics`: a tensor [B, ...], or a tuple of them."""
+        """Return what to keep of the logits for `compute_metrics`: a tensor [B, ...], or a tuple of them."""
         return logits
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """The model, as what gives tensors by name. Raises UserError for a topology that it does not have."""
+        """Build the model with outputs by name. Raises UserError for a topology that it lacks."""
         model = self.model(architecture)
         check_topology_support(model, architecture)
         return ByConvention(model, self.input_names)
 
     def load(self) -> ExampleSplits:
-        """The data sets, whose columns are those that the model's forward names."""
+        """Return the data sets with only the columns that the model's forward names."""
         parts = self.datasets()
         return ExampleSplits(*parts, collate=self.collate, columns=self._columns(), labels=self.label_names)
 
     def example(self) -> Inputs:
-        """What the model reads of the first validation example."""
+        """Return the model's inputs of the first validation example."""
         with torch.device("cpu"):
             inputs = self.inputs(next(iter(self.presets.values())))
         device = torch.get_default_device()
@@ -139,7 +138,7 @@ class HuggingFaceTask(SupervisedTask):
         return first
 
     def inputs(self, recipe: Any) -> tuple[Tensor, ...]:
-        """What it reads of the first validation batch."""
+        """Return the model's inputs of the first validation batch."""
         batch, _ = next(self.splits_for(recipe).evaluation_batches("validation", recipe, torch.device("cpu")))
         for name in self.input_names:
             if name not in batch:
@@ -154,7 +153,7 @@ class HuggingFaceTask(SupervisedTask):
         return tuple(batch[name] for name in self.input_names)
 
     def loss(self, outputs: Mapping[str, Tensor], targets: Any, recipe: Any) -> Tensor:
-        """The model's own, []."""
+        """Return the model's own loss, []."""
         if "loss" not in outputs:
             raise UserError(
                 "bad-plugin",
@@ -167,7 +166,7 @@ class HuggingFaceTask(SupervisedTask):
         return outputs["loss"]
 
     def measure(self, outputs: Mapping[str, Tensor], targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The loss of the batch, at each of its examples, and what `compute_metrics` reads; each [B, ...]."""
+        """Return the batch's loss, repeated for each example, and the inputs of `compute_metrics`; each [B, ...]."""
         size = len(next(iter(outputs[name] for name in outputs if name != "loss")))
         loss = self.loss(outputs, targets, None)
         measures = {"loss": loss.expand(size), "opens": torch.arange(size) == 0}
@@ -183,7 +182,7 @@ class HuggingFaceTask(SupervisedTask):
         }
 
     def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
-        """The loss and what `compute_metrics` gives, of those that are the task's metrics, with standard errors."""
+        """Return those of the loss and `compute_metrics` that are the task's metrics, with standard errors."""
         arrays = {name: values.numpy() for name, values in measures.items() if " " in name}
         metrics = _of_batches(measures["loss"], measures["opens"])
         if arrays:
@@ -204,7 +203,7 @@ class HuggingFaceTask(SupervisedTask):
         return {name: value for name, value in metrics.items() if name.removesuffix("_se") in metric_names}
 
     def _metrics(self, arrays: Mapping[str, Any], indices: Any) -> dict[str, float]:
-        """The metrics of some of the examples."""
+        """Return the metrics of some of the examples."""
         parts = {
             kind: _one_or_all([array[indices] for name, array in arrays.items() if name.startswith(kind)])
             for kind in ("prediction", "label")
@@ -213,7 +212,7 @@ class HuggingFaceTask(SupervisedTask):
         return {name: float(value) for name, value in metrics.items()}
 
     def _columns(self) -> Collection[str] | None:
-        """What the model's forward names, and labels; None where it names nothing."""
+        """Return the argument names of the model's forward, and labels; None if it names none."""
         with torch.device("meta"):
             forward = inspect.signature(self.model(self.base).forward)
         kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
@@ -222,9 +221,9 @@ class HuggingFaceTask(SupervisedTask):
 
 
 def _of_batches(loss: Tensor, opens: Tensor) -> dict[str, float]:
-    """The mean over examples, [E], of a loss that is each batch's mean, and its standard error by the batches.
+    """Return the mean over examples, [E], of a loss that is each batch's mean, and its standard error over batches.
 
-    `opens` is True where a batch begins. Of one batch there is no error.
+    `opens` is True at the first example of a batch. A single batch gives no error.
     """
     batches = int(opens.sum())
     mean = loss.double().mean()

@@ -1,7 +1,7 @@
-"""Tasks of somebody's LightningModule and LightningDataModule, trained by Lightning's own Trainer.
+"""Tasks of a LightningModule and LightningDataModule, trained by Lightning's Trainer.
 
-The Trainer and not the loop of tasks.training.loop: what a module logs, which hooks it has, how many optimisers and
-which schedules, only the Trainer knows. `tasks.adapters.lightning_trainer` adds what a search needs.
+They do not use tasks.training.loop, since only the Trainer knows a module's logged values, hooks, optimizers and
+schedules. `tasks.adapters.lightning_trainer` adds what a search needs.
 """
 
 import warnings
@@ -42,16 +42,16 @@ Bound = Annotated[int, Between(-1)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LightningRecipe:
-    """Arguments of Lightning's Trainer. What module and data take beside them (lr, batch), a subclass has as fields.
+    """The arguments of Lightning's Trainer. A subclass adds fields for the module and data (lr, batch).
 
     Attributes:
-        max_epochs: How often all training examples are seen; -1 is no bound.
-        max_steps: Optimiser steps; -1 is no bound.
-        precision: What the forward pass computes in; "bf16-true" keeps the weights in it as well.
-        gradient_clip_val: Largest norm of the gradient; 0 clips nothing.
-        accumulate_grad_batches: Batches of an optimiser step.
+        max_epochs: Passes over the training examples; -1 for no limit.
+        max_steps: Optimizer steps; -1 for no limit.
+        precision: Precision of the forward pass; "bf16-true" also stores the weights in it.
+        gradient_clip_val: Maximum norm of the gradient; 0 disables clipping.
+        accumulate_grad_batches: Batches per optimizer step.
         check_val_every_n_epoch: Epochs between two validations.
-        val_check_interval: The share of such an epoch between two; each but the last is a point of the curve.
+        val_check_interval: Fraction of such an epoch between two validations; each but the last is reported.
     """
 
     max_epochs: Bound = -1
@@ -77,50 +77,50 @@ class LightningRecipe:
 
 
 class LightningTask(Task):
-    """A LightningModule with its LightningDataModule. Its presets are LightningRecipes.
+    """A task of a LightningModule with its LightningDataModule. Its presets are LightningRecipes.
 
-    All hooks but those of predictions are called, by Lightning's Trainer, on one device. The module's `forward` is what
-    is counted, profiled and exported. A training goes on from a checkpoint by what Lightning keeps: the module's
-    weights, optimisers, schedules, callbacks, and what `on_save_checkpoint` adds, in plain values and tensors.
-    Gradients that a module with optimisation of its own gathers over batches are not kept.
+    Lightning's Trainer calls all hooks except those of prediction, on one device. The module's `forward` is counted,
+    profiled and exported. A training resumes from what Lightning saves: the module's weights, optimizers, schedules,
+    callbacks, and what `on_save_checkpoint` adds, in plain values and tensors. Gradients that a module with manual
+    optimization accumulates over batches are not saved.
 
-    With one number of threads, `fit` gives the same numbers on a CPU to the last bit where the batches of an epoch are
-    a function of what is drawn from torch, NumPy and random: generators of loaders and samplers are seeded by the run.
-    How the data is cut may be drawn in `setup`: it comes out alike each time.
+    With a fixed number of threads, `fit` on a CPU is bitwise reproducible if an epoch's batches depend only on draws
+    from torch, NumPy and random. Generators of loaders and samplers are seeded by the run. Draws in `setup`, such as a
+    random split, are the same each time.
 
     Attributes:
-        logged_as: What a metric is called where it is logged, in validation and in test: accuracy is "val_accuracy" and
-            "test_accuracy". Its standard error is what is logged with "_se" behind that; or that of its values of each
-            example, [B], where a step returns a mapping with them, and then the metric is their mean.
+        logged_as: Names of a logged metric in validation and in test: accuracy is "val_accuracy" and "test_accuracy".
+            Its standard error is the logged value with the suffix "_se". If a step returns a mapping with per-example
+            values, [B], the metric is their mean and the standard error is theirs.
     """
 
     logged_as: ClassVar[tuple[str, str]] = ("val_{}", "test_{}")
 
     @abstractmethod
     def module(self, architecture: Architecture) -> LightningModule:
-        """The module, on the default device."""
+        """Build the module on the default device."""
 
     @abstractmethod
     def data_module(self, recipe: Any) -> LightningDataModule:
-        """The data, as a recipe wants it."""
+        """Return the data for a recipe."""
 
     def build(self, architecture: Architecture) -> LightningModule:
-        """The module. Raises UserError for a topology that it does not have."""
+        """Build the module. Raises UserError for a topology that it lacks."""
         module = self.module(architecture)
         check_topology_support(module, architecture)
         return module
 
     def build_for_training(self, architecture: Architecture, recipe: Any) -> LightningModule:
-        """The module as it is trained: another than `build` makes where it takes values of the recipe."""
+        """Build the module for training, which may differ from `build`'s if it takes values of the recipe."""
         return self.build(architecture)
 
     def trainer_options(self, recipe: Any) -> dict[str, Any]:
-        """Arguments of Lightning's Trainer: those that the recipe has. A subclass adds callbacks and limits."""
+        """Return arguments of Lightning's Trainer from the recipe. A subclass may add callbacks and limits."""
         options = {field.name: getattr(recipe, field.name) for field in fields(LightningRecipe)}
         return {**options, "gradient_clip_val": recipe.gradient_clip_val or None}
 
     def prepare(self) -> None:
-        """See that there is a module that can be trained and measured, and prepare the data."""
+        """Check that the module can be trained and evaluated, and prepare the data."""
         if processes() > 1:
             message = f"task {self.name!r} is trained by one process, got {processes()}. Start it without torchrun."
             raise UserError("unsupported", message, task=self.name, option="processes", value=processes())
@@ -144,7 +144,7 @@ class LightningTask(Task):
             self.data_module(next(iter(self.presets.values()))).prepare_data()
 
     def example(self) -> Inputs:
-        """Zeros of the shape that the module's `example_input_array` has."""
+        """Return zeros in the shape of the module's `example_input_array`."""
         with torch.device("meta"):
             inputs: Any = self.build(self.base).example_input_array
         if inputs is None:
@@ -159,7 +159,7 @@ class LightningTask(Task):
         return zeros
 
     def fingerprint(self, recipe: Any) -> str:
-        """Of every example of the data, read once for a recipe; write another where that takes long."""
+        """Return hex digits of every example, read once for a recipe; override it if that takes long."""
         cache = self._fingerprints
         if recipe not in cache:
             with torch.device("cpu"), seeded_rng(0):
@@ -167,11 +167,10 @@ class LightningTask(Task):
         return cache[recipe]
 
     def fit(self, run: Run) -> FitResult:
-        """Train by Lightning's Trainer and measure. See Task.fit."""
         return train_by_lightning(self, run, checkpoint_for(self, run))
 
     def metrics_of(self, logged: Mapping[str, float], part: str) -> dict[str, float]:
-        """The task's metrics and their standard errors in what was logged. Raises UserError where one is missing."""
+        """Select the task's metrics and standard errors among logged values. Raises UserError if one is missing."""
         pattern = self.logged_as[part == "test"]
         metrics = {}
         for metric in self.metrics:
@@ -196,7 +195,6 @@ class LightningTask(Task):
         return {}
 
     def _loaders(self, recipe: Any) -> list[Any]:
-        """All loaders of the data."""
         data, loaders = self.data_module(recipe), []
         data.prepare_data()
         for stage, names in (("fit", ("train_dataloader", "val_dataloader")), ("test", ("test_dataloader",))):
@@ -207,7 +205,7 @@ class LightningTask(Task):
 
 
 def _flat(loaders: Any) -> list[Any]:
-    """One loader, or those in a list or mapping of them, or in Lightning's own collection."""
+    """Return the loaders in a loader, list, mapping or CombinedLoader."""
     if isinstance(loaders, CombinedLoader):
         return list(loaders.flattened)
     several = loaders.values() if isinstance(loaders, Mapping) else loaders
@@ -219,7 +217,7 @@ def _flat(loaders: Any) -> list[Any]:
 
 
 def train_by_lightning(task: LightningTask, run: Run, checkpoint: Checkpoint) -> FitResult:
-    """Train to the end, or to where the run's report says STOP; see Task.fit."""
+    """Train to the end, or until the run's report returns STOP; see Task.fit."""
     state = checkpoint.load()
     with _said_quietly():
         while True:
@@ -227,25 +225,25 @@ def train_by_lightning(task: LightningTask, run: Run, checkpoint: Checkpoint) ->
                 training = LightningTraining(task, run, checkpoint, state, scratch)
                 try:
                     return training.fit()
-                except Diverged:  # what it would go on from leads there again
+                except Diverged:  # resuming would diverge again
                     checkpoint.clear()
                     raise
                 except Exception as error:
                     if state is None or training.course.began:
                         raise
-                    checkpoint.quarantine(reason_of(error))  # its weights have other names: the task's file was changed
+                    checkpoint.quarantine(reason_of(error))  # its weights have other names: the task's file has changed
             state = None
 
 
 class LightningTraining:
-    """A module, its data and the Trainer that brings them together.
+    """A module, its data and the Trainer for them.
 
     Args:
         task: Makes module and data.
-        run: Whose training it is.
-        checkpoint: Where it is kept.
-        state: What to go on from, or None.
-        scratch: A folder for files that callbacks may write; it goes with the training.
+        run: The run.
+        checkpoint: Its checkpoints.
+        state: The state to resume from, or None.
+        scratch: A folder for files of callbacks, deleted after the training.
     """
 
     def __init__(self, task: LightningTask, run: Run, checkpoint: Checkpoint, state: Any | None, scratch: str) -> None:
@@ -253,14 +251,13 @@ class LightningTraining:
         self.module: LightningModule = task.build_for_training(run.architecture, run.recipe)
         if run.start is not None:
             load_weights(self.module, run.start, "the checkpoint")
-        with seeded_rng(0):  # how data is cut is no matter of the run's seed
+        with seeded_rng(0):  # the split of the data does not depend on the run's seed
             self.data = task.data_module(run.recipe)
         curve = [] if state is None else [(step, metrics) for step, metrics in state["curve"]]
         self.course = Course(run.seed, self._validation, self._stops, run.on_step, checkpoint.due, curve)
         self.trainer = self._trainer(scratch)
 
     def fit(self) -> FitResult:
-        """Train and measure."""
         trainer, course = self.trainer, self.course
         try:
             with course.own_signals():
@@ -295,9 +292,7 @@ class LightningTraining:
                 "accelerator": device.type,
                 "devices": 1 if device.type == "cpu" else [device.index or 0],
                 "strategy": OneDevice(device, run.seed, InCheckpoint(training, self._keep)),
-                "plugins": [
-                    LightningEnvironment()
-                ],  # workers are the search's matter, whatever a cluster's variables say
+                "plugins": [LightningEnvironment()],  # workers belong to the search, whatever a cluster's variables say
             }
         )
 
@@ -311,7 +306,7 @@ class LightningTraining:
         return self.task.metrics_of(logged, "validation")
 
     def _evaluate(self, part: str) -> Metrics:
-        """The metrics of a part; none of a test that the module does not have."""
+        """Return the metrics of a part; none for test without a test_step."""
         if part == "test" and not is_overridden("test_step", self.module):
             return {}
         measure = self.trainer.validate if part == "validation" else self.trainer.test
@@ -320,16 +315,16 @@ class LightningTraining:
         return self.task.metrics_of(self.course.logged_metrics(self.trainer), part)
 
     def _network(self) -> LightningModule:
-        """The module, without what trained it."""
+        """Return the module, detached from its Trainer."""
         self.module.trainer = None
         return self.module
 
 
 @contextmanager
 def _said_quietly() -> Iterator[None]:
-    """Without Lightning's hints, which are for somebody who starts one training."""
+    """Suppress Lightning's hints, which are for users of a single training."""
     make_lightning_quiet()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PossibleUserWarning)
-        warnings.filterwarnings("ignore", ".*treespec", module="lightning")  # its own affair with torch
+        warnings.filterwarnings("ignore", ".*treespec", module="lightning")  # internal to Lightning and torch
         yield

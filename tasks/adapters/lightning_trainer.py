@@ -1,6 +1,6 @@
-"""Lightning's Trainer, made to keep the contract of a training: draws by the seed, reports, checkpoints, STOP.
+"""Lightning's Trainer under a task's contract: seeded draws, reports, checkpoints and STOP.
 
-All else is its own: hooks, logged metrics, schedules, precision, several optimisers.
+All else is Lightning's: hooks, logged metrics, schedules, precision, several optimizers.
 """
 
 import signal
@@ -26,27 +26,27 @@ from tasks.training.loop import StepMetrics
 from tasks.training.supervised import means
 
 _LOOK_EVERY = 20
-"""Batches between looks at the loss: a look waits for the accelerator."""
+"""Batches between checks of the loss; each check waits for the accelerator."""
 
 _NOT_OURS = ("hyper_parameters", "datamodule_hyper_parameters")
-"""The task makes module and data anew, and what these hold may be no plain values."""
+"""Not saved: the task makes module and data again, and these may not be plain values."""
 
 Metrics = dict[str, float]
 
 
 class StopTraining(Exception):
-    """The report of a point said STOP; its argument is the point."""
+    """A report returned STOP; the argument is the reported point."""
 
 
 class OneDevice(SingleDeviceStrategy):
-    """The device that was lent; every loader's draws are by the run's seed."""
+    """A strategy on one device that seeds the draws of every loader."""
 
     def __init__(self, device: torch.device, seed: int, checkpoint_io: CheckpointIO) -> None:
         super().__init__(device, checkpoint_io=checkpoint_io)
         self._seed = seed
 
     def process_dataloader(self, dataloader: object) -> object:
-        """The loader with its draws seeded: of a training by epoch and batch, of a measurement always alike."""
+        """Return the loader with seeded draws: by epoch and batch in training, the same each time in evaluation."""
         trainer = self.lightning_module.trainer if self.lightning_module else None
         if trainer is None or not trainer.training:
             return SeededBatches(dataloader, 0)
@@ -59,45 +59,44 @@ class OneDevice(SingleDeviceStrategy):
 
 
 class InCheckpoint(CheckpointIO):
-    """Gives what the Trainer saves to whoever keeps it, and the Trainer what was kept.
+    """Checkpoint IO that passes the Trainer's checkpoints to a callback and returns a given state.
 
     Args:
-        state: What to go on from, or None.
-        keep: Is given what the Trainer saves.
+        state: The state to resume from, or None.
+        keep: Called with what the Trainer saves.
     """
 
     def __init__(self, state: Mapping[str, Any] | None, keep: Callable[[dict[str, Any]], None]) -> None:
         self._state, self._keep = state, keep
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Hand it over, without what the task makes anew."""
+        """Pass the checkpoint on, without what the task makes again."""
         self._keep({name: value for name, value in checkpoint.items() if name not in _NOT_OURS})
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
-        """What was kept."""
         assert self._state is not None
         return dict(self._state)
 
     def remove_checkpoint(self, path: Any) -> None:
-        """Nothing: whoever keeps it removes it."""
+        """Do nothing: the owner of the checkpoint removes it."""
 
 
 class Course(Callback):
-    """What the contract asks of a training on its way.
+    """A callback that reports, saves checkpoints and seeds draws.
 
-    Between two steps, where nothing is half done, it tells what was validated and has a checkpoint kept that is due.
+    Between two optimizer steps it reports the last validation and saves a checkpoint if due.
 
     Args:
-        seed: Of what the network draws.
-        metrics: Finds the metrics in what was logged in a validation.
-        stops: Is told a step and the metrics there; answers whether to stop.
-        on_step: Is told how far the training is.
-        due: Whether it is time for a checkpoint.
-        curve: What was reported before; it is told again, and grows.
+        seed: Seed of the network's draws.
+        metrics: Selects the metrics among the logged values of a validation.
+        stops: Called with a step and its metrics; returns whether to stop.
+        on_step: Called with the progress of the training.
+        due: Returns whether a checkpoint is due.
+        curve: Earlier reports; they are repeated, and new ones appended.
 
     Attributes:
-        began: Whether the training has begun, or has been taken up.
-        validation_point: A point that is reported before the next step, if there is one.
+        began: Whether the training has started or resumed.
+        validation_point: A point to report before the next step, or None.
     """
 
     def __init__(
@@ -119,11 +118,11 @@ class Course(Callback):
         self._each: dict[str, list[Tensor]] = defaultdict(list)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """The data is laid out, alike for all seeds; what the module still draws is of the run's seed."""
+        """Seed the module's further draws, after the data is split in the same way for all seeds."""
         torch.manual_seed(derived_seed(self.seed, "setup"))
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Say again what was reported before."""
+        """Repeat earlier reports."""
         listen(self._handlers)
         self.began, self.steps = True, trainer.estimated_stepping_batches
         for point in self.curve:
@@ -131,7 +130,7 @@ class Course(Callback):
                 raise StopTraining(point)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
-        """Report and keep, between two steps; and seed what the network draws in the next one."""
+        """Report and save between two steps, and seed the network's draws in the next one."""
         if trainer.fit_loop.restarting:
             _forget_the_restart(trainer)
         if batch_idx % trainer.accumulate_grad_batches == 0:
@@ -147,8 +146,8 @@ class Course(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Tell how far it is, add up the losses, and look at them from time to time."""
-        if 0 < self.steps < inf:  # there may be no end but by the clock
+        """Show progress, sum the losses, and check them from time to time."""
+        if 0 < self.steps < inf:  # a training with only a time limit has no number of steps
             self.on_step(trainer.global_step, int(self.steps))
         loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
         if isinstance(loss, Tensor):
@@ -157,47 +156,44 @@ class Course(Callback):
             self.check(trainer)
 
     def check(self, trainer: Trainer) -> None:
-        """Look at all losses so far. Raises Diverged where one is not finite."""
+        """Check that all losses so far are finite. Raises Diverged."""
         if not torch.isfinite(torch.as_tensor(self._loss_sum)).all():
             raise Diverged(f"the loss is not finite, at step {trainer.global_step}")
 
     def on_sanity_check_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """See before any training that every metric is there."""
+        """Check before the training that every metric is logged."""
         self.metrics(self.logged_metrics(trainer))
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Forget the last measurement."""
         self._begin_measuring()
 
     def on_test_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Forget the last measurement."""
         self._begin_measuring()
 
     def on_validation_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, *_: Any) -> None:
-        """Keep what was returned of each example."""
+        """Collect returned per-example values."""
         self._gather(outputs)
 
     def on_test_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, *_: Any) -> None:
-        """Keep what was returned of each example."""
+        """Collect returned per-example values."""
         self._gather(outputs)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Note the point."""
+        """Store the validated point, to report before the next step."""
         if trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking:
             self.validation_point = trainer.global_step, self.metrics(self.logged_metrics(trainer))
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Note what ended it."""
         self._exception = exception
 
     def logged_metrics(self, trainer: Trainer) -> Metrics:
-        """What was logged; and of what was returned of each example, the mean and its standard error."""
+        """Return the logged values; for per-example values the mean and its standard error."""
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
         return metrics | means({name: torch.cat(values) for name, values in self._each.items()})
 
     @contextmanager
     def own_signals(self) -> Iterator[None]:
-        """Signals mean what they meant before: Lightning takes a last step at SIGTERM, and makes an exit of Ctrl-C."""
+        """Restore signal handlers: Lightning takes a last step at SIGTERM, and exits at Ctrl-C."""
         try:
             yield
         except SystemExit:
@@ -225,7 +221,7 @@ class Course(Callback):
 
 
 def _forget_the_restart(trainer: Trainer) -> None:
-    """Lightning counts the batch twice that it had fetched, and would leave out a schedule that waits for a plateau."""
+    """Undo two effects of Lightning's restart: it counts a fetched batch twice, and would skip plateau schedules."""
     batches = trainer.fit_loop.epoch_loop.batch_progress.total
     batches.ready = batches.completed + 1
     trainer.fit_loop.restarting = False
@@ -235,12 +231,12 @@ Handlers = Mapping[int, Any]
 
 
 def handlers() -> Handlers:
-    """What SIGINT and SIGTERM mean at the moment."""
+    """Return the current handlers of SIGINT and SIGTERM."""
     return {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
 
 def listen(meanings: Handlers) -> None:
-    """Have signals mean this."""
+    """Set signal handlers, if this is the main thread."""
     if threading.current_thread() is threading.main_thread():
         for number, handler in meanings.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Networks of somebody's own, which may wire their blocks by themselves."""
+"""A check of third-party networks, which may ignore the topology."""
 
 from torch import nn
 
@@ -8,7 +8,7 @@ from search_spaces.topologies.base import Topology
 
 
 def check_topology_support(network: nn.Module, architecture: Architecture) -> None:
-    """Raise UserError where a topology is asked for that the network does not have: its numbers would be another's."""
+    """Raise UserError if the architecture has a topology that the network lacks."""
     if architecture.topology != "resnet" and not any(isinstance(part, Topology) for part in network.modules()):
         raise UserError(
             "unsupported",
