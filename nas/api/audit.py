@@ -42,7 +42,7 @@ def audit(
         UserError: An invalid request, or too few completed trainings.
     """
     check_type("resources", resources, Resources)
-    check_call(task=task, budget=budget, settings=settings, seeds=seeds, storage=storage)
+    check_call(task=task, seeds=seeds, storage=storage)
     check_audit(architectures, seeds)
     task_object = reload_task(task, data)
     search_space = space_of(task_object, space, arch, preset, as_list(axis))

@@ -51,8 +51,7 @@ def search(
     """
     check_type("resources", resources, Resources)
     check_type("rungs", rungs, Rungs)
-    check_call(task=task, budget=budget, settings=settings, sampler=sampler, trials=trials, seeds=seeds, seed=seed,
-               save_models=save_models, storage=storage, log=log)  # fmt: skip
+    check_call(task=task, trials=trials, seeds=seeds, seed=seed, save_models=save_models, storage=storage, log=log)
     timer = Timings(verbose=timings, loading=pop_loading_seconds("search"))
     counts, seconds = TrialCounts(trials, seeds, reeval_fraction), seconds_of("timeout", timeout)
     build = timer.track("counting candidates")(build_request)
