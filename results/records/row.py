@@ -14,26 +14,8 @@ from results.records.columns import RESERVED as RESERVED
 from results.records.columns import is_reserved as is_reserved
 from results.records.costs import Costs as Costs
 from results.records.identity import identity_of as identity_of
-from results.records.strict_json import (
-    INTEGER,
-    JSON,
-    MAX_LEVELS,
-    MAYBE_INTEGER,
-    MAYBE_NUMBER,
-    MAYBE_TEXT,
-    NAMES,
-    NUMBERS,
-    OBJECT,
-    POINTS,
-    SCALARS,
-    TEXT,
-    TEXTS,
-    JSONKind,
-    check_fields,
-    is_shallow,
-    parse,
-    plain,
-)
+from results.records.row_record import check_record
+from results.records.strict_json import JSON, MAX_LEVELS, is_shallow, parse, plain
 from results.records.strict_json import BadRow as BadRow
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, value_of
@@ -145,7 +127,8 @@ class Row:
         """
         values = {row_field.name: getattr(self, row_field.name) for row_field in fields(self)}
         values |= {"architecture": self.architecture.record(), "costs": asdict(self.costs)}
-        record = _check(plain(values, "row", levels=MAX_LEVELS + 1))  # a recipe alone may have MAX_LEVELS
+        record = plain(values, "row", levels=MAX_LEVELS + 1)  # a recipe alone may have MAX_LEVELS
+        check_record(record)
         return json.dumps(record, allow_nan=False)
 
     @classmethod
@@ -157,7 +140,8 @@ class Row:
         Raises:
             BadRow: The text is no JSON; a field is missing, unknown or of the wrong type; or the version differs.
         """
-        record = _check(_check_version(parse(text)))
+        record = _check_version(parse(text))
+        check_record(record)
         try:
             record["architecture"] = Architecture.from_record(record["architecture"])
             costs = record.get("costs", {})
@@ -245,38 +229,9 @@ def _check_version(record: Any) -> Any:
     return record
 
 
-def _check(record: object) -> dict[str, Any]:
-    """Check the types of a record's fields, written or read. Raises BadRow if one is wrong."""
-    values = check_fields(record, _KINDS, _MANDATORY, "it")
-    check_fields(values.get("costs", {}), _COSTS, (), "'costs'")
-    provenance = {name: value for name, value in values.get("provenance", {}).items() if name in _PROVENANCE}
-    check_fields(provenance, _PROVENANCE, (), "'provenance'")
-    return values
-
-
-_KINDS: Mapping[str, JSONKind] = {
-    **dict.fromkeys(("task", "preset", "status"), TEXT),
-    **dict.fromkeys(("task_version", "seed", "steps", "row_version"), INTEGER),
-    **dict.fromkeys(("data", "start", "error", "space"), MAYBE_TEXT),
-    **dict.fromkeys(("metrics", "test", "extra_metrics", "speeds"), NUMBERS),
-    **dict.fromkeys(("architecture", "recipe", "costs", "provenance"), OBJECT),
-    "directions": TEXTS,
-    "profile": SCALARS,
-    "curve": POINTS,
-}
 _first, _shape, _counts, _last = (attrgetter(*names) for names in (FIRST, SHAPE, COUNTS, LAST))
 _SCALARS = frozenset({int, float, str, type(None)})
 _EMPTY: Mapping[str, Callable[[], Any]] = {
     one.name: one.default_factory for one in fields(Row) if one.default_factory is not MISSING
 }
 """Factories of fields that a record lacks; plain defaults come from the class."""
-
-_MANDATORY = [one.name for one in fields(Row) if one.default is MISSING and one.default_factory is MISSING]
-_MANDATORY.append("row_version")
-_COSTS: Mapping[str, JSONKind] = {**dict.fromkeys(COUNTS, MAYBE_INTEGER), "counter": MAYBE_TEXT, "uncounted": NAMES}
-_PROVENANCE: Mapping[str, JSONKind] = {
-    **dict.fromkeys(PROVENANCE, MAYBE_TEXT),
-    "wall_s": MAYBE_NUMBER,
-    "threads": MAYBE_INTEGER,
-    "versions": TEXTS,
-}

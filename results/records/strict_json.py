@@ -2,15 +2,14 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from reprlib import Repr
-from types import NoneType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
 
-from search_spaces.support.errors import UserError, value_of
+from search_spaces.support.errors import UserError
 from search_spaces.support.spec import MAX_INTEGER
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
@@ -20,20 +19,6 @@ MAX_LEVELS = 32
 
 MAX_TEXT = 16 * 2**20
 """Maximum length of a parsed text in characters; a Row has a few thousand."""
-
-
-class JSONKind(NamedTuple):
-    """A type of JSON values.
-
-    Attributes:
-        words: Its name in messages.
-        types: The exact Python types; subclasses do not count, so true is no integer.
-        holds: A test of the contents; None if the type says all.
-    """
-
-    words: str
-    types: frozenset[type]
-    holds: Callable[[Any], bool] | None = None
 
 
 _DIGITS, _LONG = bytes.maketrans(b"123456789[,:-\t\n\r", b"000000000       "), b" " + 19 * b"0"
@@ -105,27 +90,6 @@ def parse(text: str) -> Any:
         raise BadRow("bad-syntax", reason, character=error.pos + 1) from None
 
 
-def check_fields(
-    record: object, kinds: Mapping[str, JSONKind], mandatory: Sequence[str], subject: str
-) -> dict[str, Any]:
-    """Return the record if all fields have these types. Raises BadRow for the first wrong, missing or unknown field."""
-    if not isinstance(record, dict):
-        reason = f"{subject} must be an object, got {_SHORT.repr(record)}"
-        raise BadRow("wrong-type", reason, option=subject.strip("'"), **value_of(record))
-    for name in mandatory:
-        if name not in record:
-            raise BadRow("missing-value", f"{subject} has no {name!r}", option=name)
-    for name, value in record.items():
-        if name not in kinds:
-            reason = f"{subject} has an unknown field {_SHORT.repr(name)}"
-            raise BadRow("unknown-name", reason, option="field", value=name, choices=tuple(kinds))
-        words, types, holds = kinds[name]
-        if type(value) not in types or (holds is not None and not holds(value)):
-            reason = f"{name!r} must be {words}, got {_SHORT.repr(value)}"
-            raise BadRow("wrong-type", reason, option=name, **value_of(value))
-    return record
-
-
 def is_shallow(value: Mapping[str, Any]) -> bool:
     """Return whether the lists and objects of a parsed object hold no further lists or objects."""
     for element in value.values():
@@ -147,44 +111,7 @@ def is_number(value: object) -> bool:
     return is_integer(value) or isinstance(value, float)
 
 
-def _are_points(curve: list[Any]) -> bool:
-    return all(
-        type(point) is dict
-        and _POINT <= point.keys() <= _POINT_WITH_SECONDS
-        and type(point["step"]) is int
-        and type(point["metrics"]) is dict
-        and _NUMBERS.issuperset(map(type, point["metrics"].values()))
-        and type(point.get("seconds", 0)) in _NUMBERS
-        for point in curve
-    )
-
-
 _CONTAINERS = frozenset({dict, list})
-_NUMBERS = frozenset({int, float})
-_POINT, _POINT_WITH_SECONDS = frozenset({"step", "metrics"}), frozenset({"step", "metrics", "seconds"})
-
-
-def _object_of(words: str, types: Iterable[type]) -> JSONKind:
-    kinds = frozenset(types)
-    return JSONKind(
-        f"an object of {words}", frozenset({dict}), lambda value: kinds.issuperset(map(type, value.values()))
-    )
-
-
-TEXT = JSONKind("text", frozenset({str}))
-MAYBE_TEXT = JSONKind("text or null", frozenset({str, NoneType}))
-INTEGER = JSONKind("an integer", frozenset({int}))
-MAYBE_INTEGER = JSONKind("an integer or null", frozenset({int, NoneType}))
-NUMBER = JSONKind("a number", _NUMBERS)
-MAYBE_NUMBER = JSONKind("a number or null", _NUMBERS | {NoneType})
-OBJECT = JSONKind("an object", frozenset({dict}))
-NUMBERS = _object_of("numbers", _NUMBERS)
-TEXTS = _object_of("texts", {str})
-SCALARS = _object_of("numbers and texts", _NUMBERS | {str})
-NAMES = JSONKind("a list of texts", frozenset({list}), lambda value: {str}.issuperset(map(type, value)))
-POINTS = JSONKind(
-    "a list of points, each with an integer step and an object of metrics", frozenset({list}), _are_points
-)
 
 
 def _is_plain(value: object) -> bool:
