@@ -38,7 +38,7 @@ def test_last_trainings_confirm_and_peers_train_nothing_twice() -> None:
     assert len({one.architecture for one in trained[:15]}) == 15
     assert {one.architecture for one in trained[15:]} <= {one.architecture for one in trained[:15]}
     assert seconds > 0
-    for inner in ("random", "benchmarks.noisy_search:SurrogateWithoutRepeats"):
+    for inner in ("random", "benchmarks.noisy_search:Once"):
         alone, _ = trainings(LANDSCAPE, inner, 0.1, 0, 0)
         assert len({one.architecture for one in alone}) == 20
 

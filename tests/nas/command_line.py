@@ -1,4 +1,4 @@
-"""Run `nas` in the test's own process. A command that has ended also gives back the UserError that ended it."""
+"""Run `nas` in the test's own process; the result also has the UserError that ended the command."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ from search_spaces.support.logger import LOGGER
 
 
 class CommandResult(CompletedProcess[str]):
-    """A command that has ended, and the UserError that ended it, if one did."""
+    """The result of a command, and the UserError that ended it, if any."""
 
     error: UserError | None = None
 
@@ -36,15 +36,15 @@ Command = Callable[..., CommandResult]
 
 
 @contextmanager
-def user_errors(tell: Callable[[UserError], None]) -> Iterator[None]:
-    """Meanwhile, `tell` is called with each UserError that `nas` prints."""
+def user_errors(callback: Callable[[UserError], None]) -> Iterator[None]:
+    """Call `callback` with each UserError that `nas` prints."""
     import nas.cli.main
 
     show = nas.cli.main.show_traceback
 
     def collect(error: BaseException) -> None:
         if isinstance(error, UserError):
-            tell(error)
+            callback(error)
         show(error)
 
     with patch.object(nas.cli.main, "show_traceback", collect):
@@ -63,7 +63,7 @@ def log_level(level: int | str = LOGGER.level) -> Iterator[None]:
 
 
 def run_nas(capsys: pytest.CaptureFixture[str], *words: str) -> CommandResult:
-    """Run `nas` with these words in this process, whose environment and warnings stay as they are."""
+    """Run `nas` with these words in this process; environment and warnings are restored."""
     from nas.cli.main import main
 
     errors = list[UserError]()

@@ -1,4 +1,4 @@
-"""What tests of the engine share: a search of a toy task in a store of its own, quiet studies, and kinds of files."""
+"""Fixtures of nas's tests: a search of a toy task with its own store, quiet Optuna, and endings of export files."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,45 +20,48 @@ from toy_searches import Interrupt, Search, a_search
 
 @pytest.fixture(autouse=True, scope="session")
 def _migrations_of_optuna() -> Iterator[None]:
-    """Optuna runs thirty files of its database's history for each storage that it opens: here, once in a process."""
-    read, known = ScriptDirectory.from_config, dict[str | None, ScriptDirectory]()
+    """Read Optuna's thirty migration scripts once per process, not once per storage."""
+    load, cache = ScriptDirectory.from_config, dict[str | None, ScriptDirectory]()
 
-    def once(config: Config) -> ScriptDirectory:
-        place = config.get_main_option("script_location")
-        if place not in known:
-            known[place] = read(config)
-        return known[place]
+    def from_config(config: Config) -> ScriptDirectory:
+        location = config.get_main_option("script_location")
+        if location not in cache:
+            cache[location] = load(config)
+        return cache[location]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ScriptDirectory, "from_config", once)
+        patch.setattr(ScriptDirectory, "from_config", from_config)
         yield
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What a search asks for, each with a store of its own name: a store knows what was evaluated before."""
+def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def search_args(tmp_path: Path, in_tmp_path: None) -> dict[str, Any]:
+    """The arguments of a search; the store is new, since stores reuse earlier evaluations."""
     return a_search(tmp_path)
 
 
 @pytest.fixture
-def search(asked: dict[str, Any]) -> Search:
+def search(search_args: dict[str, Any]) -> Search:
     def run(**changes: Any) -> Study:
-        return nas.search(**{**asked, **changes})
+        return nas.search(**{**search_args, **changes})
 
     return run
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def command(in_tmp_path: None, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run `nas` in an empty folder, in this process."""
-    monkeypatch.chdir(tmp_path)
     return partial(run_nas, capsys)
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Callable[[str], str]:
-    """Another store."""
+def store_url(tmp_path: Path) -> Callable[[str], str]:
+    """The URL of another store in the test's folder."""
     return lambda name: f"sqlite:///{tmp_path}/{name}/studies.db"
 
 
@@ -78,18 +81,18 @@ def ending(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def interrupt(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
-    """Have a search be interrupted once it has concluded so many trials."""
-    conclude, concluded = nas.engine.plan.finish_trial, list[int]()
+    """Interrupt a search after it has concluded this many trials."""
+    conclude, numbers = nas.engine.plan.finish_trial, list[int]()
 
     def run(begin: Callable[[], Study], until: int) -> None:
-        def concluding(study: optuna.Study, number: int, *others: Any) -> None:
-            conclude(study, number, *others)
-            concluded.append(number)
-            if len(concluded) == until:
+        def conclude_or_interrupt(study: optuna.Study, number: int, *arguments: Any) -> None:
+            conclude(study, number, *arguments)
+            numbers.append(number)
+            if len(numbers) == until:
                 raise KeyboardInterrupt
 
-        with monkeypatch.context() as meanwhile:
-            meanwhile.setattr(nas.engine.plan, "finish_trial", concluding)
+        with monkeypatch.context() as patch:
+            patch.setattr(nas.engine.plan, "finish_trial", conclude_or_interrupt)
             with pytest.raises(KeyboardInterrupt):
                 begin()
 

@@ -1,4 +1,4 @@
-"""Processes that search one store at once, as `nas search` does: begun, halted, killed and asked how they ended."""
+"""Coordinators: processes that search one store at once, as `nas search` does."""
 
 import multiprocessing
 import os
@@ -12,7 +12,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import torch._dynamo  # noqa: F401  # what a search needs is imported once, and not by each of its processes
+import torch._dynamo  # noqa: F401  # imported once, not by each process
 
 import nas
 import nas.engine.run
@@ -32,43 +32,41 @@ class Coordinator:
 
     Attributes:
         process: The process.
-        log: What it has printed.
+        log: The file of its output.
     """
 
     process: BaseProcess
     log: Path
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal."""
         assert self.process.pid is not None
         with suppress(ProcessLookupError):  # it may have ended
             os.kill(self.process.pid, number)
 
     def end(self) -> int:
-        """Its exit status, once it has ended."""
+        """Wait for its end; return its exit status."""
         self.process.join(PATIENCE_S)
         assert self.process.exitcode is not None, f"it still runs: {self.log.read_text()}"
         return self.process.exitcode
 
     def output(self) -> str:
-        """What it has printed."""
         return self.log.read_text()
 
 
 def begin(
     folder: Path, url: str, *, study: str = "s", apart: bool = False, outage: float = 60, **options: Any
 ) -> Coordinator:
-    """Have `nas search` of the counted toy run in a folder: with short leases, and with its evaluations in itself.
+    """Start `nas search` of the counted toy with short leases; evaluations run in the coordinator itself.
 
-    What it trains is noted in the file `fitted` of the folder above.
+    Each training adds a line to the file `fitted` of the parent folder.
 
     Args:
-        folder: Its working directory, where pictures and networks go.
+        folder: The working directory.
         url: The store.
         study: The study.
-        apart: Its evaluations are in a process of their own, as outside of tests.
+        apart: Run evaluations in a process of their own, as outside of tests.
         outage: Seconds after which a server is given up.
-        options: Further ones of `nas search`.
+        options: Further options of `nas search`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     arguments: dict[str, Any] = {
@@ -105,7 +103,7 @@ def _search(words: list[str], folder: Path, log: Path, apart: bool, outage: floa
 
 @contextmanager
 def none_left_behind() -> Iterator[None]:
-    """Kill what still runs at the end."""
+    """Kill all child processes at the end."""
     try:
         yield
     finally:
@@ -114,13 +112,13 @@ def none_left_behind() -> Iterator[None]:
 
 
 def trained_keys(folder: Path) -> list[str]:
-    """What was trained below a folder, in order, each as often as it was."""
+    """The keys of trainings below a folder, in order, with repetitions."""
     file = folder / "fitted"
     return [line.split("\t")[1] for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def check(server: Server, url: str, study: str = "s", trials: int = 8) -> None:
-    """Every number once, every candidate once, everything complete and told, and no lease left."""
+    """Assert that each number and candidate occurs once, all trials are complete, and no lease is left."""
     rows = nas.load(study, storage=url).rows()
     assert len({row.architecture for row in rows}) == len(rows) == trials
     assert {row.status for row in rows} == {"complete"}

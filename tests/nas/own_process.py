@@ -1,8 +1,8 @@
-"""Commands in processes of their own, forked from one that has loaded what nearly all of them need.
+"""Commands in processes of their own, forked from a server that has loaded what nearly all of them need.
 
-A command that a shell starts takes seconds to load PyTorch, and one of these a fraction of one. What a command loads
-and says while it loads, what it imports from where it is begun, and what it makes of streams that are closed are asked
-of real ones: variables that are read while loading are here those of the first command.
+A command from a shell takes seconds to load PyTorch; a fork takes a fraction of one. Tests of what a command loads or
+prints while loading, of imports from the working directory, and of closed streams start real commands: a fork has
+the environment variables that its server had while loading.
 """
 
 import atexit
@@ -38,12 +38,12 @@ _CAPABILITIES_VERSION_3, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _PR_CAPBSET_DR
 
 
 def heed_modes() -> None:
-    """Root heeds the modes of files as anybody does once it has not these, nor what it begins."""
+    """Make root respect file modes, in this process and its children, by dropping two capabilities."""
     libc, of_this_process = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION_3, 0)
     sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; then the same of further capabilities
     assert libc.capget(of_this_process, sets) == 0
     for capability in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
-        libc.prctl(_PR_CAPBSET_DROP, capability)  # which only root may, and only root must
+        libc.prctl(_PR_CAPBSET_DROP, capability)  # only root may, and only root must
         for number in (0, 1):  # access(2) asks what is permitted
             sets[number] &= ~(1 << capability)
     assert libc.capset(of_this_process, sets) == 0
@@ -52,7 +52,7 @@ def heed_modes() -> None:
 def in_own_process(
     *words: str, cwd: Path | None = None, out: Path | None = None, first: Callable[[], None] | None = None
 ) -> CommandResult:
-    """Run `nas` with these words and the environment of now; `first` is called there, before the command.
+    """Run `nas` with these words and the present environment; call `first` there before the command.
 
     The result also has the UserError that ended the command.
     """
@@ -86,17 +86,17 @@ def _command(
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["nas", *words]
-    multiprocessing.set_start_method(None, force=True)  # the usual one, in place of the one that began this
+    multiprocessing.set_start_method(None, force=True)  # the default, not that of this process
     if first:
         first()
     from nas.cli.main import main
 
     def keep(user_error: UserError) -> None:
-        with suppress(OSError):  # where the command may write no file
+        with suppress(OSError):  # the command may not be able to write files
             error.write_bytes(pickle.dumps(user_error))
 
     try:
         with user_errors(keep):
             main()
     finally:
-        atexit._run_exitfuncs()  # a forked process ends without
+        atexit._run_exitfuncs()  # forked processes skip them at exit

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, from Debian's binaries: on a free port of loopback, with passwords, in a folder."""
+"""A PostgreSQL server from Debian's binaries: on a free loopback port, with passwords, in a temporary folder."""
 
 import os
 import secrets
@@ -19,14 +19,14 @@ _SETTINGS = ("-c fsync=off", "-c shared_buffers=16MB", "-c max_connections=60", 
 
 
 def programs() -> Path | None:
-    """The folder of initdb and pg_ctl, of the newest version that is installed."""
+    """The folder of initdb and pg_ctl, of the newest installed version."""
     paths = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
     on_path = shutil.which("initdb")
     return paths[-1].parent if paths else Path(on_path).parent if on_path else None
 
 
 def is_required() -> bool:
-    """Whether tests are to fail rather than to be skipped where there are no binaries."""
+    """Whether tests fail, rather than skip, without the binaries."""
     return os.environ.get("NAS_TEST_POSTGRES") == "required"
 
 
@@ -36,8 +36,8 @@ class Server:
 
     Attributes:
         folder: Its data.
-        port: Of loopback.
-        password: Of its only user.
+        port: Its port on loopback.
+        password: The password of its only user.
     """
 
     folder: Path
@@ -45,17 +45,17 @@ class Server:
     password: str
 
     def url(self, database: str = "postgres") -> str:
-        """Of one of its databases, as users write it."""
+        """The URL of a database, as users write it."""
         return f"postgresql://{_USER}:{self.password}@127.0.0.1:{self.port}/{database}"
 
     def database(self) -> str:
-        """The URL of a new one."""
+        """Create a database; return its URL."""
         name = f"d{secrets.token_hex(4)}"
         self.ask(f"CREATE DATABASE {name}")
         return self.url(name)
 
     def ask(self, statement: str, url: str | None = None) -> list[tuple[object, ...]]:
-        """The rows that a statement gives."""
+        """Run a statement; return its rows."""
         address = sql.make_url(url or self.url()).set(drivername="postgresql+psycopg")
         engine = sql.create_engine(address, isolation_level="AUTOCOMMIT", poolclass=sql.NullPool)
         with engine.connect() as connection:
@@ -63,30 +63,29 @@ class Server:
             return [tuple(row) for row in answer] if answer.returns_rows else []
 
     def start(self) -> None:
-        """Have it answer."""
         options = " ".join((*_SETTINGS, f"-c port={self.port}", "-c listen_addresses=127.0.0.1", "-k ''"))
         _run("pg_ctl", "start", "-w", "-D", self.folder, "-l", self.folder / "log", "-o", options)
 
     def stop(self, how: Literal["fast", "immediate"] = "immediate") -> None:
-        """End it; `immediate` is as if the machine had stopped."""
+        """Stop the server; `immediate` is like a crash of the machine."""
         _run("pg_ctl", "stop", "-w", "-D", self.folder, "-m", how)
 
     def restart(self) -> None:
-        """Stop it as a machine would, and start it again."""
+        """Crash the server and start it again."""
         self.stop()
         self.start()
 
 
 @contextmanager
 def a_server() -> Iterator[Server]:
-    """One that runs for as long as the context: among folders of tests, for a database is 300 files."""
-    beside = os.environ.get("PYTEST_DEBUG_TEMPROOT")
-    with TemporaryDirectory(prefix="nas-postgres-", dir=beside) as name, socket.socket() as free:
+    """Run a server in the context, in the folder of tests' files: a database is 300 files."""
+    parent = os.environ.get("PYTEST_DEBUG_TEMPROOT")
+    with TemporaryDirectory(prefix="nas-postgres-", dir=parent) as name, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         folder, password = Path(name), secrets.token_hex(8)
         server = Server(folder / "data", free.getsockname()[1], password)
         (folder / "secret").write_text(password)
-        if os.getuid() == 0:  # whom the programs refuse
+        if os.getuid() == 0:  # the programs refuse root
             shutil.chown(folder, _LOW)
             shutil.chown(folder / "secret", _LOW)
         free.close()
@@ -95,7 +94,7 @@ def a_server() -> Iterator[Server]:
         try:
             yield server
         finally:
-            server.stop("fast")  # which leaves nothing in shared memory
+            server.stop("fast")  # leaves nothing in shared memory
 
 
 def _run(program: str, *words: object) -> None:
@@ -103,5 +102,5 @@ def _run(program: str, *words: object) -> None:
     folder = programs()
     assert folder is not None, "initdb is not installed"
     command = [str(folder / program), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60, **low)
-    assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
+    result = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60, **low)
+    assert result.returncode == 0, f"{program}: {result.stdout}{result.stderr}"

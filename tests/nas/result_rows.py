@@ -1,4 +1,4 @@
-"""Rows that `nas results` is asked about: five architectures with two seeds each."""
+"""Rows for tests of `nas results`: five architectures with two seeds each."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Networks that are exported in no time, and what tests of exports do with them."""
+"""Small networks to export, and helpers of tests of exports."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +34,7 @@ MIXED_INPUTS = {"x": torch.zeros(1, 5), "ids": torch.zeros(1, 6, dtype=torch.lon
 
 
 class Steps(nn.Module):
-    """Looks at a number that is no row of a table."""
+    """Takes a number that is no row of a table."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ def needs_onnx() -> None:
 
 
 def redraw(network: nn.Module) -> nn.Module:
-    """The network with every weight drawn anew: topologies begin as the residual network, which hides what they do."""
+    """Perturb every weight: topologies begin as the residual network, which would hide their effect."""
     torch.manual_seed(0)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -67,18 +67,18 @@ def export_network(network: nn.Module, example: Inputs, path: Path) -> ExportRep
     report = export(network, example, path, RECORD)
     assert report.difference <= (0 if path.suffix == ".safetensors" else TOLERANCE)
     assert report.size == path.stat().st_size
-    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
     return report
 
 
-def ran(path: Path, *inputs: Tensor) -> list[Tensor]:
-    """What a file's graph gives, by the tool that it is for."""
+def outputs_of(path: Path, *inputs: Tensor) -> list[Tensor]:
+    """The outputs of a file's graph in its own runtime."""
     if path.suffix == ".pt2":
         return tensors(torch.export.load(path).module()(*inputs))
     import onnxruntime
 
     session = onnxruntime.InferenceSession(path)
-    names = [each.name for each in session.get_inputs()]
+    names = [entry.name for entry in session.get_inputs()]
     return [
         torch.from_numpy(y) for y in session.run(None, {name: x.numpy() for name, x in zip(names, inputs, strict=True)})
     ]

@@ -1,4 +1,4 @@
-"""Rows of nothing in particular."""
+"""Toy rows."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ LITTLE = Architecture(depth=1, width=8, heads=1, head_dim=8, hidden=16)
 
 
 def a_row(**changes: Any) -> Row:
-    """A complete Row, with changes."""
+    """A complete Row with changes."""
     values: dict[str, Any] = {
         "task": "any",
         "task_version": 1,

@@ -1,4 +1,4 @@
-"""Where the toy tasks are, and what a search of one left behind."""
+"""Toy tasks by path, arguments of a search, and the outcomes of searches."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,14 +12,14 @@ from results.records.row import Row
 TOYS = Path(__file__).parent / "toy_tasks.py"
 TOY = f"{TOYS}:Toy"
 STORE = "sqlite:///nas-runs/studies.db"
-"""Of commands that name none."""
+"""The default store of commands."""
 
 Search = Callable[..., Study]
 Interrupt = Callable[[Callable[[], Study], int], None]
 
 
 def a_search(folder: Path) -> dict[str, Any]:
-    """What a small search asks for, with its store in a folder."""
+    """Arguments of a small search with its store in this folder."""
     return {
         "task": f"{TOYS}:Toy",
         "budget": "params<=3k",

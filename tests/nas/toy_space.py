@@ -1,10 +1,11 @@
-"""A small space, budgets in it, and studies that ask a sampler what to try; nothing is trained."""
+"""A small space, budgets in it, and studies with samplers; nothing is trained."""
 
 import optuna
 
 from nas.budget.bounds import Feasible, feasible, parse_budget
 from nas.samplers.budget_sampler import BudgetSampler
 from nas.samplers.registry import SAMPLERS
+from nas.store.optuna_study import set_training_length
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate, SearchSpace
 
@@ -22,7 +23,7 @@ SPACE = SearchSpace(
     },
 )
 QUICK = sorted(set(SAMPLERS.names()) - {"gp"})  # gp takes a second for each proposal; it has a test of its own
-ONCE = [name for name in QUICK if name != "surrogate"]  # which may propose another seed of a candidate
+ONCE = [name for name in QUICK if name != "surrogate"]  # it may propose another seed of a candidate
 
 
 def params(architecture: Architecture) -> int:
@@ -38,7 +39,7 @@ ALL = within("")
 
 
 def measure(architecture: Architecture) -> tuple[float, float]:
-    """A score to be large and a cost to be small."""
+    """A score to maximize and a cost to minimize."""
     bonus = {"resnet": 0.0, "dca(k=2)": 0.2}.get(architecture.topology, 0.1)
     return architecture.depth**0.5 + 0.1 * architecture.heads + bonus, float(params(architecture))
 
@@ -47,6 +48,14 @@ def study_with(sampler: BudgetSampler, storage: str | optuna.storages.BaseStorag
     return optuna.create_study(
         directions=["maximize", "minimize"], sampler=sampler, storage=storage, study_name="s", load_if_exists=True
     )
+
+
+def rung_study(*, steps: int | None = 100) -> optuna.Study:
+    """A study whose trainings have this length, or one that does not know it."""
+    study = optuna.create_study(directions=["maximize", "minimize"], storage="sqlite://")
+    if steps is not None:
+        set_training_length(study, steps)
+    return study
 
 
 def search(study: optuna.Study, sampler: BudgetSampler, trials: int) -> list[Candidate]:

@@ -1,4 +1,4 @@
-"""Recorded trainings of nothing in particular: a table of Rows with seeds, errors, test values, costs and curves."""
+"""Toy tables of recorded trainings: Rows with seeds, errors, test values, costs and curves."""
 
 import random
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ DEPTHS, HEADS, TOPOLOGIES = (1, 2, 4, 8), (1, 2, 4), ("resnet", "dca(k=1)", "dca
 
 
 def table_rows(seeds: Sequence[int] = (0, 1, 2), noise: float = 0.01) -> list[Row]:
-    """Rows of 36 architectures, each with these seeds; the larger, the better and the slower to learn."""
+    """Rows of 36 architectures with these seeds; larger ones are better and slower to learn."""
     return [
         training_row(
             Architecture(depth=depth, width=8, heads=heads, head_dim=4, hidden=16, topology=topology), seed, noise
@@ -27,7 +27,7 @@ def table_rows(seeds: Sequence[int] = (0, 1, 2), noise: float = 0.01) -> list[Ro
 
 
 def training_row(architecture: Architecture, seed: int, noise: float = 0.01) -> Row:
-    """One Row: its numbers follow from what it is of."""
+    """One Row, whose numbers follow from its architecture and seed."""
     draw, macs = random.Random(f"{architecture} {seed}"), 100 * architecture.depth * (architecture.heads + 1)
     gain = {"resnet": 0.0, "dca(k=1)": 0.05}.get(architecture.topology, 0.1)
     accuracy = 1 - 0.5 / (architecture.depth * architecture.heads) ** 0.5 + gain
@@ -53,7 +53,7 @@ def a_table(*rows: Row) -> TabularBenchmark:
 
 
 def write_table(folder: Path, rows: Sequence[Row] | None = None) -> str:
-    """What a search of a table in a file asks for."""
+    """Write a table; return the name of its task."""
     file = folder / "toys.jsonl.gz"
     jsonl.write(table_rows() if rows is None else rows, file)
     return f"replay:{file}"

@@ -1,4 +1,4 @@
-"""Tasks that train in no time, for testing the search: run as FILE.py:CLASS, like any user's."""
+"""Tasks that train in no time, run as FILE.py:CLASS like any user's."""
 
 import hashlib
 import json
@@ -23,17 +23,17 @@ from tasks.run import STOP, Run, always_continue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToyRecipe:
-    """There is nothing to train.
+    """The recipe of toys.
 
     Attributes:
-        penalty: What a seed and a letter of the topology's name cost.
+        penalty: Subtracted from the accuracy per seed and per letter of the topology's name.
     """
 
     penalty: NotNegative = 0.01
 
 
 class Toy(Task):
-    """A made-up score of the architecture's shape; nothing is trained."""
+    """A synthetic score of the architecture's shape; nothing is trained."""
 
     name = "toy"
     version = 1
@@ -42,26 +42,22 @@ class Toy(Task):
     presets = {"smoke": ToyRecipe(), "proxy": ToyRecipe()}  # noqa: RUF012
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """A few linear maps, so that depth and heads cost something."""
+        """Build a few linear maps, so that depth and heads cost something."""
         inner = architecture.heads * architecture.head_dim
         maps = [nn.Sequential(nn.Linear(8, inner), nn.Linear(inner, 8)) for _ in range(architecture.depth)]
         return nn.Sequential(*maps)
 
     def example(self) -> tuple[Tensor, ...]:
-        """One vector."""
         return (torch.zeros(1, 8),)
 
     def closed_form(self, architecture: Architecture) -> Count:
-        """The maps' weights, biases and products."""
         inner = architecture.heads * architecture.head_dim
         return (linear(8, inner) + linear(inner, 8)).repeat(architecture.depth)
 
     def fingerprint(self, recipe: ToyRecipe) -> str:
-        """There is no data."""
         return "70e5"
 
     def fit(self, run: Run) -> FitResult:
-        """Score the shape."""
         architecture, penalty = run.architecture, run.recipe.penalty
         size = architecture.depth * architecture.heads
         accuracy = 1 - 1 / (1 + size) - penalty * (run.seed + len(architecture.topology))
@@ -72,16 +68,15 @@ class Toy(Task):
 
 
 class Showing(Toy):
-    """Has something to render: it writes a file, fails to on a network of one head, or is interrupted."""
+    """Has a network to render: it writes a file, fails for a network of one block, or is interrupted."""
 
     name = "showing"
 
     def fit(self, run: Run) -> FitResult:
-        """Give the network as well."""
         return replace(super().fit(run), network=self.build(run.architecture))
 
     def render(self, network: nn.Module | None, file: Path) -> None:
-        """Write how many parts the network has."""
+        """Write the number of the network's blocks."""
         if file.suffix != ".txt":
             raise UserError("unsupported", f"a picture's name must end in .txt, got {file}.", path=str(file))
         if network is not None:
@@ -93,12 +88,11 @@ class Showing(Toy):
 
 
 class Lasting(Toy):
-    """Takes until somebody has seen how far it is, and made the file SEEN of the environment."""
+    """Reports its steps until the file SEEN of the environment exists."""
 
     name = "lasting"
 
     def fit(self, run: Run) -> FitResult:
-        """Say it again and again."""
         for step in range(10_000):
             if Path(os.environ["SEEN"]).exists():
                 break
@@ -108,24 +102,23 @@ class Lasting(Toy):
 
 
 class Tensors(Toy):
-    """Counts its steps with a tensor."""
+    """Reports its step as a tensor."""
 
     name = "tensors"
 
     def fit(self, run: Run) -> FitResult:
-        """Report it."""
         report = run.report
         steps: Any = torch.tensor(1.0)
         return super().fit(replace(run, report=lambda step, metrics: report(steps, metrics)))
 
 
 class Stumbling(Toy):
-    """Fails on some architectures, each in another way."""
+    """Fails in several ways, depending on depth."""
 
     name = "stumbling"
 
     def fit(self, run: Run) -> FitResult:
-        """Raise, run out of memory, diverge or end with a number that is none, by depth."""
+        """Raise, run out of memory, diverge or return NaN."""
         match run.architecture.depth:
             case 1:
                 raise RuntimeError("a layer broke\nand this is its long story")
@@ -139,35 +132,32 @@ class Stumbling(Toy):
 
 
 class Deadly(Toy):
-    """Takes its process down on shallow networks, as the kernel does when memory is short."""
+    """Kills its process at depth 1 with one head, as the kernel does if memory is short."""
 
     name = "deadly"
 
     def fit(self, run: Run) -> FitResult:
-        """Die without a word at depth 1 with one head."""
         if run.architecture.depth == run.architecture.heads == 1:
             os._exit(9)
         return super().fit(run)
 
 
 class Noticing(Toy):
-    """Says something on the way."""
+    """Gives a notice."""
 
     name = "noticing"
 
     def fit(self, run: Run) -> FitResult:
-        """Give a notice."""
         warnings.warn(Notice("skipped", "look here"), stacklevel=1)
         return super().fit(run)
 
 
 class Interrupted(Toy):
-    """Is interrupted by its user at the third evaluation of a process."""
+    """Toy with a Ctrl-C at the third evaluation of a process."""
 
     name = "toy"
 
     def fit(self, run: Run) -> FitResult:
-        """Behave as Toy but for one Ctrl-C."""
         number = int(os.environ["TOYS_EVALUATED"]) + 1
         os.environ["TOYS_EVALUATED"] = str(number)
         if number == 3:
@@ -176,28 +166,25 @@ class Interrupted(Toy):
 
 
 class FromFile(Toy):
-    """Has data: the size of a file's digest is what it finds."""
+    """Has a file as data; its score follows from the file's digest."""
 
     name = "from-file"
 
     def fingerprint(self, recipe: ToyRecipe) -> str:
-        """Of the file."""
         assert self.data is not None
         return hashlib.sha256(self.data.read_bytes()).hexdigest()[:12]
 
     def fit(self, run: Run) -> FitResult:
-        """Score the file."""
         score = int(self.fingerprint(run.recipe), 16) / 16**12
         return FitResult(steps=1, metrics={"accuracy": score, "loss": 1 - score})
 
 
 class Counted(Toy):
-    """Takes a while, and writes a line at each training into a file that all processes know."""
+    """Waits, and adds a line per training to a file that all processes know."""
 
     name = "counted"
 
     def fit(self, run: Run) -> FitResult:
-        """Say who trains what, and wait."""
         with Path(os.environ["TOYS_FITTED"]).open("a") as file:
             file.write(f"{os.getpid()}\t{run.architecture}\n")
         time.sleep(float(os.environ["TOYS_SECONDS"]))
@@ -205,15 +192,15 @@ class Counted(Toy):
 
 
 class Irregular(Toy):
-    """Has no closed form, and one network that is larger than all others say."""
+    """Has no closed form, and one network that is larger than the others suggest."""
 
     name = "irregular"
 
     def closed_form(self, architecture: Architecture) -> None:  # type: ignore[override]
-        """Nobody has worked it out."""
+        """Return nothing."""
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """Five blocks of three heads have another map."""
+        """Add a map to networks of five blocks and three heads."""
         network = super().build(architecture)
         if (architecture.depth, architecture.heads) == (5, 3):
             network.add_module("another", nn.Linear(8, 8))
@@ -221,7 +208,7 @@ class Irregular(Toy):
 
 
 class Stepping(Toy):
-    """Takes five steps, reports each but the last, and can be stopped and gone on with."""
+    """Takes five steps, reports each but the last, and can stop and resume."""
 
     name = "stepping"
 
@@ -229,7 +216,7 @@ class Stepping(Toy):
         """Count, and keep the count in a file of the run's folder."""
         assert run.folder is not None
         file = run.folder / "count.json"
-        began = json.loads(file.read_text()) if file.exists() else 0
+        start = json.loads(file.read_text()) if file.exists() else 0
         for step in range(1, 6):
             metrics = {"accuracy": step / 10, "loss": 1 - step / 10}
             if step < 5 and run.report(step, metrics) is STOP:
@@ -237,48 +224,46 @@ class Stepping(Toy):
                 file.write_text(json.dumps(step))
                 return FitResult(steps=step, metrics=metrics)
         file.unlink(missing_ok=True)
-        return FitResult(steps=5, metrics=metrics, test={"accuracy": 0.4}, extra_metrics={"began_at": began})
+        return FitResult(steps=5, metrics=metrics, test={"accuracy": 0.4}, extra_metrics={"began_at": start})
 
 
 class Learning(Stepping):
-    """Learns in a hundred steps, reports every tenth, and can be stopped and gone on with; loss is what is left."""
+    """Takes a hundred steps, reports every tenth, and can stop and resume."""
 
     name = "learning"
 
     def fit(self, run: Run) -> FitResult:
-        """Come nearer to what the shape gives; the larger, the slower."""
+        """Approach Toy's accuracy; larger networks are slower."""
         assert run.folder is not None
         end, file = super(Stepping, self).fit(replace(run, report=always_continue)), run.folder / "count.json"
-        began = json.loads(file.read_text()) if file.exists() else 0
+        start = json.loads(file.read_text()) if file.exists() else 0
         for step in range(10, 101, 10):
             accuracy = end.metrics["accuracy"] * (1 - 0.98 ** (4 * step / run.architecture.depth))
             metrics = {"accuracy": accuracy, "accuracy_se": 0.01, "loss": 1 - accuracy}
             if run.report(step, metrics) is STOP and step < 100:
                 run.folder.mkdir(parents=True, exist_ok=True)
                 file.write_text(json.dumps(step))
-                return FitResult(steps=step, metrics=metrics, extra_metrics={"began_at": began})
+                return FitResult(steps=step, metrics=metrics, extra_metrics={"began_at": start})
         file.unlink(missing_ok=True)
-        return FitResult(steps=100, metrics=metrics, test={"accuracy": accuracy}, extra_metrics={"began_at": began})
+        return FitResult(steps=100, metrics=metrics, test={"accuracy": accuracy}, extra_metrics={"began_at": start})
 
 
 class Loading(Toy):
-    """Has data that other processes load."""
+    """Loads its data in another process."""
 
     name = "loading"
 
     def fit(self, run: Run) -> FitResult:
-        """Load it."""
         assert len(list(DataLoader(list(range(4)), num_workers=1))) == 4  # type: ignore[arg-type]
         return super().fit(run)
 
 
 class Heedless(Toy):
-    """Goes on whatever it is told."""
+    """Ignores the stop."""
 
     name = "heedless"
 
     def fit(self, run: Run) -> FitResult:
-        """Report twice."""
         metrics = {"accuracy": 0.5, "loss": 0.5}
         run.report(1, metrics)
         return FitResult(steps=2, metrics=metrics)

@@ -1,4 +1,4 @@
-"""Comparisons: every architecture with every seed, means with errors, and equal sizes where they are asked for."""
+"""Comparisons: every architecture with every seed, means with standard errors, and equal costs."""
 
 import csv
 import json
@@ -30,7 +30,7 @@ from tasks.load import load_task
 from toy_searches import TOY
 
 SHAPE = Architecture(depth=1, width=4, hidden=4)
-SIZED = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=40)
+BASE = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=40)
 LINES = list(csv.DictReader(files("nas.analysis").joinpath("overheads.csv").read_text(encoding="utf-8").splitlines()))
 
 
@@ -49,7 +49,7 @@ def row(seed: int, accuracy: float, **changes: object) -> Row:
     )
 
 
-def test_a_mean_is_over_the_seeds_that_were_completed() -> None:
+def test_means_leave_out_failed_seeds() -> None:
     rows = [
         row(0, 0.2),
         row(1, 0.5),
@@ -69,7 +69,7 @@ def test_one_seed_has_no_error() -> None:
 
 def test_records_compare_each_architecture_with_the_first() -> None:
     task, deeper = load_task(TOY), SHAPE.with_fields({"depth": 2})
-    rows = [row(seed, 0.1 * seed, architecture=one) for one in (SHAPE, deeper) for seed in range(2)]
+    rows = [row(seed, 0.1 * seed, architecture=architecture) for architecture in (SHAPE, deeper) for seed in range(2)]
     first, second = comparison_records(
         task.metrics[0], [SHAPE, deeper], [{"step_ms": 2.0}, {"step_ms": 3.0}], rows, None
     )
@@ -80,10 +80,10 @@ def test_records_compare_each_architecture_with_the_first() -> None:
 
 def test_every_architecture_is_trained_with_every_seed(command: Command) -> None:
     words = (TOY, "--arch", "depth=1", "--arch", "depth=2", "--preset", "smoke", "--seeds", "3")
-    done = command("compare", *words, "--format", "json")
-    assert done.returncode == 0
-    rows = json.loads(done.stdout)
-    assert sorted((one["depth"], one["seed"]) for one in rows) == [(d, s) for d in (1, 2) for s in range(3)]
+    result = command("compare", *words, "--format", "json")
+    assert result.returncode == 0
+    rows = json.loads(result.stdout)
+    assert sorted((row["depth"], row["seed"]) for row in rows) == [(d, s) for d in (1, 2) for s in range(3)]
     assert not list(Path("nas-runs", "unfinished").glob("*"))  # nothing to resume
     assert "±" in command("compare", *words).stdout  # a terminal gets means and errors
     title, *table = command("compare", TOY, "--preset", "smoke").stdout.splitlines()
@@ -96,25 +96,25 @@ def test_every_architecture_is_trained_with_every_seed(command: Command) -> None
 
 def test_an_interrupted_comparison_resumes(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("compare", TOY, "--preset", "smoke", "--seeds", "2", "--format", "json")
-    seen: list[Row] = []
+    completions: list[Row] = []
 
-    def interrupt(shown: EvaluationProgress, row: Row) -> None:
-        seen.append(row)
+    def interrupt(progress: EvaluationProgress, row: Row) -> None:
+        completions.append(row)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(EvaluationProgress, "add", interrupt)
         assert command(*words).returncode == 130
     rows = json.loads(command(*words).stdout)
-    times = [one["wall_s"] for one in rows if one["seed"] == seen[0].seed]
-    assert times == [seen[0].provenance["wall_s"]]  # not trained again
+    times = [row["wall_s"] for row in rows if row["seed"] == completions[0].seed]
+    assert times == [completions[0].provenance["wall_s"]]  # not trained again
 
 
-def test_failed_trainings_are_counted_and_not_kept(command: Command) -> None:
+def test_failures_are_reported_and_leave_no_row(command: Command) -> None:
     stumbling = TOY.replace("Toy", "Stumbling")
-    done = command("compare", stumbling, "--arch", "depth=1", "--preset", "smoke", "--seeds", "1")
-    assert done.returncode == 2
-    assert "1 of 1" in done.stderr.splitlines()[-1]
+    result = command("compare", stumbling, "--arch", "depth=1", "--preset", "smoke", "--seeds", "1")
+    assert result.returncode == 2
+    assert "1 of 1" in result.stderr.splitlines()[-1]
     assert not list(Path("nas-runs").glob("**/row.json"))
 
 
@@ -133,33 +133,22 @@ def test_a_size_that_cannot_be_matched_gives_a_notice() -> None:
 
 
 def test_curves_are_written_to_the_end_of_each_training(command: Command) -> None:
-    words = (
-        "--preset",
-        "smoke",
-        "--set",
-        "epochs=0,steps=6,reports=3",
-        "--seeds",
-        "2",
-        "--curves",
-        "curves.csv",
-        "--format",
-        "json",
-    )
-    done = command("compare", "digits-vit", "--arch", "depth=1,width=8,heads=1,head_dim=8,hidden=8", *words)
-    assert done.returncode == 0
+    words = "--preset smoke --set epochs=0,steps=6,reports=3 --seeds 2 --curves curves.csv --format json".split()
+    result = command("compare", "digits-vit", "--arch", "depth=1,width=8,heads=1,head_dim=8,hidden=8", *words)
+    assert result.returncode == 0
     with Path("curves.csv").open() as file:
         points = list(csv.DictReader(file))
-    for row in json.loads(done.stdout):
-        steps = [int(float(one["step"])) for one in points if int(one["seed"]) == row["seed"]]
+    for row in json.loads(result.stdout):
+        steps = [int(float(point["step"])) for point in points if int(point["seed"]) == row["seed"]]
         assert steps == sorted(steps)
         assert steps[-1] == row["steps"]
         assert float(points[-1]["accuracy"]) > 0
 
 
-def test_without_seeds_costs_are_compared() -> None:
+def test_comparison_without_seeds_has_costs_alone() -> None:
     records = nas.compare("digits-vit", topology="resnet,dca(k=2),hyper", match="params").records
-    assert [one["topology"] for one in records] == ["resnet", "dca(k=2)", "hyper"]
-    assert all(abs(one["params_off"]) <= 0.005 for one in records)
+    assert [record["topology"] for record in records] == ["resnet", "dca(k=2)", "hyper"]
+    assert all(abs(record["params_off"]) <= 0.005 for record in records)
     assert records[1]["topology_params"] > 0
 
 
@@ -175,12 +164,12 @@ def test_measured_times_are_compared_with_those_of_papers(monkeypatch: pytest.Mo
     assert plain["latency_ms"] > 0
 
 
-def test_all_topologies_are_those_that_can_wire_the_network() -> None:
+def test_all_means_every_topology_of_the_task() -> None:
     records = nas.compare("digits-vit", arch="depth=1,width=16,heads=2,head_dim=8", topology="all").records
-    assert [one["topology"] for one in records] == ["resnet", *(n for n in TOPOLOGIES.names() if n != "resnet")]
+    assert [record["topology"] for record in records] == ["resnet", *(n for n in TOPOLOGIES.names() if n != "resnet")]
     with warns("skipped", topology="svformer"):
         architectures = candidates(reload_task("goal-point-maze", None), [], "all", "params", "smoke")
-    assert {"ancre", "mhc"} <= {one.topology for one in architectures}
+    assert {"ancre", "mhc"} <= {architecture.topology for architecture in architectures}
 
 
 MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
@@ -192,7 +181,7 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
 ]
 
 
-def test_mistakes_are_refused(command: Command) -> None:
+def test_mistakes_raise_user_errors(command: Command) -> None:
     with grouped() as case:
         for arguments, kind, fields in MISTAKES:
             with case(str(arguments)), raises(kind, **fields):
@@ -218,32 +207,34 @@ def cost_of(hidden: int) -> int:
     return 7 * hidden + 100
 
 
-def test_no_other_number_of_hidden_features_comes_nearer() -> None:
+def test_match_cost_finds_the_nearest_number_of_hidden_features() -> None:
     costs = [cost_of(hidden) for hidden in range(1, 150_000)]
     for target in (107, 108, 110, 111, 114, 240, 1000, 10**6):
-        match = match_cost(SIZED, target, linear)
+        match = match_cost(BASE, target, linear)
         assert abs(linear(match) - target) == min(abs(cost - target) for cost in costs), target
-        assert replace(match, hidden=40) == SIZED
+        assert replace(match, hidden=40) == BASE
 
 
 def test_a_target_out_of_reach_gives_the_smallest_or_largest_network() -> None:
-    assert match_cost(SIZED, 3, linear).hidden == 1
-    assert match_cost(SIZED, 10**12, linear).hidden == 2**24
+    assert match_cost(BASE, 3, linear).hidden == 1
+    assert match_cost(BASE, 10**12, linear).hidden == 2**24
 
 
 @pytest.mark.parametrize("topology", ["dca(k=2)", "hyper", "rmt(keys=8)"])
 def test_networks_of_a_task_are_matched_within_half_a_percent(topology: str) -> None:
     task = load_task("digits-vit", None)
-    of_base = budget_counts(task, task.base)
+    base_counts = budget_counts(task, task.base)
     for quantity in MATCH_QUANTITIES:
-        target, architecture = of_base[quantity], replace(task.base, topology=topology)
-        match = match_cost(architecture, target, lambda one, quantity=quantity: budget_counts(task, one)[quantity])
+        target, architecture = base_counts[quantity], replace(task.base, topology=topology)
+        match = match_cost(
+            architecture, target, lambda candidate, quantity=quantity: budget_counts(task, candidate)[quantity]
+        )
         assert budget_counts(task, match)[quantity] == pytest.approx(target, rel=0.005), quantity
 
 
 def test_each_overhead_is_of_one_topology_and_follows_from_its_source() -> None:
-    named = [line["topology"] for line in LINES]
-    assert len(set(named)) == len(named)
+    topologies = [line["topology"] for line in LINES]
+    assert len(set(topologies)) == len(topologies)
     with grouped() as case:
         for line in LINES:
             with case(line["topology"]):
@@ -253,4 +244,4 @@ def test_each_overhead_is_of_one_topology_and_follows_from_its_source() -> None:
                 numbers = [float(number) for number in re.findall(r"\d+\.\d+", line["source"])]
                 if numbers:  # rates or seconds: either way the larger over the smaller
                     assert max(numbers) / min(numbers) == pytest.approx(float(line["step_over_resnet"]), abs=6e-4)
-    assert paper_overhead("grn-v3") is None  # which no paper measures
+    assert paper_overhead("grn-v3") is None  # no paper measures it

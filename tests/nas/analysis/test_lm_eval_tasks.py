@@ -1,4 +1,4 @@
-"""Downstream tasks: from the command line to the Row's columns, and what is refused."""
+"""Downstream tasks: the Row's columns, the command, and errors."""
 
 import json
 from pathlib import Path
@@ -32,8 +32,8 @@ metric_list:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
-    """A folder with a decoder that was trained for two steps, its store, and its Row's identity."""
+def decoder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+    """A folder with a decoder after two steps of training, its store, and its Row's identity."""
     folder = tmp_path_factory.mktemp("trained")
     storage = f"sqlite:///{folder}/s.db"
     row = nas.evaluate(
@@ -45,7 +45,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
 
 @pytest.fixture
 def modules(tmp_path: Path) -> Path:
-    """A folder with one task, of which " a module" is the right answer to every second question."""
+    """A folder with one task; " a module" is the right answer to every second question."""
     names = ("os", "sys", "json", "re", "math", "ast")
     answers = (" a module", " qxz"), (" qxz", " a module")
     documents = [
@@ -57,77 +57,77 @@ def modules(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_results_become_columns_of_the_row(trained: tuple[Path, str, str], modules: Path) -> None:
-    folder, storage, identity = trained
+def test_results_become_columns_of_the_row(decoder: tuple[Path, str, str], modules: Path) -> None:
+    folder, storage, identity = decoder
     row = nas.downstream(folder, tasks="modules", include=modules, storage=storage)
     assert row.identity() == identity
     assert row.columns()["modules_acc"] == 0.5
     assert row.columns()["modules_acc_se"] == pytest.approx((0.25 / 5) ** 0.5)
-    (stored,) = nas.load(storage=storage).rows()
-    assert stored == row
+    (store_row,) = nas.load(storage=storage).rows()
+    assert store_row == row
     few = nas.downstream(folder, tasks="modules", include=modules, storage=storage, examples=2)
     assert few.metrics == row.metrics
     assert (row.columns()["modules_examples"], few.columns()["modules_examples"]) == (6, 2)
 
 
-def test_the_command_prints_the_row(trained: tuple[Path, str, str], modules: Path) -> None:
-    folder, storage, _ = trained
+def test_the_command_prints_the_row(decoder: tuple[Path, str, str], modules: Path) -> None:
+    folder, storage, _ = decoder
     words = ["downstream", str(folder), "--tasks", "modules", "--include", str(modules), "--storage", storage]
-    said = CliRunner().invoke(app, [*words, "--format", "csv"])
-    assert said.exit_code == 0, said.output
-    assert "modules_acc" in said.output
+    result = CliRunner().invoke(app, [*words, "--format", "csv"])
+    assert result.exit_code == 0, result.output
+    assert "modules_acc" in result.output
 
 
-def test_a_store_without_the_row_of_the_network_is_refused(
-    trained: tuple[Path, str, str], tmp_path: Path, modules: Path
+def test_a_store_without_the_row_of_the_network_is_an_error(
+    decoder: tuple[Path, str, str], tmp_path: Path, modules: Path
 ) -> None:
-    folder, _, _ = trained
+    folder, _, _ = decoder
     other = f"sqlite:///{tmp_path}/other.db"
     Store(other, make=True).add(a_row(), "s")
     with raises("missing-rows", option="--storage", path=str(folder)):
         nas.downstream(folder, tasks="modules", include=modules, storage=other)
 
 
-def test_an_unknown_task_is_refused(
-    trained: tuple[Path, str, str], modules: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_unknown_task_is_an_error(
+    decoder: tuple[Path, str, str], modules: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import lm_eval.tasks
 
-    folder, storage, _ = trained
-    manager, asked = lm_eval.tasks.TaskManager, list[dict[str, Any]]()
+    folder, storage, _ = decoder
+    manager, calls = lm_eval.tasks.TaskManager, list[dict[str, Any]]()
 
-    def without_theirs(**of: Any) -> Any:
-        asked.append(of)
-        return manager(**{**of, "include_defaults": False})  # theirs are read for seconds
+    def without_defaults(**arguments: Any) -> Any:
+        calls.append(arguments)
+        return manager(**{**arguments, "include_defaults": False})  # reading the default tasks takes seconds
 
-    monkeypatch.setattr(lm_eval.tasks, "TaskManager", without_theirs)
+    monkeypatch.setattr(lm_eval.tasks, "TaskManager", without_defaults)
     for name, nearest in (("modulez", "modules"), ("qqqqqqqqqqqq", None)):
-        asked.clear()
+        calls.clear()
         with raises("unknown-name", option="--tasks", value=name, nearest=nearest):
             nas.downstream(folder, tasks=name, include=modules, storage=storage)
-        assert asked == [{"include_path": str(modules), "include_defaults": False}, {"include_path": str(modules)}]
+        assert calls == [{"include_path": str(modules), "include_defaults": False}, {"include_path": str(modules)}]
 
 
-def test_a_task_without_its_data_is_refused(trained: tuple[Path, str, str], modules: Path) -> None:
-    folder, storage, _ = trained
+def test_a_task_without_its_data_is_an_error(decoder: tuple[Path, str, str], modules: Path) -> None:
+    folder, storage, _ = decoder
     (modules / "modules.jsonl").write_text(json.dumps({"other": 1}))
     with raises("failed", tasks=("modules",)):
         nas.downstream(folder, tasks="modules", include=modules, storage=storage)
 
 
-def test_data_that_the_hub_would_have_is_missing_without_a_connection(
-    trained: tuple[Path, str, str], monkeypatch: pytest.MonkeyPatch
+def test_missing_hub_data_is_an_error_without_a_connection(
+    decoder: tuple[Path, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import datasets
     import lm_eval.tasks
 
-    folder, storage, _ = trained
-    manager, theirs = lm_eval.tasks.TaskManager, Path(lm_eval.tasks.__file__).parent / "hellaswag"
+    folder, storage, _ = decoder
+    manager, hellaswag = lm_eval.tasks.TaskManager, Path(lm_eval.tasks.__file__).parent / "hellaswag"
 
-    def with_one(**of: Any) -> Any:
-        return manager(include_path=str(theirs), include_defaults=False)  # all of theirs are read for seconds
+    def hellaswag_alone(**arguments: Any) -> Any:
+        return manager(include_path=str(hellaswag), include_defaults=False)  # reading all tasks takes seconds
 
-    monkeypatch.setattr(lm_eval.tasks, "TaskManager", with_one)
+    monkeypatch.setattr(lm_eval.tasks, "TaskManager", hellaswag_alone)
     monkeypatch.setattr(hub, "reachable", lambda: False)
     monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
@@ -135,7 +135,7 @@ def test_data_that_the_hub_would_have_is_missing_without_a_connection(
         nas.downstream(folder, tasks="hellaswag", storage=storage)
 
 
-def test_other_networks_than_decoders_are_refused(tmp_path: Path) -> None:
+def test_networks_other_than_decoders_are_an_error(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
     nas.evaluate("digits-vit", preset="smoke", settings="epochs=0,steps=1", save=tmp_path / "net", storage=storage)
     with raises("unsupported", task="digits-vit", path=str(tmp_path / "net")):
@@ -143,16 +143,14 @@ def test_other_networks_than_decoders_are_refused(tmp_path: Path) -> None:
 
 
 def test_columns_are_named_by_task_metric_and_filter() -> None:
-    found = columns(
+    values = columns(
         {"t": {"alias": "t", "acc,none": 0.5, "acc_stderr,none": 0.1, "em,strict-match": 1, "ppl_stderr,none": "N/A"}}
     )
-    assert found == {"t_acc": 0.5, "t_acc_se": 0.1, "t_em_strict_match": 1.0}
+    assert values == {"t_acc": 0.5, "t_acc_se": 0.1, "t_em_strict_match": 1.0}
 
 
-def test_new_results_replace_older_ones_and_their_errors(
-    trained: tuple[Path, str, str],
-) -> None:
-    (row, *_) = nas.load(storage=trained[1]).rows()
+def test_new_results_replace_older_ones_and_their_errors(decoder: tuple[Path, str, str]) -> None:
+    (row, *_) = nas.load(storage=decoder[1]).rows()
     before = with_columns(row, {"t_acc": 0.5, "t_acc_se": 0.1, "t_ppl": 3.0})
     after = with_columns(before, {"t_acc": 0.25})
     assert {name: value for name, value in after.extra_metrics.items() if name.startswith("t_")} == {

@@ -1,4 +1,4 @@
-"""A search in memory proposes what one with a store does, and looks trainings up."""
+"""A search in memory proposes what a search with a store does, and looks trainings up."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +20,12 @@ from toy_rows import LITTLE
 from toy_space import ALL
 from toy_tables import a_table, table_rows, training_row, write_table
 
-WAYS: dict[str, Direction] = {"accuracy": "max", "flops": "min"}
+DIRECTIONS: dict[str, Direction] = {"accuracy": "max", "flops": "min"}
 
 
-def replayed(table: TabularBenchmark, sampler: str, seed: int, trials: int) -> list[Row]:
+def replay_rows(table: TabularBenchmark, sampler: str, seed: int, trials: int) -> list[Row]:
     space = enumerated_space("replay:toys", table.architectures)
-    return replay(table, Feasible(space, tuple(space)), WAYS, sampler, seed, trials)
+    return replay(table, Feasible(space, tuple(space)), DIRECTIONS, sampler, seed, trials)
 
 
 @pytest.mark.parametrize("sampler", ["random", "surrogate", pytest.param("nsga2", marks=pytest.mark.slow)])
@@ -41,54 +41,54 @@ def test_replay_in_memory_equals_search_with_a_store(tmp_path: Path, sampler: st
         "reeval_fraction": 0,
         "seed": 4,
         "sampler": sampler,
-        "objectives": [*WAYS],
+        "objectives": [*DIRECTIONS],
     }
     study = nas.search(
         write_table(tmp_path, rows), storage=f"sqlite:///{tmp_path}/s.db", resources=Resources(1), **arguments
     )
-    replay = replayed(a_table(*rows), sampler, 4, 12)
+    replay = replay_rows(a_table(*rows), sampler, 4, 12)
     assert [(row.architecture, row.seed) for row in replay] == [(row.architecture, row.seed) for row in study.rows()]
     assert replay == [a_table(*rows).evaluate(row.architecture, row.seed) for row in replay]
     assert [(row.status, row.metrics) for row in replay] == [(row.status, row.metrics) for row in study.rows()]
 
 
-def test_seeds_repeat_and_differ() -> None:
-    first, again, other = (replayed(a_table(), "random", seed, 20) for seed in (0, 0, 7))
+def test_equal_seeds_repeat_a_replay_and_others_do_not() -> None:
+    first, again, other = (replay_rows(a_table(), "random", seed, 20) for seed in (0, 0, 7))
     assert first == again != other
     assert {row.seed for row in first} == {0}
     assert {row.seed for row in other} == {1}  # the one at 7 modulo 3
 
 
 @pytest.mark.parametrize("sampler", ["random", "surrogate"])
-def test_replay_ends_when_all_are_tried_and_repeats_no_training(sampler: str) -> None:
+def test_replay_ends_after_all_members_and_repeats_no_training(sampler: str) -> None:
     table = a_table(*table_rows(seeds=(0, 1), noise=0.3))
-    found = replayed(table, sampler, 0, 200)
-    assert {row.architecture for row in found} == set(table.architectures)
-    assert len({(row.architecture, row.seed) for row in found}) == len(found)
-    assert (len(found) > 36) == (sampler == "surrogate")  # to which another seed is worth it
+    rows = replay_rows(table, sampler, 0, 200)
+    assert {row.architecture for row in rows} == set(table.architectures)
+    assert len({(row.architecture, row.seed) for row in rows}) == len(rows)
+    assert (len(rows) > 36) == (sampler == "surrogate")  # which may propose another seed
 
 
-def test_last_trials_confirm_what_did_not_fail() -> None:
+def test_last_trials_reevaluate_candidates_that_did_not_fail() -> None:
     def train(candidate: Candidate, before: int) -> Outcome | None:
         trained_before.append(before)
         return None if candidate.architecture.depth > 4 else Outcome((float(candidate.architecture.depth), 1.0))
 
     trained_before: list[int] = []
-    proposed = simulate(BudgetSampler(ALL, "random", 1), ("max", "min"), train, 30, reevals=6)
-    assert len(set(proposed[:24])) == 24
-    assert set(proposed[24:]) <= {one for one in proposed[:24] if one.architecture.depth <= 4}
-    assert trained_before == [proposed[:number].count(one) for number, one in enumerate(proposed)]
+    proposals = simulate(BudgetSampler(ALL, "random", 1), ("max", "min"), train, 30, reevals=6)
+    assert len(set(proposals[:24])) == 24
+    assert set(proposals[24:]) <= {candidate for candidate in proposals[:24] if candidate.architecture.depth <= 4}
+    assert trained_before == [proposals[:number].count(candidate) for number, candidate in enumerate(proposals)]
 
 
 def test_errors_are_recorded_with_values(monkeypatch: pytest.MonkeyPatch) -> None:
     studies, make = list[optuna.Study](), optuna.create_study
-    monkeypatch.setattr(optuna, "create_study", lambda **asked: studies.append(make(**asked)) or studies[-1])
-    simulate(BudgetSampler(ALL, "random"), ("max", "min"), lambda *asked: Outcome((1.0, 2.0), (0.1, None)), 2)
+    monkeypatch.setattr(optuna, "create_study", lambda **arguments: studies.append(make(**arguments)) or studies[-1])
+    simulate(BudgetSampler(ALL, "random"), ("max", "min"), lambda *arguments: Outcome((1.0, 2.0), (0.1, None)), 2)
     assert [trial.user_attrs for trial in studies[0].trials] == [{"errors": [0.1, None]}] * 2
 
 
 def test_outcome_needs_a_complete_row_with_all_objectives() -> None:
     row = training_row(LITTLE, 0)
-    assert outcome_of(row, WAYS) == Outcome([row.metrics["accuracy"], row.costs.flops], [0.01, None])  # type: ignore[list-item]
-    assert outcome_of(replace(row, status="pruned"), WAYS) is None
+    assert outcome_of(row, DIRECTIONS) == Outcome([row.metrics["accuracy"], row.costs.flops], [0.01, None])  # type: ignore[list-item]
+    assert outcome_of(replace(row, status="pruned"), DIRECTIONS) is None
     assert outcome_of(row, {"latency_ms": "min"}) is None

@@ -23,24 +23,24 @@ from search_spaces.support.errors import Kind
 from toy_rows import LITTLE
 from toy_tables import a_table, at, table_rows, training_row, write_table
 
-WAYS: dict[str, Direction] = {"accuracy": "max", "flops": "min"}
+DIRECTIONS: dict[str, Direction] = {"accuracy": "max", "flops": "min"}
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """By linear interpolation between the values in order."""
-    ordered, place = sorted(values), share * (len(values) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    """The quantile by linear interpolation between the values in order."""
+    ascending, position = sorted(values), share * (len(values) - 1)
+    low = int(position)
+    high = min(low + 1, len(ascending) - 1)
+    return ascending[low] + (position - low) * (ascending[high] - ascending[low])
 
 
 def area(rows: list[Row], architectures: set[Any]) -> float:
-    """What accuracies on test cover over FLOPs, from a tenth below the worst of any row on, as a staircase's steps."""
+    """The area under the staircase of test accuracies over FLOPs, from a tenth below the worst row."""
     tests, ends = [row.test["accuracy"] for row in rows], sorted({row.costs.flops or 0 for row in rows})
     worst = min(tests) - (max(tests) - min(tests)) / 10
     ends.append(ends[-1] + (ends[-1] - ends[0]) / 10)  # type: ignore[arg-type]
-    own = [[row for row in rows if row.architecture == one] for one in architectures]
-    means = [(each[0].costs.flops or 0, fmean(row.test["accuracy"] for row in each)) for each in own]
+    groups = [[row for row in rows if row.architecture == architecture] for architecture in architectures]
+    means = [(group[0].costs.flops or 0, fmean(row.test["accuracy"] for row in group)) for group in groups]
     total = 0.0
     for low, high in pairwise(ends):
         total += (high - low) * max(0.0, max((mean for cost, mean in means if cost <= low), default=worst) - worst)
@@ -52,53 +52,53 @@ NOISY = table_rows(noise=0.1)
 
 @pytest.fixture(scope="module", autouse=True)
 def few_draws() -> Iterator[None]:
-    """Draws tell how sure a front is, which nothing here rests on, and take most of the time."""
+    """Use few draws: they estimate how sure a front is, which no test here uses, and take most of the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("results.stats.architecture_summary.DRAWS", 64)
         yield
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Tournament:
-    """Two samplers with three searches of eight trainings each."""
+def tournament(tmp_path_factory: pytest.TempPathFactory) -> Tournament:
+    """Two samplers, each with three searches of eight trainings."""
     table = write_table(tmp_path_factory.mktemp("table"), NOISY)
     return nas.tournament(table, samplers="random,nsga2", seeds=3, trials=8, budget="flops<=3000")
 
 
-def test_every_figure_equals_a_naive_computation(played: Tournament) -> None:
+def test_every_figure_equals_a_naive_computation(tournament: Tournament) -> None:
     inside = [row for row in NOISY if (row.costs.flops or 0) <= 3000]
     table = a_table(*inside)
     space = enumerated_space("replay:toys", a_table(*NOISY).architectures)
     members = Feasible(space, tuple(one for one in space if one.architecture in table.architectures))
-    whole = area(inside, set(table.architectures))
+    total_area = area(inside, set(table.architectures))
     for sampler in ("random", "nsga2"):
-        searches = [replay(table, members, WAYS, sampler, seed, 8) for seed in range(3)]
+        searches = [replay(table, members, DIRECTIONS, sampler, seed, 8) for seed in range(3)]
         for number, after in enumerate((1, 2, 4, 6, 8)):
-            shares = [area(inside, set(expected_front(rows[:after], WAYS))) / whole for rows in searches]
-            (record,) = [one for one in played.records if (one["sampler"], one["trainings"]) == (sampler, after)]
+            shares = [area(inside, set(expected_front(rows[:after], DIRECTIONS))) / total_area for rows in searches]
+            (record,) = [one for one in tournament.records if (one["sampler"], one["trainings"]) == (sampler, after)]
             expected = [quantile(shares, share) for share in (0.25, 0.5, 0.75)]
             assert [record[f"hypervolume{end}"] for end in ("_q1", "", "_q3")] == pytest.approx(expected)
-            assert played.shares[sampler][:, number] == pytest.approx(shares)
+            assert tournament.shares[sampler][:, number] == pytest.approx(shares)
             assert record["searches"] == 3
-    assert len(played.records) == 10
+    assert len(tournament.records) == 10
 
 
-def test_front_is_reported_by_validation_and_judged_by_test() -> None:
+def test_validation_decides_the_front_and_test_its_share() -> None:
     small, hidden, large = (LITTLE.with_fields({"depth": depth}) for depth in (1, 2, 4))
-    rows = [training_row(one, seed) for one in (small, hidden, large) for seed in (0, 1)]
+    rows = [training_row(architecture, seed) for architecture in (small, hidden, large) for seed in (0, 1)]
     rows = [replace(row, metrics=at(0.1), test=at(2.0)) if row.architecture == hidden else row for row in rows]
-    assert set(expected_front(rows, WAYS)) == {small, large}
-    assert expected_front([], WAYS) == []
-    truth = TrueFront(a_table(*table_rows()), WAYS)
-    found = [row for row in table_rows() if row.seed == 0]
-    assert front_share(found, truth, WAYS, 0) == 0
-    assert 0 < front_share(found, truth, WAYS, 9) <= front_share(found, truth, WAYS, 36) <= 1
+    assert set(expected_front(rows, DIRECTIONS)) == {small, large}
+    assert expected_front([], DIRECTIONS) == []
+    truth = TrueFront(a_table(*table_rows()), DIRECTIONS)
+    seed_rows = [row for row in table_rows() if row.seed == 0]
+    assert front_share(seed_rows, truth, DIRECTIONS, 0) == 0
+    assert 0 < front_share(seed_rows, truth, DIRECTIONS, 9) <= front_share(seed_rows, truth, DIRECTIONS, 36) <= 1
 
 
 def test_more_trainings_find_more_and_seeds_repeat(tmp_path: Path) -> None:
     arguments = {"samplers": ["random"], "seeds": 1, "trials": 36}
-    first, again = (nas.tournament(write_table(tmp_path), **arguments) for _ in range(2))  # type: ignore[arg-type]
-    assert first.records == again.records
+    first, repeat = (nas.tournament(write_table(tmp_path), **arguments) for _ in range(2))  # type: ignore[arg-type]
+    assert first.records == repeat.records
     assert [record["trainings"] for record in first.records] == [4, 9, 18, 27, 36]
     assert first.records[-1]["hypervolume"] > 0.97  # all of them were tried
     assert first.records[0]["hypervolume"] < 0.9
@@ -106,11 +106,11 @@ def test_more_trainings_find_more_and_seeds_repeat(tmp_path: Path) -> None:
     assert "<table" in first._repr_html_()
 
 
-def test_picture_has_a_line_and_a_band_per_sampler(played: Tournament, tmp_path: Path) -> None:
-    (axes,) = played.plot(tmp_path / "t.png").axes
+def test_picture_has_a_line_and_a_band_per_sampler(tournament: Tournament, tmp_path: Path) -> None:
+    (axes,) = tournament.plot(tmp_path / "t.png").axes
     assert [line.get_label() for line in axes.lines] == ["random", "nsga2"]
     for line, sampler in zip(axes.lines, ("random", "nsga2"), strict=True):
-        medians = [one["hypervolume"] for one in played.records if one["sampler"] == sampler]
+        medians = [record["hypervolume"] for record in tournament.records if record["sampler"] == sampler]
         assert list(line.get_ydata()) == medians
         assert list(line.get_xdata()) == [1, 2, 4, 6, 8]
     assert len(axes.collections) == 2
@@ -141,7 +141,7 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
 ]
 
 
-def test_impossible_tournaments_are_refused(tmp_path: Path) -> None:
+def test_impossible_tournaments_are_errors(tmp_path: Path) -> None:
     possible = {"table": write_table(tmp_path), "samplers": "random", "seeds": 1, "trials": 4}
     with grouped() as case:
         for change, kind, fields in MISTAKES:
@@ -152,10 +152,10 @@ def test_impossible_tournaments_are_refused(tmp_path: Path) -> None:
 def test_command_prints_a_table_and_writes_files(command: Command, tmp_path: Path) -> None:
     line = ["tournament", write_table(tmp_path), "--samplers", "random", "--seeds", "2", "--trials", "4"]
     files = ["--plot", str(tmp_path / "t.svg"), "--format", "csv", "--output", str(tmp_path / "t.csv")]
-    done = command(*line, *files)
-    assert done.returncode == 0, done.stderr
+    result = command(*line, *files)
+    assert result.returncode == 0, result.stderr
     head, *lines = (tmp_path / "t.csv").read_text().splitlines()
     assert head.replace('"', "") == "sampler,trainings,hypervolume,hypervolume_q1,hypervolume_q3,searches"
-    assert [one.split(",")[1] for one in lines] == ["1", "2", "3", "4"]
+    assert [row.split(",")[1] for row in lines] == ["1", "2", "3", "4"]
     assert (tmp_path / "t.svg").exists()
     command("-q", *line[:3], "randm").assert_error("unknown-name", value="randm", nearest="random")

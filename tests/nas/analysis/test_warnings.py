@@ -1,4 +1,4 @@
-"""What a search is told by an audit before it begins."""
+"""Warnings that an audit gives a search before it begins."""
 
 import pytest
 
@@ -14,29 +14,28 @@ def an_audit(**taus: float) -> Audit:
     return Audit("title", ({"metric": "accuracy", "tau_seeds": 0.8, **taus},), (), ())
 
 
-def test_early_reports_that_do_not_predict_the_end_are_told() -> None:
+def test_early_reports_that_do_not_predict_the_end_give_a_warning() -> None:
     rungs = Rungs(2, 0.3, 3)
     assert early_report_warning(an_audit(**{"tau_at_25%": 0.5}), ["accuracy", "flops"], rungs) is None
     later = {"tau_at_10%": 0.1, "tau_at_25%": 0.5}
-    assert early_report_warning(an_audit(**later), ["accuracy"], rungs) is None  # the former is before the first rung
-    assert (
-        early_report_warning(an_audit(**{"tau_at_25%": 0.1}), ["accuracy"], Rungs(1, 0.1, 3)) is not None
-    )  # nothing was earlier
+    assert early_report_warning(an_audit(**later), ["accuracy"], rungs) is None  # 10% is before the first rung
+    only_later = an_audit(**{"tau_at_25%": 0.1})
+    assert early_report_warning(only_later, ["accuracy"], Rungs(1, 0.1, 3)) is not None
     assert early_report_warning(an_audit(**{"tau_at_10%": 0.0, "tau_seeds": 0.0}), ["accuracy"], rungs) is not None
     assert early_report_warning(an_audit(**{"tau_at_25%": 0.1}), ["flops"], rungs) is None
-    said = early_report_warning(an_audit(**{"tau_at_25%": 0.1}), ["accuracy", "flops"], rungs)
-    assert said is not None
-    assert all(token in said for token in ("accuracy", "25%", "0.10", "0.80", "--min-fraction"))
+    warning = early_report_warning(an_audit(**{"tau_at_25%": 0.1}), ["accuracy", "flops"], rungs)
+    assert warning is not None
+    assert all(token in warning for token in ("accuracy", "25%", "0.10", "0.80", "--min-fraction"))
     assert early_report_warning(an_audit(**{"tau_at_10%": 0.1}), ["accuracy"], Rungs(1, 0.02, 3)) is not None
 
 
-def test_reliability_is_judged_less_its_standard_error() -> None:
+def test_warning_depends_on_reliability_less_its_standard_error() -> None:
     record = {"metric": "accuracy", "reliability": 0.9, "levels": 2, "architectures": 8}
     sure, unsure = (Audit("title", ({**record, "reliability_se": error},), (), ()) for error in (0.05, 0.2))
     assert unreliable_objective_warning(sure, ["accuracy", "flops"]) is None
-    caution = unreliable_objective_warning(unsure, ["accuracy"])
-    assert caution is not None
-    assert all(token in caution for token in ("accuracy", "0.90±0.20", "2 of 8"))
+    warning = unreliable_objective_warning(unsure, ["accuracy"])
+    assert warning is not None
+    assert all(token in warning for token in ("accuracy", "0.90±0.20", "2 of 8"))
     assert unreliable_objective_warning(unsure, ["flops"]) is None
 
 
@@ -44,10 +43,10 @@ def test_no_trial_is_stopped_early_if_early_reports_do_not_predict(
     search: Search, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     audit = an_audit(reliability=0.9, reliability_se=0.05, **{"tau_at_10%": 0.1})
-    of = {"task": f"{TOYS}:Learning", "rungs": Rungs(2, 0.1), "trials": 12, "space": "depth-heads"}
-    assert "pruned" in {row.status for row in search(**of, study="unaudited").rows()}
+    arguments = {"task": f"{TOYS}:Learning", "rungs": Rungs(2, 0.1), "trials": 12, "space": "depth-heads"}
+    assert "pruned" in {row.status for row in search(**arguments, study="unaudited").rows()}
     monkeypatch.setattr("nas.analysis.warnings.audit_for", lambda config, store: audit)
-    study = search(**of, study="audited")
+    study = search(**arguments, study="audited")
     assert {row.status for row in study.rows()} == {"complete"}
-    (caution,) = [line for line in capsys.readouterr().err.splitlines() if "--min-fraction" in line]
-    assert "accuracy" in caution
+    (warning,) = [line for line in capsys.readouterr().err.splitlines() if "--min-fraction" in line]
+    assert "accuracy" in warning

@@ -1,4 +1,4 @@
-"""Budgets: what their text means, and which architectures keep them."""
+"""Budgets: what their text means, and which architectures are within them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -58,7 +58,7 @@ def test_several_bounds_all_hold() -> None:
         assert not budget.allows({"params": 1, "flops": 50_000_001})
 
 
-def test_bounds_on_one_quantity_are_intersected() -> None:
+def test_bounds_on_one_quantity_intersect() -> None:
     assert parse_budget(["params<=5k", "params>=1k", "params<=4k"]) == parse_budget(["1k<=params<=4k"])
 
 
@@ -93,7 +93,7 @@ MISTAKES: list[tuple[str, Kind, dict[str, Any]]] = [
 ]
 
 
-def test_mistakes_are_refused() -> None:
+def test_mistakes_raise_user_errors() -> None:
     with grouped() as case:
         for text, kind, fields in MISTAKES:
             with case(text), raises(kind, **fields):
@@ -103,29 +103,31 @@ def test_mistakes_are_refused() -> None:
 def test_the_feasible_set_equals_brute_force(space: SearchSpace) -> None:
     budget = parse_budget(["150<=params<=400,flops<=16"])
     expected = [
-        one for one in space if 150 <= 100 * one.architecture.depth <= 400 and 2 * one.architecture.hidden <= 16
+        candidate
+        for candidate in space
+        if 150 <= 100 * candidate.architecture.depth <= 400 and 2 * candidate.architecture.hidden <= 16
     ]
-    found = feasible(space, counts, budget)
-    assert list(found) == expected
-    assert len(found) == len(expected) > 0
+    members = feasible(space, counts, budget)
+    assert list(members) == expected
+    assert len(members) == len(expected) > 0
 
 
-def test_without_bounds_all_is_feasible_and_nothing_is_counted(space: SearchSpace) -> None:
+def test_without_bounds_all_is_feasible_without_counts(space: SearchSpace) -> None:
     def refuse(architecture: Architecture) -> Mapping[str, int]:
         raise AssertionError(architecture)
 
     assert feasible(space, refuse, Budget()) == Feasible(space, tuple(space))
 
 
-def test_an_infeasible_budget_is_refused_with_the_nearest_architecture(space: SearchSpace) -> None:
+def test_an_infeasible_budget_names_the_nearest_architecture(space: SearchSpace) -> None:
     with grouped() as case:
-        for text, has, depth in (
+        for text, costs, depth in (
             ("params<=99", "params=100", 1),
             ("params>=1k", "params=800", 8),
             ("300<=params<=390", "params=400", 4),
             ("params<=150,flops<=15", "params=100, flops=16", 1),
         ):
             with case(text):
-                with raises("infeasible", space="deep", costs=has) as refused:
+                with raises("infeasible", space="deep", costs=costs) as error:
                     feasible(space, counts, parse_budget([text]))
-                assert refused.value.fields["architecture"].startswith(f"depth={depth},")
+                assert error.value.fields["architecture"].startswith(f"depth={depth},")

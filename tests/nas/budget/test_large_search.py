@@ -1,4 +1,4 @@
-"""A search of a space that cannot be listed, from the door to the Rows."""
+"""A search of an implicit space, from nas.search to the Rows."""
 
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ from nas.request.search_request import format_count
 from nas.workers.resources import Resources
 
 
-def test_a_search_of_an_unlisted_space_counts_its_members_and_continues(
+def test_search_of_an_implicit_space_counts_its_members_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    asked: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "task": "digits-vit",
         "space": "per-block",
         "budget": "params<=36k",
@@ -25,13 +25,13 @@ def test_a_search_of_an_unlisted_space_counts_its_members_and_continues(
         "resources": Resources(1),
         "study": "s",
     }
-    first = nas.search(**asked, trials=1)
-    said = capsys.readouterr()
-    everything = f"{(6 * 4 * 7) ** 4 * 8**2:,}"  # four blocks, and two groups of them
-    (counted,) = [line for line in said.err.splitlines() if "per-block" in line]
-    assert f" of 5.10e+10 ({everything}) " in counted
-    assert counted.endswith(" params<=36000")
-    study = nas.search(**asked, trials=3)
+    first = nas.search(**arguments, trials=1)
+    output = capsys.readouterr()
+    size = f"{(6 * 4 * 7) ** 4 * 8**2:,}"  # four blocks in two groups
+    (summary,) = [line for line in output.err.splitlines() if "per-block" in line]
+    assert f" of 5.10e+10 ({size}) " in summary
+    assert summary.endswith(" params<=36000")
+    study = nas.search(**arguments, trials=3)
     rows = {row.identity(): row for row in study.rows()}
     assert [row.status for row in rows.values()] == ["complete"] * 3
     assert {row.identity() for row in first.rows()} < set(rows)

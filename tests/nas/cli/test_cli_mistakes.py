@@ -1,4 +1,4 @@
-"""The command line: mistakes, each refused in one line."""
+"""Mistakes on the command line: each is an error in one line."""
 
 import subprocess
 import sys
@@ -107,7 +107,7 @@ MISTAKES: list[tuple[tuple[str, ...], Kind, dict[str, Any]]] = [
 ]
 
 
-def test_mistakes_are_refused_in_one_line(command: Command) -> None:
+def test_a_mistake_gives_one_line(command: Command) -> None:
     Path("odd.csv").write_text("task;depth\na;1\n")
     with grouped() as case:
         for words, kind, fields in MISTAKES:
@@ -115,9 +115,9 @@ def test_mistakes_are_refused_in_one_line(command: Command) -> None:
                 command("-q", *words).assert_error(kind, **fields)  # no progress where counting is slow
 
 
-def test_the_installed_command_refuses_without_a_traceback(tmp_path: Path) -> None:
+def test_the_installed_command_fails_without_a_traceback(tmp_path: Path) -> None:
     words = [str(Path(sys.executable).with_name("nas")), "search", "digits-vit", "--trials", "many"]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "--trials" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    result = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "--trials" in result.stderr
+    assert len(result.stderr.splitlines()) == 1

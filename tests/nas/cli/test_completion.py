@@ -1,4 +1,4 @@
-"""Completion of names in a shell, asked as the shell asks."""
+"""Completion of names, called as a shell does."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import sys
 from grouped import grouped
 from nas.cli import completion
 
-COMPLETED = {
+COMPLETIONS = {
     "nas evaluate digit-": ["digit-ranks-vit"],
     "nas compare stdlib-lm --topology resnet,grn-v": ["resnet,grn-v1", "resnet,grn-v2", "resnet,grn-v3"],
     "nas show digits-vit --topology grn-v1": ["grn-v1"],
@@ -33,24 +33,24 @@ for line in sys.stdin.read().splitlines():
 """
 
 
-def test_names_of_what_is_installed_are_completed() -> None:
-    done = subprocess.run(
+def test_shell_completes_names() -> None:
+    result = subprocess.run(
         [sys.executable, "-c", PROGRAM],
-        input="\n".join(COMPLETED),
+        input="\n".join(COMPLETIONS),
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "_NAS_COMPLETE": "complete_bash"},
     )
-    answers = [answer.split() for answer in done.stdout.split("--\n")]
+    answers = [answer.split() for answer in result.stdout.split("--\n")]
     with grouped() as case:
-        for (typed, completed), answer in zip(COMPLETED.items(), answers, strict=False):
-            with case(typed):
-                assert answer == completed, done.stderr
-    assert len(answers) == len(COMPLETED) + 1
+        for (line, expected), answer in zip(COMPLETIONS.items(), answers, strict=False):
+            with case(line):
+                assert answer == expected, result.stderr
+    assert len(answers) == len(COMPLETIONS) + 1
 
 
-def test_of_several_values_the_last_is_completed() -> None:
+def test_last_of_several_values_gets_completions() -> None:
     assert completion.tasks("digit-") == ["digit-ranks-vit"]
     assert completion.topologies("resnet,grn-v") == ["resnet,grn-v1", "resnet,grn-v2", "resnet,grn-v3"]
     assert completion.samplers("random,nsga") == ["random,nsga2"]

@@ -1,4 +1,4 @@
-"""Optuna's dashboard shows a copy of our searches, with names, costs and test metrics."""
+"""Optuna's dashboard shows a copy of the searches, with names, costs and test metrics."""
 
 import io
 import json
@@ -16,15 +16,15 @@ from nas.cli.dashboard import copy_searches, serve
 from toy_searches import Search
 
 
-def test_copy_of_the_searches_is_shown(search: Search, asked: dict[str, Any]) -> None:
+def test_dashboard_shows_a_copy_of_the_searches(search: Search, search_args: dict[str, Any]) -> None:
     rows = search(trials=4).rows()
-    copy = copy_searches(storage=asked["storage"])
+    copy = copy_searches(storage=search_args["storage"])
     study = optuna.load_study(study_name="s", storage=copy)
     assert study.metric_names == ["accuracy", "flops"]
     assert [trial.values for trial in study.trials] == [[row.metrics["accuracy"], row.costs.flops] for row in rows]
     for trial, row in zip(study.trials, rows, strict=True):
-        told = {"params": row.costs.params, "test_accuracy": row.test["accuracy"], "key": row.architecture.key}
-        assert told.items() <= trial.user_attrs.items()
+        attributes = {"params": row.costs.params, "test_accuracy": row.test["accuracy"], "key": row.architecture.key}
+        assert attributes.items() <= trial.user_attrs.items()
     dashboard = pytest.importorskip("optuna_dashboard", reason="optuna-dashboard is not installed")
     environment = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api/studies", "wsgi.input": io.BytesIO()}
     answer = dashboard.wsgi(copy)(environment, lambda *_: None)
@@ -32,24 +32,24 @@ def test_copy_of_the_searches_is_shown(search: Search, asked: dict[str, Any]) ->
     assert summary["study_name"] == "s"
 
 
-def test_deleting_in_the_copy_leaves_the_store(search: Search, asked: dict[str, Any]) -> None:
+def test_deleting_in_the_copy_leaves_the_store(search: Search, search_args: dict[str, Any]) -> None:
     search(trials=1, space="depth-heads")
-    copy = copy_searches(storage=asked["storage"])
+    copy = copy_searches(storage=search_args["storage"])
     optuna.delete_study(study_name="s", storage=copy)
-    assert len(optuna.load_study(study_name="s", storage=copy_searches(storage=asked["storage"])).trials) == 1
+    assert len(optuna.load_study(study_name="s", storage=copy_searches(storage=search_args["storage"])).trials) == 1
 
 
-def test_wrong_stores_and_ports_are_refused(
-    asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_wrong_stores_and_ports_are_errors(
+    search_args: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other, empty = f"sqlite:///{tmp_path}/other/studies.db", optuna.storages.InMemoryStorage()
-    nas.evaluate(asked["task"], preset="smoke", storage=other)
+    nas.evaluate(search_args["task"], preset="smoke", storage=other)
     with raises("missing-rows", option="--storage"):
         copy_searches(storage=other)
-    with socket.socket() as taken:
-        taken.bind(("localhost", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("localhost", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
         with raises("in-use", option="--port", value=port):
             serve(empty, port)
     for port in (0, 65536):

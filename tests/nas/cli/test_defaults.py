@@ -1,4 +1,4 @@
-"""A command's default is the API function's, so that the command line and Python do the same."""
+"""Commands and API functions have the same defaults."""
 
 import ast
 import inspect
@@ -13,8 +13,8 @@ from nas.cli.main import app
 from nas.samplers.rungs import Rungs
 from nas.workers.resources import Resources
 
-APART = {"dashboard", "front", "effects", "list", "report", "reproduce", "results"}
-"""Commands that no function of the API is called like."""
+WITHOUT_FUNCTION = {"dashboard", "front", "effects", "list", "report", "reproduce", "results"}
+"""Commands without a function of the same name in the API."""
 
 
 PRINTING = {"format", "output", "plot", "curves"}
@@ -38,8 +38,10 @@ def defaults(function: Any) -> dict[str, Any]:
 
 def test_commands_have_the_defaults_of_the_functions() -> None:
     commands = {command.name: command.callback for command in app.registered_commands}
-    assert commands.keys() >= APART
-    functions = {name: {"import": "import_rows"}.get(name, name.replace("-", "_")) for name in commands.keys() - APART}
+    assert commands.keys() >= WITHOUT_FUNCTION
+    functions = {
+        name: {"import": "import_rows"}.get(name, name.replace("-", "_")) for name in commands.keys() - WITHOUT_FUNCTION
+    }
     of_load = dict.fromkeys(["front", "effects", "report", "results"], "load")
     with grouped() as case:
         for name, function in {**functions, **of_load}.items():
@@ -69,7 +71,7 @@ def arguments(command: Callable[..., None], function: str) -> dict[str, set[str]
 def test_commands_pass_every_option_on() -> None:
     commands = {command.name: command.callback for command in app.registered_commands}
     with grouped() as case:
-        for name in commands.keys() - APART:
+        for name in commands.keys() - WITHOUT_FUNCTION:
             function = "import_rows" if name == "import" else name.replace("-", "_")
             with case(name):
                 passed, options = arguments(commands[name], function), signature(commands[name]).parameters.keys()

@@ -1,4 +1,4 @@
-"""`nas effects`: tables a task, whether tasks agree, a picture, and what it refuses."""
+"""`nas effects`: a table for each task, agreement between tasks, a picture, and errors."""
 
 import csv
 from dataclasses import replace
@@ -23,13 +23,13 @@ TASKS = {"sight": {"resnet": 0.5, "dca": 0.6, "rmt": 0.8}, "speech": {"resnet": 
 
 @pytest.fixture
 def tables(tmp_path: Path) -> list[str]:
-    """Two tasks' tables of columns alone: three topologies at two depths."""
+    """The tables of two tasks: three topologies at two depths."""
     files = []
-    for task, measured in TASKS.items():
+    for task, values in TASKS.items():
         path = tmp_path / f"{task}.csv"
         lines = [
             f"{task},complete,{topology},{depth},0,{value + depth},{depth * 100}"
-            for topology, value in measured.items()
+            for topology, value in values.items()
             for depth in (1, 2)
         ]
         path.write_text("\n".join(["task,status,topology,depth,seed,accuracy,flops", *lines]), encoding="utf-8")
@@ -51,11 +51,11 @@ def test_a_table_for_each_task_and_the_agreement_of_two(command: Command, tables
     assert taus[2:4] == ["3", "0.3333"]
 
 
-def test_a_file_and_a_picture_are_written(command: Command, tables: list[str]) -> None:
+def test_command_writes_a_file_and_a_picture(command: Command, tables: list[str]) -> None:
     words = ("topology", "--metric", "max accuracy", "--format", "csv", "-o", "out.csv", "--plot", "p.svg")
-    done = command("effects", *words, *sources(tables))
-    assert (done.returncode, done.stdout) == (0, "")
-    assert [line.split()[0] for line in done.stderr.splitlines()[-2:]] == ["out.csv", "p.svg"]
+    result = command("effects", *words, *sources(tables))
+    assert (result.returncode, result.stdout) == (0, "")
+    assert [line.split()[0] for line in result.stderr.splitlines()[-2:]] == ["out.csv", "p.svg"]
     with Path("out.csv").open(encoding="utf-8") as file:
         lines = [*csv.DictReader(file)]
     assert [(line["task"], line["value"]) for line in lines] == [
@@ -84,16 +84,16 @@ MISTAKES: list[tuple[list[str], Kind, dict[str, Any]]] = [
 ]
 
 
-def test_mistakes_are_refused(command: Command, tables: list[str]) -> None:
+def test_mistakes_raise_user_errors(command: Command, tables: list[str]) -> None:
     with grouped() as case:
         for words, kind, fields in MISTAKES:
             with case(" ".join(words)):
-                done = command("effects", *words, *sources(tables))
-                assert done.stdout == ""
-                done.assert_error(kind, **fields)
+                result = command("effects", *words, *sources(tables))
+                assert result.stdout == ""
+                result.assert_error(kind, **fields)
 
 
-def test_mistakes_about_recorded_rows_are_refused() -> None:
+def test_mistakes_about_recorded_rows_raise_user_errors() -> None:
     study = nas.load(source="stdlib-lm-topologies")
     with grouped() as case:
         for axis in ("loss", "test_loss_se", "flops", "identity", "seed"):
@@ -103,23 +103,23 @@ def test_mistakes_about_recorded_rows_are_refused() -> None:
             study.where("depth = 99").effects("topology")
         with case("no numbers"), raises("wrong-type", option="column", value="topology"):
             study.effects("topology", "topology")
-        with case("no such cost"), raises("unknown-name", option="cost", value="latency_ms", nearest=None) as refused:
+        with case("no such cost"), raises("unknown-name", option="cost", value="latency_ms", nearest=None) as error:
             study.effects("topology", at="latency_ms")
-        assert {"flops", "macs", "elementwise_flops"} <= set(refused.value.fields["choices"])
+        assert {"flops", "macs", "elementwise_flops"} <= set(error.value.fields["choices"])
 
 
 def test_effects_of_a_loaded_study() -> None:
-    found = nas.load(source="stdlib-lm-topologies").effects("topology")
-    assert [*found] == ["stdlib-lm"]
-    assert (found["stdlib-lm"].metric, found["stdlib-lm"].values[0]) == ("loss", "resnet")
+    effects = nas.load(source="stdlib-lm-topologies").effects("topology")
+    assert [*effects] == ["stdlib-lm"]
+    assert (effects["stdlib-lm"].metric, effects["stdlib-lm"].values[0]) == ("loss", "resnet")
     on_test = nas.load(source="stdlib-lm-topologies").effects("topology", "test_loss")
     assert (on_test["stdlib-lm"].metric, on_test["stdlib-lm"].direction) == ("test_loss", "min")
-    (best, *_) = found["stdlib-lm"].records()
+    (best, *_) = effects["stdlib-lm"].records()
     assert (best["value"], best["than"]) == ("rmt", "better")
 
 
-def test_each_task_is_judged_by_its_own_first_metric() -> None:
-    of_task: dict[str, dict[str, Direction]] = {
+def test_each_task_has_its_own_first_metric() -> None:
+    directions_of_tasks: dict[str, dict[str, Direction]] = {
         "sight": {"accuracy": "max", "loss": "min"},
         "drawing": {"distance": "min", "loss": "min"},
     }
@@ -131,15 +131,15 @@ def test_each_task_is_judged_by_its_own_first_metric() -> None:
             directions=directions,
             metrics=dict.fromkeys(directions, value + seed % 2),
         )
-        for task, directions in of_task.items()
+        for task, directions in directions_of_tasks.items()
         for seed in range(3)
         for value, topology in enumerate(("resnet", "dca", "ancre"))
     ]
-    found = Study("toys", "", rows).effects("topology")
-    assert {task: one.metric for task, one in found.items()} == {"sight": "accuracy", "drawing": "distance"}
+    effects = Study("toys", "", rows).effects("topology")
+    assert {task: effect.metric for task, effect in effects.items()} == {"sight": "accuracy", "drawing": "distance"}
 
 
-def test_seven_tasks_are_drawn_four_in_a_row() -> None:
+def test_picture_has_four_tasks_in_a_row() -> None:
     rows = [
         a_row(task=f"task {n}", seed=seed, architecture=replace(LITTLE, topology=topology))
         for n in range(7)
@@ -147,9 +147,9 @@ def test_seven_tasks_are_drawn_four_in_a_row() -> None:
         for topology in ("resnet", "dca")
     ]
     panels = draw_effects(Study("toys", "", rows).effects("topology")).axes
-    shown = [axes for axes in panels if axes.get_visible()]
-    assert [axes.get_title(loc="left") for axes in shown] == [f"task {n}" for n in range(7)]
-    assert [axes.get_subplotspec().colspan.start for axes in shown] == [0, 1, 2, 3, 0, 1, 2]
+    visible = [axes for axes in panels if axes.get_visible()]
+    assert [axes.get_title(loc="left") for axes in visible] == [f"task {n}" for n in range(7)]
+    assert [axes.get_subplotspec().colspan.start for axes in visible] == [0, 1, 2, 3, 0, 1, 2]
 
 
 def rows_of(options: dict[str, tuple[str, ...]]) -> list[Row]:
@@ -162,10 +162,10 @@ def rows_of(options: dict[str, tuple[str, ...]]) -> list[Row]:
     ]
 
 
-def test_options_that_all_tasks_share_are_shown() -> None:
+def test_labels_have_options_that_all_tasks_share() -> None:
     rows = rows_of(dict.fromkeys(("sight", "text"), ("resnet", "mhc(streams=2)")))
-    for found in (Study("toys", "", rows), Study("toys", "", rows[:6])):
-        axes = draw_effects(found.effects("topology")).axes[0]
+    for study in (Study("toys", "", rows), Study("toys", "", rows[:6])):
+        axes = draw_effects(study.effects("topology")).axes[0]
         assert {label.get_text() for label in axes.get_yticklabels()} == {"resnet", "mhc(streams=2)"}
 
 
@@ -185,16 +185,16 @@ def test_a_topology_has_one_line_in_all_panels() -> None:
     heights = {labels[int(line.get_ydata()[0])] for line in text.lines if len(line.get_ydata()) == 1}
     assert heights == {"resnet", "rmt(...)", "dca(k=2)"}
     assert sight.get_xlabel() == "accuracy over resnet, better to the right"
-    drawn = {line.get_color() for panel in (sight, text) for line in panel.lines}
-    assert topology_styles(["resnet", "rmt(keys=16)", "dca", "dca(k=2)"])["rmt(keys=16)"].colour in drawn
-    assert topology_styles(["resnet", "rmt", "dca", "dca(k=2)"])["rmt"].colour not in drawn
+    colours = {line.get_color() for panel in (sight, text) for line in panel.lines}
+    assert topology_styles(["resnet", "rmt(keys=16)", "dca", "dca(k=2)"])["rmt(keys=16)"].colour in colours
+    assert topology_styles(["resnet", "rmt", "dca", "dca(k=2)"])["rmt"].colour not in colours
 
 
 def test_without_intervals_there_is_a_note(command: Command) -> None:
     words = ("effects", "topology", "--from", "stdlib-lm-topologies")
-    every = command(*words).stdout.splitlines()
+    all_seeds = command(*words).stdout.splitlines()
     *one_seed, note = command(*words, "--where", "seed = 0").stdout.splitlines()
-    assert len(one_seed) == len(every)
-    assert one_seed[0] == every[0]
+    assert len(one_seed) == len(all_seeds)
+    assert one_seed[0] == all_seeds[0]
     assert [line.split()[2:4] for line in one_seed[3:]] == [["-", "-"]] * 6
     assert note.endswith(".")

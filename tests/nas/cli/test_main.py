@@ -1,4 +1,4 @@
-"""The command line: what it prints, and how it refuses."""
+"""The command line: its output and its errors."""
 
 import csv
 import io
@@ -23,32 +23,32 @@ from toy_rows import a_row
 from toy_searches import STORE, TOY
 
 
-def test_a_search_prints_and_draws_its_front_and_can_be_queried(command: Command, tmp_path: Path) -> None:
+def test_search_prints_its_front_and_results_can_query_it(command: Command, tmp_path: Path) -> None:
     words = ("--space", "depth-heads", "--trials", "6", "--preset", "smoke", "--study", "mine", "--plot", "front.png")
-    done = command("search", TOY, *words)
-    assert done.returncode == 0
+    result = command("search", TOY, *words)
+    assert result.returncode == 0
     rows = json.loads(command("results", "--format", "json").stdout)
     assert len(rows) == 6
     architectures = len({row["key"] for row in rows})
-    assert all(token in done.stdout for token in (f"of {architectures} ", "mine", "max accuracy", "min flops"))
+    assert all(token in result.stdout for token in (f"of {architectures} ", "mine", "max accuracy", "min flops"))
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
     assert "mine" in command("list", "studies").stdout
 
-    done = command("front")
-    assert done.returncode == 0
-    assert "failed" not in done.stdout
+    result = command("front")
+    assert result.returncode == 0
+    assert "failed" not in result.stdout
     assert (tmp_path / "nas-runs" / "mine-front.png").exists()
 
-    done = command("results", "--where", "depth >= 1", "--format", "csv")
-    assert done.returncode == 0
-    assert len(list(csv.DictReader(io.StringIO(done.stdout)))) == 6
+    result = command("results", "--where", "depth >= 1", "--format", "csv")
+    assert result.returncode == 0
+    assert len(list(csv.DictReader(io.StringIO(result.stdout)))) == 6
 
     front = json.loads(command("results", "--pareto", "accuracy,flops", "--format", "json").stdout)
     assert 0 < len(front) <= 6
-    for one in front:
-        assert not any(other["accuracy"] > one["accuracy"] and other["flops"] <= one["flops"] for other in front)
+    for row in front:
+        assert not any(other["accuracy"] > row["accuracy"] and other["flops"] <= row["flops"] for other in front)
     words = ("--order-by", "accuracy desc", "--limit", "1", "--columns", "accuracy", "--format", "json")
-    assert json.loads(command("results", *words).stdout) == [{"accuracy": max(one["accuracy"] for one in front)}]
+    assert json.loads(command("results", *words).stdout) == [{"accuracy": max(row["accuracy"] for row in front)}]
 
     assert command("results", "-o", "rows.parquet").returncode == 0
     assert pyarrow.parquet.read_table(tmp_path / "rows.parquet").num_rows == 6
@@ -60,9 +60,9 @@ def test_a_search_prints_and_draws_its_front_and_can_be_queried(command: Command
     with grouped() as case:
         for words, kind, fields in MISTAKES_ABOUT_ROWS:
             with case(" ".join(words)):
-                refused = command("results", *words)
-                refused.assert_error(kind, **fields)
-                assert refused.stdout == ""
+                answer = command("results", *words)
+                answer.assert_error(kind, **fields)
+                assert answer.stdout == ""
 
     with closing(Store(STORE, make=True)) as store:
         store.add(replace(store.read(["mine"]).rows[0], status="failed", error="it broke", metrics={}, seed=77), "mine")
@@ -82,7 +82,7 @@ MISTAKES_ABOUT_ROWS: list[tuple[tuple[str, ...], Kind, dict[str, Any]]] = [
 ]
 
 
-def test_values_that_differ_between_rows_are_noted(command: Command) -> None:
+def test_values_that_differ_between_rows_give_a_note(command: Command) -> None:
     store = Store(STORE, make=True)
     for seed in (0, 1):
         store.add(a_row(seed=seed), f"s{seed}")
@@ -91,7 +91,7 @@ def test_values_that_differ_between_rows_are_noted(command: Command) -> None:
     assert all(token in note for token in ("any", " 2 ", "seed"))
 
 
-def test_reasons_of_failed_rows_are_printed(command: Command) -> None:
+def test_results_give_the_reason_of_a_failure(command: Command) -> None:
     store = Store(STORE, make=True)
     store.add(a_row(), "s")
     store.add(a_row(status="failed", seed=1, error="too bad", metrics={}), "s")
@@ -100,30 +100,30 @@ def test_reasons_of_failed_rows_are_printed(command: Command) -> None:
     assert "error" not in command("results", "--where", "seed = 0").stdout
 
 
-def test_list_has_everything_that_is_installed(command: Command) -> None:
-    done = command("list")
-    assert done.returncode == 0
+def test_list_names_every_plugin(command: Command) -> None:
+    result = command("list")
+    assert result.returncode == 0
     for name in (*TASKS.names(), *SPACES.names(), *TOPOLOGIES.names()):
-        assert name in done.stdout
+        assert name in result.stdout
     for registry in (TASKS, SPACES, TOPOLOGIES):
         assert all(registry.description(name) for name in registry.names())  # each can be loaded
     assert "digits-vit smoke" in command("list", "presets").stdout
 
 
 def test_list_explains_the_options_of_a_topology(command: Command) -> None:
-    done = command("list", "topologies", "attnres(heads=2)")
-    assert done.returncode == 0
-    lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
+    result = command("list", "topologies", "attnres(heads=2)")
+    assert result.returncode == 0
+    lines = [line.split(maxsplit=1) for line in result.stdout.splitlines()]
     meanings = {line[0]: line[1] for line in lines if len(line) > 1}
-    # scaled is explained where it is inherited
+    # the base class explains scaled
     assert all(len(meanings[name].split()) > 3 for name in ("attnres(heads=2)", "heads=2", "scaled=true"))
     command("list", "topologies", "attnress").assert_error("unknown-name", value="attnress", nearest="attnres")
 
 
 def test_cost_counts_without_training(command: Command) -> None:
-    done = command("cost", "digits-vit", "--arch", "depth=3,heads=5,topology=dca(k=2)", "--format", "json")
-    assert done.returncode == 0
-    (record,) = json.loads(done.stdout)
+    result = command("cost", "digits-vit", "--arch", "depth=3,heads=5,topology=dca(k=2)", "--format", "json")
+    assert result.returncode == 0
+    (record,) = json.loads(result.stdout)
     assert record["flops"] == 2 * record["macs"] > 0
     assert record["topology"] == "dca(k=2)"
     assert "parameters" not in record
@@ -132,136 +132,112 @@ def test_cost_counts_without_training(command: Command) -> None:
 
 
 def test_cost_by_layer_and_by_operator(command: Command) -> None:
-    whole = json.loads(command("cost", "digits-vit", "--format", "json").stdout)[0]
+    total = json.loads(command("cost", "digits-vit", "--format", "json").stdout)[0]
     for by, first in (("layer", "part"), ("operator", "operator")):
         records = json.loads(command("cost", "digits-vit", "--by", by, "--format", "json").stdout)
         assert first in records[0]
         for column in ("params", "macs", "flops"):
-            assert sum(record[column] for record in records) == whole[column]
-        done = command("cost", "digits-vit", "--by", by)
-        assert done.returncode == 0
-        assert f"{whole['flops']:,} flops" in done.stdout
+            assert sum(record[column] for record in records) == total[column]
+        result = command("cost", "digits-vit", "--by", by)
+        assert result.returncode == 0
+        assert f"{total['flops']:,} flops" in result.stdout
 
 
 def test_rows_of_all_commands_are_queried_together_and_exported_without_loss(command: Command, tmp_path: Path) -> None:
     words = ("--space", "depth-heads", "--trials", "3", "--preset", "smoke", "--study", "s", "--set", "penalty=0.02")
     assert command("search", TOY, *words).returncode == 0
-    done = command("evaluate", TOY, "--preset", "smoke", "--format", "json")
-    (record,) = json.loads(done.stdout)
-    assert (done.returncode, record["task"], record["depth"], record["status"]) == (0, "toy", 4, "complete")
+    result = command("evaluate", TOY, "--preset", "smoke", "--format", "json")
+    (record,) = json.loads(result.stdout)
+    assert (result.returncode, record["task"], record["depth"], record["status"]) == (0, "toy", 4, "complete")
     assert command("compare", TOY, "--preset", "smoke", "--seeds", "2", "--arch", "depth=2").returncode == 0
     records = json.loads(command("results", "--study", "all", "--format", "json").stdout)
     assert len(records) == 3 + 1 + 2
     assert sorted({record["recipe_penalty"] for record in records}) == [0.01, 0.02]
     words = ("--study", "s,evaluations", "--where", "recipe_penalty < 0.015", "--format", "jsonl")
     assert command("results", *words, "--output", "rows.jsonl").returncode == 0
-    done = command("results", "--from", "rows.jsonl", "--format", "jsonl")
-    assert done.returncode == 0
+    result = command("results", "--from", "rows.jsonl", "--format", "jsonl")
+    assert result.returncode == 0
     text = (tmp_path / "rows.jsonl").read_text()
-    assert done.stdout == text
+    assert result.stdout == text
     lines = text.splitlines()
     assert len(lines) == 3
 
     (tmp_path / "rows.jsonl").write_text("\n".join((lines[0], '{"task": 7}', lines[1])))
-    done = command("results", "--from", "rows.jsonl", "--format", "json")
-    assert done.returncode == 0
-    assert len(json.loads(done.stdout)) == 2
-    assert "line 2" in done.stderr
+    result = command("results", "--from", "rows.jsonl", "--format", "json")
+    assert result.returncode == 0
+    assert len(json.loads(result.stdout)) == 2
+    assert "line 2" in result.stderr
 
 
-def test_a_network_of_the_front_is_exported(command: Command, tmp_path: Path) -> None:
-    showing = TOY.replace("Toy", "Showing")
-    command(
-        "search",
-        showing,
-        "--space",
-        "depth-heads",
-        "--sampler",
-        "random",
-        "--trials",
-        "4",
-        "--preset",
-        "smoke",
-        "--study",
-        "s",
-    )
-    keys = [one["key"] for one in json.loads(command("results", "--format", "json").stdout)]
+def test_export_writes_a_network_of_the_front(command: Command, tmp_path: Path) -> None:
+    task = TOY.replace("Toy", "Showing")
+    command("search", task, *"--space depth-heads --sampler random --trials 4 --preset smoke --study s".split())
+    keys = [record["key"] for record in json.loads(command("results", "--format", "json").stdout)]
     front = json.loads(command("results", "--pareto", "accuracy,flops", "--format", "json").stdout)
-    key = next(one["key"] for one in front if keys.count(one["key"]) == 1)
-    refused = command("export", "s", key, "--to", "network.safetensors").assert_error("missing-value", option="--task")
-    assert "--task" in str(refused)  # what a store says of itself runs no code
-    done = command("export", "s", key[:6], "--to", "network.safetensors", "--task", showing)
-    assert done.returncode == 0, done.stderr
-    assert "network.safetensors" in done.stdout
+    key = next(record["key"] for record in front if keys.count(record["key"]) == 1)
+    error = command("export", "s", key, "--to", "network.safetensors").assert_error("missing-value", option="--task")
+    assert "--task" in str(error)  # a store's word runs no code
+    result = command("export", "s", key[:6], "--to", "network.safetensors", "--task", task)
+    assert result.returncode == 0, result.stderr
+    assert "network.safetensors" in result.stdout
     assert (tmp_path / "network.safetensors").exists()
-    command("export", "s", "fffffff", "--to", "network.pt2", "--task", showing).assert_error(
+    command("export", "s", "fffffff", "--to", "network.pt2", "--task", task).assert_error(
         "unknown-name", value="fffffff"
     )
 
 
 def test_version_and_help(command: Command) -> None:
-    done = command("--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"nas {__version__}\n", "")
+    result = command("--version")
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"nas {__version__}\n", "")
     for flag in ("-h", "--help"):
-        done = command("search", flag)
-        assert (done.returncode, "--budget" in done.stdout) == (0, True)
-    done = command()
-    assert (done.returncode, done.stderr) == (2, "")
-    assert "search" in done.stdout
+        result = command("search", flag)
+        assert (result.returncode, "--budget" in result.stdout) == (0, True)
+    result = command()
+    assert (result.returncode, result.stderr) == (2, "")
+    assert "search" in result.stdout
 
 
 def test_quiet_prints_only_results_and_errors(command: Command) -> None:
-    words = (
-        "--preset",
-        "smoke",
-        "--space",
-        "depth-heads",
-        "--sampler",
-        "random",
-        "--trials",
-        "2",
-        "--reeval-fraction",
-        "0",
-    )
+    words = "--preset smoke --space depth-heads --sampler random --trials 2 --reeval-fraction 0".split()
     loud = command("search", TOY, *words).stderr
     assert all(token in loud for token in ("2/2", "study"))
-    done = command("--quiet", "search", TOY, *words, "--seed", "1")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) > 3
-    done = command("-q", "search", TOY.replace("Toy", "Stumbling"), *words)
-    assert "toy_tasks.py, line" in done.stderr
-    assert "study" not in done.stderr
+    result = command("--quiet", "search", TOY, *words, "--seed", "1")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert len(result.stdout.splitlines()) > 3
+    result = command("-q", "search", TOY.replace("Toy", "Stumbling"), *words)
+    assert "toy_tasks.py, line" in result.stderr
+    assert "study" not in result.stderr
 
 
 def test_a_failed_evaluation_is_printed_and_debug_shows_its_traceback(command: Command) -> None:
     words = ("evaluate", TOY.replace("Toy", "Stumbling"), "--arch", "depth=1", "--preset", "smoke")
-    done = command(*words)
-    assert done.returncode == 2
-    assert "failed" in done.stdout
-    assert "RuntimeError: a layer broke" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "toy_tasks.py, line" in done.stderr
-    done = command("--debug", *words)
-    assert done.returncode == 2
-    assert "Traceback" in done.stderr
+    result = command(*words)
+    assert result.returncode == 2
+    assert "failed" in result.stdout
+    assert "RuntimeError: a layer broke" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "toy_tasks.py, line" in result.stderr
+    result = command("--debug", *words)
+    assert result.returncode == 2
+    assert "Traceback" in result.stderr
 
 
 def test_an_error_in_a_plugin_is_one_line_with_its_place(command: Command, tmp_path: Path) -> None:
     text = Path(TOY.rpartition(":")[0]).read_text().replace("inner = architecture.heads", "inner = architecture.haeds")
     (tmp_path / "theirs.py").write_text(text.replace('name = "toy"', 'name = "theirs"'))
-    done = command("cost", "theirs.py:Toy")
-    assert done.returncode == 2
-    assert "theirs.py, line" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    result = command("cost", "theirs.py:Toy")
+    assert result.returncode == 2
+    assert "theirs.py, line" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
-def test_passwords_are_not_recorded() -> None:
+def test_provenance_hides_passwords() -> None:
     assert without_passwords("nas --storage postgresql://u:secret@h/d?password=secret") == (
         "nas --storage postgresql://u:***@h/d?password=***"
     )
 
 
-def test_output_that_cannot_be_printed_is_refused_before_the_work(command: Command) -> None:
+def test_unusable_output_fails_before_the_work(command: Command) -> None:
     command("cost", "digits-vit", "--format", "jsonl").assert_error("unsupported", option="--format", value="jsonl")
     command("evaluate", TOY, "--format", "csv", "--output", "no/x.csv").assert_error("unwritable", path="no/x.csv")
     assert not Path("nas-runs").exists()

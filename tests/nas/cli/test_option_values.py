@@ -1,4 +1,4 @@
-"""An option of one value is given once, and no option is empty."""
+"""An option of one value may be given once, and no option may be empty."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def check(words: Sequence[str]) -> None:
     check_option_values(words, COMMANDS)
 
 
-def test_option_given_twice_is_refused() -> None:
+def test_option_given_twice_is_an_error() -> None:
     lines = [
         (["evaluate", "digits-vit", "--set", "lr=1e-3", "--set", "batch=8"], "--set"),
         (["evaluate", "digits-vit", "--set=lr=1e-3", "--set", "batch=8"], "--set"),
@@ -39,7 +39,7 @@ def test_value_of_an_option_is_not_taken_for_an_option() -> None:
     check(["results", "--from", "nowhere.jsonl", "--order-by", "-order", "-o", "a.csv", "--format", "csv"])
 
 
-def test_empty_option_is_refused() -> None:
+def test_empty_option_is_an_error() -> None:
     lines = [
         (["search", "digits-vit", "--space", ""], "--space", ""),
         (["evaluate", "digits-vit", "--save", ""], "--save", ""),
@@ -55,5 +55,5 @@ def test_empty_option_is_refused() -> None:
 
 
 def test_command_checks_its_options_first(command: Command) -> None:
-    done = command("results", "--from", "nowhere.jsonl", "-oa.csv", "-ob.csv")
-    done.assert_error("duplicate", option="--output", times=2)
+    result = command("results", "--from", "nowhere.jsonl", "-oa.csv", "-ob.csv")
+    result.assert_error("duplicate", option="--output", times=2)

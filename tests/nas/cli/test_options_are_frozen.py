@@ -1,4 +1,4 @@
-"""The flags of the command line: adding one is a decision, not an accident."""
+"""The flags of the command line are frozen: adding one is a decision, not an accident."""
 
 import re
 
@@ -75,33 +75,37 @@ ORDER = [
     *("results", "front", "effects", "report", "dashboard"),
     *("list", "reproduce"),
 ]
-"""Of the commands in `nas --help`."""
+"""The order of the commands in `nas --help`."""
 
-OF_THE_COMMAND = {"seeds", "study", "trials"}
-"""Options that mean something else in other commands, with a help text for each."""
+COMMAND_SPECIFIC = {"seeds", "study", "trials"}
+"""Options whose meaning and help text depend on the command."""
 
 
 def test_each_command_has_the_frozen_flags() -> None:
     group = get_command(app)
     context = typer.Context(group)
-    found, helps = {}, {}
+    flags, helps = {}, {}
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
-        found[name] = {flag for option in options for flag in option.opts} - {"--help", "--save-config"}
+        flags[name] = {flag for option in options for flag in option.opts} - {"--help", "--save-config"}
         for option in options:
-            if option.name not in OF_THE_COMMAND:
+            if option.name not in COMMAND_SPECIFIC:
                 helps.setdefault((option.name, option.metavar), set()).add(option.help)
         assert "--save-config" in {flag for option in options for flag in option.opts}
-        assert "Raises" not in command.help  # which is for callers in Python
-    assert found == FLAGS
-    assert [*found] == ORDER
+        assert "Raises" not in command.help  # only callers in Python need that
+    assert flags == FLAGS
+    assert [*flags] == ORDER
     assert all(len(texts) == 1 for texts in helps.values()), helps
 
 
-def test_help_texts_hold_no_name_of_this_code() -> None:
-    """Such a name would begin with an underscore."""
+def test_help_texts_hold_no_private_name() -> None:
     commands = vars(get_command(app))["commands"].values()
-    said = {str(one.help) for command in commands for one in command.params if isinstance(one, TyperOption)}
-    assert len(said) > 50
-    assert not [text for text in said if re.search(r"(?<!\w)_\w", text)]
+    texts = {
+        str(parameter.help)
+        for command in commands
+        for parameter in command.params
+        if isinstance(parameter, TyperOption)
+    }
+    assert len(texts) > 50
+    assert not [text for text in texts if re.search(r"(?<!\w)_\w", text)]

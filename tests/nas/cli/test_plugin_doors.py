@@ -1,4 +1,4 @@
-"""An installed package of somebody else adds a topology, a task, operators to count, and samplers."""
+"""Another package adds a topology, a task, operators to count, and samplers by entry points."""
 
 import tomllib
 import warnings
@@ -31,8 +31,8 @@ BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=64)
 
 
 @pytest.fixture(autouse=True)
-def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package on the path with what pip would write beside it, and all registries read anew."""
+def _plugin_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the package on the path as if pip had installed it, and read all registries anew."""
     info = tmp_path / "stripes-0.1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stripes\nVersion: 0.1\n")
@@ -48,8 +48,8 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for registry in (TOPOLOGIES, SAMPLERS, TASKS):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fresh = Registry(registry.group, registry.kind)._entries
-        monkeypatch.setitem(vars(registry), "_entries", fresh)
+            entries = Registry(registry.group, registry.kind)._entries
+        monkeypatch.setitem(vars(registry), "_entries", entries)
 
 
 def test_spaces_hold_an_installed_topology_and_skip_a_broken_one() -> None:
@@ -58,11 +58,11 @@ def test_spaces_hold_an_installed_topology_and_skip_a_broken_one() -> None:
             with case(space_of.__name__):
                 with warns("skipped", topology="broken-wiring") as notices:
                     space = space_of(BASE)
-                (notice,) = [one for one in notices if one.fields.get("topology") == "broken-wiring"]
+                (notice,) = [notice for notice in notices if notice.fields.get("topology") == "broken-wiring"]
                 assert "stripes/broken.py, line 3" in str(notice)
                 names = space.axes["topology"]
                 assert "broken-wiring" not in names
-                assert {"recall", "recall(layers=2)"} <= {one.topology for one in space.architectures}
+                assert {"recall", "recall(layers=2)"} <= {notice.topology for notice in space.architectures}
                 assert list(names) == ["resnet", *sorted(set(names) - {"resnet"})]
 
 
@@ -78,23 +78,23 @@ def test_installed_topology_with_its_own_operator_keeps_the_contract(text: str) 
 
 def test_network_with_an_installed_topology_is_counted_exactly() -> None:
     task = load_task("digits-vit")
-    plain, recalling = (count(task, Architecture(depth=3, width=24, heads=3, head_dim=8, hidden=20, topology=text))
+    plain, recall = (count(task, Architecture(depth=3, width=24, heads=3, head_dim=8, hidden=20, topology=text))
                         for text in ("resnet", "recall(layers=2)"))  # fmt: skip
     layers, tokens = 6, 17
-    assert recalling.macs - plain.macs == layers * tokens * 2 * (4 * 24 * (24 + 24))
-    assert recalling.topology_params == 2 * 4 * (24 * 24 + 24 * 24 + 24 + 24)
+    assert recall.macs - plain.macs == layers * tokens * 2 * (4 * 24 * (24 + 24))
+    assert recall.topology_params == 2 * 4 * (24 * 24 + 24 * 24 + 24 + 24)
 
 
 def test_operator_without_a_handler_is_an_error_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TOPOLOGIES.load("recall"), "handlers", {})
-    recalling = Architecture(depth=1, width=24, heads=3, head_dim=8, hidden=20, topology="recall")
-    with pytest.raises(Miscount) as caught:
-        count(load_task("digits-vit"), recalling)
-    check(caught.value, "unsupported", operators=("aten::lstm",))
-    assert 'handlers = {"aten::lstm": ' in str(caught.value)
-    with pytest.raises(Miscount) as caught:
+    recall = Architecture(depth=1, width=24, heads=3, head_dim=8, hidden=20, topology="recall")
+    with pytest.raises(Miscount) as error:
+        count(load_task("digits-vit"), recall)
+    check(error.value, "unsupported", operators=("aten::lstm",))
+    assert 'handlers = {"aten::lstm": ' in str(error.value)
+    with pytest.raises(Miscount) as error:
         count(load_task("untaught-waves"), load_task("waves").base)
-    check(caught.value, "unsupported", operators=("aten::fft_irfft", "aten::fft_rfft"))
+    check(error.value, "unsupported", operators=("aten::fft_irfft", "aten::fft_rfft"))
 
 
 def test_operators_of_a_task_are_counted_by_its_handlers() -> None:
@@ -102,7 +102,7 @@ def test_operators_of_a_task_are_counted_by_its_handlers() -> None:
     assert count(task, task.base).macs == 16 + 2 * 16 * 4 + 16 * 2
 
 
-def test_wrong_handlers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_handlers_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     task = load_task("waves")
     inverse = {"aten::fft_irfft": None}
     wrong: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -118,13 +118,13 @@ def test_wrong_handlers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
                 monkeypatch.setattr(type(task), "handlers", handlers)
                 count(task, task.base)
     monkeypatch.setattr(type(task), "handlers", {"aten::fft_rfft": lambda inputs, outputs: inputs[7], **inverse})
-    with raises("bad-plugin", operator="aten::fft_rfft") as caught:
+    with raises("bad-plugin", operator="aten::fft_rfft") as error:
         count(task, task.base)
-    assert isinstance(caught.value.__cause__, IndexError)
-    assert f"{Path(__file__).name}, line " in str(caught.value)
+    assert isinstance(error.value.__cause__, IndexError)
+    assert f"{Path(__file__).name}, line " in str(error.value)
 
 
-def test_task_and_topology_with_different_handlers_of_one_operator_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_handlers_of_one_operator_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     task = load_task("digits-vit")
     architecture = Architecture(depth=1, width=24, heads=3, head_dim=8, hidden=20, topology="recall")
     same = TOPOLOGIES.load("recall").handlers["aten::lstm"]
@@ -144,17 +144,17 @@ ALL = Feasible(SPACE, tuple(SPACE))
 def proposals(sampler: str, trials: int) -> list[Any]:
     budget = BudgetSampler(ALL, sampler)
     study = optuna.create_study(direction="minimize", sampler=budget)
-    found = []
+    candidates = []
     for _ in range(trials):
         trial = study.ask()
-        found.append(budget.propose(trial))
-        study.tell(trial, float(found[-1].architecture.depth))
-    return found
+        candidates.append(budget.propose(trial))
+        study.tell(trial, float(candidates[-1].architecture.depth))
+    return candidates
 
 
 def test_installed_sampler_proposes_after_the_base() -> None:
-    found = proposals("first", 12)
-    assert found[1:] == [candidate for candidate in SPACE if candidate.architecture != BASE]
+    candidates = proposals("first", 12)
+    assert candidates[1:] == [candidate for candidate in SPACE if candidate.architecture != BASE]
 
 
 def test_installed_samplers_propose_every_member_once() -> None:
@@ -162,8 +162,8 @@ def test_installed_samplers_propose_every_member_once() -> None:
         assert set(proposals(sampler, 12)) == set(SPACE), sampler
 
 
-def test_point_of_an_optuna_sampler_is_what_is_tried() -> None:
-    assert [found.architecture.depth for found in proposals("optunas-own", 4)[1:]] == [8, 8, 8]
+def test_search_tries_the_point_of_an_optuna_sampler() -> None:
+    assert [candidate.architecture.depth for candidate in proposals("optunas-own", 4)[1:]] == [8, 8, 8]
 
 
 WRONG: list[tuple[str, Kind, dict[str, Any], str]] = [
@@ -180,19 +180,19 @@ WRONG: list[tuple[str, Kind, dict[str, Any], str]] = [
 ]
 
 
-def test_wrong_samplers_are_refused() -> None:
+def test_wrong_samplers_are_errors() -> None:
     with grouped() as case:
         for sampler, kind, fields, place in WRONG:
             with case(sampler):
-                with raises(kind, **fields) as caught:
+                with raises(kind, **fields) as error:
                     proposals(sampler, 3)
-                assert place in str(caught.value)
-                assert ("cause" in caught.value.fields) == ("cause" in fields)
+                assert place in str(error.value)
+                assert ("cause" in error.value.fields) == ("cause" in fields)
 
 
-def test_lists_import_nothing_and_name_what_is_broken() -> None:
-    listed = dict(read_lists(ListKind.TASKS)[ListKind.TASKS])
-    assert listed["waves"]
+def test_lists_import_nothing_and_name_broken_plugins() -> None:
+    tasks = dict(read_lists(ListKind.TASKS)[ListKind.TASKS])
+    assert tasks["waves"]
     presets = dict(read_lists(ListKind.PRESETS)[ListKind.PRESETS])
     assert "stripes.broken:Broken" in presets["broken-stripes"]
     assert "waves smoke" in presets

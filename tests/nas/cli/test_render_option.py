@@ -1,4 +1,4 @@
-"""`nas evaluate --render`: what the trained network does, in a file."""
+"""`nas evaluate --render` writes a picture of what the trained network does."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,22 +13,18 @@ from nas.evaluation.evaluate import evaluate
 from nas.request.job import EvaluationJob
 from toy_tasks import Toy
 
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 SHOWING = f"{Path(__file__).parents[1] / 'toy_tasks.py'}:Showing"
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def test_trained_network_is_rendered(tmp_path: Path) -> None:
+def test_option_renders_the_trained_network(tmp_path: Path) -> None:
     words = ["evaluate", SHOWING, "--arch", "depth=3", "--render", str(tmp_path / "shown.txt")]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "shown.txt").read_text() == "3"
 
 
-def test_wrong_picture_is_refused_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_picture_fails_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nas.workers.pool.evaluate", lambda job: pytest.fail("it was trained"))
     with raises("unsupported", path=str(tmp_path / "shown.gif")):
         nas.evaluate(SHOWING, render=tmp_path / "shown.gif")
@@ -37,8 +33,8 @@ def test_wrong_picture_is_refused_before_training(tmp_path: Path, monkeypatch: p
 
 
 def test_failed_picture_keeps_the_finished_training(tmp_path: Path) -> None:
-    one = replace(Toy.base, depth=1)
+    architecture = replace(Toy.base, depth=1)
     file = str(tmp_path / "shown.txt")
     with warns("failed", option="--render"):
-        row = evaluate(EvaluationJob(task=SHOWING, architecture=one, preset="smoke", seed=0, render=file))
+        row = evaluate(EvaluationJob(task=SHOWING, architecture=architecture, preset="smoke", seed=0, render=file))
     assert row.status == "complete"

@@ -1,4 +1,4 @@
-"""Output that cannot be written, streams that are closed, and plug-ins that end the program."""
+"""Output that cannot be written, closed streams, and plug-ins that end the program."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ def nas(*words: str, out: Path | None = None) -> CommandResult:
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder_with_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _folder_with_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Store(STORE, make=True).add(a_row(), "s")
 
@@ -48,17 +48,17 @@ def _in_a_folder_with_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.outside
 def test_a_full_disk_is_reported_in_one_line() -> None:
     for form in ("table", "csv"):
-        done = nas("results", "--format", form, out=Path("/dev/full"))
-        assert done.returncode == 2
-        assert "No space left on device" in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+        result = nas("results", "--format", form, out=Path("/dev/full"))
+        assert result.returncode == 2
+        assert "No space left on device" in result.stderr
+        assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.outside
 def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
     for words in (["search", "--help"], ["list", "topologies"], ["results", "--format", "csv"]):
-        done = in_own_process("-q", *words, first=partial(exec, WITHOUT_READER, {}))
-        assert (done.returncode, done.stderr) == (1, ""), words
+        result = in_own_process("-q", *words, first=partial(exec, WITHOUT_READER, {}))
+        assert (result.returncode, result.stderr) == (1, ""), words
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -69,13 +69,15 @@ def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
     assert (real.returncode, real.stderr) == (1, "")
 
 
-def test_a_closed_output_is_refused_before_the_work() -> None:
+def test_a_closed_output_fails_before_the_work() -> None:
     command = [sys.executable, "-m", "nas", "evaluate", f"{TOYS}:Toy"]
-    closed = "import os, sys; os.close(1); os.execv(sys.argv[1], sys.argv[1:])"
-    done = subprocess.run([sys.executable, "-c", closed, *command], stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("nas: ")
+    close_stdout = "import os, sys; os.close(1); os.execv(sys.argv[1], sys.argv[1:])"
+    result = subprocess.run(
+        [sys.executable, "-c", close_stdout, *command], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("nas: ")
     assert Store(STORE).studies() == ["s"]
 
 
@@ -83,47 +85,47 @@ def test_without_standard_error_rows_are_printed_alone() -> None:
     Store(STORE, make=True).add(a_row(seed=1), "s")
     assert "seed" in nas("results").stderr
     words = [sys.executable, "-m", "nas", "results", "--format", "csv"]
-    done = subprocess.run(
+    result = subprocess.run(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2), text=True, check=False
     )  # fmt: skip
-    assert done.returncode == 0
-    assert len(done.stdout.splitlines()) == 3
-    assert done.stdout.startswith('"task"')
+    assert result.returncode == 0
+    assert len(result.stdout.splitlines()) == 3
+    assert result.stdout.startswith('"task"')
 
 
-def test_unwritable_output_is_refused_before_the_training(command: Command) -> None:
+def test_unwritable_output_fails_before_the_training(command: Command) -> None:
     Path("folder").mkdir()
     words = ("evaluate", f"{TOYS}:Toy", "--preset", "smoke")
     for output, reason in (("folder", "Is a directory"), ("/proc/x.csv", "No such file")):
         error = command(*words, "--output", output, "--format", "csv").assert_error("unwritable", path=output)
         assert reason in str(error)
     picture = "pictrues/front.png"
-    done = command("search", f"{TOYS}:Toy", "--preset", "smoke", "--plot", picture)
-    done.assert_error("unwritable", path=picture, folder="pictrues")
+    result = command("search", f"{TOYS}:Toy", "--preset", "smoke", "--plot", picture)
+    result.assert_error("unwritable", path=picture, folder="pictrues")
     assert not Path("pictrues").exists()
     assert Store(STORE).studies() == ["s"]
     assert not list(Path("folder").iterdir())
 
 
 @pytest.mark.outside
-def test_a_plugin_that_ends_the_program_is_named() -> None:
+def test_error_names_the_plugin_that_ends_the_program() -> None:
     Path("exits.py").write_text(EXITS.format(folder=str(TOYS.parent)))
     for name in ("AtMaking", "AtPreparing"):
-        done = nas("search", f"exits.py:{name}", "--preset", "smoke", "--trials", "1", "--workers", "1")
-        assert done.returncode == 2
-        assert "SystemExit: 0 (exits.py, line " in done.stderr.splitlines()[-1]
-        assert "Traceback" not in done.stderr
+        result = nas("search", f"exits.py:{name}", "--preset", "smoke", "--trials", "1", "--workers", "1")
+        assert result.returncode == 2
+        assert "SystemExit: 0 (exits.py, line " in result.stderr.splitlines()[-1]
+        assert "Traceback" not in result.stderr
 
 
-def test_a_result_that_cannot_be_written_is_kept(command: Command) -> None:
+def test_an_unwritable_result_stays_in_the_store(command: Command) -> None:
     Path("full.csv").symlink_to("/dev/full")
-    done = command("evaluate", f"{TOYS}:Toy", "--preset", "smoke", "-o", "full.csv")
-    assert done.returncode == 2
+    result = command("evaluate", f"{TOYS}:Toy", "--preset", "smoke", "-o", "full.csv")
+    assert result.returncode == 2
     (row,) = Store(STORE).read(["evaluations"]).rows
     where = f"identity = '{row.identity()}'"
-    assert f'--study all --where "{where}" -o FILE' in done.stderr.splitlines()[-1]
+    assert f'--study all --where "{where}" -o FILE' in result.stderr.splitlines()[-1]
     assert command("results", "--study", "all", "--where", where, "-o", "a.csv").returncode == 0
     assert row.identity() in Path("a.csv").read_text()
-    done = command("evaluate", f"{TOYS}:Stumbling", "--arch", "depth=1", "--preset", "smoke", "-o", "full.csv")
-    assert "No space left" in done.stderr
-    assert "RuntimeError: a layer broke" in done.stderr
+    result = command("evaluate", f"{TOYS}:Stumbling", "--arch", "depth=1", "--preset", "smoke", "-o", "full.csv")
+    assert "No space left" in result.stderr
+    assert "RuntimeError: a layer broke" in result.stderr

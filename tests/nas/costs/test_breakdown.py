@@ -1,4 +1,4 @@
-"""Where a network's costs are: by layer and by operator."""
+"""Breakdown of a network's costs by layer and by operator."""
 
 from dataclasses import replace
 from typing import Any
@@ -28,20 +28,20 @@ def test_parts_of_a_vit() -> None:
         ("stack.topology", "grn-v1"),
         ("head", "Linear"),
     ]
-    named = {record["part"]: record for record in records}
+    by_part = {record["part"]: record for record in records}
     tokens, width = 17, 16
-    assert named["stack.topology"]["params"] == 1 + 2 + 3 + 2 * width
-    assert named["stack.layers.1"]["macs"] == tokens * 2 * width * 40
-    assert named["stack.layers.0"]["macs"] == tokens * 4 * width * width + 2 * tokens * tokens * width
-    assert named["head"] == {"part": "head", "kind": "Linear", "params": 170, "macs": 160, "flops": 320}
+    assert by_part["stack.topology"]["params"] == 1 + 2 + 3 + 2 * width
+    assert by_part["stack.layers.1"]["macs"] == tokens * 2 * width * 40
+    assert by_part["stack.layers.0"]["macs"] == tokens * 4 * width * width + 2 * tokens * tokens * width
+    assert by_part["head"] == {"part": "head", "kind": "Linear", "params": 170, "macs": 160, "flops": 320}
 
 
-def test_matrix_work_of_a_topology_is_not_counted_as_a_layers() -> None:
-    task, at = load_task("digits-vit"), ["stack.layers.0", "stack.layers.3"]
+def test_matrix_work_of_a_topology_is_not_that_of_layers() -> None:
+    task, layers = load_task("digits-vit"), ["stack.layers.0", "stack.layers.3"]
     plain = {record["part"]: record for record in by_layer(task, replace(SMALL, topology="resnet"))}
-    mixed = {record["part"]: record for record in by_layer(task, replace(SMALL, topology="hyper"))}
-    assert [mixed[part] for part in at] == [plain[part] for part in at]
-    assert plain["stack.topology"]["macs"] == 0 < mixed["stack.topology"]["macs"]
+    hyper = {record["part"]: record for record in by_layer(task, replace(SMALL, topology="hyper"))}
+    assert [hyper[part] for part in layers] == [plain[part] for part in layers]
+    assert plain["stack.topology"]["macs"] == 0 < hyper["stack.topology"]["macs"]
 
 
 def test_shared_parameters_belong_to_the_first_part() -> None:
@@ -60,8 +60,8 @@ def test_operators_have_the_parameters_of_their_modules() -> None:
     assert set(records) == {"linear", "attention", "none"}
 
 
-class OfTimm(Toy):
-    """Any model of timm's."""
+class TimmTask(Toy):
+    """A task of any timm model."""
 
     def build(self, architecture: Architecture) -> nn.Module:
         return build_family(architecture, (3, 224, 224), 10)
@@ -90,17 +90,17 @@ OTHERS = [pytest.param(family, marks=pytest.mark.slow) for family in MODEL_FAMIL
 def test_parts_of_timm_models_are_blocks_that_sum_to_the_whole(family: str) -> None:
     depth = 2 if family in ("VisionTransformer", "Xcit", "TNT") else 5
     architecture = replace(base_of(MODELS[family]), depth=depth)
-    layers, operators = by_layer(OfTimm(), architecture), by_operator(OfTimm(), architecture)
-    costs = count(OfTimm(), architecture)
-    assert summed(layers) == summed(operators) == (costs.params, costs.macs, costs.flops)
+    layers, operators = by_layer(TimmTask(), architecture), by_operator(TimmTask(), architecture)
+    costs = count(TimmTask(), architecture)
+    assert totals(layers) == totals(operators) == (costs.params, costs.macs, costs.flops)
     blocks = max({record["kind"] for record in layers}, key=[record["kind"] for record in layers].count)
     assert sum(record["kind"] == blocks for record in layers) > 1
 
 
-def summed(records: list[dict[str, Any]]) -> tuple[int, ...]:
+def totals(records: list[dict[str, Any]]) -> tuple[int, ...]:
     assert all(value >= 0 for record in records for value in record.values() if isinstance(value, int))
     return tuple(sum(record[column] for record in records) for column in ("params", "macs", "flops"))
 
 
-def test_any_other_network_is_listed_by_modules() -> None:
+def test_parts_of_any_other_network_are_its_modules() -> None:
     assert [record["part"] for record in by_layer(Toy(), replace(Toy.base, depth=3))] == ["0", "1", "2"]

@@ -1,4 +1,4 @@
-"""Condition numbers against Jacobians written out, and against the Gram matrix by its formula."""
+"""Condition numbers, compared with explicit Jacobians and with the Gram matrix by its formula."""
 
 import math
 from dataclasses import replace
@@ -38,42 +38,42 @@ def layer(
     return AttentionLayer(module, tuple(torch.randn(ports, 1, tokens, width).double()))
 
 
-def written_out(x: Tensor, parts: list[Tensor], biases: list[Tensor], p: Tensor, heads: int) -> Tensor:
-    """The multi-head output [N*D], head by head, of queries', keys' and values' matrices [H*K, D] and the output's."""
-    q, k, v = (x @ w.T + b for w, b in zip(parts, biases, strict=True))
+def naive_output(x: Tensor, weights: list[Tensor], biases: list[Tensor], p: Tensor, heads: int) -> Tensor:
+    """Output [N*D] by heads; weights: matrices [H*K, D] of queries, keys and values; p: that of the output."""
+    q, k, v = (x @ w.T + b for w, b in zip(weights, biases, strict=True))
     size = q.shape[1] // heads
     out = []
     for h in range(heads):
-        mine = slice(h * size, (h + 1) * size)
-        out.append(torch.softmax(q[:, mine] @ k[:, mine].T / math.sqrt(size), dim=-1) @ v[:, mine])
+        head = slice(h * size, (h + 1) * size)
+        out.append(torch.softmax(q[:, head] @ k[:, head].T / math.sqrt(size), dim=-1) @ v[:, head])
     return (torch.cat(out, dim=1) @ p.T).flatten()
 
 
-def pieces(of: AttentionLayer) -> tuple[Tensor, list[Tensor], list[Tensor], Tensor]:
-    """Normed inputs, the three matrices, their biases, and the output's matrix."""
-    project, out = of.module.project, of.module.out
+def pieces(attention: AttentionLayer) -> tuple[Tensor, list[Tensor], list[Tensor], Tensor]:
+    """Inputs after the norm, the three matrices, their biases, and the output matrix."""
+    project, out = attention.module.project, attention.module.out
     weights, biases = project.qkv.weight.detach(), project.qkv.bias.detach()
-    return project.norm(of.inputs[0][0]).detach(), [*weights.chunk(3)], [*biases.chunk(3)], out.weight.detach()
+    return project.norm(attention.inputs[0][0]).detach(), [*weights.chunk(3)], [*biases.chunk(3)], out.weight.detach()
 
 
-def gram(of: AttentionLayer, heads: int) -> Tensor:
-    """J J' by its formula: sums over heads of what outputs, values, queries and keys add."""
-    x, (wq, wk, wv), (bq, _, bv), p = pieces(of)
+def gram(attention: AttentionLayer, heads: int) -> Tensor:
+    """J J' by its formula: a sum over heads of the parts of outputs, values, queries and keys."""
+    x, (wq, wk, wv), (bq, _, bv), p = pieces(attention)
     (tokens, width), size = x.shape, len(wq) // heads
     q_all, k_all, v_all = x @ wq.T + bq, x @ wk.T, x @ wv.T + bv
-    found = torch.zeros(tokens, width, tokens, width).double()
+    total = torch.zeros(tokens, width, tokens, width).double()
     for h in range(heads):
-        mine = slice(h * size, (h + 1) * size)
-        q, k, v, out = q_all[:, mine], k_all[:, mine], v_all[:, mine], p[:, mine]
+        head = slice(h * size, (h + 1) * size)
+        q, k, v, out = q_all[:, head], k_all[:, head], v_all[:, head], p[:, head]
         s = torch.softmax(q @ k.T / math.sqrt(size), dim=-1)
-        a, mixed, m = s @ v, s @ x, v @ out.T
+        a, averages, m = s @ v, s @ x, v @ out.T
         e = torch.stack([m.T @ (row.diag() - row.outer(row)) @ x for row in s]) / math.sqrt(size)  # [N, D, D]
-        b = e @ wk[mine].T
-        found += torch.einsum("nm,ab->namb", a @ a.T, torch.eye(width).double())
-        found += torch.einsum("nm,ab->namb", mixed @ mixed.T, out @ out.T)
-        found += torch.einsum("nm,nai,mbi->namb", x @ x.T, b, b)
-        found += torch.einsum("nm,nai,mbi->namb", q @ q.T, e, e)
-    return found.flatten(2).flatten(0, 1)
+        b = e @ wk[head].T
+        total += torch.einsum("nm,ab->namb", a @ a.T, torch.eye(width).double())
+        total += torch.einsum("nm,ab->namb", averages @ averages.T, out @ out.T)
+        total += torch.einsum("nm,nai,mbi->namb", x @ x.T, b, b)
+        total += torch.einsum("nm,nai,mbi->namb", q @ q.T, e, e)
+    return total.flatten(2).flatten(0, 1)
 
 
 def test_the_condition_number_is_that_of_the_explicit_jacobian() -> None:
@@ -81,8 +81,8 @@ def test_the_condition_number_is_that_of_the_explicit_jacobian() -> None:
         for shape in SHAPES:
             with case(str(shape)):
                 heads, head_dim, tokens, width = shape
-                of = layer(*shape)
-                jacobian, values = layer_conditioning(of), singular_values(of, heads)
+                attention = layer(*shape)
+                jacobian, values = layer_conditioning(attention), singular_values(attention, heads)
                 inner = heads * head_dim
                 defect = max(0, tokens - inner) * max(0, width - inner)
                 assert (jacobian.rank, jacobian.full) == (tokens * width - defect, tokens * width)
@@ -90,11 +90,11 @@ def test_the_condition_number_is_that_of_the_explicit_jacobian() -> None:
                 assert jacobian.number == pytest.approx((values[0] / values[jacobian.rank - 1]).item(), rel=1e-6)
 
 
-def singular_values(of: AttentionLayer, heads: int) -> Tensor:
-    """Those of the Jacobian written out."""
-    x, parts, biases, p = pieces(of)
+def singular_values(attention: AttentionLayer, heads: int) -> Tensor:
+    """Singular values of the explicit Jacobian."""
+    x, weights, biases, p = pieces(attention)
     jacobians = torch.autograd.functional.jacobian(
-        lambda *ws: written_out(x, list(ws[:3]), biases, ws[3], heads), (*parts, p)
+        lambda *ws: naive_output(x, list(ws[:3]), biases, ws[3], heads), (*weights, p)
     )
     return torch.linalg.svdvals(torch.cat([j.flatten(1) for j in jacobians], dim=1))
 
@@ -103,39 +103,41 @@ def test_singular_values_are_roots_of_the_eigenvalues_of_the_gram_matrix() -> No
     with grouped() as case:
         for shape in SHAPES:
             with case(str(shape)):
-                of = layer(*shape)
-                eigenvalues = torch.linalg.eigvalsh(gram(of, shape[0])).flip(0)
-                rank = layer_conditioning(of).rank
+                attention = layer(*shape)
+                eigenvalues = torch.linalg.eigvalsh(gram(attention, shape[0])).flip(0)
+                rank = layer_conditioning(attention).rank
                 expected = (eigenvalues[0] / eigenvalues[rank - 1]).sqrt().item()
-                assert layer_conditioning(of).number == pytest.approx(expected, rel=1e-3)
+                assert layer_conditioning(attention).number == pytest.approx(expected, rel=1e-3)
 
 
 def test_heads_narrower_than_the_tokens_have_a_null_space_of_known_size() -> None:
-    found = layer_conditioning(layer(1, 4, 8, 16))
-    assert found.full - found.rank == (8 - 4) * (16 - 4)
-    assert math.isfinite(found.number)
+    result = layer_conditioning(layer(1, 4, 8, 16))
+    assert result.full - result.rank == (8 - 4) * (16 - 4)
+    assert math.isfinite(result.number)
 
 
 def test_a_layer_with_three_inputs() -> None:
-    of = layer(2, 4, 6, 8, "per-port")
-    weights = {name: of.module.get_parameter(name).detach() for name in of.weights}
+    attention = layer(2, 4, 6, 8, "per-port")
+    weights = {name: attention.module.get_parameter(name).detach() for name in attention.weights}
 
-    def outputs(*given: Tensor) -> Tensor:
-        return torch.func.functional_call(of.module, dict(zip(weights, given, strict=True)), of.inputs).flatten()
+    def outputs(*parameters: Tensor) -> Tensor:
+        return torch.func.functional_call(
+            attention.module, dict(zip(weights, parameters, strict=True)), attention.inputs
+        ).flatten()
 
     jacobians = torch.autograd.functional.jacobian(outputs, tuple(weights.values()))
     values = torch.linalg.svdvals(torch.cat([j.flatten(1) for j in jacobians], dim=1))
-    assert layer_conditioning(of).number == pytest.approx((values[0] / values[47]).item(), rel=1e-6)
+    assert layer_conditioning(attention).number == pytest.approx((values[0] / values[47]).item(), rel=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:.*deprecated")
 def test_the_iterative_estimate_agrees_with_the_exact_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = layer(2, 4, 6, 8)
-    expected = layer_conditioning(of)
+    attention = layer(2, 4, 6, 8)
+    expected = layer_conditioning(attention)
     monkeypatch.setattr(conditioning, "EXACT", 0)
-    found = layer_conditioning(of)
-    assert found.number == pytest.approx(expected.number, rel=0.02)
-    assert (found.rank, found.heads) == (expected.rank, expected.heads)
+    estimate = layer_conditioning(attention)
+    assert estimate.number == pytest.approx(expected.number, rel=0.02)
+    assert (estimate.rank, estimate.heads) == (expected.rank, expected.heads)
 
 
 def test_more_heads_of_the_same_dimension_condition_attention_better() -> None:
@@ -148,16 +150,18 @@ def test_more_heads_of_the_same_dimension_condition_attention_better() -> None:
 
 
 @pytest.mark.parametrize("attention", [None, Nystrom(4, kernel=3)])
-def test_a_network_is_measured_block_by_block_and_left_as_it_was(attention: Nystrom | None) -> None:
+def test_measure_averages_blocks_and_does_not_change_the_network(attention: Nystrom | None) -> None:
     torch.manual_seed(0)
     sizes = EncoderSizes(vocabulary=9, context=12, classes=3, attention=attention)
     network = build_encoder(Architecture(depth=2, width=8, heads=3, head_dim=4, hidden=8), sizes).train()
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     ids = torch.randint(1, 9, (3, 12))
     ids[0, 7:] = 0
-    found = conditioning_metrics(network, (ids,))
-    assert found["condition_number"] == pytest.approx((found["condition_number_1"] + found["condition_number_2"]) / 2)
-    assert found["condition_rank_share"] == 1
+    columns = conditioning_metrics(network, (ids,))
+    assert columns["condition_number"] == pytest.approx(
+        (columns["condition_number_1"] + columns["condition_number_2"]) / 2
+    )
+    assert columns["condition_rank_share"] == 1
     assert network.training
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
     assert not any(module._forward_pre_hooks for module in network.modules())
@@ -168,31 +172,33 @@ def test_inputs_are_a_tensor_a_tuple_or_a_mapping() -> None:
     sizes = EncoderSizes(vocabulary=9, context=12, classes=3)
     network = build_encoder(Architecture(depth=1, width=8, heads=3, head_dim=4, hidden=8), sizes)
     ids = torch.randint(1, 9, (1, 7))
-    found = conditioning_metrics(network, ids)
-    assert found == conditioning_metrics(network, (ids,)) == conditioning_metrics(network, {"ids": ids})
+    columns = conditioning_metrics(network, ids)
+    assert columns == conditioning_metrics(network, (ids,)) == conditioning_metrics(network, {"ids": ids})
 
 
-def test_padding_is_not_among_the_tokens() -> None:
+def test_padding_does_not_count() -> None:
     torch.manual_seed(0)
     sizes = EncoderSizes(vocabulary=9, context=12, classes=3)
     network = build_encoder(Architecture(depth=1, width=8, heads=3, head_dim=4, hidden=8), sizes)
     ids = torch.randint(1, 9, (1, 7))
-    padded = torch.cat((ids, torch.zeros(1, 5, dtype=torch.long)), dim=1)
-    assert conditioning_metrics(network, (padded,)) == pytest.approx(conditioning_metrics(network, (ids,)), rel=1e-3)
+    with_padding = torch.cat((ids, torch.zeros(1, 5, dtype=torch.long)), dim=1)
+    assert conditioning_metrics(network, (with_padding,)) == pytest.approx(
+        conditioning_metrics(network, (ids,)), rel=1e-3
+    )
 
 
-def test_networks_without_projections_or_values_of_their_own_are_refused() -> None:
+def test_networks_without_own_projections_or_values_are_errors() -> None:
     rmt = Architecture(depth=1, width=8, heads=2, head_dim=4, hidden=8, topology="rmt(keys=4)")
     with raises("unsupported", option="conditioning", needs="projections"):
         conditioning_metrics(build_vit(rmt, (1, 4, 4), 2, 3), (torch.zeros(1, 1, 4, 4),))
-    shared = replace(rmt, topology="svformer")
+    svformer = replace(rmt, topology="svformer")
     with raises("unsupported", option="conditioning", needs="values"):
-        conditioning_metrics(build_vit(shared, (1, 4, 4), 2, 3), (torch.zeros(1, 1, 4, 4),))
+        conditioning_metrics(build_vit(svformer, (1, 4, 4), 2, 3), (torch.zeros(1, 1, 4, 4),))
     with raises("unsupported", option="conditioning", needs="attention"):
         conditioning_metrics(nn.Linear(2, 2), (torch.zeros(1, 2),))
 
 
-def test_measured_objectives_name_their_measure() -> None:
+def test_objectives_name_their_measure() -> None:
     objectives = objective_directions(["accuracy", "condition_number"], {"accuracy": "max"})
     assert objectives == {"accuracy": "max", "condition_number": "min"}
     assert measures_for(objectives) == ("conditioning",)

@@ -1,4 +1,4 @@
-"""Counts of MACs and parameters, and which are refused."""
+"""Counts of MACs and parameters, and errors of counting."""
 
 import math
 from typing import Any
@@ -72,10 +72,10 @@ class Inverse(nn.Module):
         return torch.linalg.inv(a)
 
 
-def test_an_operator_that_is_not_counted_is_refused() -> None:
-    with raises("unsupported", operators=("aten::linalg_inv",)) as refused:
+def test_an_unknown_operator_is_an_error() -> None:
+    with raises("unsupported", operators=("aten::linalg_inv",)) as error:
         count_macs(Inverse(), (torch.eye(3),))
-    assert isinstance(refused.value, Miscount)
+    assert isinstance(error.value, Miscount)
 
 
 def test_counting_leaves_the_model_in_its_mode() -> None:
@@ -84,48 +84,48 @@ def test_counting_leaves_the_model_in_its_mode() -> None:
     assert model.training
 
 
-class Wrong(Toy):
-    """A task whose arithmetic is off by so much."""
+class WrongForm(Toy):
+    """A task whose closed form is off by these numbers."""
 
     def __init__(self, params: int, macs: int) -> None:
         super().__init__()
-        self.off = Count(params, macs)
+        self.error = Count(params, macs)
 
     def closed_form(self, architecture: Architecture) -> Count:
-        return super().closed_form(architecture) + self.off
+        return super().closed_form(architecture) + self.error
 
 
-def test_a_closed_form_that_disagrees_with_the_counter_is_refused() -> None:
+def test_a_closed_form_that_disagrees_with_the_counter_is_an_error() -> None:
     costs = count(Toy(), Toy.base)
     for off in ((1, 0), (0, 1)):
-        closed = (costs.params + off[0], costs.macs + off[1])
-        with raises("mismatch", closed_form=closed, counted=(costs.params, costs.macs)) as refused:
-            count(Wrong(*off), Wrong.base)
-        assert isinstance(refused.value, Miscount)
+        closed_form = (costs.params + off[0], costs.macs + off[1])
+        with raises("mismatch", closed_form=closed_form, counted=(costs.params, costs.macs)) as error:
+            count(WrongForm(*off), WrongForm.base)
+        assert isinstance(error.value, Miscount)
 
 
-class Worded(Toy):
-    """A task whose arithmetic gives words."""
+class TextForm(Toy):
+    """A task whose closed form is a text."""
 
     def closed_form(self, architecture: Architecture) -> Count:
         return "many"  # type: ignore[return-value]
 
 
-def test_a_closed_form_of_another_type_is_refused() -> None:
-    for counted in (count, budget_counts):
+def test_a_closed_form_of_another_type_is_an_error() -> None:
+    for counter in (count, budget_counts):
         with raises("bad-plugin", option="closed_form", task="toy"):
-            counted(Worded(), Worded.base)
+            counter(TextForm(), TextForm.base)
 
 
-class Uncounted(Toy):
-    """A task whose arithmetic nobody has worked out."""
+class WithoutClosedForm(Toy):
+    """A task without a closed form."""
 
     def closed_form(self, architecture: Architecture) -> None:
         return None
 
 
 def test_cheap_counts_equal_the_counter_with_and_without_a_closed_form() -> None:
-    for task in (Toy(), Uncounted()):
+    for task in (Toy(), WithoutClosedForm()):
         costs = count(task, Toy.base)
         assert budget_counts(task, Toy.base) == {"params": costs.params, "macs": costs.macs, "flops": costs.flops}
         assert costs.macs == 4 * 2 * 8 * 32
@@ -138,8 +138,8 @@ def test_embedding_training_and_elementwise_costs() -> None:
     assert costs.embedding_params == 4 * 24 + 24 + 24 + tokens * 24
     assert costs.non_embedding_params == costs.params - costs.embedding_params
     assert costs.train_flops == 3 * costs.flops == 6 * costs.macs
-    assert costs.elementwise_flops == 6 * tokens * 24  # an addition of 24 features a layer and token
+    assert costs.elementwise_flops == 6 * tokens * 24  # 24 additions per layer and token
 
 
 def test_elementwise_costs_without_a_closed_form_are_none() -> None:
-    assert count(Uncounted(), Toy.base).elementwise_flops is None
+    assert count(WithoutClosedForm(), Toy.base).elementwise_flops is None

@@ -1,4 +1,4 @@
-"""MACs of einsums, held against the matrix products that torch makes of them."""
+"""MACs of einsums, compared with the matrix products that torch makes of them."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ EQUATIONS: list[tuple[str, list[tuple[int, ...]]]] = [
     ("bij,bj->bi", [(3, 40, 41), (3, 41)]),
     ("ij,k->k", [(12, 13), (14,)]),
     ("ijx,jk->ik", [(101, 103, 5), (103, 107)]),
-    ("ij,jk->ik", [(2, 3), (1, 4)]),  # stretched, so that the first is summed before
+    ("ij,jk->ik", [(2, 3), (1, 4)]),  # broadcast: torch sums the first operand before the product
     ("ij->ji", [(12, 13)]),
     ("ii->i", [(12, 12)]),
     ("ab,bc,cd->ad", [(21, 23), (23, 5), (5, 29)]),
@@ -37,17 +37,15 @@ class Einsum(nn.Module):
         self.equation = equation
 
     def forward(self, *operands: Tensor) -> Tensor:
-        """Contract."""
         return torch.einsum(self.equation, *operands)
 
 
 class AlongAPath(nn.Module):
-    """An einsum of three operands, of which the last two are contracted first."""
+    """An einsum of three operands that contracts the last two first."""
 
     def forward(self, *operands: Tensor) -> Tensor:
-        """Contract."""
-        found: Tensor = torch._VF.einsum("ab,bc,cd->ad", operands, path=[1, 2, 0, 1])  # type: ignore[attr-defined]
-        return found
+        result: Tensor = torch._VF.einsum("ab,bc,cd->ad", operands, path=[1, 2, 0, 1])  # type: ignore[attr-defined]
+        return result
 
 
 def test_einsums_are_counted_as_torchs_matrix_products(agree: Any) -> None:

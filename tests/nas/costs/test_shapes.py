@@ -1,4 +1,4 @@
-"""Shapes, types and layouts by rule equal those that torch works out with values."""
+"""Shapes, dtypes and layouts by rule equal those that torch computes with values."""
 
 import subprocess
 import sys
@@ -95,63 +95,63 @@ CASES: list[tuple[Any, tuple[Any, ...]]] = [
 Layout = Callable[[Tensor], Tensor]
 
 
-def _turned(x: Tensor) -> Tensor:
-    """The same, with its last dimension the slowest."""
+def _last_slowest(x: Tensor) -> Tensor:
+    """The same tensor; its last dimension has the largest stride."""
     return x if x.dim() < 2 else x.movedim(-1, 0).contiguous().movedim(0, -1)
 
 
 def _sparse(x: Tensor) -> Tensor:
-    """The same, every other number of a larger one."""
+    """The same tensor as every other number of a larger one."""
     return torch.stack([x, x], dim=-1)[..., 0]
 
 
-def _spread(x: Tensor) -> Tensor:
-    """One row for all, which lies there once."""
+def _first_row(x: Tensor) -> Tensor:
+    """The first row for all rows, with stride 0."""
     return x if x.dim() < 2 else x[:1].expand(x.shape)
 
 
-LAYOUTS = (Tensor.contiguous, _turned, _sparse, _spread)
+LAYOUTS = (Tensor.contiguous, _last_slowest, _sparse, _first_row)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda leaf: leaf.__name__)
 def test_every_rule_gives_what_torch_gives(layout: Layout) -> None:
     with grouped() as case:
         for number, (operator, inputs) in enumerate(CASES):
             with case(f"{number} {operator.name()}"):
-                laid = tree_map(lambda one: layout(one) if isinstance(one, Tensor) else one, inputs)
-                check_rule(operator, laid if operator is not aten.add_.Scalar else inputs)
+                inputs_in_layout = tree_map(lambda leaf: layout(leaf) if isinstance(leaf, Tensor) else leaf, inputs)
+                check_rule(operator, inputs_in_layout if operator is not aten.add_.Scalar else inputs)
 
 
 def test_layout_of_broadcast_operands_is_that_of_torch() -> None:
     draw = np.random.default_rng(0)
     for _ in range(200):
         shape = [int(size) for size in draw.integers(1, 4, size=draw.integers(1, 5))]
-        check_rule(aten.add.Tensor, (laid_anyhow(shape, draw), laid_anyhow(shape, draw)))
-        check_rule(aten.addcmul.default, tuple(laid_anyhow(shape, draw) for _ in range(3)))
+        check_rule(aten.add.Tensor, (random_layout(shape, draw), random_layout(shape, draw)))
+        check_rule(aten.addcmul.default, tuple(random_layout(shape, draw) for _ in range(3)))
 
 
-def laid_anyhow(shape: list[int], draw: np.random.Generator) -> Tensor:
-    """Numbers of that shape, or one that is broadcast to it, in any order in memory."""
+def random_layout(shape: list[int], draw: np.random.Generator) -> Tensor:
+    """A random tensor of that shape, or one broadcast to it, in any order in memory."""
     sizes = [size if draw.random() < 0.8 else 1 for size in shape]
     order = [int(dim) for dim in draw.permutation(len(sizes))]
     x = torch.rand([sizes[dim] for dim in order]).permute([order.index(dim) for dim in range(len(sizes))])
     return x.expand(shape) if draw.random() < 0.5 else x
 
 
-def check_rule(operator: Any, given: tuple[Any, ...]) -> None:
-    """Hold shapes, types and layouts against those of torch with values."""
-    where = {} if any(isinstance(one, Tensor) for one in tree_leaves(given)) else {"device": torch.device("meta")}
-    expected = operator(*given)
+def check_rule(operator: Any, inputs: tuple[Any, ...]) -> None:
+    """Compare shapes, dtypes and layouts with those of torch on values."""
+    where = {} if any(isinstance(leaf, Tensor) for leaf in tree_leaves(inputs)) else {"device": torch.device("meta")}
+    expected = operator(*inputs)
     with Shapes():
-        found = operator(*tree_map(lambda one: on_meta(one) if isinstance(one, Tensor) else one, given), **where)
-    assert [(one.shape, one.dtype) for one in tree_leaves(found)] == [
-        (one.shape, one.dtype) for one in tree_leaves(expected)
+        result = operator(*tree_map(lambda leaf: on_meta(leaf) if isinstance(leaf, Tensor) else leaf, inputs), **where)
+    assert [(leaf.shape, leaf.dtype) for leaf in tree_leaves(result)] == [
+        (leaf.shape, leaf.dtype) for leaf in tree_leaves(expected)
     ]
-    for one, other in zip(tree_leaves(found), tree_leaves(expected), strict=True):
-        assert [step for step, size in zip(one.stride(), one.shape, strict=True) if size > 1] == [
+    for leaf, other in zip(tree_leaves(result), tree_leaves(expected), strict=True):
+        assert [step for step, size in zip(leaf.stride(), leaf.shape, strict=True) if size > 1] == [
             step for step, size in zip(other.stride(), other.shape, strict=True) if size > 1
         ]
-    assert all(one.is_meta for one in tree_leaves(found))
+    assert all(leaf.is_meta for leaf in tree_leaves(result))
 
 
 def on_meta(x: Tensor) -> Tensor:
@@ -175,7 +175,7 @@ def test_other_devices_and_memory_formats_are_left_to_torch() -> None:
         assert torch.ones_like(last, memory_format=torch.channels_last).stride() == (60, 1, 15, 3)
 
 
-def test_operands_that_torch_refuses_are_refused() -> None:
+def test_operands_that_torch_refuses_raise_errors() -> None:
     with Shapes(), torch.device("meta"), grouped() as case:
         x = torch.rand(2, 3)
         for number, wrong in enumerate(
@@ -200,12 +200,12 @@ def test_operands_that_torch_refuses_are_refused() -> None:
 
 HEAVY = ("torch._dynamo", "torch._inductor", "sympy", "torchvision", "lightning_fabric", "pandas", "pyarrow.compute")
 HEAVY = (*HEAVY, "huggingface_hub.hf_api", "matplotlib", "optuna", "sqlalchemy", "sklearn", "scipy.stats")
-LOADED = f"[name for name in {HEAVY} if name in sys.modules]"
+LOADED_NAMES = f"[name for name in {HEAVY} if name in sys.modules]"
 
 
-def of_a_fresh_process(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()[-1]
+def last_line_of_process(code: str) -> str:
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return result.stdout.splitlines()[-1]
 
 
 COUNT_ALL = """
@@ -222,4 +222,4 @@ for name in TOPOLOGIES.names():
 
 @pytest.mark.outside
 def test_counting_loads_no_compiler_and_no_unneeded_package() -> None:
-    assert of_a_fresh_process(f"{COUNT_ALL}\nprint({LOADED})") == "[]"
+    assert last_line_of_process(f"{COUNT_ALL}\nprint({LOADED_NAMES})") == "[]"

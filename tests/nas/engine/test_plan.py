@@ -1,4 +1,4 @@
-"""The next job of a search, also where another coordinator works on the same study."""
+"""The next job of a search, also while another coordinator works on the same study."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,21 +21,21 @@ from toy_searches import TOYS
 
 
 @pytest.fixture(scope="module")
-def asked() -> SearchRequest:
+def search_request() -> SearchRequest:
     return build_request(
         f"{TOYS}:Toy", "joint", "", ("topology=resnet,dca",), "params<=3k", "accuracy,flops",
         preset="smoke", settings="", seed=0, sampler="random", data=None,
     )  # fmt: skip
 
 
-def plan_of(asked: SearchRequest, url: str, leases: Leases, trials: int, **more: Any) -> SearchPlan:
-    sampler = BudgetSampler(asked.members, asked.config.sampler)
-    study = open_study(open_storage(url), "s", asked.config, sampler)
-    return SearchPlan(study, Store(url, make=True), asked, leases, sampler, trials, **more)
+def plan_of(search_request: SearchRequest, url: str, leases: Leases, trials: int, **options: Any) -> SearchPlan:
+    sampler = BudgetSampler(search_request.members, search_request.config.sampler)
+    study = open_study(open_storage(url), "s", search_request.config, sampler)
+    return SearchPlan(study, Store(url, make=True), search_request, leases, sampler, trials, **options)
 
 
-def end(plan: SearchPlan, job: Any, accuracy: float = 0.5) -> Row:
-    """Have a trial end with a Row whose network is kept."""
+def finish(plan: SearchPlan, job: Any, accuracy: float = 0.5) -> Row:
+    """End a trial with a complete Row and a saved network."""
     assert isinstance(job, EvaluationJob)
     row = replace(resolve_job(job).row, status="complete", error=None, metrics={"accuracy": accuracy, "loss": 1.0})
     row = replace(row, costs=replace(row.costs, flops=7))
@@ -46,12 +46,12 @@ def end(plan: SearchPlan, job: Any, accuracy: float = 0.5) -> Row:
     return row
 
 
-class Quick(Leases):
-    """Another coordinator concludes what it is at, and gives its lease back, just before it is asked for here."""
+class FinishesFirst(Leases):
+    """Leases under which another coordinator finishes trial 0 just before it is acquired here."""
 
     def __init__(self, study: optuna.Study) -> None:
         self.study = study
-        self.released: list[str] = []
+        self.releases: list[str] = []
 
     def acquire(self, name: str) -> bool:
         if name == "trial 0 of s" and not self.study.trials[0].state.is_finished():
@@ -59,58 +59,60 @@ class Quick(Leases):
         return True
 
     def release(self, name: str) -> None:
-        self.released.append(name)
+        self.releases.append(name)
 
 
 def url_in(folder: Any) -> str:
     return f"sqlite:///{folder}/studies.db"
 
 
-def test_unfinished_trial_is_taken_over_with_its_candidate(asked: SearchRequest, tmp_path: Any) -> None:
-    first = plan_of(asked, url_in(tmp_path), NoLeases(), 2).next()
-    again = plan_of(asked, url_in(tmp_path), NoLeases(), 2).next()
+def test_unfinished_trial_is_adopted_with_its_candidate(search_request: SearchRequest, tmp_path: Any) -> None:
+    first = plan_of(search_request, url_in(tmp_path), NoLeases(), 2).next()
+    again = plan_of(search_request, url_in(tmp_path), NoLeases(), 2).next()
     assert first not in (None, WAIT)
     assert again == first
 
 
-def test_trial_concluded_by_another_coordinator_is_not_begun_again(asked: SearchRequest, tmp_path: Any) -> None:
-    plan_of(asked, url_in(tmp_path), NoLeases(), 1).next()
-    mine = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
-    mine.leases = leases = Quick(optuna.load_study(study_name="s", storage=open_storage(url_in(tmp_path))))
+def test_trial_of_another_coordinator_does_not_start_again(search_request: SearchRequest, tmp_path: Any) -> None:
+    plan_of(search_request, url_in(tmp_path), NoLeases(), 1).next()
+    mine = plan_of(search_request, url_in(tmp_path), NoLeases(), 1)
+    mine.leases = leases = FinishesFirst(optuna.load_study(study_name="s", storage=open_storage(url_in(tmp_path))))
     assert mine.next() is WAIT, "it may not be the last word: asked again, there is nothing"
     assert mine.next() is None
-    assert leases.released == ["trial 0 of s"]
+    assert leases.releases == ["trial 0 of s"]
 
 
-def test_remains_of_a_stored_row_are_removed_after_a_crash(asked: SearchRequest, tmp_path: Any) -> None:
-    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
+def test_remains_of_a_complete_row_are_removed_after_a_crash(search_request: SearchRequest, tmp_path: Any) -> None:
+    plan = plan_of(search_request, url_in(tmp_path), NoLeases(), 1)
     job = plan.next()
     assert isinstance(job, EvaluationJob)
     row = replace(resolve_job(job).row, status="complete", error=None, metrics={"accuracy": 0.5, "loss": 1.0})
     plan.store.work_folder(row.identity()).mkdir(parents=True)
     plan.store.add(row, "s", job.number)
-    again = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
+    again = plan_of(search_request, url_in(tmp_path), NoLeases(), 1)
     assert again.next() is None
     assert not plan.store.work_folder(row.identity()).exists()
     assert again.study.trials[0].state.is_finished()
 
 
-class Elsewhere(Leases):
-    """What is claimed where another coordinator has the first trial."""
+class FirstTrialElsewhere(Leases):
+    """Leases of which another coordinator holds that of the first trial."""
 
     def acquire(self, name: str) -> bool:
         return name != "trial 0 of s"
 
     def release(self, name: str) -> None:
-        """Nobody waits for it."""
+        """Do nothing."""
 
 
-def test_network_beaten_by_another_coordinator_is_removed_at_the_end(asked: SearchRequest, tmp_path: Any) -> None:
-    mine = plan_of(asked, url_in(tmp_path), NoLeases(), 2)
+def test_network_beaten_by_another_coordinator_is_removed_at_the_end(
+    search_request: SearchRequest, tmp_path: Any
+) -> None:
+    mine = plan_of(search_request, url_in(tmp_path), NoLeases(), 2)
     first = mine.next()
-    theirs = plan_of(asked, url_in(tmp_path), Elsewhere(), 2)
-    end(theirs, theirs.next(), 0.9)
-    row = end(mine, first, 0.5)
+    theirs = plan_of(search_request, url_in(tmp_path), FirstTrialElsewhere(), 2)
+    finish(theirs, theirs.next(), 0.9)
+    row = finish(mine, first, 0.5)
     networks = tmp_path / "networks"
     assert len(list(networks.iterdir())) == 2
     assert mine.next() is None
@@ -118,58 +120,58 @@ def test_network_beaten_by_another_coordinator_is_removed_at_the_end(asked: Sear
     assert len(list(networks.iterdir())) == 1
 
 
-def test_paused_training_removes_no_network(asked: SearchRequest, tmp_path: Path) -> None:
-    plan = plan_of(asked, f"sqlite:///{tmp_path}/studies.db", NoLeases(), 2)
+def test_paused_training_removes_no_network(search_request: SearchRequest, tmp_path: Path) -> None:
+    plan = plan_of(search_request, f"sqlite:///{tmp_path}/studies.db", NoLeases(), 2)
     job = plan.next()
     assert isinstance(job, EvaluationJob)
     row = replace(resolve_job(job).row, status="pruned", error=None)
     network = plan.store.network(row.identity())
-    network.mkdir(parents=True)  # another coordinator has gone on with it to its end
+    network.mkdir(parents=True)  # another coordinator has finished it
     plan.store.add(row, "s", job.number)
     plan.on_end(job, row)
     assert network.exists()
 
 
-def test_beaten_network_is_kept_for_another_study(asked: SearchRequest, tmp_path: Path) -> None:
-    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 3)
+def test_beaten_network_is_kept_for_another_study(search_request: SearchRequest, tmp_path: Path) -> None:
+    plan = plan_of(search_request, url_in(tmp_path), NoLeases(), 3)
     rows = []
     for accuracy in (0.3, 0.5):
         job = plan.next()
         assert isinstance(job, EvaluationJob)
         rows.append(resolve_job(job).row)
         plan.store.add(rows[-1], "other", None) if accuracy == 0.3 else None
-        end(plan, job, accuracy)
-    end(plan, plan.next(), 0.9)
-    kept = {row.identity(): plan.store.network(row.identity()).exists() for row in rows}
-    assert kept == {rows[0].identity(): True, rows[1].identity(): False}
+        finish(plan, job, accuracy)
+    finish(plan, plan.next(), 0.9)
+    existence = {row.identity(): plan.store.network(row.identity()).exists() for row in rows}
+    assert existence == {rows[0].identity(): True, rows[1].identity(): False}
 
 
-def test_claim_is_released_when_a_trial_ends(asked: SearchRequest, tmp_path: Path) -> None:
-    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 1)
-    plan.leases = leases = Quick(plan.study)
+def test_lease_is_released_when_a_trial_ends(search_request: SearchRequest, tmp_path: Path) -> None:
+    plan = plan_of(search_request, url_in(tmp_path), NoLeases(), 1)
+    plan.leases = leases = FinishesFirst(plan.study)
     leases.acquire = lambda name: True  # type: ignore[method-assign]
-    end(plan, plan.next())
-    assert leases.released == ["trial 0 of s"]
+    finish(plan, plan.next())
+    assert leases.releases == ["trial 0 of s"]
 
 
-def test_extended_study_searches_before_it_confirms(asked: SearchRequest, tmp_path: Path) -> None:
-    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 4, reevals=1)
+def test_longer_study_searches_before_it_reevaluates(search_request: SearchRequest, tmp_path: Path) -> None:
+    plan = plan_of(search_request, url_in(tmp_path), NoLeases(), 4, reevals=1)
     while isinstance(job := plan.next(), EvaluationJob):
-        end(plan, job)
+        finish(plan, job)
     assert first_reevaluation(plan.study) == 3
-    extended = plan_of(asked, url_in(tmp_path), NoLeases(), 9, reevals=2)
+    longer_plan = plan_of(search_request, url_in(tmp_path), NoLeases(), 9, reevals=2)
     numbers = []
-    while isinstance(job := extended.next(), EvaluationJob):
+    while isinstance(job := longer_plan.next(), EvaluationJob):
         numbers.append((job.number, job.seed))
-        end(extended, job)
+        finish(longer_plan, job)
     assert [number for number, seed in numbers if seed != 0] == [7, 8]
-    assert first_reevaluation(extended.study) == 7
+    assert first_reevaluation(longer_plan.study) == 7
 
 
-def test_search_goes_on_where_nothing_can_be_confirmed(asked: SearchRequest, tmp_path: Path) -> None:
-    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 6, reevals=3)
+def test_search_continues_without_reevaluations(search_request: SearchRequest, tmp_path: Path) -> None:
+    plan = plan_of(search_request, url_in(tmp_path), NoLeases(), 6, reevals=3)
     for _ in range(4):
-        end(plan, plan.next())
+        finish(plan, plan.next())
     assert first_reevaluation(plan.study) == 3
     plan.sampler.can_reevaluate = lambda study: False  # type: ignore[method-assign]
     job = plan.next()
@@ -177,28 +179,28 @@ def test_search_goes_on_where_nothing_can_be_confirmed(asked: SearchRequest, tmp
     assert first_reevaluation(plan.study) is None
 
 
-def test_paused_trainings_resume_before_confirming_trials(asked: SearchRequest, tmp_path: Path) -> None:
-    plan = plan_of(asked, url_in(tmp_path), NoLeases(), 3, reevals=1, rungs=Rungs(1))
-    asked_for = []
-    plan.sampler.promote = lambda study, *, searching: asked_for.append(searching)  # type: ignore[method-assign,func-returns-value]
+def test_paused_trainings_resume_before_reevaluations(search_request: SearchRequest, tmp_path: Path) -> None:
+    plan = plan_of(search_request, url_in(tmp_path), NoLeases(), 3, reevals=1, rungs=Rungs(1))
+    searching_flags = []
+    plan.sampler.promote = lambda study, *, searching: searching_flags.append(searching)  # type: ignore[method-assign,func-returns-value]
     while isinstance(job := plan.next(), EvaluationJob):
-        end(plan, job)
-    assert asked_for == [True, True, False, False]
+        finish(plan, job)
+    assert searching_flags == [True, True, False, False]
 
 
-def test_three_trials_at_once_confirm_running_ones_with_other_seeds(tmp_path: Path) -> None:
-    two = build_request(
+def test_parallel_trials_reevaluate_running_ones_with_other_seeds(tmp_path: Path) -> None:
+    small_request = build_request(
         f"{TOYS}:Toy", "depth-heads", "depth=1,heads=1", ("depth=1,2", "heads=1"), "", "accuracy,flops",
         preset="smoke", settings="", seed=0, sampler="random", data=None,
     )  # fmt: skip
-    plan = plan_of(two, url_in(tmp_path), NoLeases(), 8, reevals=4)
-    running, ended = list[EvaluationJob](), list[EvaluationJob]()
-    while len(ended) < 8:
+    plan = plan_of(small_request, url_in(tmp_path), NoLeases(), 8, reevals=4)
+    running, jobs = list[EvaluationJob](), list[EvaluationJob]()
+    while len(jobs) < 8:
         while len(running) < 3 and isinstance(job := plan.next(), EvaluationJob):
             running.append(job)
-        ended.append(running.pop(0))
-        end(plan, ended[-1])
+        jobs.append(running.pop(0))
+        finish(plan, jobs[-1])
     assert plan.next() is None
-    assert len({(job.architecture, job.seed) for job in ended}) == 8
-    assert len({job.architecture for job in ended}) == 2
+    assert len({(job.architecture, job.seed) for job in jobs}) == 8
+    assert len({job.architecture for job in jobs}) == 2
     assert first_reevaluation(plan.study) is not None

@@ -1,4 +1,4 @@
-"""`nas import`: rows from elsewhere."""
+"""`nas import`: rows from files."""
 
 import json
 from pathlib import Path
@@ -40,59 +40,61 @@ def test_rows_are_imported_unchanged_and_once(tmp_path: Path, url: str) -> None:
 
 
 def test_imported_rows_do_not_replace_complete_ones(tmp_path: Path, url: str) -> None:
-    mine, theirs = a_row(metrics={"accuracy": 0.5}), a_row(metrics={"accuracy": 0.9})
-    failed = a_row(status="failed", error="it broke", seed=1)
-    assert mine.identity() == theirs.identity()
-    nas.import_rows(_file(tmp_path, [mine, failed]), storage=url)
-    assert nas.import_rows(_file(tmp_path, [theirs, a_row(seed=1)]), storage=url) == ImportCounts("theirs", 1, 1)
-    found = nas.load("theirs", storage=url).rows()
-    assert found[0] == mine
-    assert [row.status for row in found] == ["complete", "complete"]
+    first, second = a_row(metrics={"accuracy": 0.5}), a_row(metrics={"accuracy": 0.9})
+    failure = a_row(status="failed", error="it broke", seed=1)
+    assert first.identity() == second.identity()
+    nas.import_rows(_file(tmp_path, [first, failure]), storage=url)
+    assert nas.import_rows(_file(tmp_path, [second, a_row(seed=1)]), storage=url) == ImportCounts("theirs", 1, 1)
+    rows = nas.load("theirs", storage=url).rows()
+    assert rows[0] == first
+    assert [row.status for row in rows] == ["complete", "complete"]
 
 
-def test_imported_rows_are_not_trained_again(tmp_path: Path, url: str, asked: dict[str, str]) -> None:
-    first = nas.evaluate(asked["task"], preset="smoke", storage=f"sqlite:///{tmp_path}/theirs.db")
+def test_imported_rows_are_not_trained_again(tmp_path: Path, url: str, search_args: dict[str, str]) -> None:
+    first = nas.evaluate(search_args["task"], preset="smoke", storage=f"sqlite:///{tmp_path}/theirs.db")
     nas.import_rows(_file(tmp_path, [first]), storage=url)
-    assert nas.evaluate(asked["task"], preset="smoke", storage=url) == first
+    assert nas.evaluate(search_args["task"], preset="smoke", storage=url) == first
 
 
 def test_a_file_with_bad_lines_changes_nothing(tmp_path: Path, url: str) -> None:
     file = _file(tmp_path, [a_row(), a_row(seed=1)])
-    whole = file.read_text().splitlines()
+    lines = file.read_text().splitlines()
     nas.import_rows(file, storage=url)
-    unknown = json.dumps({**json.loads(whole[1]), "mood": "good", "seed": 9})
-    file.write_text("\n".join([json.dumps({**json.loads(whole[0]), "seed": 8}), unknown, "__import__('os')"]))
-    with raises("bad-file", path=str(file), cause="unknown-name", value="mood", lines=(2, 3), count=2) as refused:
+    unknown = json.dumps({**json.loads(lines[1]), "mood": "good", "seed": 9})
+    file.write_text("\n".join([json.dumps({**json.loads(lines[0]), "seed": 8}), unknown, "__import__('os')"]))
+    with raises("bad-file", path=str(file), cause="unknown-name", value="mood", lines=(2, 3), count=2) as error:
         nas.import_rows(file, storage=url)
-    assert "mood" in str(refused.value)
-    assert "line" not in refused.value.fields
+    assert "mood" in str(error.value)
+    assert "line" not in error.value.fields
     assert len(nas.load("theirs", storage=url).rows()) == 2
 
 
-def test_of_many_bad_lines_three_are_named(tmp_path: Path, url: str) -> None:
+def test_error_names_three_of_many_bad_lines(tmp_path: Path, url: str) -> None:
     file = tmp_path / "bad.jsonl"
     file.write_text("no\n" * 7)
-    with raises("bad-file", path=str(file), cause="bad-syntax", lines=(1, 2, 3), count=7) as refused:
+    with raises("bad-file", path=str(file), cause="bad-syntax", lines=(1, 2, 3), count=7) as error:
         nas.import_rows(file, storage=url)
-    assert " 4 " in str(refused.value)
+    assert " 4 " in str(error.value)
     assert not (tmp_path / "mine.db").exists()
 
 
-def test_rows_are_not_imported_into_a_search(tmp_path: Path, asked: dict[str, str]) -> None:
-    nas.search(**{**asked, "trials": 1})
+def test_rows_are_not_imported_into_a_search(tmp_path: Path, search_args: dict[str, str]) -> None:
+    nas.search(**{**search_args, "trials": 1})
     with raises("mismatch", option="--study", value="s"):
         nas.import_rows(
-            _file(tmp_path, [a_row()]), study=nas.load(storage=asked["storage"]).name, storage=asked["storage"]
+            _file(tmp_path, [a_row()]),
+            study=nas.load(storage=search_args["storage"]).name,
+            storage=search_args["storage"],
         )
 
 
 def test_the_command_prints_the_number_of_new_rows(command: Command, tmp_path: Path, url: str) -> None:
     file = _file(tmp_path, [a_row()])
     for numbers in (["1"], ["0", "1"]):
-        done = command("import", str(file), "--storage", url)
-        assert done.returncode == 0
-        assert [word for word in done.stdout.split() if word.isdigit()] == numbers
-        assert "theirs" in done.stdout
+        result = command("import", str(file), "--storage", url)
+        assert result.returncode == 0
+        assert [word for word in result.stdout.split() if word.isdigit()] == numbers
+        assert "theirs" in result.stdout
 
 
 def test_rows_are_written_all_or_none(tmp_path: Path, url: str) -> None:
@@ -102,7 +104,7 @@ def test_rows_are_written_all_or_none(tmp_path: Path, url: str) -> None:
     assert store.studies() == []
 
 
-def test_an_empty_or_missing_file_is_refused(tmp_path: Path, url: str) -> None:
+def test_an_empty_or_missing_file_is_an_error(tmp_path: Path, url: str) -> None:
     for content in ("", "\n\n"):
         (tmp_path / "empty.jsonl").write_text(content)
         with raises("missing-rows", path=str(tmp_path / "empty.jsonl")):
@@ -119,10 +121,10 @@ IMPOSSIBLE: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"directions": {"accuracy": "sideways"}}, {"option": "direction", "value": "sideways", "choices": ("max", "min")}),
     ({"costs": Costs(params=-5)}, {"option": "params", "value": -5, "least": 0}),
 ]
-"""What is changed of a row, and the fields of the error."""
+"""A change of a row, and the fields of the error."""
 
 
-def test_impossible_rows_are_refused(tmp_path: Path, url: str) -> None:
+def test_impossible_rows_are_errors(tmp_path: Path, url: str) -> None:
     with grouped() as case:
         for change, fields in IMPOSSIBLE:
             bad = a_row(seed=1, **change)

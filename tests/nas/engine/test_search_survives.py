@@ -1,4 +1,4 @@
-"""Searches that are interrupted, killed or locked out, or whose trials fail, lose nothing that is finished."""
+"""Searches lose no finished evaluation after interrupts, kills, locks and failures."""
 
 import sqlite3
 import subprocess
@@ -24,43 +24,44 @@ from toy_searches import TOYS, Search, outcomes, rows
 
 
 @pytest.fixture
-def asked(asked: dict[str, Any]) -> dict[str, Any]:
-    """A space that is counted quickly."""
-    return {**asked, "axis": "topology=resnet,dca"}
+def search_args(search_args: dict[str, Any]) -> dict[str, Any]:
+    """Arguments with a space that is counted quickly."""
+    return {**search_args, "axis": "topology=resnet,dca"}
 
 
 @pytest.mark.parametrize("in_own_process", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_resumed_study_equals_uninterrupted_study(
     search: Search,
-    asked: dict[str, Any],
+    search_args: dict[str, Any],
     tmp_path: Path,
-    elsewhere: Callable[[str], str],
+    store_url: Callable[[str], str],
     monkeypatch: pytest.MonkeyPatch,
     in_own_process: bool,
 ) -> None:
     monkeypatch.setenv("TOYS_EVALUATED", "0")
-    whole = search(trials=5)
-    # The interrupted task is the same one by its settings: only what it does at its third evaluation differs.
+    study = search(trials=5)
+    # Both tasks have the same settings; one is interrupted at its third evaluation.
     copy = tmp_path / "copy.py"
     copy.write_text(TOYS.read_text().replace("class Interrupted(Toy)", "class Toy_(Toy)"))
-    halted = {"storage": elsewhere("halted"), "task": f"{copy}:Toy_"}
-    apart: list[bool] = []
+    arguments = {"storage": store_url("halted"), "task": f"{copy}:Toy_"}
+    isolation: list[bool] = []
 
-    def seen(*words: Any, **more: Any) -> Workers:
-        apart.append(more["isolate"])
-        return pool_of(*words, **{**more, "isolate": in_own_process and more["isolate"]})  # it takes seconds to start
+    def recording_pool_of(*words: Any, **options: Any) -> Workers:
+        isolation.append(options["isolate"])
+        # a process takes seconds to start
+        return pool_of(*words, **{**options, "isolate": in_own_process and options["isolate"]})
 
-    monkeypatch.setattr(nas.engine.run, "pool_of", seen)
+    monkeypatch.setattr(nas.engine.run, "pool_of", recording_pool_of)
     with pytest.raises(KeyboardInterrupt):
-        search(**halted, trials=5)
-    assert len(rows(asked, **halted)) == 2
-    assert outcomes(search(**halted, trials=5)) == outcomes(whole)
-    assert apart == [False, True], "what may have ended its process is gone on with in one of its own"
+        search(**arguments, trials=5)
+    assert len(rows(search_args, **arguments)) == 2
+    assert outcomes(search(**arguments, trials=5)) == outcomes(study)
+    assert isolation == [False, True], "what may have ended its process is gone on with in one of its own"
 
 
 def test_failed_trial_is_a_row_with_its_reason(search: Search) -> None:
-    few = {"space": "depth-heads", "arch": "depth=1,heads=1", "axis": ("depth=1,2,3,4,6", "heads=1")}
-    study = search(task=f"{TOYS}:Stumbling", **few, budget="", trials=5)
+    small = {"space": "depth-heads", "arch": "depth=1,heads=1", "axis": ("depth=1,2,3,4,6", "heads=1")}
+    study = search(task=f"{TOYS}:Stumbling", **small, budget="", trials=5)
     reasons = {row.architecture.depth: str(row.error) for row in study.rows()}
     assert reasons[1].startswith("RuntimeError: a layer broke (")
     assert "toy_tasks.py, line " in reasons[1]
@@ -71,7 +72,7 @@ def test_failed_trial_is_a_row_with_its_reason(search: Search) -> None:
     assert {row.status for row in study.rows()} == {"complete", "failed"}
 
 
-def test_search_goes_on_when_its_first_trials_fail(search: Search) -> None:
+def test_search_continues_after_its_first_trials_fail(search: Search) -> None:
     study = search(task=f"{TOYS}:Stumbling", arch="depth=1", space="head-dim", budget="", trials=3)
     assert {row.status for row in study.rows()} == {"failed"}
 
@@ -86,116 +87,116 @@ def test_dead_worker_fails_its_trial_only(search: Search) -> None:
         assert row.status == "complete" or str(row.error).startswith(f"{PROCESS_DIED} (")
 
 
-def killed(asked: dict[str, Any], folder: Path, program: str) -> None:
-    """Run a search in a process that ends itself in the middle."""
-    program = f"import os, optuna, nas, nas.store.store\n{program}\nnas.search(**{asked})"
-    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 9, done.stderr
+def run_and_die(search_args: dict[str, Any], folder: Path, program: str) -> None:
+    """Run a search in a process that kills itself in the middle."""
+    program = f"import os, optuna, nas, nas.store.store\n{program}\nnas.search(**{search_args})"
+    result = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+    assert result.returncode == 9, result.stderr
 
 
 @pytest.mark.chaos
-def test_killed_search_loses_no_finished_evaluation(
-    search: Search, asked: dict[str, Any], tmp_path: Path, elsewhere: Callable[[str], str]
+def test_search_loses_no_finished_evaluation_after_a_kill(
+    search: Search, search_args: dict[str, Any], tmp_path: Path, store_url: Callable[[str], str]
 ) -> None:
-    whole = search()
-    other = {"storage": elsewhere("killed")}
+    study = search()
+    changes = {"storage": store_url("killed")}
     dies = "    told.append(a)\n    if len(told) == 4: os._exit(9)\n    return add(*a)\n"
     program = f"add, told = nas.store.store.Store.add, []\ndef once(*a):\n{dies}nas.store.store.Store.add = once"
-    killed({**asked, **other}, tmp_path, program)
-    assert len(rows(asked, **other)) == 3
+    run_and_die({**search_args, **changes}, tmp_path, program)
+    assert len(rows(search_args, **changes)) == 3
     assert len(list((tmp_path / "killed").glob("unfinished/*/row.json"))) == 1
-    assert outcomes(search(**other)) == outcomes(whole)
+    assert outcomes(search(**changes)) == outcomes(study)
     assert not list((tmp_path / "killed").glob("unfinished/*"))
 
 
 @pytest.mark.chaos
-def test_search_killed_while_proposing_resumes_unchanged(
-    search: Search, asked: dict[str, Any], tmp_path: Path, elsewhere: Callable[[str], str]
+def test_search_resumes_after_a_kill_while_proposing(
+    search: Search, search_args: dict[str, Any], tmp_path: Path, store_url: Callable[[str], str]
 ) -> None:
-    whole = search()
-    other = {"storage": elsewhere("killed")}
+    study = search()
+    changes = {"storage": store_url("killed")}
     dies = "    calls.append(a)\n    if len(calls) == 4: os._exit(9)\n    record_params(*a)\n"
     program = (
         f"import nas.engine.plan\nrecord_params, calls = nas.engine.plan.record_params, []\ndef once(*a):\n{dies}"
         "nas.engine.plan.record_params = once"
     )
-    killed({**asked, **other}, tmp_path, program)
-    assert len(rows(asked, **other)) == 3
-    assert outcomes(search(**other)) == outcomes(whole)
+    run_and_die({**search_args, **changes}, tmp_path, program)
+    assert len(rows(search_args, **changes)) == 3
+    assert outcomes(search(**changes)) == outcomes(study)
 
 
-def test_second_coordinator_of_a_study_is_refused(search: Search, asked: dict[str, Any]) -> None:
+def test_second_coordinator_of_a_study_is_an_error(search: Search, search_args: dict[str, Any]) -> None:
     search(trials=1)
-    with only_writer(asked["storage"], "s"), raises("in-use", option="--study", value="s"):
+    with only_writer(search_args["storage"], "s"), raises("in-use", option="--study", value="s"):
         search()
 
 
 def test_locked_store_loses_nothing(
-    search: Search, asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    search: Search, search_args: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = outcomes(search(trials=1))
     monkeypatch.setattr("nas.store.database.LOCK_TIMEOUT_S", 0.2)
     monkeypatch.setattr("nas.store.optuna_study.LOCK_TIMEOUT_S", 0.2)
     with sqlite3.connect(tmp_path / "store" / "studies.db") as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        with raises("unavailable", server=False, cause="OperationalError") as caught:
+        with raises("unavailable", server=False, cause="OperationalError") as error:
             search()
-        assert "locked" in str(caught.value)  # as SQLite says
+        assert "locked" in str(error.value)  # as SQLite says
         connection.rollback()
-    assert outcomes(nas.load("s", storage=asked["storage"])) == before
+    assert outcomes(nas.load("s", storage=search_args["storage"])) == before
     assert len(search(trials=2)) == 2
 
 
-def test_file_that_is_no_database_is_left_unchanged(search: Search, tmp_path: Path) -> None:
+def test_file_that_is_no_database_stays_as_it_is(search: Search, tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "studies.db").write_text("precious, and not a database at all " * 40)
-    with raises("bad-file", problem="format") as caught:
+    with raises("bad-file", problem="format") as error:
         search()
-    assert caught.value.fields["storage"].endswith("studies.db")
+    assert error.value.fields["storage"].endswith("studies.db")
     assert "precious" in (tmp_path / "store" / "studies.db").read_text()
 
 
-def cut(content: bytes) -> bytes:
+def truncate(content: bytes) -> bytes:
     return content[:5000]
 
 
-def flipped_in_its_schema(content: bytes) -> bytes:
-    """SQLite's own words of it are no text then."""
+def flip_in_schema(content: bytes) -> bytes:
+    """Flip a bit of the schema, so that SQLite's error message is not valid text."""
     return content.replace(b"CREATE TABLE nas_rows", b"CREATE T\xcdBLE nas_rows")
 
 
-def test_damaged_store_is_left_unchanged(search: Search, asked: dict[str, Any], tmp_path: Path) -> None:
+def test_damaged_store_stays_as_it_is(search: Search, search_args: dict[str, Any], tmp_path: Path) -> None:
     search(trials=1)
     file = tmp_path / "store" / "studies.db"
     with closing(sqlite3.connect(file)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else all is in the log beside it
-    whole = file.read_bytes()
-    for damage in (cut, flipped_in_its_schema):
-        file.write_bytes(damaged := damage(whole))
-        for ask in (search, lambda: nas.load("s", storage=asked["storage"])):
-            with raises("bad-file", problem="damaged") as caught:
-                ask()
-            assert caught.value.fields["storage"].endswith("studies.db")
-            assert "malformed" in str(caught.value)
-        assert file.read_bytes() == damaged
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # else all rows are in the write-ahead log
+    content = file.read_bytes()
+    for damage in (truncate, flip_in_schema):
+        file.write_bytes(broken_content := damage(content))
+        for read_store in (search, lambda: nas.load("s", storage=search_args["storage"])):
+            with raises("bad-file", problem="damaged") as error:
+                read_store()
+            assert error.value.fields["storage"].endswith("studies.db")
+            assert "malformed" in str(error.value)
+        assert file.read_bytes() == broken_content
 
 
 def test_study_without_rows_is_not_the_newest(
-    search: Search, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    search: Search, search_args: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     search(trials=1)
 
-    def unavailable(*words: Any, **more: Any) -> Workers:
+    def unavailable(*words: Any, **options: Any) -> Workers:
         raise UserError("unavailable", "no cluster answers.", cluster="somewhere")
 
     monkeypatch.setattr(nas.engine.run, "pool_of", unavailable)
     with raises("unavailable", cluster="somewhere"):
         search(study="later")
-    assert nas.load(storage=asked["storage"]).name == "s"
-    assert nas.load("later", storage=asked["storage"]).rows() == []
+    assert nas.load(storage=search_args["storage"]).name == "s"
+    assert nas.load("later", storage=search_args["storage"]).rows() == []
 
 
-def test_decoding_error_of_a_task_is_no_damage_of_the_store(asked: dict[str, Any], tmp_path: Path) -> None:
+def test_decoding_error_of_a_task_is_not_taken_for_a_damaged_store(search_args: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "latin.py").write_text(
         "from toy_tasks import Toy\n"
         "class Latin(Toy):\n"
@@ -203,18 +204,18 @@ def test_decoding_error_of_a_task_is_no_damage_of_the_store(asked: dict[str, Any
         "        return b'\\xe9'.decode('utf-8')\n"
     )
     with pytest.raises(UnicodeDecodeError):
-        nas.evaluate(f"{tmp_path}/latin.py:Latin", preset="smoke", storage=asked["storage"])
+        nas.evaluate(f"{tmp_path}/latin.py:Latin", preset="smoke", storage=search_args["storage"])
 
 
-def test_search_of_another_version_stays_a_search(search: Search, asked: dict[str, Any], tmp_path: Path) -> None:
+def test_search_of_another_version_stays_a_search(search: Search, search_args: dict[str, Any], tmp_path: Path) -> None:
     search(trials=1)
     with closing(sqlite3.connect(tmp_path / "store" / "studies.db")) as connection:
         query = "UPDATE study_user_attributes SET value_json = json_remove(value_json, '$.rungs') WHERE key = ?"
         assert connection.execute(query, (CONFIG,)).rowcount == 1
         connection.commit()
-    assert Store(asked["storage"]).searches() == {"s": None}
+    assert Store(search_args["storage"]).searches() == {"s": None}
     with raises("mismatch", option="--study", expected=tuple(field.name for field in fields(SearchConfig))):
         search(trials=2)
     with raises("mismatch", option="--study", value="s"):
-        nas.evaluate(asked["task"], preset="smoke", seed=9, study="s", storage=asked["storage"])
-    assert len(nas.load("s", storage=asked["storage"])) == 1
+        nas.evaluate(search_args["task"], preset="smoke", seed=9, study="s", storage=search_args["storage"])
+    assert len(nas.load("s", storage=search_args["storage"])) == 1

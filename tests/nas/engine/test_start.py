@@ -28,38 +28,38 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-BRIEFLY = {"digits-vit": "epochs=0,steps=5", "stdlib-mlm": "steps=2,measured=8,reports=1"}
+SHORT = {"digits-vit": "epochs=0,steps=5", "stdlib-mlm": "steps=2,measured=8,reports=1"}
 
 
 @pytest.fixture(scope="module")
 def network_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Row]]:
-    """A task's network, which is trained once, briefly, and its row."""
+    """A task's network and its row after a short training, once per task."""
     folder = tmp_path_factory.mktemp("networks")
 
     @cache
-    def trained(task: str) -> tuple[Path, Row]:
-        asked = {"arch": NETWORK, "preset": "smoke", "settings": BRIEFLY[task]}
-        return folder / task, nas.evaluate(task, **asked, save=folder / task, storage=f"sqlite:///{folder}/s.db")  # type: ignore[arg-type]
+    def train(task: str) -> tuple[Path, Row]:
+        arguments = {"arch": NETWORK, "preset": "smoke", "settings": SHORT[task]}
+        return folder / task, nas.evaluate(task, **arguments, save=folder / task, storage=f"sqlite:///{folder}/s.db")  # type: ignore[arg-type]
 
-    return trained
+    return train
 
 
 @pytest.fixture
 def images(network_of: Callable[[str], tuple[Path, Row]]) -> Row:
-    """The row of a network of images, which is in the folder `first`."""
+    """The row of an image network, which is in the folder `first`."""
     shutil.copytree(network_of("digits-vit")[0], "first")
     return network_of("digits-vit")[1]
 
 
 @pytest.fixture
 def text(network_of: Callable[[str], tuple[Path, Row]]) -> Row:
-    """The row of a network of text, which is in the folder `first`."""
+    """The row of a text network, which is in the folder `first`."""
     shutil.copytree(network_of("stdlib-mlm")[0], "first")
     return network_of("stdlib-mlm")[1]
 
 
 def test_training_begins_with_the_weights_and_architecture_of_another(images: Row) -> None:
-    arguments: dict[str, Any] = {"preset": "smoke", "settings": BRIEFLY["digits-vit"], "seed": 3}
+    arguments: dict[str, Any] = {"preset": "smoke", "settings": SHORT["digits-vit"], "seed": 3}
     after = nas.evaluate("digits-vit", **arguments, start="first", save="second")
     assert after.status == "complete"
     assert after.architecture == images.architecture
@@ -67,11 +67,11 @@ def test_training_begins_with_the_weights_and_architecture_of_another(images: Ro
     assert after.curve[0]["step"] == 0
     assert after.curve[0]["metrics"]["loss"] == pytest.approx(images.metrics["loss"], abs=1e-6)
     assert read_record(Path("second")).step == images.steps + after.steps
-    drawn = nas.evaluate("digits-vit", arch=NETWORK, **arguments)
-    assert drawn.identity() != after.identity()
-    assert drawn.metrics != after.metrics
+    from_scratch = nas.evaluate("digits-vit", arch=NETWORK, **arguments)
+    assert from_scratch.identity() != after.identity()
+    assert from_scratch.metrics != after.metrics
     again = nas.evaluate("digits-vit", **arguments, start=Path("first").resolve())
-    assert again.provenance["started"] == after.provenance["started"]  # the store knew it
+    assert again.provenance["started"] == after.provenance["started"]  # the row is from the store
 
 
 MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
@@ -90,7 +90,7 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
 
 
 @pytest.mark.usefixtures("images")
-def test_impossible_starts_are_refused(command: Command) -> None:
+def test_impossible_starts_are_errors(command: Command) -> None:
     with grouped() as case:
         for change, kind, fields in MISTAKES:
             with case(str(change)), raises(kind, **fields):
@@ -98,15 +98,15 @@ def test_impossible_starts_are_refused(command: Command) -> None:
     command("evaluate", "digits-vit", "--start", "first", "--arch", "depth=3").assert_error("conflict", option="--arch")
 
 
-def test_network_of_another_version_is_refused(images: Row) -> None:
+def test_network_of_another_version_is_an_error(images: Row) -> None:
     record = read_record(Path("first"))
-    changed = json.loads(replace(record, task_version=record.task_version + 1).to_json())
-    Path("first", RECORD).write_text(json.dumps(changed))
+    newer = json.loads(replace(record, task_version=record.task_version + 1).to_json())
+    Path("first", RECORD).write_text(json.dumps(newer))
     with raises("mismatch", path="first", task="digits-vit", version=images.task_version + 1):
         nas.evaluate("digits-vit", preset="smoke", start="first")
 
 
-def test_network_of_masked_text_is_fine_tuned_and_kept_as_it_was(text: Row) -> None:
+def test_fine_tuning_leaves_the_network_of_masked_text_as_it_was(text: Row) -> None:
     after = nas.evaluate(
         "stdlib-glue", preset="smoke", settings="sets=reference,measured=8", start="first", save="second"
     )
@@ -118,7 +118,7 @@ def test_network_of_masked_text_is_fine_tuned_and_kept_as_it_was(text: Row) -> N
 
 
 @pytest.mark.usefixtures("text")
-def test_network_of_another_tokenizer_is_refused() -> None:
+def test_network_of_another_tokenizer_is_an_error() -> None:
     record = read_record(Path("first"))
     assert record.settings["encoding"] == STDLIB.encoding()
     other = {**record.settings, "encoding": "another"}

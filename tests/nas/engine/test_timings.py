@@ -1,4 +1,4 @@
-"""How a search reports where its time went."""
+"""A search's report of where its time went."""
 
 import re
 from contextlib import suppress
@@ -15,7 +15,7 @@ from toy_searches import TOYS
 
 
 def tables_in(lines: list[str]) -> list[tuple[float, dict[str, float]]]:
-    """The total of each table, and the seconds of its rows by their names; shares add up to 100 %."""
+    """The total of each table, and the seconds of its rows by name; checks that shares add up to 100 %."""
     tables: list[tuple[float, dict[str, float]]] = []
     shares: list[float] = []
     for line in lines:
@@ -28,7 +28,7 @@ def tables_in(lines: list[str]) -> list[tuple[float, dict[str, float]]]:
     return tables
 
 
-def test_seconds_are_added_up_by_activity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timings_add_up_seconds_by_activity(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("nas.engine.timings.time.perf_counter", lambda: now[0])
     timings = Timings()
@@ -42,14 +42,14 @@ def test_seconds_are_added_up_by_activity(monkeypatch: pytest.MonkeyPatch) -> No
     now[0] += 4
     timings.add(a_row(provenance={"wall_s": 3.0, "fit_s": 2.0}))
     timings.add(a_row(provenance={}))
-    (clock, spent), (workers, meanwhile) = tables_in(timings.lines())
-    assert (clock, [*spent.values()]) == (14.0, [5.0, 5.0, 4.0])
-    assert [*spent][:2] == ["sleeping", "failing"]
-    assert (workers, [*meanwhile.values()]) == (6.0, [2.0, 1.0, 3.0])
+    (clock, seconds), (workers, worker_seconds) = tables_in(timings.lines())
+    assert (clock, [*seconds.values()]) == (14.0, [5.0, 5.0, 4.0])
+    assert [*seconds][:2] == ["sleeping", "failing"]
+    assert (workers, [*worker_seconds.values()]) == (6.0, [2.0, 1.0, 3.0])
     assert "35.7%" in timings.lines()[1]
 
 
-def test_search_reports_its_timings_where_asked(
+def test_search_reports_its_timings_on_request(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOYS_FITTED", str(tmp_path / "fitted"))
@@ -61,13 +61,13 @@ def test_search_reports_its_timings_where_asked(
         "storage": f"sqlite:///{tmp_path}/s.db",
     }
     study = nas.search(f"{TOYS}:Counted", timings=True, **arguments)
-    (clock, spent), (_, meanwhile) = tables_in(capsys.readouterr().err.splitlines())
-    assert len(spent) == 7
-    assert {"loading", "proposing", "evaluating", "storing"} <= spent.keys()
-    assert sum(spent.values()) == pytest.approx(clock, abs=0.4)
-    assert 0 < meanwhile["training"] <= spent["evaluating"]
+    (clock, seconds), (_, worker_seconds) = tables_in(capsys.readouterr().err.splitlines())
+    assert len(seconds) == 7
+    assert {"loading", "proposing", "evaluating", "storing"} <= seconds.keys()
+    assert sum(seconds.values()) == pytest.approx(clock, abs=0.4)
+    assert 0 < worker_seconds["training"] <= seconds["evaluating"]
     fits = [row.provenance["fit_s"] for row in study.rows()]
-    assert sum(fits) == pytest.approx(meanwhile["training"], abs=0.06)
+    assert sum(fits) == pytest.approx(worker_seconds["training"], abs=0.06)
     assert all(0 < row.provenance["fit_s"] < row.provenance["wall_s"] for row in study.rows())
     nas.search(f"{TOYS}:Counted", **{**arguments, "trials": 3})
     assert not tables_in(capsys.readouterr().err.splitlines())

@@ -1,4 +1,4 @@
-"""Loading what a function needs is shown if it is slow, and its time is part of a search's timings."""
+"""Slow loading of a function's modules is shown, and is part of a search's timings."""
 
 import sys
 import time
@@ -10,7 +10,9 @@ from nas.environment.loading import pop_loading_seconds
 from search_spaces.support.progress import LOADING
 
 
-def test_slow_loading_is_shown_and_timed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_slow_loading_is_shown_and_enters_the_timings(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("search_spaces.support.quiet_timer.SILENCE_S", 0.01)
     monkeypatch.setattr(nas, "_lazily", lambda name: time.sleep(0.2))
     for name in ("evaluate", "search"):
@@ -25,7 +27,7 @@ def test_slow_loading_is_shown_and_timed(monkeypatch: pytest.MonkeyPatch, capsys
     assert pop_loading_seconds("search") == 0.0
 
 
-def test_loaded_function_is_given_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loaded_function_takes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert nas.load is nas.load
     pop_loading_seconds("load")
     _ = nas.load

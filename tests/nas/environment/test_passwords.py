@@ -1,4 +1,4 @@
-"""Passwords in URLs, however they are spelt: no message, Row or repr shows one."""
+"""Passwords in URLs of any spelling: no message, Row or repr shows one."""
 
 import shlex
 import sys
@@ -41,7 +41,7 @@ SPELLINGS = [
 ]
 
 
-def hidden(text: str) -> bool:
+def hides_password(text: str) -> bool:
     return not any(word in text for word in ("sesame", "s%65same", "ses/ame", "ame@"))
 
 
@@ -49,39 +49,39 @@ def test_no_message_and_no_row_shows_a_password(monkeypatch: pytest.MonkeyPatch)
     with grouped() as case:
         for url in SPELLINGS:
             with case(url):
-                with pytest.raises(UserError) as refused:
+                with pytest.raises(UserError) as error:
                     Store(url, make=True)
-                assert hidden(f"{refused.value} {refused.value.fields}"), refused.value
+                assert hides_password(f"{error.value} {error.value.fields}"), error.value
                 monkeypatch.setattr(sys, "argv", ["nas", "search", "--storage", url, f"--storage={url}"])
-                if url != "postgresql://me:sesame":  # a host and a port, as far as anybody can tell
-                    assert hidden(command_line())
-                    assert hidden(without_passwords(url))
-                    assert hidden(repr(Study("s", url, [])))
-                    assert hidden(Study("s", url, [])._repr_html_())
-                assert hidden(visible_part(url))
+                if url != "postgresql://me:sesame":  # looks like a host and a port
+                    assert hides_password(command_line())
+                    assert hides_password(without_passwords(url))
+                    assert hides_password(repr(Study("s", url, [])))
+                    assert hides_password(Study("s", url, [])._repr_html_())
+                assert hides_password(visible_part(url))
 
 
 def test_commands_show_no_password(command: Command) -> None:
     with grouped() as case:
-        for url in SPELLINGS[::3]:  # others are the same in this process
+        for url in SPELLINGS[::3]:  # a sample: the code is the same as above
             with case(url):
-                done = command("results", "--storage", url)
-                assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-                assert hidden(done.stdout + done.stderr)
+                result = command("results", "--storage", url)
+                assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
+                assert hides_password(result.stdout + result.stderr)
 
 
-def test_words_of_a_driver_are_shown_without_passwords() -> None:
+def test_messages_of_a_driver_show_no_password() -> None:
     error = OSError("cannot connect with password=sesame to postgresql://me:sesame@h/db")
-    assert hidden(str(store_error("postgresql://me:sesame@h/db", error)))
+    assert hides_password(str(store_error("postgresql://me:sesame@h/db", error)))
 
 
-def test_other_words_are_shown_as_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_words_stay_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["params<=100k", "depth=7,topology=dca(k=2)", "lr=1e-3", "timm:vit_small", "mine.py:Toy"]
     words.append("/a/b,tokenizer=trained")
     monkeypatch.setattr(sys, "argv", ["/usr/bin/nas", "search", *words])
     assert command_line() == shlex.join(["nas", "search", *words])
 
 
-def test_shown_url_tells_stores_apart() -> None:
+def test_printable_url_tells_stores_apart() -> None:
     assert printable_url("postgresql://me:sesame@host:1/db") == "postgresql://me:***@host:1/db"
     assert printable_url("sqlite:///a/b.db") == "a/b.db"

@@ -6,7 +6,7 @@ from nas.environment.paths import slug
 from nas.store.locks import only_writer
 
 
-def test_name_that_can_be_a_file_name_is_kept() -> None:
+def test_valid_file_name_stays_the_same() -> None:
     names = ["study", "a-b", "2026.11", "größer"]
     assert [*map(slug, names)] == names
 

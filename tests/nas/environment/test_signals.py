@@ -14,24 +14,28 @@ from toy_searches import Search
 
 
 @pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    # Tests may have been begun with nohup, or in a shell's background.
-    own = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
-    outside = {number: signal.signal(number, handler) for number, handler in own.items()}
+def default_handlers() -> Iterator[None]:
+    # Tests may run under nohup, or in the background of a shell.
+    handlers = {
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    earlier = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     yield
-    after = {number: signal.signal(number, handler) for number, handler in outside.items()}
-    assert after == own
-    raise_pending_termination()  # nobody has any more
+    after = {number: signal.signal(number, handler) for number, handler in earlier.items()}
+    assert after == handlers
+    raise_pending_termination()  # none is pending
 
 
 def test_signal_is_raised_in_the_command() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        with pytest.raises(Termination) as asked, termination_signals():
+        with pytest.raises(Termination) as error, termination_signals():
             signal.raise_signal(number)
-        assert asked.value.number == number
+        assert error.value.number == number
 
 
-def test_ignored_signal_stays_ignored() -> None:
+def test_command_ignores_a_signal_that_was_ignored_before() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup has it
     try:
         with termination_signals():
@@ -40,30 +44,30 @@ def test_ignored_signal_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-class Going:
-    """What raises where nobody hears of it."""
+class Destructor:
+    """Calls a function in its destructor."""
 
-    def __init__(self, goes: Callable[[], Any]) -> None:
-        self._goes = goes
+    def __init__(self, action: Callable[[], Any]) -> None:
+        self._action = action
 
     def __del__(self) -> None:
-        self._goes()
+        self._action()
 
 
 def test_signal_lost_in_a_destructor_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[type[BaseException]] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda dropped: told.append(dropped.exc_type))
+    types: list[type[BaseException]] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: types.append(unraisable.exc_type))
     with termination_signals():
-        going = Going(lambda: signal.raise_signal(signal.SIGTERM))
-        del going
+        garbage = Destructor(lambda: signal.raise_signal(signal.SIGTERM))
+        del garbage
         with pytest.raises(Termination):
             raise_pending_termination()
-        going = Going(lambda: 1 // 0)
-        del going
-    assert told == [ZeroDivisionError]
-    going = Going(lambda: 1 // 0)
-    del going
-    assert told == [ZeroDivisionError] * 2
+        garbage = Destructor(lambda: 1 // 0)
+        del garbage
+    assert types == [ZeroDivisionError]
+    garbage = Destructor(lambda: 1 // 0)
+    del garbage
+    assert types == [ZeroDivisionError] * 2
 
 
 def test_search_raises_a_lost_signal(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,5 +87,5 @@ def test_second_signal_kills_after_a_grace() -> None:
         "    except here.Termination:\n        signal.raise_signal(signal.SIGTERM)\n"
     )
     for grace, status in ((100.0, 0), (0.0, -signal.SIGTERM)):
-        done = subprocess.run([sys.executable, "-c", program.format(grace)], check=False)
-        assert done.returncode == status, grace
+        result = subprocess.run([sys.executable, "-c", program.format(grace)], check=False)
+        assert result.returncode == status, grace

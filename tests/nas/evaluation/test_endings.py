@@ -1,4 +1,4 @@
-"""How a command ends: beside threads that wait, and by a signal."""
+"""How a command ends: beside waiting threads, and by a signal."""
 
 import signal
 from functools import partial
@@ -20,12 +20,14 @@ def test_a_thread_that_waits_forever_does_not_delay_the_end(tmp_path: Path) -> N
         "atexit.register(print, 'it waits', flush=True)\nSTUCK_THREADS.append(None)"
     )
     for words, status in ((["list", "tasks"], 0), (["list", "nonsense"], 2), (["nonsense"], 2)):
-        done = in_own_process(*words, cwd=tmp_path, first=partial(exec, program, {}))
-        assert (done.returncode, "it waits" in done.stdout, bool(done.stdout)) == (status, False, status == 0), words
-        assert (done.error is None) == (status == 0)
+        result = in_own_process(*words, cwd=tmp_path, first=partial(exec, program, {}))
+        assert (result.returncode, "it waits" in result.stdout, bool(result.stdout)) == (status, False, status == 0), (
+            words
+        )
+        assert (result.error is None) == (status == 0)
 
 
-def test_a_signal_ends_a_command_and_those_that_train_can_resume(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_signal_ends_a_command_and_trainings_name_the_resume(capsys: pytest.CaptureFixture[str]) -> None:
     number = signal.SIGTERM
 
     def ask(study: str, storage: str) -> None:
@@ -34,7 +36,7 @@ def test_a_signal_ends_a_command_and_those_that_train_can_resume(capsys: pytest.
     def train(preset: str, storage: str) -> None:
         signal.raise_signal(number)
 
-    def ended(function: Any, *words: str) -> tuple[int, str]:
+    def run_command(function: Any, *words: str) -> tuple[int, str]:
         app = typer.Typer()
         app.command("run", cls=Command)(function)
         command = get_command(app)
@@ -43,8 +45,8 @@ def test_a_signal_ends_a_command_and_those_that_train_can_resume(capsys: pytest.
         return end.value.exit_code, capsys.readouterr().err
 
     for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-        asking, trained = ended(ask, "s", "x"), ended(train, "smoke", "x")
-        assert (asking[0], trained[0]) == (status, status)
-        assert all(len(line.splitlines()) == 1 and number.name in line for _, line in (asking, trained))
-        assert trained[1].startswith(asking[1].rstrip(".\n"))
-        assert len(trained[1]) > len(asking[1])  # that the same command resumes
+        of_ask, of_train = run_command(ask, "s", "x"), run_command(train, "smoke", "x")
+        assert (of_ask[0], of_train[0]) == (status, status)
+        assert all(len(line.splitlines()) == 1 and number.name in line for _, line in (of_ask, of_train))
+        assert of_train[1].startswith(of_ask[1].rstrip(".\n"))
+        assert len(of_train[1]) > len(of_ask[1])  # it says that the same command resumes

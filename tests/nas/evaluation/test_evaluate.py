@@ -1,4 +1,4 @@
-"""One evaluation: its Row, what is known of it, and how it is stopped and gone on with."""
+"""One evaluation: its Row, the reuse of known rows, early stops and resumes."""
 
 import fcntl
 import sys
@@ -17,7 +17,6 @@ from expect import raises, warns
 from nas.evaluation.evaluate import evaluate, job_lock
 from nas.request.job import EvaluationJob, code_of, identity, reload_task
 from nas.store.store import Store
-from nas.workers.resources import Resources
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import read_record
 from toy_searches import TOYS
@@ -30,8 +29,8 @@ JOB = EvaluationJob(task=f"{TOYS}:Toy", architecture=Toy.base, preset="smoke")
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Row]:
     monkeypatch.chdir(tmp_path)
 
-    def run(kind: str = "Toy", **asked: Any) -> Row:
-        return nas.evaluate(f"{TOYS}:{kind}", **{"preset": "smoke", **asked})
+    def run(kind: str = "Toy", **arguments: Any) -> Row:
+        return nas.evaluate(f"{TOYS}:{kind}", **{"preset": "smoke", **arguments})
 
     return run
 
@@ -49,14 +48,14 @@ def test_a_row_has_results_and_provenance() -> None:
     assert row.identity() == identity(JOB)
 
 
-def test_the_network_is_freed_before_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    networks, held = list[weakref.ref[nn.Module]](), list[nn.Module | None]()
+def test_the_network_is_freed_before_the_clean_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    networks, references = list[weakref.ref[nn.Module]](), list[nn.Module | None]()
     monkeypatch.setattr(
-        "nas.evaluation.evaluate.save_network", lambda task, job, fitted: networks.append(weakref.ref(fitted.network))
+        "nas.evaluation.evaluate.save_network", lambda task, job, result: networks.append(weakref.ref(result.network))
     )
-    monkeypatch.setattr("nas.evaluation.evaluate.clean_up", lambda row: held.append(networks[0]()))
+    monkeypatch.setattr("nas.evaluation.evaluate.clean_up", lambda row: references.append(networks[0]()))
     assert evaluate(replace(JOB, task=f"{TOYS}:Showing")).status == "complete"
-    assert held == [None]
+    assert references == [None]
 
 
 def test_steps_reported_as_tensors_become_integers(ask: Callable[..., Row]) -> None:
@@ -65,12 +64,12 @@ def test_steps_reported_as_tensors_become_integers(ask: Callable[..., Row]) -> N
     assert Row.from_json(row.to_json()) == row
 
 
-def test_a_kept_row_is_read_instead_of_training_again(tmp_path: Path) -> None:
+def test_a_row_file_is_read_instead_of_training_again(tmp_path: Path) -> None:
     job = replace(JOB, folder=str(tmp_path / "kept"))
-    assert evaluate(job) == evaluate(job)  # wall_s and all: the second is the first, read back
+    assert evaluate(job) == evaluate(job)  # also wall_s: the second row is the first from its file
 
 
-def test_a_kept_row_of_another_evaluation_is_ignored(tmp_path: Path) -> None:
+def test_a_row_file_of_another_evaluation_does_not_count(tmp_path: Path) -> None:
     job = replace(JOB, folder=str(tmp_path))
     evaluate(replace(job, seed=1))
     assert evaluate(job).seed == 0
@@ -107,24 +106,24 @@ def test_other_data_make_another_evaluation(ask: Callable[..., Row], tmp_path: P
     assert second.metrics != first.metrics
 
 
-def test_a_failed_evaluation_is_retried(ask: Callable[..., Row]) -> None:
+def test_a_failed_evaluation_runs_again(ask: Callable[..., Row]) -> None:
     assert ask("Stumbling", arch="depth=1").status == "failed"
     assert ask("Stumbling", arch="depth=1").status == "failed"
-    assert len(nas.load("evaluations")) == 1  # the newest stands for the evaluation
+    assert len(nas.load("evaluations")) == 1  # only the newest row counts
 
 
 def test_a_stopped_training_is_pruned_and_resumes(ask: Callable[..., Row]) -> None:
-    half = ask("Stepping", max_steps=2)
-    assert (half.status, half.steps, half.test) == ("pruned", 2, {})
-    assert half.metrics == half.curve[-1]["metrics"]
-    more = ask("Stepping", max_steps=3)
-    assert (more.status, more.steps) == ("pruned", 3)
-    whole = ask("Stepping")
-    assert (whole.status, whole.steps) == ("complete", 5)
-    assert [point["step"] for point in whole.curve] == [1, 2, 3, 4]
-    assert whole.extra_metrics["began_at"] == 3  # what was done was not done again
+    short = ask("Stepping", max_steps=2)
+    assert (short.status, short.steps, short.test) == ("pruned", 2, {})
+    assert short.metrics == short.curve[-1]["metrics"]
+    longer = ask("Stepping", max_steps=3)
+    assert (longer.status, longer.steps) == ("pruned", 3)
+    complete = ask("Stepping")
+    assert (complete.status, complete.steps) == ("complete", 5)
+    assert [point["step"] for point in complete.curve] == [1, 2, 3, 4]
+    assert complete.extra_metrics["began_at"] == 3  # no step is repeated
     assert not list(Path("nas-runs/unfinished").glob("*"))
-    assert nas.load("evaluations").rows() == [whole]
+    assert nas.load("evaluations").rows() == [complete]
 
 
 def test_a_task_that_ignores_the_stop_is_complete(ask: Callable[..., Row]) -> None:
@@ -132,18 +131,18 @@ def test_a_task_that_ignores_the_stop_is_complete(ask: Callable[..., Row]) -> No
     assert ask("Heedless", max_steps=1).status == "complete"
 
 
-def test_the_kept_network_is_rendered_and_saved_without_training(
+def test_the_saved_network_is_rendered_and_copied_without_training(
     ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     row = ask("Showing", arch="depth=3")
     monkeypatch.setattr("nas.evaluation.evaluate.Heartbeat", lambda *arguments: pytest.fail("it was trained"))
-    again = ask("Showing", arch="depth=3", render=tmp_path / "shown.txt", save=tmp_path / "saved")
+    repeat = ask("Showing", arch="depth=3", render=tmp_path / "shown.txt", save=tmp_path / "saved")
     assert (tmp_path / "shown.txt").read_text() == "3"
     assert read_record(tmp_path / "saved").architecture.depth == 3
-    assert again == row
+    assert repeat == row
 
 
-def test_mistakes_are_refused_before_training(
+def test_mistakes_raise_user_errors_before_training(
     ask: Callable[..., Row], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("nas.evaluation.evaluate.Heartbeat", lambda *arguments: pytest.fail("it was trained"))
@@ -155,38 +154,38 @@ def test_mistakes_are_refused_before_training(
         nas.evaluate("stdlib-glue", preset="smoke", max_steps=3)
 
 
-def test_a_network_that_was_not_kept_is_trained_again(ask: Callable[..., Row], tmp_path: Path) -> None:
+def test_a_missing_network_is_trained_again(ask: Callable[..., Row], tmp_path: Path) -> None:
     import shutil
 
     row = ask("Showing", arch="depth=3")
     shutil.rmtree(tmp_path / "nas-runs" / "networks")
     network = tmp_path / "nas-runs" / "networks" / row.identity()
     with warns("missing-file", path=str(network)):
-        again = ask("Showing", arch="depth=3", render=tmp_path / "shown.txt")
-    assert again.metrics == row.metrics
+        repeat = ask("Showing", arch="depth=3", render=tmp_path / "shown.txt")
+    assert repeat.metrics == row.metrics
     assert (tmp_path / "shown.txt").exists()
 
 
-def test_the_number_of_threads_is_recorded(ask: Callable[..., Row]) -> None:
+def test_provenance_has_the_number_of_threads(ask: Callable[..., Row]) -> None:
     assert ask(threads=2).provenance["threads"] == 2
 
 
-def test_an_evaluation_of_another_process_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_waits_for_the_evaluation_of_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(f"sqlite:///{tmp_path}/studies.db", make=True)
     job = replace(JOB, folder=str(tmp_path / "held"), store=store.url, identity=identity(JOB))
     first = evaluate(JOB)
     lock = Path(f"{job.folder}.lock").open("w")  # noqa: SIM115  # closed by the timer
     fcntl.flock(lock, fcntl.LOCK_EX)
 
-    def ends() -> None:
+    def finish() -> None:
         store.add(first, "theirs")
         Path(lock.name).unlink()
         lock.close()
 
     monkeypatch.setattr("nas.evaluation.evaluate.Heartbeat", lambda *arguments: pytest.fail("it was trained"))
-    Timer(0.5, ends).start()
-    with warns("in-use", path=job.folder), job_lock(job) as with_known:
-        assert evaluate(with_known) == first
+    Timer(0.5, finish).start()
+    with warns("in-use", path=job.folder), job_lock(job) as job_with_row:
+        assert evaluate(job_with_row) == first
     assert not Path(f"{job.folder}.lock").exists()
 
 

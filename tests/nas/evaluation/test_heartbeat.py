@@ -1,4 +1,4 @@
-"""Progress of a training, told from its process to whoever waits for it."""
+"""A training's progress, for other processes that wait for it."""
 
 import os
 import time
@@ -10,14 +10,14 @@ from nas.evaluation import heartbeat
 from nas.evaluation.heartbeat import Heartbeat, has_recent_heartbeat, read_heartbeat
 
 
-def test_progress_is_read_until_the_training_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_can_be_read_until_the_training_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "EVERY_S", 0.0)
-    told = Heartbeat(str(tmp_path / "e"))
+    heartbeat_file = Heartbeat(str(tmp_path / "e"))
     assert read_heartbeat(str(tmp_path / "e")) is None
-    told(3, 10)
+    heartbeat_file(3, 10)
     assert read_heartbeat(str(tmp_path / "e")) == (3, 10)
     assert read_heartbeat(str(tmp_path / "e"), max_steps=5) == (3, 5)
-    told.forget()
+    heartbeat_file.forget()
     assert read_heartbeat(str(tmp_path / "e")) is None
 
 
@@ -32,13 +32,13 @@ def test_old_progress_is_not_current(tmp_path: Path) -> None:
 
 
 def test_short_training_writes_nothing(tmp_path: Path) -> None:
-    told = Heartbeat(str(tmp_path / "e"))
-    told(3, 10)
-    told.forget()
+    heartbeat_file = Heartbeat(str(tmp_path / "e"))
+    heartbeat_file(3, 10)
+    heartbeat_file.forget()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unwritable_or_broken_progress_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_or_broken_progress_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "EVERY_S", 0.0)
     (tmp_path / "file").write_text("x")
     Heartbeat(str(tmp_path / "file"))(3, 10)

@@ -1,4 +1,4 @@
-"""Which saved network a key means."""
+"""The saved network that a key names."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -11,13 +11,10 @@ from search_spaces.architecture.checkpoint import RECORD
 from toy_rows import LITTLE, a_row
 
 
-def test_key_means_the_one_row_whose_network_is_saved(tmp_path: Path) -> None:
-    own, other, failed = (
-        a_row(),
-        a_row(architecture=replace(LITTLE, depth=7)),
-        a_row(seed=9, status="failed", error="no"),
-    )
-    rows = [own, other, failed]
+def test_key_names_the_only_row_with_a_saved_network(tmp_path: Path) -> None:
+    first, other = a_row(), a_row(architecture=replace(LITTLE, depth=7))
+    failure = a_row(seed=9, status="failed", error="no")
+    rows = [first, other, failure]
     with closing(Store(f"sqlite:///{tmp_path}/studies.db", make=True)) as store:
 
         def folder(key: str) -> Path:
@@ -25,17 +22,17 @@ def test_key_means_the_one_row_whose_network_is_saved(tmp_path: Path) -> None:
 
         with raises("missing-file", option="KEY", value=other.architecture.key):
             folder(other.architecture.key)
-        for row in (own, other):
+        for row in (first, other):
             (store.network(row.identity()) / RECORD).parent.mkdir(parents=True)
             (store.network(row.identity()) / RECORD).write_text("{}")
         assert folder(other.architecture.key[:8]) == folder(other.identity()) == store.network(other.identity())
-        assert folder(own.architecture.key) == store.network(own.identity())
+        assert folder(first.architecture.key) == store.network(first.identity())
         with raises("missing-value", option="KEY"):
             folder("")
         with raises("unknown-name", value="nothing"):
             folder("nothing")
-        rows.append(replace(own, seed=1))
+        rows.append(replace(first, seed=1))
         (store.network(rows[-1].identity()) / RECORD).parent.mkdir(parents=True)
         (store.network(rows[-1].identity()) / RECORD).write_text("{}")
-        with raises("conflict", choices=(own.identity(), rows[-1].identity())):
-            folder(own.architecture.key)
+        with raises("conflict", choices=(first.identity(), rows[-1].identity())):
+            folder(first.architecture.key)

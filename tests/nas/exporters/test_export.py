@@ -1,4 +1,4 @@
-"""The contract of an export: how a network may be called, what is in the files, and what is refused."""
+"""The contract of an export: calls of the network, contents of the files, and errors."""
 
 import copy
 import json
@@ -20,17 +20,17 @@ from nas.exporters.export import export, export_folder
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import load_weights, save_checkpoint, weights_of
 from tasks.vision.digits import DigitsViT
-from toy_networks import MIXED_INPUTS, RECORD, TINY, MixedInputs, Steps, export_network, needs_onnx, ran, redraw
+from toy_networks import MIXED_INPUTS, RECORD, TINY, MixedInputs, Steps, export_network, needs_onnx, outputs_of, redraw
 
 
 def check_call(example: Any, file: Path) -> None:
-    """Export a network that is called with this example; the file gives what it gives."""
+    """Export a network with this example; the file's outputs equal the network's."""
     network = MixedInputs()
     report = export_network(network, example, file)
     assert report.axes == (() if file.suffix == ".safetensors" else ("batch", "tokens"))
     if file.suffix == ".onnx":
-        given = torch.randn(2, 5), torch.randint(3, (2, 4)), torch.rand(2, 4) > 0.5
-        torch.testing.assert_close(ran(report.file, *given), list(network(*given).values()))
+        inputs = torch.randn(2, 5), torch.randint(3, (2, 4)), torch.rand(2, 4) > 0.5
+        torch.testing.assert_close(outputs_of(report.file, *inputs), list(network(*inputs).values()))
 
 
 def test_a_network_is_called_with_a_mapping(ending: str, tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_network_is_called_with_a_mapping(ending: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("tuple_ending", [".safetensors", ".pt2", pytest.param(".onnx", marks=pytest.mark.slow)])
 def test_a_network_is_called_with_a_tuple(tuple_ending: str, tmp_path: Path) -> None:
-    if tuple_ending == ".onnx":  # whose graph is made of that of .pt2
+    if tuple_ending == ".onnx":  # its graph is made from that of .pt2
         needs_onnx()
     check_call(tuple(MIXED_INPUTS.values()), tmp_path / f"a{tuple_ending}")
 
@@ -56,30 +56,31 @@ def test_weights_are_exported_with_their_record(tmp_path: Path) -> None:
     assert torch.equal(before, torch.get_rng_state())
     assert report.difference == 0.0
     with safe_open(report.file, framework="pt") as file:
-        said = file.metadata()
-    assert (said["task"], said["step"], json.loads(said["settings"])) == ("digits-vit", "7", {"preset": "smoke"})
-    again = DigitsViT().build(Architecture(**json.loads(said["architecture"])))
+        metadata = file.metadata()
+    assert (metadata["task"], metadata["step"], json.loads(metadata["settings"])) == (
+        "digits-vit",
+        "7",
+        {"preset": "smoke"},
+    )
+    again = DigitsViT().build(Architecture(**json.loads(metadata["architecture"])))
     load_weights(again, load_file(report.file), "the file")
     x = torch.randn(3, 1, 8, 8)
     assert torch.equal(again(x), network(x))
     assert report.file.stat().st_mode & 0o077 == (tmp_path / "kept" / "architecture.json").stat().st_mode & 0o077
 
 
-def test_a_kept_network_of_another_task_or_version_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_task_or_version_is_an_error(tmp_path: Path) -> None:
     task = DigitsViT()
     weights = weights_of(task.build(TINY))
     for changes in ({"task": "moons"}, {"task_version": task.version + 1}):
         save_checkpoint(tmp_path / "kept", weights, replace(RECORD, **{"task_version": task.version, **changes}))  # type: ignore[arg-type]
-        fields = {
-            "task": "digits-vit",
-            "version": task.version,
-            **{name.removeprefix("task_"): of for name, of in changes.items()},
-        }
+        others = {name.removeprefix("task_"): value for name, value in changes.items()}
+        fields = {"task": "digits-vit", "version": task.version, **others}
         with raises("mismatch", path=str(tmp_path / "kept"), expected=("digits-vit", task.version), **fields):
             export_folder(tmp_path / "kept", tmp_path / "a.pt2", task)
 
 
-def test_a_file_has_metadata_and_no_paths_and_the_network_is_not_changed(ending: str, tmp_path: Path) -> None:
+def test_a_file_has_metadata_and_no_paths_and_the_network_stays_as_it_is(ending: str, tmp_path: Path) -> None:
     network = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.BatchNorm1d(4)).bfloat16().train()
     before = copy.deepcopy(network.state_dict())
     file = tmp_path / f"a{ending}"
@@ -92,9 +93,9 @@ def test_a_file_has_metadata_and_no_paths_and_the_network_is_not_changed(ending:
         import onnx
 
         model = onnx.load(file)
-        metadata = {each.key: each.value for each in model.metadata_props}
+        metadata = {entry.key: entry.value for entry in model.metadata_props}
         assert Architecture(**json.loads(metadata["architecture"])) == TINY
-        assert [each.name for each in model.graph.output] == ["output"]
+        assert [entry.name for entry in model.graph.output] == ["output"]
         assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
     elif ending == ".pt2":
         with zipfile.ZipFile(file) as parts:
@@ -108,7 +109,7 @@ class FixedBatch(nn.Module):
         return x.reshape(1, 2, 2).sum(1)
 
 
-def test_a_batch_that_cannot_be_free_is_fixed(tmp_path: Path) -> None:
+def test_a_batch_that_cannot_vary_has_no_axis(tmp_path: Path) -> None:
     assert export_network(FixedBatch(), torch.zeros(1, 4), tmp_path / "a.pt2").axes == ()
 
 
@@ -116,19 +117,19 @@ def test_a_network_is_built_with_its_recipe(tmp_path: Path) -> None:
     task = DigitsViT()
     settings = {"preset": "smoke", "recipe.batch": 7}
     record = replace(RECORD, task_version=task.version, settings=settings)
-    seen: list[Any] = []
+    recipes: list[Any] = []
 
-    class Noting(DigitsViT):
+    class RecordsRecipes(DigitsViT):
         def build_for_training(self, architecture: Architecture, recipe: Any) -> nn.Module:
-            seen.append(recipe)
+            recipes.append(recipe)
             return self.build(architecture)
 
     save_checkpoint(tmp_path / "kept", weights_of(task.build(TINY)), record)
-    export_folder(tmp_path / "kept", tmp_path / "a.safetensors", Noting())
-    assert seen == [replace(DigitsViT.presets["smoke"], batch=7)]
+    export_folder(tmp_path / "kept", tmp_path / "a.safetensors", RecordsRecipes())
+    assert recipes == [replace(DigitsViT.presets["smoke"], batch=7)]
 
 
-# -- What cannot be
+# -- Errors
 
 
 class Random(nn.Module):
@@ -174,7 +175,7 @@ def test_a_network_that_cannot_be_exact_leaves_no_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_refusal_names_the_error_that_caused_it() -> None:
+def test_an_export_error_names_its_cause() -> None:
     def work() -> None:
         try:
             {}["inner"]
@@ -188,7 +189,7 @@ def test_a_refusal_names_the_error_that_caused_it() -> None:
 
 
 class Shapes(nn.Module):
-    """Gives another thing for another number of tokens, which no graph of ONNX can."""
+    """Computes something else for few tokens, which an ONNX graph cannot."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -205,37 +206,37 @@ def test_a_graph_that_is_wrong_for_short_texts_has_a_fixed_length(tmp_path: Path
     assert report.axes == ("batch",)
 
 
-def test_weights_that_read_back_differently_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def careless(weights: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
+def test_weights_that_read_back_differently_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def save_inexactly(weights: dict[str, Tensor], path: Path, metadata: dict[str, str]) -> None:
         save_file({name: x * (1 + 2e-7) for name, x in weights.items()}, path, metadata)
 
-    monkeypatch.setattr(formats, "save_file", careless)
+    monkeypatch.setattr(formats, "save_file", save_inexactly)
     with raises("unsupported", option="--to", problem="difference", most=0.0):
         export(nn.Linear(9, 9), torch.ones(1, 9), tmp_path / "a.safetensors", RECORD)
 
 
-def test_another_ending_is_refused(tmp_path: Path) -> None:
+def test_another_ending_is_an_error(tmp_path: Path) -> None:
     with raises("unsupported", option="--to", path=str(tmp_path / "a.pth"), choices=(".safetensors", ".pt2", ".onnx")):
         export(Steps(), torch.ones(1), tmp_path / "a.pth", RECORD)
 
 
-def test_unwritable_paths_are_refused(tmp_path: Path) -> None:
+def test_unwritable_paths_are_errors(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder.pt2").mkdir()
     for path in (tmp_path / "file" / "a.pt2", tmp_path / "folder.pt2"):
         with raises("unwritable", option="--to", path=str(path)):
             export(Steps(), torch.ones(1), path, RECORD)
-    assert {each.name for each in tmp_path.iterdir()} == {"file", "folder.pt2"}
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder.pt2"}
 
 
-def test_missing_packages_are_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_raise_errors_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with raises("needs-extra", extra="onnx"):
         export(nn.Module(), torch.ones(1), tmp_path / "a.onnx", RECORD)
     assert not list(tmp_path.iterdir())
 
 
-def test_weights_too_large_for_onnx_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_too_large_for_onnx_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs_onnx()
     monkeypatch.setattr(formats, "MAX_ONNX_BYTES", 8)
     with raises("unsupported", option="--to", problem="size"):

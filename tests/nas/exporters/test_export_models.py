@@ -1,4 +1,4 @@
-"""Every kind of model as every kind of file: what the file gives is what the network gives."""
+"""Every kind of model in every format: the file's outputs equal the network's."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from search_spaces.models.families import base_of, build_family
 from search_spaces.models.residual_mlp import GoalAgent, Sizes
 from search_spaces.topologies.registry import TOPOLOGIES
 from tasks.data.batches import Inputs
-from toy_networks import TINY, export_network, images, ran, redraw
+from toy_networks import TINY, export_network, images, outputs_of, redraw
 
 
 def text(style: str, **changes: object) -> tuple[nn.Module, Inputs]:
@@ -37,7 +37,7 @@ def test_an_exported_decoder_takes_texts_of_any_length(tmp_path: Path) -> None:
     network, example = text("llama", depth=1)
     assert export_network(network, example, tmp_path / "a.pt2").axes == ("batch", "tokens")
     ids = torch.randint(50, (4, 11))
-    torch.testing.assert_close(ran(tmp_path / "a.pt2", ids), [network(ids)])
+    torch.testing.assert_close(outputs_of(tmp_path / "a.pt2", ids), [network(ids)])
 
 
 @pytest.mark.slow
@@ -56,7 +56,7 @@ def test_decoders_export(style: str, topology: str, ending: str, tmp_path: Path)
         (None, 1, ("batch", "tokens")),
         (Nystrom(64, 5), 1, ("batch", "tokens")),
         (Nystrom(8, 5), 1, ("batch",)),
-        (Nystrom(7, None, "batch"), 1, ("batch",)),  # 24 tokens are padded to 28
+        (Nystrom(7, None, "batch"), 1, ("batch",)),  # 24 tokens get padding to 28
         (Nystrom(8, 5), 2, ("batch",)),
     ],
     ids=str,

@@ -1,4 +1,4 @@
-"""Every topology has a look of its own, the same in every picture, that can be seen."""
+"""Every topology has a distinct and visible look, the same in every picture."""
 
 from itertools import combinations
 
@@ -17,12 +17,12 @@ USUAL = {str(one.topology) for one in joint(BASE).architectures} | {"none"}
 MEMBERS = {str(one.topology) for one in topology(BASE).architectures}
 Colour = NDArray[np.float64]
 
-SEEN_WITHOUT = {
+VISION_WITHOUT = {
     "nothing": np.eye(3),
     "red cones": np.array([[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]),
     "green cones": np.array([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]),
 }
-"""Linear RGB as others see it: Machado, Oliveira and Fernandes, 2009, severity 1."""
+"""Linear RGB in colour blindness: Machado, Oliveira and Fernandes, 2009, severity 1."""
 
 
 def linear(colour: str) -> Colour:
@@ -31,42 +31,46 @@ def linear(colour: str) -> Colour:
 
 
 def contrast(one: str, other: str) -> float:
-    """As WCAG 2 has it."""
+    """The contrast ratio of WCAG 2."""
     bright, dark = sorted((float(linear(c) @ [0.2126, 0.7152, 0.0722]) + 0.05 for c in (one, other)), reverse=True)
     return bright / dark
 
 
-def oklab(seen: Colour) -> Colour:
-    """Ottosson, 2020: equal distances look about equally far apart."""
+def oklab(linear_rgb: Colour) -> Colour:
+    """Oklab (Ottosson, 2020): equal distances look about equally far apart."""
     cones = [[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]]
     axes = [[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]]
-    return np.asarray(np.array(axes) @ np.cbrt(np.array(cones) @ seen.clip(0, 1)))
+    return np.asarray(np.array(axes) @ np.cbrt(np.array(cones) @ linear_rgb.clip(0, 1)))
 
 
 def test_usual_topologies_look_the_same_beside_any_others() -> None:
     members = sorted(USUAL)
-    together = topology_styles(MEMBERS)
-    assert len(set(together.values())) == len(MEMBERS)
+    all_looks = topology_styles(MEMBERS)
+    assert len(set(all_looks.values())) == len(MEMBERS)
     assert len(members) >= 13
-    assert len({together[one].colour for one in members}) == len(members)
-    for one in members:
-        assert topology_styles([one])[one] == topology_styles([one, "weave(gain=2)", "dca(k=3)"])[one] == together[one]
+    assert len({all_looks[name].colour for name in members}) == len(members)
+    for name in members:
+        assert (
+            topology_styles([name])[name]
+            == topology_styles([name, "weave(gain=2)", "dca(k=3)"])[name]
+            == all_looks[name]
+        )
 
 
 def test_other_topologies_have_stable_and_distinct_looks() -> None:
     others = ["weave", "weave(gain=2)", *(f"dca(k={k})" for k in range(3, 9)), "dca(k=2)/resnet", "<script>"]
-    together = topology_styles([*others, "dca(k=2)"])
-    assert len(set(together.values())) == len(together)
-    assert topology_styles(["weave"])["weave"] == together["weave"]
-    assert topology_styles(["dca(k=3)"])["dca(k=3)"].marker == together["dca(k=2)"].marker
-    assert len(topology_styles(map(str, range(200)))) == 200  # more than there are looks
+    all_looks = topology_styles([*others, "dca(k=2)"])
+    assert len(set(all_looks.values())) == len(all_looks)
+    assert topology_styles(["weave"])["weave"] == all_looks["weave"]
+    assert topology_styles(["dca(k=3)"])["dca(k=3)"].marker == all_looks["dca(k=2)"].marker
+    assert len(topology_styles(map(str, range(200)))) == 200  # more than there are distinct looks
 
 
 def test_colours_are_distinct_also_to_the_colour_blind() -> None:
-    for lacking, matrix in SEEN_WITHOUT.items():
-        seen = [oklab(matrix @ linear(colour)) for colour in COLOURS]
-        distance = min(float(np.linalg.norm(one - other)) for one, other in combinations(seen, 2))
-        assert distance > 0.065, lacking
+    for missing, matrix in VISION_WITHOUT.items():
+        colours = [oklab(matrix @ linear(colour)) for colour in COLOURS]
+        distance = min(float(np.linalg.norm(one - other)) for one, other in combinations(colours, 2))
+        assert distance > 0.065, missing
 
 
 def test_colours_are_legible_on_a_white_and_on_a_dark_page() -> None:
@@ -81,10 +85,10 @@ def test_markers_exist_in_matplotlib() -> None:
 
 
 def test_each_topology_of_this_project_looks_the_same_everywhere() -> None:
-    own = [one for one in TOPOLOGIES.names() if TOPOLOGIES.is_ours(one)]
-    assert len(own) >= 25
-    together = topology_styles([*own, *USUAL, "weave"])
-    assert len(set(together.values())) == len(together)
-    assert all(topology_styles([one])[one] == together[one] for one in own)
-    colours = [together[one].colour for one in own]
+    names = [name for name in TOPOLOGIES.names() if TOPOLOGIES.is_ours(name)]
+    assert len(names) >= 25
+    all_looks = topology_styles([*names, *USUAL, "weave"])
+    assert len(set(all_looks.values())) == len(all_looks)
+    assert all(topology_styles([name])[name] == all_looks[name] for name in names)
+    colours = [all_looks[name].colour for name in names]
     assert max(map(colours.count, colours)) <= 3

@@ -1,4 +1,4 @@
-"""A study: rows, front, data frame, picture, notebook; and a study of the version before."""
+"""A study: rows, front, data frame, picture, notebook."""
 
 import sqlite3
 from pathlib import Path
@@ -28,26 +28,28 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return nas.search(TOY, preset="smoke", trials=6, resources=Resources(1), study="mine", storage=storage)
 
 
-def test_loaded_study_equals_the_searched_one(study: Study) -> None:
-    again = nas.load("mine", storage=study.storage)
-    assert again.rows() == study.rows()
-    assert again.config == study.config
+def test_loaded_study_equals_that_of_the_search(study: Study) -> None:
+    copy = nas.load("mine", storage=study.storage)
+    assert copy.rows() == study.rows()
+    assert copy.config == study.config
     assert nas.load(storage=study.storage).name == "mine"
-    assert repr(again) == f"Study('mine', 6 rows, {study.storage!r})"
+    assert repr(copy) == f"Study('mine', 6 rows, {study.storage!r})"
 
 
 def test_front_is_of_architectures_with_all_their_seeds(study: Study) -> None:
-    every = {row.identity(): row for row in study.rows()}
-    found = study.summaries()
-    assert sorted(identity for one in found for identity in one.identities) == sorted(every)
-    assert study.front() == [one for one in found if one.on_front]
-    assert [one.record["flops"] for one in found] == sorted(one.record["flops"] for one in found)
-    for one in found:
-        seeds = [every[identity].seed for identity in one.identities]
-        assert len({every[identity].architecture for identity in one.identities}) == 1
-        assert one.record["seeds"] == (seeds.count(1) or len(seeds))
-        assert one.is_held_out == (1 in seeds)
-    assert sum(one.is_held_out for one in found) == 1  # a quarter of six trials
+    rows = {row.identity(): row for row in study.rows()}
+    summaries = study.summaries()
+    assert sorted(identity for summary in summaries for identity in summary.identities) == sorted(rows)
+    assert study.front() == [summary for summary in summaries if summary.on_front]
+    assert [summary.record["flops"] for summary in summaries] == sorted(
+        summary.record["flops"] for summary in summaries
+    )
+    for summary in summaries:
+        seeds = [rows[identity].seed for identity in summary.identities]
+        assert len({rows[identity].architecture for identity in summary.identities}) == 1
+        assert summary.record["seeds"] == (seeds.count(1) or len(seeds))
+        assert summary.is_held_out == (1 in seeds)
+    assert sum(summary.is_held_out for summary in summaries) == 1  # a quarter of six trials
     assert study.front("loss,params")
     with raises("unknown-name", option="objective", value="acuracy", nearest="accuracy"):
         study.front("acuracy")
@@ -64,15 +66,17 @@ LINES: list[tuple[dict[str, Direction], list[tuple[float, float]]]] = [
 def test_line_of_a_front_steps_towards_worse_values() -> None:
     accuracies = {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.05}
     lines = [
-        {"key": f"k{n}", "depth": n, "flops": n, "params": n, "accuracy": one, "seed": seed, "status": "complete"}
-        for n, one in accuracies.items()
+        {"key": f"k{n}", "depth": n, "flops": n, "params": n, "accuracy": accuracy, "seed": seed, "status": "complete"}
+        for n, accuracy in accuracies.items()
         for seed in range(6)
     ]
     with grouped() as case:
-        for ways, corners in LINES:
-            with case(str(ways)):
-                found = summarize(table.from_records(lines), ways)
-                assert [(round(x), pytest.approx(y, abs=0.03)) for x, y, _ in front_corners(found, ways)] == corners
+        for directions, corners in LINES:
+            with case(str(directions)):
+                summaries = summarize(table.from_records(lines), directions)
+                assert [
+                    (round(x), pytest.approx(y, abs=0.03)) for x, y, _ in front_corners(summaries, directions)
+                ] == corners
 
 
 def test_study_as_data_frame_picture_and_notebook(study: Study, tmp_path: Path) -> None:
@@ -82,8 +86,8 @@ def test_study_as_data_frame_picture_and_notebook(study: Study, tmp_path: Path) 
     figure = study.plot(tmp_path / "front.png")
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
     assert figure.axes[0].get_xlabel() == "flops"
-    drawn = {to_hex(bars.lines[0].get_color()) for bars in figure.axes[0].containers}
-    assert drawn == {
+    colours = {to_hex(bars.lines[0].get_color()) for bars in figure.axes[0].containers}
+    assert colours == {
         look.colour for look in topology_styles(row.architecture.topology for row in study.rows()).values()
     }
     for name, begins in (("front.svg", b"<?xml"), ("front.pdf", b"%PDF")):
@@ -91,7 +95,7 @@ def test_study_as_data_frame_picture_and_notebook(study: Study, tmp_path: Path) 
         assert (tmp_path / name).read_bytes().startswith(begins)
     with raises("unsupported", path=str(tmp_path / "front.txt"), choices=(".png", ".pdf", ".svg")):
         study.plot(tmp_path / "front.txt")
-    assert Study("one", "", study.rows()[:1]).plot().axes[0].get_xscale() == "linear"  # and nothing is confirmed
+    assert Study("one", "", study.rows()[:1]).plot().axes[0].get_xscale() == "linear"  # and there is no re-evaluation
     html = study._repr_html_()
     assert html.count("<tr") >= 1 + len(study.front())
     assert "p_front" in html
@@ -127,7 +131,7 @@ def test_several_studies_are_loaded_together_without_repeats(tmp_path: Path) -> 
         nas.load("a,evaluation", storage=storage)
 
 
-def test_broken_rows_are_named_and_the_others_read(study: Study, tmp_path: Path) -> None:
+def test_broken_rows_give_notes_and_the_others_are_read(study: Study, tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/studies.db"
     store = Store(storage, make=True)
     for row in study.rows():
@@ -136,23 +140,23 @@ def test_broken_rows_are_named_and_the_others_read(study: Study, tmp_path: Path)
         connection.execute("UPDATE nas_rows SET row = '{\"task\": 7}' WHERE id = 2")
         connection.execute("UPDATE nas_rows SET row = 'nonsense' WHERE id = 4")
     with warns("skipped", study="mine"):
-        found = nas.load("mine", storage=storage)
-    assert len(found) == 4
-    assert [line.partition(":")[0] for line in found.bad] == ["study 'mine', row 2", "study 'mine', row 4"]
+        loaded_study = nas.load("mine", storage=storage)
+    assert len(loaded_study) == 4
+    assert [line.partition(":")[0] for line in loaded_study.bad] == ["study 'mine', row 2", "study 'mine', row 4"]
 
 
-def test_unknown_studies_and_sources_are_refused(study: Study) -> None:
-    there = {"storage": study.storage}
+def test_unknown_studies_and_sources_are_errors(study: Study) -> None:
+    storage = {"storage": study.storage}
     mistakes: list[tuple[dict[str, str], Kind, dict[str, str]]] = [
-        ({"study": "mein"} | there, "unknown-name", {"option": "study", "value": "mein", "nearest": "mine"}),
+        ({"study": "mein"} | storage, "unknown-name", {"option": "study", "value": "mein", "nearest": "mine"}),
         ({"source": "nowhere.jsonl"}, "unknown-name", {"option": "table", "value": "nowhere.jsonl"}),
         ({"source": "stdlib-lm-topologie"}, "unknown-name", {"nearest": "stdlib-lm-topologies"}),
         (
-            {"study": "mein", "source": "stdlib-lm-topologies"} | there,
+            {"study": "mein", "source": "stdlib-lm-topologies"} | storage,
             "unknown-name",
             {"option": "study", "value": "mein"},
         ),
-        ({"source": "tables"} | there, "conflict", {"option": "--from", "excludes": "--storage"}),
+        ({"source": "tables"} | storage, "conflict", {"option": "--from", "excludes": "--storage"}),
     ]
     with grouped() as case:
         for arguments, kind, fields in mistakes:

@@ -1,4 +1,4 @@
-"""How a front is printed: chances, candidates that may be on it, notes beside it."""
+"""Printed fronts and comparisons: probabilities, candidates, notes, and columns that fit."""
 
 import re
 from math import nan
@@ -17,35 +17,40 @@ from results.stats.architecture_summary import ArchitectureSummary
 from toy_rows import a_row
 
 
-def summary(p_front: float, *, on_front: bool, fresh: int = 0, tier: int = 1, chose: int = 1) -> ArchitectureSummary:
-    record = {"topology": "resnet", "flops": 1, "accuracy": 0.9, "seeds": fresh or chose}
-    seeds = tuple(str(seed) for seed in range(chose + fresh))
-    return ArchitectureSummary(seeds, record, {"accuracy": 0.9}, bool(fresh), p_front, on_front, tier)
+def summary(
+    p_front: float, *, on_front: bool, held_out: int = 0, tier: int = 1, search_seeds: int = 1
+) -> ArchitectureSummary:
+    record = {"topology": "resnet", "flops": 1, "accuracy": 0.9, "seeds": held_out or search_seeds}
+    seeds = tuple(str(seed) for seed in range(search_seeds + held_out))
+    return ArchitectureSummary(seeds, record, {"accuracy": 0.9}, bool(held_out), p_front, on_front, tier)
 
 
-def test_candidates_not_expected_on_the_front_stand_in_brackets() -> None:
-    found = [summary(0.9, on_front=True, fresh=2), summary(0.4, on_front=False), summary(0.05, on_front=False)]
-    assert [(one["seeds"], one["p_front"]) for one in front_records(found)] == [("1+2", " 0.90"), ("1", "(0.40)")]
-    assert len(front_notes(found)) == 1
-    assert front_notes(found[:1]) == []
+def test_brackets_mark_candidates_that_are_unlikely_on_the_front() -> None:
+    summaries = [summary(0.9, on_front=True, held_out=2), summary(0.4, on_front=False), summary(0.05, on_front=False)]
+    assert [(record["seeds"], record["p_front"]) for record in front_records(summaries)] == [
+        ("1+2", " 0.90"),
+        ("1", "(0.40)"),
+    ]
+    assert len(front_notes(summaries)) == 1
+    assert front_notes(summaries[:1]) == []
 
 
 def flags_in(notes: list[str]) -> list[list[str]]:
     return [re.findall(r"--[\w-]+", note) for note in notes]
 
 
-def test_notes_say_whether_a_front_is_confirmed_and_how_many_groups_it_has() -> None:
-    groups, *others = front_notes([summary(0.9, on_front=True, chose=2, tier=2)])
+def test_notes_tell_missing_reevaluations_and_the_number_of_tiers() -> None:
+    groups, *others = front_notes([summary(0.9, on_front=True, search_seeds=2, tier=2)])
     assert re.findall(r"\d", groups) == ["2"]
     assert flags_in(others) == [["--reeval-fraction"]]
     assert flags_in(front_notes([summary(0.9, on_front=True)])) == [["--reeval-fraction"], ["--seeds"]]
-    assert front_notes([summary(0.9, on_front=True, fresh=1, tier=2)]) == [groups]
+    assert front_notes([summary(0.9, on_front=True, held_out=1, tier=2)]) == [groups]
 
 
 def test_front_without_errors_has_no_chances() -> None:
-    found = [summary(nan, on_front=True)]
-    assert front_records(found)[0]["p_front"] is None
-    assert flags_in(front_notes(found)) == [["--seeds"]]
+    summaries = [summary(nan, on_front=True)]
+    assert front_records(summaries)[0]["p_front"] is None
+    assert flags_in(front_notes(summaries)) == [["--seeds"]]
 
 
 WIDE = [{"key": "abc", "accuracy": 0.51234, "accuracy_se": 0.01, "seeds": 12345678, "x|y": "a\\|b"}]
@@ -62,7 +67,7 @@ def test_markdown_table_has_all_columns_and_escaped_cells(capsys: pytest.Capture
     ]
 
 
-def compared(topology: str, test: float, **over: object) -> dict[str, object]:
+def comparison(topology: str, test: float, **over: object) -> dict[str, object]:
     means = {"accuracy": 0.5, "accuracy_se": 0.0123456, "test_accuracy": test, "test_accuracy_se": 0.01}
     verdict = dict.fromkeys(("over_first", "low", "high", "than_first")) | over
     return {"depth": 4, "topology": topology, "params": 35266, "params_off": test, **means, **verdict}
@@ -71,29 +76,29 @@ def compared(topology: str, test: float, **over: object) -> dict[str, object]:
 def test_narrow_terminal_keeps_the_verdict_of_a_comparison(capsys: pytest.CaptureFixture[str]) -> None:
     verdict = {"over_first": 0.1, "low": -0.0123, "high": 0.2123, "than_first": "not distinguishable"}
     print_comparison(
-        Console(width=70), "title", [compared("resnet", 0.5), compared("hyper(streams=2)", 0.6, **verdict)], {}
+        Console(width=70), "title", [comparison("resnet", 0.5), comparison("hyper(streams=2)", 0.6, **verdict)], {}
     )
-    title, *table, room, told = capsys.readouterr().out.splitlines()
-    assert re.findall(r"\w+_\w+", told) == ["test_accuracy"]
+    title, *table, hint, note = capsys.readouterr().out.splitlines()
+    assert re.findall(r"\w+_\w+", note) == ["test_accuracy"]
     assert title.startswith("title")
     assert title.endswith("depth 4, params 35266, accuracy 0.5")
     assert table[-1].split() == ["hyper(streams=2)", "0.1", "-0.0123", "0.2123", "not", "distinguishable"]
-    assert "params_off, test_accuracy" in room
-    assert "COLUMNS=" in room
+    assert "params_off, test_accuracy" in hint
+    assert "COLUMNS=" in hint
 
 
-def test_differences_are_of_validation_where_no_test_was_made(capsys: pytest.CaptureFixture[str]) -> None:
-    untested = {"test_accuracy": None, "test_accuracy_se": None}
+def test_differences_without_a_test_are_of_validation(capsys: pytest.CaptureFixture[str]) -> None:
+    no_test = {"test_accuracy": None, "test_accuracy_se": None}
     verdict = {"over_first": 0.1, "low": -0.0123, "high": 0.2123, "than_first": "not distinguishable"}
-    records = [compared("resnet", 0.5) | untested, compared("dca", 0.6, **verdict) | untested | {"accuracy": 0.6}]
+    records = [comparison("resnet", 0.5) | no_test, comparison("dca", 0.6, **verdict) | no_test | {"accuracy": 0.6}]
     print_comparison(Console(width=150), "title", records, {})
     line = capsys.readouterr().out.splitlines()[-1]
     assert "accuracy" in line
     assert "test_accuracy" not in line
 
 
-def test_equal_means_with_different_errors_are_both_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    records = [compared("resnet", 0.5), compared("dca", 0.6) | {"accuracy_se": 0.2}]
+def test_table_has_equal_means_with_different_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    records = [comparison("resnet", 0.5), comparison("dca", 0.6) | {"accuracy_se": 0.2}]
     print_comparison(Console(width=120), "title", records, {})
     out = capsys.readouterr().out
     assert out.splitlines()[0].endswith("depth 4, params 35266")
@@ -105,16 +110,16 @@ def test_narrow_terminal_has_fewer_columns_and_all_digits(capsys: pytest.Capture
     widths: list[tuple[int, list[str], list[str]]] = [
         (80, ["key", "accuracy", "seeds", "x|y"], []), (33, ["accuracy", "seeds"], ["key"]), (12, ["accuracy"], ["key"])
     ]  # fmt: skip
-    for width, shown, left in widths:
+    for width, present, absent in widths:
         print_records(Console(width=width), WIDE, list(WIDE[0]), "title")
         lines = capsys.readouterr().out.splitlines()
-        assert all(name in lines[1] for name in shown), width
+        assert all(name in lines[1] for name in present), width
         assert "0.512±0.010" in lines[3], width
-        assert ("12345678" in lines[3]) == ("seeds" in shown), width
-        assert [name for name in left if name in lines[-1]] == left, width
+        assert ("12345678" in lines[3]) == ("seeds" in present), width
+        assert [name for name in absent if name in lines[-1]] == absent, width
 
 
-def test_command_to_ask_again_has_no_password() -> None:
+def test_results_command_has_no_password() -> None:
     assert results_command("a b", DEFAULT_STORE) == "nas results --study 'a b'"
     assert results_command("s", "sqlite:////tmp/s.db") == "nas results --study s --storage sqlite:////tmp/s.db"
     assert "sesame" not in results_command("s", "postgresql://me:sesame@host/db")
@@ -129,19 +134,19 @@ def test_error_without_its_metric_is_a_column(capsys: pytest.CaptureFixture[str]
     assert "0.25" in capsys.readouterr().out
 
 
-def test_front_of_two_tasks_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_front_of_two_tasks_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     costs = Costs(params=10, macs=5, flops=10)
     rows = [a_row(task=task, seed=seed, costs=costs) for task in ("sight", "speech") for seed in (0, 1)]
     study = Study("both", "", rows)
     for draw in (lambda: printers.print_front(study), study.plot):
         with raises("mismatch", option="task", choices=("sight", "speech")):
             draw()
-    assert capsys.readouterr().out == ""  # and not after a table of both
+    assert capsys.readouterr().out == ""  # no table of both before the error
     assert len(study.where("task = 'speech'").front()) == 1
 
 
-def test_front_of_no_rows_is_refused() -> None:
+def test_front_of_no_rows_is_an_error() -> None:
     empty = Study("s", "", [a_row()]).where("depth > 99")
-    with raises("missing-rows", study="s") as caught:
+    with raises("missing-rows", study="s") as error:
         printers.print_front(empty)
-    assert "needs" not in caught.value.fields  # rows there are would need metrics
+    assert "needs" not in error.value.fields  # no row is left, so no metric is missing

@@ -1,4 +1,4 @@
-"""What a search is asked for: names, settings and axes, and what is refused before anything is trained."""
+"""Requests of searches: names, settings and axes, and errors before any training."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"study": "all"}, "bad-syntax", {"option": "--study", "value": "all"}),
     ({"study": "a,b"}, "bad-syntax", {"option": "--study", "value": "a,b"}),
     ({"study": " a"}, "bad-syntax", {"option": "--study", "value": " a"}),
-    # what the command line refuses
+    # values that the command line refuses itself
     ({"trials": 0}, "out-of-range", {"option": "--trials", "value": 0, "least": 1}),
     ({"seed": -1}, "out-of-range", {"option": "--seed", "value": -1, "least": 0}),
     ({"save_models": "frnot"}, "unknown-name", {"option": "--save-models", "value": "frnot", "nearest": "front"}),
@@ -48,37 +48,37 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
 ]
 
 
-def test_mistakes_are_refused_before_anything_is_trained(search: Search, asked: dict[str, Any]) -> None:
+def test_mistakes_raise_user_errors_before_any_training(search: Search, search_args: dict[str, Any]) -> None:
     with grouped() as case:
         for change, kind, fields in MISTAKES:
             with case(str(change)), raises(kind, **fields):
                 search(**{**SMALL, **change})
     search(**SMALL, trials=1)
-    assert len(rows(asked)) == 1  # none of them trained
+    assert len(rows(search_args)) == 1  # no mistake led to a training
 
 
-def test_evaluations_are_not_written_into_a_search(search: Search, asked: dict[str, Any]) -> None:
+def test_evaluations_do_not_enter_a_search(search: Search, search_args: dict[str, Any]) -> None:
     search(**SMALL, trials=1)
     with raises("mismatch", option="--study", value="s"):
-        nas.evaluate(asked["task"], preset="smoke", study="s", storage=asked["storage"])
+        nas.evaluate(search_args["task"], preset="smoke", study="s", storage=search_args["storage"])
 
 
-def test_a_study_continues_only_with_its_own_settings(search: Search, asked: dict[str, Any]) -> None:
+def test_a_study_continues_only_with_its_own_settings(search: Search, search_args: dict[str, Any]) -> None:
     search(**SMALL, trials=2)
-    with raises("mismatch", study="s", option="budget") as refused:
+    with raises("mismatch", study="s", option="budget") as error:
         search(**SMALL, budget="params<=4k")
-    assert "params<=3000" in str(refused.value)
-    assert len(rows(asked)) == 2
+    assert "params<=3000" in str(error.value)
+    assert len(rows(search_args)) == 2
 
 
 def test_a_setting_changes_the_recipe_of_every_trial(search: Search) -> None:
     plain, hard = search(**SMALL, trials=3), search(**SMALL, trials=3, settings="penalty=0.02", study="hard")
     assert [row.recipe["penalty"] for row in hard.rows()] == [0.02] * 3
-    for one, other in zip(plain.rows(), hard.rows(), strict=True):
-        assert other.metrics["accuracy"] == pytest.approx(
-            one.metrics["accuracy"] - 0.01 * len(one.architecture.topology)
+    for plain_row, hard_row in zip(plain.rows(), hard.rows(), strict=True):
+        assert hard_row.metrics["accuracy"] == pytest.approx(
+            plain_row.metrics["accuracy"] - 0.01 * len(plain_row.architecture.topology)
         )
-        assert one.identity() != other.identity()
+        assert plain_row.identity() != hard_row.identity()
 
 
 def test_values_of_a_recipe_axis_have_the_type_of_their_field() -> None:
@@ -106,21 +106,21 @@ def test_optimisers_with_options_are_an_axis() -> None:
         space_of(task, "depth-heads", "", "smoke", ("recipe.optimizer=adamw,galore(rank=0)",))
 
 
-def test_a_topology_that_cannot_wire_a_network_is_refused_with_those_that_can() -> None:
+def test_error_names_the_topologies_that_a_network_can_have() -> None:
     task = load_task("goal-point-maze")
     with grouped() as case:
-        for wiring in ("svformer", "resnet/svformer", "svformer/resnet", "resnet[:1]+svformer[1:]"):
-            with case(wiring):
-                with raises("unsupported", option="topology") as refused:
-                    architecture_of(task, "proxy", "", wiring)
-                can = refused.value.fields["choices"]
-                assert {"resnet", "dca", "mhc"} <= set(can)
-                assert not {"svformer", "value-residual", "depth-lstm", "rmt"} & set(can)
-                for topology in can:
+        for text in ("svformer", "resnet/svformer", "svformer/resnet", "resnet[:1]+svformer[1:]"):
+            with case(text):
+                with raises("unsupported", option="topology") as error:
+                    architecture_of(task, "proxy", "", text)
+                choices = error.value.fields["choices"]
+                assert {"resnet", "dca", "mhc"} <= set(choices)
+                assert not {"svformer", "value-residual", "depth-lstm", "rmt"} & set(choices)
+                for topology in choices:
                     architecture_of(task, "proxy", "", topology)
 
 
-def test_no_other_topology_is_proposed_where_another_option_helps() -> None:
-    with raises("unsupported", option="topology", value="frac(parts=3)", choices=()) as refused:
+def test_error_proposes_another_option_rather_than_topology() -> None:
+    with raises("unsupported", option="topology", value="frac(parts=3)", choices=()) as error:
         architecture_of(load_task("goal-point-maze"), "proxy", "", "frac(parts=3)")
-    assert "parts=2" in str(refused.value)
+    assert "parts=2" in str(error.value)

@@ -1,4 +1,4 @@
-"""The budget-true sampler: every sampler proposes new candidates within the budget, reproducibly."""
+"""BudgetSampler: every sampler proposes new candidates within the budget, reproducibly."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @pytest.mark.parametrize("inner", ONCE)
-def test_every_trial_is_new_and_within_the_budget_until_none_is_left(inner: str) -> None:
+def test_every_trial_is_new_and_within_the_budget_to_the_last_member(inner: str) -> None:
     sampler = BudgetSampler(BAND, inner)
     study = study_with(sampler)
     assert sampler.remaining(study) == len(BAND) > 30
-    found = search(study, sampler, len(BAND))
-    assert set(found) == set(BAND)
+    candidates = search(study, sampler, len(BAND))
+    assert set(candidates) == set(BAND)
     assert sampler.remaining(study) == 0
     with pytest.raises(NoCandidates):
         sampler.propose(study.ask())
@@ -31,19 +31,19 @@ def test_every_trial_is_new_and_within_the_budget_until_none_is_left(inner: str)
 
 def test_gaussian_processes_of_optuna_keep_to_the_budget() -> None:
     sampler = BudgetSampler(BAND, "gp")
-    found = search(study_with(sampler), sampler, 12)
-    assert len(set(found) & set(BAND)) == 12
+    candidates = search(study_with(sampler), sampler, 12)
+    assert len(set(candidates) & set(BAND)) == 12
 
 
 @pytest.mark.parametrize("inner", QUICK)
 def test_proposals_are_recorded_and_parallel_trials_differ(inner: str) -> None:
     sampler = BudgetSampler(ALL, inner)
     study = study_with(sampler)
-    found = search(study, sampler, 16)
-    assert [trial.params for trial in study.trials] == [SPACE.members[candidate] for candidate in found]
-    assert [sampler.candidate(trial.params) for trial in study.trials] == found
-    together = [sampler.propose(study.ask()) for _ in range(10)]
-    assert len(set(together)) == 10
+    candidates = search(study, sampler, 16)
+    assert [trial.params for trial in study.trials] == [SPACE.members[candidate] for candidate in candidates]
+    assert [sampler.candidate(trial.params) for trial in study.trials] == candidates
+    parallel = [sampler.propose(study.ask()) for _ in range(10)]
+    assert len(set(parallel)) == 10
     distinct = len({sampler.candidate(trial.params) for trial in study.trials})
     assert distinct == 26 if inner in ONCE else distinct > 16
 
@@ -52,11 +52,11 @@ def test_proposals_are_recorded_and_parallel_trials_differ(inner: str) -> None:
 def test_resumed_study_equals_uninterrupted_study_and_seeds_differ(inner: str) -> None:
     whole = BudgetSampler(BAND, inner, seed=3)
     expected = search(study_with(whole), whole, 22)
-    storage, found = optuna.storages.InMemoryStorage(), []
-    for trials in (5, 9, 8):  # each with a sampler and a study of its own, as a new process has
+    storage, candidates = optuna.storages.InMemoryStorage(), []
+    for trials in (5, 9, 8):  # each with a new sampler and study, as in a new process
         again = BudgetSampler(BAND, inner, seed=3)
-        found += search(study_with(again, storage), again, trials)
-    assert found == expected
+        candidates += search(study_with(again, storage), again, trials)
+    assert candidates == expected
     other = BudgetSampler(BAND, inner, seed=4)
     assert search(study_with(other), other, 8) != expected[:8]
 
@@ -64,11 +64,11 @@ def test_resumed_study_equals_uninterrupted_study_and_seeds_differ(inner: str) -
 def test_study_in_a_database_equals_study_in_memory(tmp_path: Path) -> None:
     whole = BudgetSampler(BAND, seed=3)
     expected = search(study_with(whole), whole, 11)
-    found = []
+    candidates = []
     for trials in (8, 3):
         again = BudgetSampler(BAND, seed=3)
-        found += search(study_with(again, f"sqlite:///{tmp_path}/s.db"), again, trials)
-    assert found == expected
+        candidates += search(study_with(again, f"sqlite:///{tmp_path}/s.db"), again, trials)
+    assert candidates == expected
 
 
 def test_base_is_tried_first() -> None:
@@ -81,11 +81,11 @@ def test_candidate_nearest_to_the_base_is_tried_first() -> None:
     sampler = BudgetSampler(larger)
     (first,) = search(study_with(sampler), sampler, 1)
     assert Candidate(BASE) not in larger.candidates
-    assert first.architecture.topology == "resnet"  # a word is farther away than any number
+    assert first.architecture.topology == "resnet"  # another topology is farther than any number
     assert abs(first.architecture.depth - 4) <= 2
 
 
-def test_trials_in_any_state_count_as_tried() -> None:
+def test_trials_in_any_state_are_not_proposed_again() -> None:
     for state in (TrialState.RUNNING, TrialState.FAIL, TrialState.PRUNED, TrialState.COMPLETE):
         sampler = BudgetSampler(ALL, "random")
         study = study_with(sampler)
@@ -98,7 +98,7 @@ def test_trials_in_any_state_count_as_tried() -> None:
         assert sampler.remaining(study) == len(ALL) - 1, state
 
 
-def test_finished_trials_after_a_running_one_are_seen() -> None:
+def test_finished_trials_after_a_running_one_count() -> None:
     sampler = BudgetSampler(ALL, "random")
     study = study_with(sampler)
     search(study, sampler, 3)
@@ -119,19 +119,19 @@ def test_one_sampler_serves_two_studies() -> None:
     assert sampler.remaining(first) == len(ALL) - 5
 
 
-def test_half_recorded_trial_is_completed_as_first_proposed(tmp_path: Path) -> None:
+def test_half_recorded_trial_gets_its_first_proposal(tmp_path: Path) -> None:
     whole = BudgetSampler(ALL)
     expected = search(study_with(whole), whole, 11)
     sampler = BudgetSampler(ALL)
     study = study_with(sampler, f"sqlite:///{tmp_path}/s.db")
     search(study, sampler, 10)
-    study.ask().suggest_int("depth", 1, 8, log=True)  # and then its process is gone
-    after = BudgetSampler(ALL)
-    taken_up = study_with(after, f"sqlite:///{tmp_path}/s.db")
-    assert after.propose(optuna.Trial(taken_up, taken_up.trials[-1]._trial_id)) == expected[-1]
+    study.ask().suggest_int("depth", 1, 8, log=True)  # and then its process dies
+    later = BudgetSampler(ALL)
+    same_study = study_with(later, f"sqlite:///{tmp_path}/s.db")
+    assert later.propose(optuna.Trial(same_study, same_study.trials[-1]._trial_id)) == expected[-1]
 
 
-def test_recorded_parameters_are_kept() -> None:
+def test_proposal_keeps_recorded_parameters() -> None:
     sampler = BudgetSampler(ALL, "random")
     study = study_with(sampler)
     study.add_trial(optuna.create_trial(state=TrialState.RUNNING, params={"depth": 6}, distributions={
@@ -142,43 +142,43 @@ def test_recorded_parameters_are_kept() -> None:
 def test_enqueued_architecture_is_tried_even_twice() -> None:
     sampler = BudgetSampler(ALL)
     study = study_with(sampler)
-    wanted = next(candidate for candidate in ALL if candidate.architecture.topology == "dca(k=4)")
-    study.enqueue_trial(SPACE.members[wanted])
+    target = next(candidate for candidate in ALL if candidate.architecture.topology == "dca(k=4)")
+    study.enqueue_trial(SPACE.members[target])
     assert sampler.remaining(study) == len(ALL) - 1
-    assert search(study, sampler, 1) == [wanted]
-    study.enqueue_trial(SPACE.members[wanted])
-    assert search(study, sampler, 2) == [wanted, Candidate(BASE)]
+    assert search(study, sampler, 1) == [target]
+    study.enqueue_trial(SPACE.members[target])
+    assert search(study, sampler, 2) == [target, Candidate(BASE)]
 
 
-def test_enqueued_part_of_an_architecture_is_completed() -> None:
+def test_proposal_completes_an_enqueued_part() -> None:
     sampler = BudgetSampler(ALL)
     study = study_with(sampler)
     study.enqueue_trial({"depth": 8, "topology": "ancre"})
-    (found,) = search(study, sampler, 1)
-    assert (found.architecture.depth, found.architecture.topology[:5]) == (8, "ancre")
+    (candidate,) = search(study, sampler, 1)
+    assert (candidate.architecture.depth, candidate.architecture.topology[:5]) == (8, "ancre")
 
 
-def test_parameters_outside_the_budget_are_refused() -> None:
+def test_parameters_outside_the_budget_are_an_error() -> None:
     sampler = BudgetSampler(BAND)
     study = study_with(sampler)
     study.enqueue_trial({"depth": 8, "heads": 4, "head_dim": 16})
     with raises("infeasible", params=(("depth", 8), ("heads", 4), ("head_dim", 16))):
         sampler.propose(study.ask())
-    with raises("infeasible", params=(("depth", 4),)):  # which is no whole architecture
+    with raises("infeasible", params=(("depth", 4),)):  # not a whole architecture
         BudgetSampler(ALL).candidate({"depth": 4})
 
 
-def test_study_with_other_topologies_is_not_continued() -> None:
+def test_study_with_other_topologies_is_an_error() -> None:
     sampler = BudgetSampler(ALL)
     study = study_with(sampler)
     search(study, sampler, 3)
     wider = replace(SPACE, axes={**SPACE.axes, "topology": ("resnet", "dca", "ancre", "rmt")})
-    after = BudgetSampler(Feasible(wider, tuple(wider)))
+    later = BudgetSampler(Feasible(wider, tuple(wider)))
     with raises("mismatch", option="topology", value=("resnet", "dca", "ancre", "rmt")):
-        search(study_with(after, study._storage), after, 1)
+        search(study_with(later, study._storage), later, 1)
 
 
-def test_axis_that_does_not_apply_cannot_be_suggested() -> None:
+def test_suggestion_of_an_axis_that_does_not_apply_is_an_error() -> None:
     sampler = BudgetSampler(ALL)
     trial = study_with(sampler).ask()
     with pytest.raises(ValueError, match=r"dca\.k"):
@@ -189,8 +189,8 @@ def test_axes_are_recorded_with_matching_distributions() -> None:
     sampler = BudgetSampler(ALL, "random")
     study = study_with(sampler)
     search(study, sampler, 40)
-    recorded = {name: kind for trial in study.trials for name, kind in trial.distributions.items()}
-    assert recorded == {
+    distributions = {name: kind for trial in study.trials for name, kind in trial.distributions.items()}
+    assert distributions == {
         "depth": IntDistribution(1, 8, log=True),
         "heads": IntDistribution(1, 4, log=True),
         "head_dim": IntDistribution(2, 16, log=True),

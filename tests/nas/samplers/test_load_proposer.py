@@ -21,7 +21,7 @@ from toy_space import ALL, BAND, BASE, params, search, study_with
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
-def test_unknown_sampler_is_refused_with_the_nearest() -> None:
+def test_error_of_an_unknown_sampler_names_the_nearest() -> None:
     with raises("unknown-name", option="sampler", value="nsga", nearest="nsga2"):
         BudgetSampler(ALL, "nsga")
 
@@ -34,20 +34,20 @@ def test_optuna_samplers_by_import_path_keep_to_the_budget_and_repeat() -> None:
     with grouped() as case:
         for name in ("TPESampler", "NSGAIISampler", "RandomSampler", "QMCSampler", "NSGAIIISampler"):
             with case(name):
-                chosen = run(name)
-                assert len(set(chosen) & set(BAND)) == 20
-                assert run(name) == chosen
+                candidates = run(name)
+                assert len(set(candidates) & set(BAND)) == 20
+                assert run(name) == candidates
 
 
 def test_axes_of_one_value_have_it() -> None:
     space = SearchSpace("narrow", BASE, {"depth": (1, 2, 3, 4), "heads": (2,), "head_dim": (2, 4)})
-    every = feasible(space, lambda architecture: {"params": params(architecture)}, parse_budget([]))
+    members = feasible(space, lambda architecture: {"params": params(architecture)}, parse_budget([]))
     with grouped() as case:
         for name in ("random", "tpe"):
             with case(name):
-                sampler = BudgetSampler(every, name, seed=5)
+                sampler = BudgetSampler(members, name, seed=5)
                 candidates = search(study_with(sampler), sampler, 8)
-                assert {one.architecture.heads for one in candidates} == {2}
+                assert {candidate.architecture.heads for candidate in candidates} == {2}
                 assert len(set(candidates)) == 8
 
 
@@ -66,48 +66,48 @@ MISTAKES: list[tuple[str, Kind, dict[str, Any], str]] = [
 ]
 
 
-def test_wrong_samplers_are_refused() -> None:
-    """Tokens of a library's own message tell what it refused."""
+def test_wrong_samplers_are_errors() -> None:
+    """Tokens are from a library's own message."""
     with grouped() as case:
         for path, kind, fields, token in MISTAKES:
             with case(path):
-                with raises(kind, **fields) as caught:
+                with raises(kind, **fields) as error:
                     sampler = BudgetSampler(BAND, path)
                     search(study_with(sampler), sampler, 3)
-                assert token in str(caught.value)
-                assert "multi-objective" not in token or ".." not in str(caught.value)
+                assert token in str(error.value)
+                assert "multi-objective" not in token or ".." not in str(error.value)
 
 
-def test_user_error_of_a_samplers_module_has_the_samplers_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    raised = 'UserError("needs-extra", "this needs a package.", extra="there")'
+def test_user_error_of_a_samplers_module_names_the_sampler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    statement = 'UserError("needs-extra", "this needs a package.", extra="there")'
     (tmp_path / "telling_sampler.py").write_text(
-        f"from search_spaces.support.errors import UserError\n\nraise {raised}\n"
+        f"from search_spaces.support.errors import UserError\n\nraise {statement}\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     name = "telling_sampler:Sampler"
-    with raises("needs-extra", extra="there", plugin=name, place="telling_sampler") as refused:
+    with raises("needs-extra", extra="there", plugin=name, place="telling_sampler") as error:
         BudgetSampler(BAND, name)
-    assert name in str(refused.value)
+    assert name in str(error.value)
 
 
 def test_cma_es_searches_one_objective() -> None:
     pytest.importorskip("cmaes")
     sampler = BudgetSampler(ALL, "optuna.samplers:CmaEsSampler")
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    found = []
+    candidates = []
     for _ in range(60):
         trial = study.ask()
-        found.append(sampler.propose(trial))
-        study.tell(trial, params(found[-1].architecture))
-    assert len(set(found)) == 60
-    shares = [params(candidate.architecture) / 520 for candidate in found]  # of the largest
+        candidates.append(sampler.propose(trial))
+        study.tell(trial, params(candidates[-1].architecture))
+    assert len(set(candidates)) == 60
+    shares = [params(candidate.architecture) / 520 for candidate in candidates]  # of the largest architecture
     assert sum(shares[40:]) > 1.5 * sum(shares[:20])
 
 
 def test_samplers_have_names_and_descriptions() -> None:
-    described = {name: SAMPLERS.description(name) for name in SAMPLERS.names()}
-    assert {"gp", "nsga2", "random", "surrogate", "tpe"} <= described.keys()
-    assert all(described.values())
+    descriptions = {name: SAMPLERS.description(name) for name in SAMPLERS.names()}
+    assert {"gp", "nsga2", "random", "surrogate", "tpe"} <= descriptions.keys()
+    assert all(descriptions.values())
 
 
 @pytest.mark.outside
@@ -117,5 +117,5 @@ def test_samplers_are_loaded_without_torch() -> None:
         "print([(n, inspect.getdoc(SAMPLERS.load(n)).splitlines()[0]) for n in SAMPLERS.names()]);"
         "assert 'torch' not in sys.modules"
     )
-    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert all(f"('{name}', " in printed for name in ("gp", "nsga2", "random", "surrogate", "tpe"))
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert all(f"('{name}', " in output for name in ("gp", "nsga2", "random", "surrogate", "tpe"))

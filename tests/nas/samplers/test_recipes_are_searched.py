@@ -1,4 +1,4 @@
-"""Axes of a recipe are searched with those of the architecture; costs are counted once per architecture."""
+"""A recipe's axes are searched with those of the architecture; costs are counted once per architecture."""
 
 import math
 
@@ -26,36 +26,36 @@ RECIPES = SearchSpace(
 
 
 def test_costs_are_counted_once_per_architecture() -> None:
-    asked: list[Architecture] = []
+    calls: list[Architecture] = []
 
     def counts(architecture: Architecture) -> dict[str, int]:
-        asked.append(architecture)
+        calls.append(architecture)
         return {"params": params(architecture)}
 
-    found = feasible(RECIPES, counts, parse_budget(["params<=20"]))
-    assert len(asked) == len(set(asked)) == len(RECIPES.architectures) == 9
-    assert len(found) == 2 * 3 * 3 * 2
-    assert {candidate.architecture.depth for candidate in found} == {1, 2}
+    candidates = feasible(RECIPES, counts, parse_budget(["params<=20"]))
+    assert len(calls) == len(set(calls)) == len(RECIPES.architectures) == 9
+    assert len(candidates) == 2 * 3 * 3 * 2
+    assert {candidate.architecture.depth for candidate in candidates} == {1, 2}
 
 
 @pytest.mark.parametrize("inner", ONCE)
 def test_search_tries_every_recipe_of_every_architecture(inner: str) -> None:
-    everything = Feasible(RECIPES, tuple(RECIPES))
-    storage, found = optuna.storages.InMemoryStorage(), []
-    for trials in (20, 34):  # with a sampler of its own each, as a new process has
-        sampler = BudgetSampler(everything, inner)
+    members = Feasible(RECIPES, tuple(RECIPES))
+    storage, candidates = optuna.storages.InMemoryStorage(), []
+    for trials in (20, 34):  # each with a new sampler, as in a new process
+        sampler = BudgetSampler(members, inner)
         study = study_with(sampler, storage)
         for _ in range(trials):
             trial = study.ask()
-            found.append(sampler.propose(trial))
-            study.tell(trial, (dict(found[-1].settings)["lr"], found[-1].architecture.depth))
-    assert set(found) == set(RECIPES)
-    assert found[0] == RECIPES.first == Candidate(BASE, (("lr", 1e-3), ("schedule", "flat")))
-    assert [trial.params for trial in study.trials] == [RECIPES.members[candidate] for candidate in found]
+            candidates.append(sampler.propose(trial))
+            study.tell(trial, (dict(candidates[-1].settings)["lr"], candidates[-1].architecture.depth))
+    assert set(candidates) == set(RECIPES)
+    assert candidates[0] == RECIPES.first == Candidate(BASE, (("lr", 1e-3), ("schedule", "flat")))
+    assert [trial.params for trial in study.trials] == [RECIPES.members[candidate] for candidate in candidates]
 
 
 def test_surrogate_finds_the_best_learning_rate_early() -> None:
-    """The loss rests on the learning rate alone: the model sees it across architectures."""
+    """The loss depends on the learning rate alone: the model sees it across architectures."""
     rates = tuple(10 ** (-4 + 3 * step / 11) for step in range(12))
     space = SearchSpace("rates", BASE, {"depth": (1, 2, 4, 8), "heads": (1, 2, 4), "recipe.lr": rates})
     sampler = BudgetSampler(Feasible(space, tuple(space)), "surrogate")

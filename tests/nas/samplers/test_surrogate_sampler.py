@@ -1,4 +1,4 @@
-"""The model-based search: each formula beside a naive one, and that it finds the best."""
+"""The surrogate sampler: formulas compared with naive ones, and searches that find the best."""
 
 import math
 from itertools import product
@@ -23,9 +23,9 @@ ALL = Feasible(SPACE, tuple(SPACE))
 
 
 def test_hypervolume_gains_where_all_costs_are_equal() -> None:
-    cost = 4e6  # beside which a range of nothing would be lost
-    found, new = np.array([[0.5, cost], [0.7, cost]]), np.array([[0.3, cost], [0.6, cost]])
-    volume = Hypervolume(found, new, np.random.default_rng(0))
+    cost = 4e6  # a range near zero must not vanish beside it
+    front, new = np.array([[0.5, cost], [0.7, cost]]), np.array([[0.3, cost], [0.6, cost]])
+    volume = Hypervolume(front, new, np.random.default_rng(0))
     better, worse = volume.gain(new[None]) / volume.total
     assert (better > 0.1, worse) == (True, 0.0)
 
@@ -33,26 +33,26 @@ def test_hypervolume_gains_where_all_costs_are_equal() -> None:
 @pytest.mark.parametrize("objectives", [1, 2, 3])
 def test_gain_equals_the_hypervolume_a_point_adds(objectives: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nas.samplers.hypervolume.DIRECTIONS", 200_000)
-    found = np.array([[0.0, 1.0, 0.5], [1.0, 0.0, 0.5], [0.5, 0.5, 0.0], [0.9, 0.9, 1.0]])[:, :objectives]
+    front = np.array([[0.0, 1.0, 0.5], [1.0, 0.0, 0.5], [0.5, 0.5, 0.0], [0.9, 0.9, 1.0]])[:, :objectives]
     new = np.array([[0.2, 0.4, 0.2], [-0.1, 0.3, 0.4], [0.95, 0.95, 0.95]])[:, :objectives]
     corners = np.array([[-0.1] * 3, [1.1 - 0.02 * 1.2 / 1.02] * 3])[:, :objectives]  # the reference becomes 1.1
-    hypervolume = Hypervolume(found, corners, np.random.default_rng(0))
+    hypervolume = Hypervolume(front, corners, np.random.default_rng(0))
     ball = math.pi ** (objectives / 2) / (2**objectives * math.gamma(objectives / 2 + 1))
     unit = ball * (1.2 / 1.02) ** objectives
-    assert hypervolume.total * unit == pytest.approx(dominated(found), abs=4e-3)
+    assert hypervolume.total * unit == pytest.approx(dominated_volume(front), abs=4e-3)
     outcomes = np.stack([new, new + 0.05])
     for gain, one, other in zip(hypervolume.gain(outcomes), *outcomes, strict=True):
-        added = [dominated(np.vstack([found, point])) - dominated(found) for point in (one, other)]
-        assert gain * unit == pytest.approx(sum(added) / 2, abs=4e-3)
-    outcomes = np.stack([found - 0.04, found + 0.1])
+        gains = [dominated_volume(np.vstack([front, point])) - dominated_volume(front) for point in (one, other)]
+        assert gain * unit == pytest.approx(sum(gains) / 2, abs=4e-3)
+    outcomes = np.stack([front - 0.04, front + 0.1])
     for row, gain in enumerate(hypervolume.gain_again(outcomes)):
-        others = np.delete(found, row, axis=0)
-        moved = [dominated(np.vstack([others, points[row]])) - dominated(found) for points in outcomes]
-        assert gain * unit == pytest.approx(sum(moved) / 2, abs=4e-3)
+        rest = np.delete(front, row, axis=0)
+        changes = [dominated_volume(np.vstack([rest, points[row]])) - dominated_volume(front) for points in outcomes]
+        assert gain * unit == pytest.approx(sum(changes) / 2, abs=4e-3)
 
 
-def dominated(points: np.ndarray) -> float:
-    """Volume below the reference 1.1 that some point dominates, counted in the boxes of the grid they span."""
+def dominated_volume(points: np.ndarray) -> float:
+    """The volume below the reference 1.1 that some point dominates, summed over the boxes of its grid."""
     points = np.minimum(points, 1.1)
     edges = [sorted({*points[:, k].tolist(), 1.1}) for k in range(points.shape[1])]
     total = 0.0
@@ -86,29 +86,31 @@ def test_surrogate_finds_most_of_a_front_of_three_objectives() -> None:
     def values_of(architecture: Architecture) -> list[float]:
         return [loss(architecture), architecture.depth * architecture.heads, float(architecture.hidden)]
 
-    def share(found: list[Architecture]) -> float:
-        values = np.array([values_of(architecture) for architecture in found])
-        everything = np.array([values_of(architecture) for architecture in SPACE.architectures])
-        low, high = everything.min(axis=0), everything.max(axis=0)
-        return dominated((values - low) / (high - low)) / dominated(pareto((everything - low) / (high - low)))
+    def share(architectures: list[Architecture]) -> float:
+        values = np.array([values_of(architecture) for architecture in architectures])
+        all_values = np.array([values_of(architecture) for architecture in SPACE.architectures])
+        low, high = all_values.min(axis=0), all_values.max(axis=0)
+        return dominated_volume((values - low) / (high - low)) / dominated_volume(
+            pareto((all_values - low) / (high - low))
+        )
 
     sampler = BudgetSampler(ALL, "surrogate")
-    study, found = optuna.create_study(directions=["minimize"] * 3, sampler=sampler), []
+    study, architectures = optuna.create_study(directions=["minimize"] * 3, sampler=sampler), []
     for _ in range(25):
         trial = study.ask()
-        found.append(sampler.propose(trial).architecture)
-        study.tell(trial, values_of(found[-1]))
-    assert share(found) > 0.97  # of random search it is 0.93
+        architectures.append(sampler.propose(trial).architecture)
+        study.tell(trial, values_of(architectures[-1]))
+    assert share(architectures) > 0.97  # random search reaches 0.93
 
 
 def pareto(points: np.ndarray) -> np.ndarray:
-    """Those that no other dominates."""
+    """The points that no other dominates."""
     unique = np.unique(points, axis=0)
     return np.array([p for p in unique if not any((q <= p).all() and (q < p).any() for q in unique)])
 
 
 def test_surrogate_avoids_regions_where_trials_fail() -> None:
-    """Shallow networks would be best, but fail: after some failures it goes elsewhere."""
+    """Shallow networks would be best, but fail."""
     sampler = BudgetSampler(ALL, "surrogate")
     study, depths = optuna.create_study(direction="minimize", sampler=sampler), []
     for _ in range(60):
@@ -121,7 +123,7 @@ def test_surrogate_avoids_regions_where_trials_fail() -> None:
     assert sum(depth <= 3 for depth in depths[30:]) < sum(depth > 3 for depth in depths[30:])
 
 
-def test_infinite_values_are_ignored() -> None:
+def test_infinite_values_do_no_harm() -> None:
     sampler = BudgetSampler(ALL, "surrogate")
     study = optuna.create_study(direction="minimize", sampler=sampler)
     for number in range(20):
@@ -130,11 +132,11 @@ def test_infinite_values_are_ignored() -> None:
     assert sampler.propose(study.ask()) in ALL.candidates
 
 
-def test_constant_objectives_are_searched() -> None:
+def test_constant_objectives_do_no_harm() -> None:
     sampler = BudgetSampler(ALL, "surrogate")
-    study, found = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler), set()
+    study, candidates = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler), set()
     for _ in range(20):
         trial = study.ask()
-        found.add(sampler.propose(trial))
+        candidates.add(sampler.propose(trial))
         study.tell(trial, (1.0, 0.0))
-    assert len(found) == 20
+    assert len(candidates) == 20

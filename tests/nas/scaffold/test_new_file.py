@@ -32,16 +32,16 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_other_tests_tasks:
 
 def run(*words: str, **more: str) -> str:
     environment = {**os.environ, "NAS_WORKERS": "1", **more}
-    done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    result = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 @pytest.mark.outside
-def test_new_task_keeps_the_contract_and_is_searched() -> None:
-    written = nas.new_task("two-moons")
-    assert written.file == Path("two_moons.py")
-    assert "new" not in written.file.read_text().lower()  # nothing is left of the template's names
+def test_new_task_keeps_the_contract_and_works_in_a_search() -> None:
+    new = nas.new_task("two-moons")
+    assert new.file == Path("two_moons.py")
+    assert "new" not in new.file.read_text().lower()  # no name of the template is left
     checks = run("two_moons.py").splitlines()
     assert len(checks) > 8
     assert all(line.startswith("check: ") and line.endswith(" ok") for line in checks)
@@ -51,10 +51,10 @@ def test_new_task_keeps_the_contract_and_is_searched() -> None:
     assert nas.evaluate("two_moons.py:TwoMoons", topology="dca(k=2)").metrics["accuracy"] > 0.85
 
 
-def test_next_commands_are_printed(command: Command) -> None:
-    done = command("new-task", "moons")
-    assert done.returncode == 0
-    head, *commands = done.stdout.splitlines()
+def test_command_prints_the_next_commands(command: Command) -> None:
+    result = command("new-task", "moons")
+    assert result.returncode == 0
+    head, *commands = result.stdout.splitlines()
     assert head.startswith("moons.py ")
     assert [line.split("#")[0].strip() for line in commands] == [
         "python moons.py",
@@ -67,7 +67,7 @@ def test_documented_task_equals_the_template() -> None:
     assert nas.new_task("moons").file.read_text() == (HERE / "tasks" / "moons.py").read_text()
 
 
-ONCE_INSTALLED = """
+AFTER_INSTALLATION = """
 import sys
 from nas.cli.main import main
 from search_spaces.testing.contract import check_topology
@@ -82,21 +82,21 @@ check_topology("gated-skip(per_entry=true)")
 
 
 @pytest.mark.outside
-def test_new_topology_keeps_the_contract_and_is_installed(tmp_path: Path) -> None:
-    written = nas.new_topology("gated-skip")
-    assert written.file == Path("gated_skip.py")
+def test_new_topology_keeps_the_contract_after_installation(tmp_path: Path) -> None:
+    new = nas.new_topology("gated-skip")
+    assert new.file == Path("gated_skip.py")
     checks = run("gated_skip.py").splitlines()
     assert len(checks) > 8
     assert all(line.startswith("GatedSkip: ") for line in checks)
-    docstring = written.file.read_text().split('"""')[1]
+    docstring = new.file.read_text().split('"""')[1]
     project = docstring[docstring.index("    [build-system]") : docstring.index("Shapes:")]
     Path("pyproject.toml").write_text(textwrap.dedent(project))
     pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
     run(*pip, "--target", "site", ".")
-    found = run("-c", ONCE_INSTALLED, PYTHONPATH="site")
-    assert "gated-skip" in found
-    assert "broken" not in found
-    assert "complete" in found
+    output = run("-c", AFTER_INSTALLATION, PYTHONPATH="site")
+    assert "gated-skip" in output
+    assert "broken" not in output
+    assert "complete" in output
 
 
 NAMES: list[tuple[Any, str, Kind, dict[str, Any]]] = [
@@ -119,16 +119,16 @@ NAMES: list[tuple[Any, str, Kind, dict[str, Any]]] = [
 ]
 
 
-def test_wrong_names_are_refused_and_write_nothing() -> None:
+def test_wrong_names_are_errors_and_write_nothing() -> None:
     with grouped() as case:
-        for door, name, kind, fields in NAMES:
+        for function, name, kind, fields in NAMES:
             value = {"value": name} if fields["option"] == "NAME" else {}
             with case(name), raises(kind, **value, **fields):
-                door(name)
+                function(name)
     assert not list(Path().iterdir())
 
 
-def test_wrong_files_are_refused() -> None:
+def test_wrong_files_are_errors() -> None:
     Path("folder.py").mkdir()
     Path("link.py").symlink_to("elsewhere.py")
     files: list[tuple[str, Kind]] = [
@@ -146,7 +146,7 @@ def test_wrong_files_are_refused() -> None:
     assert not Path("elsewhere.py").exists()
 
 
-def test_existing_file_is_not_overwritten() -> None:
+def test_existing_file_stays_as_it_is() -> None:
     Path("moons.py").write_text("mine")
     with raises("exists", option="--output", path="moons.py"):
         nas.new_task("moons")
@@ -156,7 +156,7 @@ def test_existing_file_is_not_overwritten() -> None:
     assert "python mine.py" in Path("mine.py").read_text()
 
 
-def test_file_made_meanwhile_is_not_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_of_another_process_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(new_file, "_check_file", lambda file: file.write_text("mine"))
     with raises("exists", option="--output", path="moons.py"):
         nas.new_task("moons")
@@ -177,15 +177,14 @@ def test_full_disk_leaves_no_partial_file(monkeypatch: pytest.MonkeyPatch) -> No
         def write(self, text: str) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    opened = Path.open
-    monkeypatch.setattr(Path, "open", lambda self, *a, **k: Full(opened(self, *a, **k)) if a == ("x",) else opened(self, *a, **k))  # fmt: skip  # noqa: E501
+    open_file = Path.open
+    monkeypatch.setattr(Path, "open", lambda self, *a, **k: Full(open_file(self, *a, **k)) if a == ("x",) else open_file(self, *a, **k))  # fmt: skip  # noqa: E501
     with raises("unwritable", option="--output", path="moons.py"):
         nas.new_task("moons")
     assert not Path("moons.py").exists()
 
 
 def test_templates_run_as_they_are() -> None:
-    """What is made of them is checked above, with other names."""
-    made = {name: runpy.run_path(str(TEMPLATES / f"{name}.py")) for name in ("task", "topology")}
-    assert issubclass(made["task"]["NewTask"], Task)
-    assert issubclass(made["topology"]["NewTopology"], Topology)
+    modules = {name: runpy.run_path(str(TEMPLATES / f"{name}.py")) for name in ("task", "topology")}
+    assert issubclass(modules["task"]["NewTask"], Task)
+    assert issubclass(modules["topology"]["NewTopology"], Topology)

@@ -1,8 +1,7 @@
-"""Leases and turns on a real PostgreSQL server; a file has neither."""
+"""Leases and study locks on a real PostgreSQL server; SQLite has no leases."""
 
 import time
 from collections.abc import Iterator
-from threading import Thread
 
 import pytest
 import sqlalchemy as sql
@@ -16,7 +15,7 @@ from nas.store.optuna_study import open_storage
 from nas.store.retry import is_outage
 from nas.store.store import Store
 from postgres_server import Server
-from waiting import until
+from waiting import run_at_once, until
 
 
 @pytest.fixture
@@ -27,15 +26,15 @@ def store(postgres: Server) -> Iterator[Store]:
 
 
 @pytest.fixture
-def two(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[DatabaseLeases, DatabaseLeases]:
-    """Two coordinators, without a heart."""
+def pair(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[DatabaseLeases, DatabaseLeases]:
+    """The leases of two coordinators without heartbeats."""
     monkeypatch.setattr(nas.store.leases, "LEASE_S", 0.3)
     with leases_in(store):
         return DatabaseLeases(store.engine), DatabaseLeases(store.engine)
 
 
-def test_lease_has_one_holder_until_released(two: tuple[DatabaseLeases, DatabaseLeases]) -> None:
-    one, other = two
+def test_lease_has_one_holder_until_its_release(pair: tuple[DatabaseLeases, DatabaseLeases]) -> None:
+    one, other = pair
     assert one.acquire("a")
     assert not other.acquire("a")
     assert one.acquire("a"), "who holds it may ask again: an answer may have been lost"
@@ -49,23 +48,19 @@ def test_lease_has_one_holder_until_released(two: tuple[DatabaseLeases, Database
     assert one.acquire("b")
 
 
-def test_expired_lease_is_taken_over(two: tuple[DatabaseLeases, DatabaseLeases]) -> None:
-    one, other = two
+def test_expired_lease_is_taken_over(pair: tuple[DatabaseLeases, DatabaseLeases]) -> None:
+    one, other = pair
     assert one.acquire("a")
     until(lambda: other.acquire("a"), "the lease ended")
     one.prolong()
     assert not one.acquire("a")
 
 
-def test_one_of_many_claims_at_once_is_granted(store: Store) -> None:
+def test_one_of_many_requests_at_once_gets_the_lease(store: Store) -> None:
     with leases_in(store):
-        granted: list[bool] = []
-        threads = [Thread(target=lambda: granted.append(DatabaseLeases(store.engine).acquire("a"))) for _ in range(12)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert sorted(granted) == [False] * 11 + [True]
+        answers: list[bool] = []
+        run_at_once(lambda number: answers.append(DatabaseLeases(store.engine).acquire("a")), 12)
+    assert sorted(answers) == [False] * 11 + [True]
 
 
 def test_heartbeat_prolongs_leases_and_the_end_releases_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,15 +70,15 @@ def test_heartbeat_prolongs_leases_and_the_end_releases_them(store: Store, monke
     with leases_in(store) as leases:
         assert leases.acquire("a")
         for _ in range(3):
-            time.sleep(0.4)  # longer than its time in all
+            time.sleep(0.4)  # longer than a lease in total
             assert not other.acquire("a")
     assert other.acquire("a")
 
 
 def test_leases_outlive_a_restart_of_the_server(
-    postgres: Server, two: tuple[DatabaseLeases, DatabaseLeases], monkeypatch: pytest.MonkeyPatch
+    postgres: Server, pair: tuple[DatabaseLeases, DatabaseLeases], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, other = two
+    one, other = pair
     assert one.acquire("a")
     postgres.stop()
     time.sleep(0.3)  # as long as the lease
@@ -105,7 +100,7 @@ def test_files_and_distributed_processes_have_no_leases(
         assert isinstance(leases, NoLeases)
 
 
-def test_turns_are_taken_one_at_a_time(store: Store) -> None:
+def test_study_lock_has_one_holder_at_a_time(store: Store) -> None:
     at_once: list[int] = []
     inside: list[int] = []
 
@@ -118,15 +113,11 @@ def test_turns_are_taken_one_at_a_time(store: Store) -> None:
             inside.remove(number)
         engine.dispose()
 
-    threads = [Thread(target=take, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_at_once(take, 4)
     assert at_once == [1, 1, 1, 1]
 
 
-def test_lost_connection_loses_the_turn_and_cannot_write(postgres: Server, store: Store) -> None:
+def test_lost_connection_loses_the_lock_and_cannot_write(postgres: Server, store: Store) -> None:
     engine = open_storage(store.url).engine
 
     def ask() -> object:
@@ -137,27 +128,27 @@ def test_lost_connection_loses_the_turn_and_cannot_write(postgres: Server, store
         with study_lock(engine, "s"):
             assert ask() == 1
             postgres.restart()
-            for _ in range(3):  # however often it is tried: no other connection is made
+            for _ in range(3):  # no new connection, however many attempts
                 with pytest.raises(sql.exc.SQLAlchemyError):
                     ask()
 
     for _ in range(2):
-        with pytest.raises(sql.exc.SQLAlchemyError) as lost:
+        with pytest.raises(sql.exc.SQLAlchemyError) as error:
             lose()
-        assert is_outage(lost.value)
+        assert is_outage(error.value)
     with study_lock(engine, "s"):
         assert ask() == 1
     engine.dispose()
 
 
-def test_silent_coordinator_loses_its_turn(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_coordinator_loses_its_lock(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nas.store.locks, "LOCK_S", 0.3)
     patience = sql.make_url(store.url).update_query_dict({"options": "-c lock_timeout=20s"})
-    halted, other = open_storage(store.url).engine, open_engine(patience)
-    taken = []
-    with pytest.raises(sql.exc.SQLAlchemyError) as lost, study_lock(halted, "s"), study_lock(other, "s"):
-        taken.append(True)
-    assert taken
-    assert is_outage(lost.value)
-    halted.dispose()
+    silent, other = open_storage(store.url).engine, open_engine(patience)
+    turns = []
+    with pytest.raises(sql.exc.SQLAlchemyError) as error, study_lock(silent, "s"), study_lock(other, "s"):
+        turns.append(True)
+    assert turns
+    assert is_outage(error.value)
+    silent.dispose()
     other.dispose()

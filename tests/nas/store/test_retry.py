@@ -1,4 +1,4 @@
-"""Servers that are away: what is one, and how long it is asked again."""
+"""Outages of servers: which errors are outages, and how long calls are retried."""
 
 import pytest
 from sqlalchemy.exc import DisconnectionError, OperationalError, ProgrammingError
@@ -9,43 +9,43 @@ from nas.store.retry import BACK, is_outage, retry_on_disconnect
 from search_spaces.support.errors import UserError
 
 
-class Told(Exception):
-    """What a driver raises, with the server's code or without."""
+class DriverError(Exception):
+    """A driver's error, with or without the server's code."""
 
     def __init__(self, code: str | None) -> None:
         super().__init__(f"code {code}\nand more")
         self.sqlstate = code
 
 
-def wrapped(error: BaseException) -> UserError:
-    """As a store tells it."""
-    told = UserError("unavailable", "the store cannot be used", server=True)
-    told.__cause__ = error
-    return told
+def store_error_of(error: BaseException) -> UserError:
+    """The store's error for a driver's."""
+    user_error = UserError("unavailable", "the store cannot be used", server=True)
+    user_error.__cause__ = error
+    return user_error
 
 
-def told(code: str | None) -> OperationalError:
-    """As SQLAlchemy raises it."""
-    error = OperationalError("SELECT 1", {}, Told(code))
+def operational_error(code: str | None) -> OperationalError:
+    """SQLAlchemy's error for a driver's."""
+    error = OperationalError("SELECT 1", {}, DriverError(code))
     error.__cause__ = error.orig
     return error
 
 
 def test_stopped_server_is_an_outage_by_any_code() -> None:
     codes = (None, "08006", "57P01", "57P02", "57P03", "57P05", "53300", "40P01")
-    assert [code for code in codes if not is_outage(told(code))] == []
-    assert [code for code in codes if not is_outage(wrapped(told(code)))] == []
+    assert [code for code in codes if not is_outage(operational_error(code))] == []
+    assert [code for code in codes if not is_outage(store_error_of(operational_error(code)))] == []
 
 
 def test_other_errors_are_no_outage() -> None:
-    assert not is_outage(told("53100"))  # the disk is full
-    assert not is_outage(ProgrammingError("SELECT 1", {}, Told("42P01")))
-    assert not is_outage(OperationalError("SELECT 1", {}, Exception("database is locked")))  # a file's
-    assert not is_outage(wrapped(ValueError("no")))
+    assert not is_outage(operational_error("53100"))  # the disk is full
+    assert not is_outage(ProgrammingError("SELECT 1", {}, DriverError("42P01")))
+    assert not is_outage(OperationalError("SELECT 1", {}, Exception("database is locked")))  # SQLite's
+    assert not is_outage(store_error_of(ValueError("no")))
     assert not is_outage(None)
 
 
-def test_call_is_repeated_and_the_outage_is_printed_once(
+def test_call_repeats_and_prints_the_outage_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: None)
@@ -55,7 +55,7 @@ def test_call_is_repeated_and_the_outage_is_printed_once(
     def ask(what: str) -> str:
         calls.append(what)
         if len(calls) < 4:
-            raise wrapped(told("57P01"))
+            raise store_error_of(operational_error("57P01"))
         return what
 
     assert ask("a") == "a"
@@ -66,9 +66,7 @@ def test_call_is_repeated_and_the_outage_is_printed_once(
     assert back == BACK
 
 
-def test_outage_is_timed_from_its_first_failure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_outage_is_timed_from_its_first_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     now, calls = [0.0], list[float]()
     monkeypatch.setattr("tenacity.time.monotonic", lambda: now[0])
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: now.append(now.pop() + seconds))
@@ -76,8 +74,8 @@ def test_outage_is_timed_from_its_first_failure(
     @retry_on_disconnect
     def ask() -> None:
         calls.append(now[0])
-        now[0] += 0 if len(calls) > 1 else 1000  # another coordinator's turn
-        raise wrapped(told("57P01"))
+        now[0] += 0 if len(calls) > 1 else 1000  # another coordinator holds the lock
+        raise store_error_of(operational_error("57P01"))
 
     with raises("unavailable", server=True):
         ask()
@@ -99,7 +97,7 @@ def test_other_error_is_raised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls == [1]
 
 
-def test_server_that_stays_away_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_stays_away_raises_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nas.store.retry, "OUTAGE_S", 0.01)
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: now.append(now.pop() + seconds))
     monkeypatch.setattr("tenacity.time.monotonic", lambda: now[0])

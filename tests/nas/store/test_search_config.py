@@ -1,4 +1,4 @@
-"""What a study keeps of its search."""
+"""The configuration of a search in its study."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ CONFIG = SearchConfig(
 )  # fmt: skip
 
 
-def test_record_is_read_back_equal() -> None:
+def test_record_reads_back_equal() -> None:
     assert SearchConfig.from_record(CONFIG.record()) == CONFIG
 
 
-def test_record_of_other_fields_is_refused() -> None:
+def test_record_of_other_fields_is_an_error() -> None:
     record: dict[str, Any] = CONFIG.record()
     short = {name: value for name, value in record.items() if name != "rungs"}
     with grouped() as case:

@@ -1,4 +1,4 @@
-"""Rows are stored once, whoever else has stored them."""
+"""A store has one row for each trial, whoever wrote it."""
 
 import shutil
 from collections.abc import Iterator
@@ -35,14 +35,14 @@ def test_first_row_of_a_trial_counts(store: Store, row: Row) -> None:
     assert store.add(later, "other", 0) == later, "of another study"
 
 
-def test_complete_row_is_never_lost(store: Store, row: Row) -> None:
-    failed = replace(row, status="failed", error="its process died", metrics={}, test={})
-    assert store.add(failed, "s", 0) == failed
+def test_failure_does_not_hide_a_complete_row(store: Store, row: Row) -> None:
+    failure = replace(row, status="failed", error="its process died", metrics={}, test={})
+    assert store.add(failure, "s", 0) == failure
     assert store.add(row, "s", 0) == row
-    assert store.rows_by_number("s") == {0: failed}
+    assert store.rows_by_number("s") == {0: failure}
     assert store.read(["s"]).rows == (row,), "of one evaluation the complete one counts"
-    assert store.add(row, "s", 0) == failed, "it is there already"
-    assert store.add(failed, "s", 0) == failed
+    assert store.add(row, "s", 0) == failure, "it is there already"
+    assert store.add(failure, "s", 0) == failure
     assert len(store.read(["s"]).rows) == 1
 
 
@@ -60,17 +60,12 @@ def test_rows_are_found_by_trial_numbers(store: Store, row: Row) -> None:
     assert store.rows_by_number("s", []) == {}
 
 
-def test_unfinished_folder_stays_where_a_trial_can_be_resumed(store: Store, row: Row) -> None:
-    outcomes: tuple[tuple[Any, bool], ...] = (
-        ("complete", False),
-        ("over-budget", False),
-        ("failed", True),
-        ("pruned", True),
-    )
+def test_work_folder_stays_if_a_trial_can_resume(store: Store, row: Row) -> None:
+    outcomes: Any = (("complete", False), ("over-budget", False), ("failed", True), ("pruned", True))
     for status, stays in outcomes:
-        ended = replace(row, status=status)
-        folder = store.work_folder(ended.identity())
+        other = replace(row, status=status)
+        folder = store.work_folder(other.identity())
         folder.mkdir(parents=True, exist_ok=True)
-        store.clear(ended)
+        store.clear(other)
         assert folder.exists() == stays, status
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What tests of workers share: processes that are forked from the test's own, which begin in no time."""
+"""Fixtures of workers' tests: processes that are forked from the test's own, which start at once."""
 
 import multiprocessing
 from collections.abc import Callable
@@ -12,7 +12,7 @@ FORK = multiprocessing.get_context("fork")
 
 @pytest.fixture
 def status_of_fork() -> Callable[[Callable[[], object]], int | None]:
-    """Call a function in a fork of this process; its exit status, 1 where the function raises."""
+    """Call a function in a fork; return its exit status, which is 1 if the function raises."""
 
     def run(function: Callable[[], object]) -> int | None:
         process = FORK.Process(target=function)
@@ -24,13 +24,13 @@ def status_of_fork() -> Callable[[Callable[[], object]], int | None]:
 
 
 class Forks(ProcessPoolExecutor):
-    """A pool of loky's, as far as it is used, whose processes are forks."""
+    """A stand-in for loky's pool, whose processes are forks."""
 
     def __init__(self, processes: int, *, context: Any, **how: Any) -> None:
         super().__init__(processes, mp_context=FORK, **how)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False, kill_workers: bool = False) -> None:
-        """End them; none is at work where a test ends."""
+        """End the processes, which are idle at the end of a test."""
         super().shutdown(wait, cancel_futures=cancel_futures)
 
 

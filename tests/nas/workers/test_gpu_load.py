@@ -1,4 +1,4 @@
-"""Whether one more evaluation fits on a GPU, and the errors where its load is unknown."""
+"""Whether another evaluation fits on a GPU, and errors of an unknown load."""
 
 import sys
 from types import SimpleNamespace
@@ -12,8 +12,8 @@ from nas.workers.gpu_load import ENOUGH_LOADS, GpuLoad, has_room_for_one_more, r
 ROOM = [  # busy, memory, running evaluations, room
     (0.3, 0.1, 1, True),
     (0.45, 0.1, 1, True),
-    (0.46, 0.1, 1, False),  # two would be busy for 0.92 of the time
-    (0.1, 0.5, 1, False),  # and would take all the memory
+    (0.46, 0.1, 1, False),  # two would be busy 0.92 of the time
+    (0.1, 0.5, 1, False),  # two would take all the memory
     (0.6, 0.2, 2, True),
     (0.62, 0.2, 2, False),
     (0.0, 0.8, 8, True),
@@ -42,7 +42,7 @@ def test_too_few_measurements_give_no_room() -> None:
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Three GPUs, which NVML counts from the last one on."""
+    """Three GPUs, which NVML counts in reverse."""
     library = SimpleNamespace(
         nvmlInit=lambda: None,
         nvmlDeviceGetHandleByUUID={f"GPU-uuid-{gpu}": gpu for gpu in range(3)}.__getitem__,
@@ -64,9 +64,9 @@ def test_gpu_without_a_load_is_a_user_error(nvml: SimpleNamespace) -> None:
         raise RuntimeError("Not Supported")
 
     nvml.nvmlDeviceGetUtilizationRates = refuse
-    with raises("needs-system", option="--trial-gpus", value="auto", gpu=0, cause="RuntimeError") as refused:
+    with raises("needs-system", option="--trial-gpus", value="auto", gpu=0, cause="RuntimeError") as error:
         read_load(0)
-    assert "Not Supported" in str(refused.value)
+    assert "Not Supported" in str(error.value)
 
 
 def test_missing_nvml_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

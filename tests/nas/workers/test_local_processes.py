@@ -1,4 +1,4 @@
-"""What becomes of an evaluation whose process dies, and which process an evaluation is given."""
+"""Dead processes of evaluations, and which process an evaluation gets."""
 
 import itertools
 from collections.abc import Callable
@@ -24,17 +24,17 @@ JOB = EvaluationJob(task=f"{TOYS}:Toy", architecture=LITTLE, preset="smoke")
 
 
 @dataclass(eq=False)
-class Scripted:
-    """Stands for a process: its evaluations end as a test says, or at once with `error`."""
+class FakeProcess:
+    """A fake process: a test ends its evaluations, or they end at once with `error`."""
 
     place: int
     error: BaseException | None = None
-    replaced: int = 0
-    ended: bool = False
+    replacements: int = 0
+    is_killed: bool = False
     futures: "list[Future[Row]]" = field(default_factory=list)
 
     @property
-    def pool(self) -> "Scripted":
+    def pool(self) -> "FakeProcess":
         return self
 
     def submit(self, job: EvaluationJob) -> "Future[Row]":
@@ -46,30 +46,30 @@ class Scripted:
         return self.futures[-1]
 
     def replace(self) -> None:
-        self.replaced += 1
+        self.replacements += 1
 
     def shutdown(self, *, wait: bool, kill_workers: bool) -> None:
-        self.ended = kill_workers
+        self.is_killed = kill_workers
 
 
-Script = Callable[..., list[Scripted]]
+Script = Callable[..., list[FakeProcess]]
 
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Script:
-    """Replace real processes by scripted ones; returns the list of those that are begun from then on."""
+    """Replace real processes by fake ones; return the list of those that start."""
 
-    def replaced(error: BaseException | None = None) -> list[Scripted]:
-        begun: list[Scripted] = []
+    def run(error: BaseException | None = None) -> list[FakeProcess]:
+        processes: list[FakeProcess] = []
 
-        def begin(place: int, memory: int | None, gpus: float | None) -> Scripted:
-            begun.append(Scripted(place, error))
-            return begun[-1]
+        def begin(place: int, memory: int | None, gpus: float | None) -> FakeProcess:
+            processes.append(FakeProcess(place, error))
+            return processes[-1]
 
         monkeypatch.setattr(local_processes, "SingleProcessPool", begin)
-        return begun
+        return processes
 
-    return replaced
+    return run
 
 
 @pytest.mark.outside
@@ -81,34 +81,34 @@ def test_task_may_load_its_data_by_further_processes() -> None:
 
 
 def row_of(script: Script, error: BaseException) -> tuple[Row, int]:
-    """The Row of an evaluation that always ends with this error, and how often its process was replaced."""
-    (begun, pool) = (script(error), LocalProcesses(1))
+    """The Row of an evaluation that always ends with this error, and the number of its process's replacements."""
+    (processes, pool) = (script(error), LocalProcesses(1))
     pool.submit(JOB)
     ((job, row),) = pool.collect()
     assert job is JOB
-    return row, begun[0].replaced
+    return row, processes[0].replacements
 
 
 def test_only_kills_that_the_kernel_counted_are_out_of_memory(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
-    for ended, kills, for_memory in (
+    for exit_code, kills, for_memory in (
         ("SIGKILL(-9)", 3, True),
         ("SIGKILL(-9)", 2, False),
         ("SIGKILL(-9)", None, False),
         ("SIGSEGV(-11)", 3, False),
     ):
-        counted = itertools.cycle([2, kills])  # before and after each death
-        monkeypatch.setattr(local_processes, "oom_kills", lambda counted=counted: next(counted))
-        died = BrokenProcessPool(f"A worker died.\nThe exit codes of the workers are {{{ended}}}")
-        row, replaced = row_of(script, died)
-        assert (row.status, replaced) == ("failed", MAX_DEATHS)
+        counts = itertools.cycle([2, kills])  # before and after each death
+        monkeypatch.setattr(local_processes, "oom_kills", lambda counts=counts: next(counts))
+        error = BrokenProcessPool(f"A worker died.\nThe exit codes of the workers are {{{exit_code}}}")
+        row, replacements = row_of(script, error)
+        assert (row.status, replacements) == ("failed", MAX_DEATHS)
         assert row.error is not None
-        assert f"({ended})" in row.error
+        assert f"({exit_code})" in row.error
         assert row.error.startswith(OUT_OF_MEMORY) is for_memory
 
 
 def test_data_that_does_not_fit_into_memory_fails_its_trial_alone(script: Script) -> None:
-    row, replaced = row_of(script, MemoryError())
-    assert (row.status, row.error, replaced) == ("failed", f"{OUT_OF_MEMORY}: MemoryError", 0)
+    row, replacements = row_of(script, MemoryError())
+    assert (row.status, row.error, replacements) == ("failed", f"{OUT_OF_MEMORY}: MemoryError", 0)
 
 
 def test_user_error_of_an_evaluation_ends_the_search(script: Script) -> None:
@@ -117,33 +117,33 @@ def test_user_error_of_an_evaluation_ends_the_search(script: Script) -> None:
 
 
 def test_each_place_has_its_own_processes_and_the_last_busy_one_is_used_first(script: Script) -> None:
-    begun, pool = script(), LocalProcesses(0)
+    processes, pool = script(), LocalProcesses(0)
     for place in (0, 1, 0):
         pool.submit(JOB, place)
-    first, other, second = begun
-    assert [process.place for process in begun] == [0, 1, 0]
+    first, other, second = processes
+    assert [process.place for process in processes] == [0, 1, 0]
     for process in (first, second, other):
         process.futures[-1].set_result(a_row())
         assert len(pool.collect()) == 1
     pool.end_idle(1)
-    assert [process.replaced for process in begun] == [0, 1, 0]
+    assert [process.replacements for process in processes] == [0, 1, 0]
     pool.submit(JOB, 0)
     assert (len(first.futures), len(second.futures)) == (1, 2)
     pool.submit(JOB, 0)
     assert (len(first.futures), len(second.futures)) == (2, 2)
-    assert pool.capacity == len(begun) == 3
+    assert pool.capacity == len(processes) == 3
 
 
-def test_processes_are_killed_at_the_end_even_where_one_was_just_begun(script: Script) -> None:
-    begun = script()
+def test_end_kills_all_processes_also_after_an_interrupt(script: Script) -> None:
+    processes = script()
     with LocalProcesses(2):
         pass
-    assert [process.ended for process in begun] == [True, True]
-    begun = script(KeyboardInterrupt())
+    assert [process.is_killed for process in processes] == [True, True]
+    processes = script(KeyboardInterrupt())
     pool = LocalProcesses(2)
     with pytest.raises(KeyboardInterrupt), pool:
         pool.submit(JOB)
-    assert [process.ended for process in begun] == [True, True]
+    assert [process.is_killed for process in processes] == [True, True]
 
 
 def test_failure_for_bounded_memory_names_the_option(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A forked command behaves as one of a shell: environment, exit handlers, start method."""
+"""A forked command behaves as one from a shell: environment, exit handlers, start method."""
 
 import multiprocessing
 from functools import partial
@@ -20,6 +20,6 @@ def test_forked_command_has_current_environment_exit_handlers_and_start_method(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OF_NOW", "now")
-    done = in_own_process("list", "nonsense", cwd=tmp_path, first=partial(exec, PROGRAM, {}))
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    result = in_own_process("list", "nonsense", cwd=tmp_path, first=partial(exec, PROGRAM, {}))
+    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
     assert {path.name for path in tmp_path.iterdir()} == {"ended", "now", multiprocessing.get_start_method()}

@@ -1,4 +1,4 @@
-"""Where evaluations run, how many at once, and which GPUs each process has."""
+"""Where evaluations run, how many at once, and the GPUs of each process."""
 
 import os
 from types import SimpleNamespace
@@ -18,20 +18,20 @@ from nas.workers.shared_gpus import SharedGpus
 
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many GPUs this machine seems to have; tests change it."""
-    there = [3]
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: there[0])
-    return there
+    """The number of GPUs that this machine seems to have; tests change it."""
+    number = [3]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: number[0])
+    return number
 
 
 def test_each_process_sees_its_own_gpus(gpus: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[Any] = []
-    monkeypatch.setattr(local_processes, "ProcessPoolExecutor", lambda *of, **how: begun.append(how["initargs"]))
+    values: list[Any] = []
+    monkeypatch.setattr(local_processes, "ProcessPoolExecutor", lambda *of, **how: values.append(how["initargs"]))
 
     def visible(place: int, each: float | None) -> str | None:
         SingleProcessPool(place, None, each)
-        there: str | None = begun.pop()[0]
-        return there
+        devices: str | None = values.pop()[0]
+        return devices
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,7")
     for each in (None, 0.5, 1.0):
@@ -41,7 +41,7 @@ def test_each_process_sees_its_own_gpus(gpus: list[int], monkeypatch: pytest.Mon
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert [visible(place, None) for place in range(3)] == ["0", "1", "2"]
     for gpus[0] in (0, 1):
-        assert visible(1, None) is None  # there is nothing to choose from
+        assert visible(1, None) is None  # there is no choice
 
 
 def test_default_is_one_worker_a_gpu_or_a_core(gpus: list[int]) -> None:
@@ -52,7 +52,7 @@ def test_default_is_one_worker_a_gpu_or_a_core(gpus: list[int]) -> None:
     assert 1 <= pool.default_workers() <= (os.cpu_count() or 1)
 
 
-def test_more_gpus_than_the_machine_has_are_refused(gpus: list[int]) -> None:
+def test_more_gpus_than_the_machine_has_is_an_error(gpus: list[int]) -> None:
     with raises("out-of-range", option="--trial-gpus", value=2.0, workers=2, most=1):
         pool_of(Resources(2, trial_gpus=2.0), 8)
     with pool_of(Resources(trial_gpus=0.5), 8) as pool:
@@ -71,18 +71,18 @@ def test_gpus_of_a_cluster_are_not_shared_by_load() -> None:
 
 @pytest.mark.usefixtures("gpus")
 def test_shared_gpus_run_at_most_as_many_as_cores_workers_or_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = SimpleNamespace(bound=0)
+    arguments = SimpleNamespace(bound=0)
 
-    def shared(there: int, bound: int, *limits: Any) -> SharedGpus:
-        made.bound = bound
-        return SharedGpus(there, bound, *limits, read=lambda gpu: GpuLoad(0.0, 0.0))
+    def make_pool(number: int, bound: int, *limits: Any) -> SharedGpus:
+        arguments.bound = bound
+        return SharedGpus(number, bound, *limits, read=lambda gpu: GpuLoad(0.0, 0.0))
 
     monkeypatch.setattr(pool.joblib, "cpu_count", lambda only_physical_cores: 8)
-    monkeypatch.setattr(pool, "SharedGpus", shared)
+    monkeypatch.setattr(pool, "SharedGpus", make_pool)
     for resources, trials, at_first, at_most in (
         (Resources(trial_gpus=AUTO), 100, 3, 8),
         (Resources(trial_gpus=AUTO, threads=4), 100, 3, 3),
         (Resources(2, trial_gpus=AUTO), 100, 2, 2),
         (Resources(trial_gpus=AUTO), 2, 2, 2),
     ):
-        assert (pool_of(resources, trials).capacity, made.bound) == (at_first, at_most)
+        assert (pool_of(resources, trials).capacity, arguments.bound) == (at_first, at_most)

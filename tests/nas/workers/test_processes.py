@@ -1,4 +1,4 @@
-"""Processes end with the one that began them, and several can train one network together."""
+"""Processes end with their parent, and several can train one network together."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ def test_one_process_evaluates_in_this_one(tmp_path: Path) -> None:
 
 
 def test_folder_is_locked_while_several_processes_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def launched(config: Any, function: Any) -> Any:
+    def launch(config: Any, function: Any) -> Any:
         def call(job: EvaluationJob, parent: int) -> dict[int, Row]:
             with raises("in-use", path=job.folder), folder_lock(job.folder, waits=False):
                 raise AssertionError("somebody else could have trained it at the same time")
@@ -39,7 +39,7 @@ def test_folder_is_locked_while_several_processes_train(tmp_path: Path, monkeypa
 
         return call
 
-    monkeypatch.setattr(distributed, "elastic_launch", launched)
+    monkeypatch.setattr(distributed, "elastic_launch", launch)
     assert evaluate_distributed(smoke(tmp_path / "a"), 2).status == "complete"
 
 
@@ -71,8 +71,8 @@ def test_death_of_one_of_two_ends_both_and_their_parent(tmp_path: Path) -> None:
     )
     script = tmp_path / "script.py"
     script.write_text(program)
-    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
+    result = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (1, "")
 
 
 FORKS = """
@@ -94,11 +94,11 @@ def test_forks_and_their_forks_die_with_the_first_process() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "it lives\n"
         process.kill()
-        assert process.communicate(timeout=60)[0] == ""  # which ends once nobody is left that could write
+        assert process.communicate(timeout=60)[0] == ""  # ends once no writer is left
 
 
-def long_orphaned() -> None:
-    """Prepare this process as one whose parent had ended before it could listen."""
+def prepare_orphan() -> None:
+    """Prepare this process as if its parent had died before."""
     os.getppid = lambda: 1
     prepare_process(2)
 
@@ -109,4 +109,4 @@ def test_process_ends_if_its_parent_has_ended_before(
 ) -> None:
     assert status_of_fork(lambda: end_with_parent(os.getppid())) == 0
     assert status_of_fork(lambda: (end_with_parent(os.getppid() + 1), os._exit(7))) == 1
-    assert status_of_fork(lambda: (long_orphaned(), os._exit(7))) == 1
+    assert status_of_fork(lambda: (prepare_orphan(), os._exit(7))) == 1

@@ -1,4 +1,4 @@
-"""How times, memory, workers and GPUs are read, and what the kernel says of memory."""
+"""Texts of times, memory, workers and GPUs, and the kernel's memory limit."""
 
 import sys
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from nas.workers.memory_limit import limit_memory, oom_kills
 from nas.workers.resources import MAX_WORKERS, Resources, fits_on, seconds_of
 
 
-def refused(read: Callable[[Any], object], texts: list[Any], kind: Any, option: str) -> None:
-    """Assert that each of these is refused by this kind of error, which names the option and the value."""
+def check_errors(read: Callable[[Any], object], texts: list[Any], kind: Any, option: str) -> None:
+    """Assert that each text raises an error of this kind with the option and the value."""
     with grouped() as case:
         for text in texts:
             value = {} if text != text else {"value": text}  # NaN equals nothing
@@ -28,12 +28,12 @@ def test_times_are_read_in_seconds_minutes_hours_and_days() -> None:
     assert seconds_of("timeout", None) is None
 
 
-def test_invalid_times_are_refused() -> None:
+def test_invalid_times_are_errors() -> None:
     def read(value: Any) -> float | None:
         return Resources(trial_timeout=value).trial_timeout
 
-    refused(read, ["", "-1", "1w", "1e3", "nan", "inf", "1h30m", "h", -2.0], "bad-syntax", "--trial-timeout")
-    refused(read, ["0", 0, "99999999999999d"], "out-of-range", "--trial-timeout")
+    check_errors(read, ["", "-1", "1w", "1e3", "nan", "inf", "1h30m", "h", -2.0], "bad-syntax", "--trial-timeout")
+    check_errors(read, ["0", 0, "99999999999999d"], "out-of-range", "--trial-timeout")
 
 
 def test_memory_is_read_in_decimal_and_binary_units() -> None:
@@ -41,12 +41,12 @@ def test_memory_is_read_in_decimal_and_binary_units() -> None:
     assert {value: Resources(trial_memory=value).trial_memory for value in sizes} == sizes
 
 
-def test_invalid_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(value: Any) -> int | None:
         return Resources(trial_memory=value).trial_memory
 
-    refused(read, ["4Gb", "4iB", "G", "-1G", "4g"], "bad-syntax", "--trial-memory")
-    refused(read, ["0", "9999999T", "0.5", "0.4B"], "out-of-range", "--trial-memory")
+    check_errors(read, ["4Gb", "4iB", "G", "-1G", "4g"], "bad-syntax", "--trial-memory")
+    check_errors(read, ["0", "9999999T", "0.5", "0.4B"], "out-of-range", "--trial-memory")
     monkeypatch.setattr(sys, "platform", "darwin")
     with raises("needs-system", option="--trial-memory", value="4G", needs="linux"):
         read("4G")
@@ -58,16 +58,16 @@ def test_workers_are_a_number_or_a_cluster() -> None:
     assert {value: Resources(value).workers for value in workers} == workers
 
 
-def test_invalid_workers_are_refused() -> None:
+def test_invalid_workers_are_errors() -> None:
     def read(value: Any) -> Any:
         return Resources(value).workers
 
     texts = ["", "1.5", "two", "rays", "ray:", "ray://", "ray://host", "ray:10001"]
-    refused(read, texts, "bad-syntax", "--workers")
-    refused(read, [1.5, True], "wrong-type", "--workers")
-    refused(lambda value: Resources(1, value), [0, -1], "out-of-range", "--threads")
-    refused(lambda value: Resources(1, value), [1.5, "1", True], "wrong-type", "--threads")
-    refused(read, [-1, "-1", 0, "0", MAX_WORKERS + 1, "1234567890123"], "out-of-range", "--workers")
+    check_errors(read, texts, "bad-syntax", "--workers")
+    check_errors(read, [1.5, True], "wrong-type", "--workers")
+    check_errors(lambda value: Resources(1, value), [0, -1], "out-of-range", "--threads")
+    check_errors(lambda value: Resources(1, value), [1.5, "1", True], "wrong-type", "--threads")
+    check_errors(read, [-1, "-1", 0, "0", MAX_WORKERS + 1, "1234567890123"], "out-of-range", "--workers")
     assert read(MAX_WORKERS) == MAX_WORKERS
 
 
@@ -76,9 +76,9 @@ def test_gpus_are_whole_numbers_shares_or_auto() -> None:
     assert {value: Resources(trial_gpus=value).trial_gpus for value in gpus} == gpus
 
 
-def test_invalid_gpus_are_refused() -> None:
+def test_invalid_gpus_are_errors() -> None:
     texts = [-1, 1.5, True, float("nan"), float("inf"), "", "all", "1e3", "1_0", "Auto"]
-    refused(lambda value: Resources(trial_gpus=value).trial_gpus, texts, "bad-syntax", "--trial-gpus")
+    check_errors(lambda value: Resources(trial_gpus=value).trial_gpus, texts, "bad-syntax", "--trial-gpus")
 
 
 def test_share_of_a_gpu_is_of_one_gpu() -> None:
@@ -86,16 +86,16 @@ def test_share_of_a_gpu_is_of_one_gpu() -> None:
     assert [(there, each, fits_on(there, each)) for there, each, _ in fits] == fits
 
 
-def enough_and_again() -> None:
-    """Reach the bound of this process's memory, and find room again below it.
+def reach_the_bound() -> None:
+    """Reach the bound of this process's memory, and allocate again below it.
 
-    Amounts are larger than what a process that ran many tests has free in its heap, which no bound sees.
+    Amounts exceed what a process that ran many tests has free in its heap, which no bound sees.
     """
     limit_memory(2_000_000_000)
-    held = bytearray(1_200_000_000)
+    buffer = bytearray(1_200_000_000)
     with pytest.raises(MemoryError):
         bytearray(1_200_000_000)
-    del held
+    del buffer
     bytearray(1_200_000_000)
 
 
@@ -103,24 +103,24 @@ def enough_and_again() -> None:
 def test_process_allocates_up_to_its_bound_and_no_more(
     status_of_fork: Callable[[Callable[[], object]], int | None],
 ) -> None:
-    assert status_of_fork(enough_and_again) == 0
+    assert status_of_fork(reach_the_bound) == 0
 
 
-def written(root: Path, file: str, text: str) -> None:
+def write(root: Path, file: str, text: str) -> None:
     (root / file).parent.mkdir(parents=True, exist_ok=True)
     (root / file).write_text(text)
 
 
-def test_kills_of_the_own_control_group_are_counted(tmp_path: Path) -> None:
+def test_kills_are_those_of_the_own_control_group(tmp_path: Path) -> None:
     assert oom_kills(tmp_path) is None
-    written(tmp_path, "sys/fs/cgroup/memory.events", "low 0\noom 9\noom_kill 1\n")
+    write(tmp_path, "sys/fs/cgroup/memory.events", "low 0\noom 9\noom_kill 1\n")
     assert oom_kills(tmp_path) == 1  # in a container
-    written(tmp_path, "proc/self/cgroup", "0::/user.slice/job\n")
-    written(tmp_path, "sys/fs/cgroup/user.slice/job/memory.events", "oom 9\noom_kill 0\n")
+    write(tmp_path, "proc/self/cgroup", "0::/user.slice/job\n")
+    write(tmp_path, "sys/fs/cgroup/user.slice/job/memory.events", "oom 9\noom_kill 0\n")
     assert oom_kills(tmp_path) == 0
 
 
 def test_kills_are_read_from_version_1_of_control_groups(tmp_path: Path) -> None:
-    written(tmp_path, "proc/self/cgroup", "8:pids:/\n4:memory:/job\n")
-    written(tmp_path, "sys/fs/cgroup/memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
+    write(tmp_path, "proc/self/cgroup", "8:pids:/\n4:memory:/job\n")
+    write(tmp_path, "sys/fs/cgroup/memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
     assert oom_kills(tmp_path) == 3

@@ -1,4 +1,4 @@
-"""The members of a space that is not listed, compared with a list of all, on real closed forms."""
+"""BudgetDP on real closed forms, compared with a list of all members."""
 
 import re
 from collections import Counter
@@ -36,31 +36,31 @@ SMALL: dict[str, tuple[Scalar, ...]] = {
 }
 
 
-def of(name: str, arch: str = "") -> tuple[Task, Architecture]:
+def task_and_base(name: str, arch: str = "") -> tuple[Task, Architecture]:
     task = load_task(name)
     return task, parse_architecture(arch, task.base)
 
 
 @cache
-def counted(architecture: Architecture) -> dict[str, int]:
-    """What digits-vit costs with it, worked out once for all tests: some tens of thousands are."""
-    return budget_counts(of("digits-vit")[0], architecture)
+def digits_counts(architecture: Architecture) -> dict[str, int]:
+    """Costs of digits-vit, cached for all tests: there are tens of thousands of architectures."""
+    return budget_counts(task_and_base("digits-vit")[0], architecture)
 
 
 def digits(
     axes: Mapping[str, tuple[Scalar, ...]] = SMALL,
 ) -> tuple[SearchSpace, Callable[[Architecture], dict[str, int]]]:
-    return (small() if axes is SMALL else SearchSpace("small", of("digits-vit")[1], axes)), counted
+    return (small() if axes is SMALL else SearchSpace("small", task_and_base("digits-vit")[1], axes)), digits_counts
 
 
 @cache
 def small() -> SearchSpace:
-    """The space of most tests, whose members are listed once."""
-    return SearchSpace("small", of("digits-vit")[1], SMALL)
+    """The space of most tests, built once."""
+    return SearchSpace("small", task_and_base("digits-vit")[1], SMALL)
 
 
 def points_of(space: SearchSpace, counts: Callable[[Architecture], dict[str, int]], budget: Budget) -> list[Point]:
-    """Every member's point, by listing."""
+    """The points of all members, by enumeration."""
     return [space.members[candidate] for candidate in feasible(space, counts, budget)]
 
 
@@ -80,28 +80,28 @@ BUDGETS = [
 
 
 @pytest.mark.parametrize("text", BUDGETS)
-def test_number_members_and_draws_are_those_of_the_list(text: str) -> None:
+def test_number_members_and_draws_equal_those_of_a_list(text: str) -> None:
     space, counts = digits()
     expected = points_of(space, counts, parse_budget([text]))
-    programme = BudgetDP(space, counts, parse_budget([text]))
-    assert programme.number == len(expected) > 0
+    dp = BudgetDP(space, counts, parse_budget([text]))
+    assert dp.number == len(expected) > 0
     random, inside = np.random.default_rng(0), {key(point) for point in expected}
-    assert {key(programme.draw(random)) for _ in range(100)} <= inside
-    everything = [space.members[candidate] for candidate in space][::7]
-    assert [programme.allows(point) for point in everything] == [key(point) in inside for point in everything]
-    assert all((candidate in programme) == (key(space.members[candidate]) in inside) for candidate in list(space)[::97])
+    assert {key(dp.draw(random)) for _ in range(100)} <= inside
+    points = [space.members[candidate] for candidate in space][::7]
+    assert [dp.allows(point) for point in points] == [key(point) in inside for point in points]
+    assert all((candidate in dp) == (key(space.members[candidate]) in inside) for candidate in list(space)[::97])
 
 
 def test_members_and_recipes_are_drawn_uniformly() -> None:
     space, counts = digits({**SMALL, "recipe.lr": (0.1, 0.2, 0.4)})
     budget = parse_budget(["25k<=params<=26k"])
     inside = Counter({key(point): 0 for point in points_of(space, counts, budget)})
-    programme, random = BudgetDP(space, counts, budget), np.random.default_rng(7)
-    assert programme.number == len(inside)
+    dp, random = BudgetDP(space, counts, budget), np.random.default_rng(7)
+    assert dp.number == len(inside)
     assert 50 < len(inside) < 1000
-    drawn = Counter(key(programme.draw(random)) for _ in range(10 * len(inside)))
-    assert set(drawn) <= set(inside)
-    assert chisquare([drawn[point] for point in inside]).pvalue > 0.001
+    draws = Counter(key(dp.draw(random)) for _ in range(10 * len(inside)))
+    assert set(draws) <= set(inside)
+    assert chisquare([draws[point] for point in inside]).pvalue > 0.001
 
 
 @pytest.mark.parametrize(
@@ -119,13 +119,13 @@ def test_any_kind_of_space_is_counted_exactly(axes: dict[str, tuple[Scalar, ...]
     points = [space.members[candidate] for candidate in space]
     for text in ("", "params<=36k", "30k<=params<=50k,macs<=1M"):
         expected = points_of(space, counts, parse_budget([text]))
-        programme = BudgetDP(space, counts, parse_budget([text]))
-        assert programme.number == len(expected)
+        dp = BudgetDP(space, counts, parse_budget([text]))
+        assert dp.number == len(expected)
         random = np.random.default_rng(0)
         inside = set(map(key, expected))
-        assert {key(programme.draw(random)) for _ in range(12 * len(expected))} == inside  # all met
-        assert [programme.allows(point) for point in points] == [key(point) in inside for point in points]
-        assert programme.space_size == len(points)
+        assert {key(dp.draw(random)) for _ in range(12 * len(expected))} == inside  # every member is drawn
+        assert [dp.allows(point) for point in points] == [key(point) in inside for point in points]
+        assert dp.space_size == len(points)
 
 
 def test_cost_of_hidden_features_depends_on_the_topology() -> None:
@@ -137,12 +137,12 @@ def test_cost_of_hidden_features_depends_on_the_topology() -> None:
         assert BudgetDP(space, counts, parse_budget([text])).number == len(expected)
 
 
-OF_EACH_MODEL = ("digits-vit", "digits-dit", "goal-point-maze", "lra-listops", "stdlib-lm", "stdlib-mlm")
-"""Tasks that are tried by default, one of each model; the others differ in sizes."""
+ONE_TASK_PER_MODEL = ("digits-vit", "digits-dit", "goal-point-maze", "lra-listops", "stdlib-lm", "stdlib-mlm")
+"""Tasks of the default suite, one of each model; the others differ in sizes."""
 
 
 @pytest.mark.parametrize(
-    "names", [OF_EACH_MODEL, pytest.param(TASKS.names(), marks=pytest.mark.slow)], ids=["few", "all"]
+    "names", [ONE_TASK_PER_MODEL, pytest.param(TASKS.names(), marks=pytest.mark.slow)], ids=["few", "all"]
 )
 def test_draws_and_mutations_on_tasks_are_inside_the_budget(names: Sequence[str]) -> None:
     with grouped() as case:
@@ -154,56 +154,58 @@ def test_draws_and_mutations_on_tasks_are_inside_the_budget(names: Sequence[str]
 def check_draws(name: str) -> None:
     if name.startswith("goal-") and not find_spec("gymnasium_robotics"):
         return
-    task, base = of(name, "depth=2")
-    space, own = per_block(base), budget_counts(task, base)
-    budget = parse_budget([f"params<={int(own['params'] * 1.02)}", f"{own['flops'] // 2}<=flops<={own['flops']}"])
-    programme = BudgetDP(space, lambda architecture: budget_counts(task, architecture), budget)
+    task, base = task_and_base(name, "depth=2")
+    space, base_counts = per_block(base), budget_counts(task, base)
+    budget = parse_budget(
+        [f"params<={int(base_counts['params'] * 1.02)}", f"{base_counts['flops'] // 2}<=flops<={base_counts['flops']}"]
+    )
+    dp = BudgetDP(space, lambda architecture: budget_counts(task, architecture), budget)
     random = np.random.default_rng(0)
     for _ in range(2):
-        point = programme.draw(random)
-        mutated = programme.mutate(point, random)
-        assert mutated is not None
-        assert 1 <= sum(mutated[axis] != value for axis, value in point.items()) <= 2
-        for each in (point, mutated):
-            assert budget.allows(budget_counts(task, space.candidate(each).architecture))
-    counted = count(task, space.candidate(point).architecture)  # which compares the counter with the closed form
-    assert budget.allows({"params": counted.params or 0, "flops": counted.flops or 0})
+        point = dp.draw(random)
+        mutation = dp.mutate(point, random)
+        assert mutation is not None
+        assert 1 <= sum(mutation[axis] != value for axis, value in point.items()) <= 2
+        for candidate_point in (point, mutation):
+            assert budget.allows(budget_counts(task, space.candidate(candidate_point).architecture))
+    totals = count(task, space.candidate(point).architecture)  # this compares the counter with the closed form
+    assert budget.allows({"params": totals.params or 0, "flops": totals.flops or 0})
 
 
-def far_from(wanted: Point) -> Callable[[str, Scalar], float]:
+def far_from(target: Point) -> Callable[[str, Scalar], float]:
     def distance(axis: str, value: Scalar) -> float:
         if isinstance(value, str):
-            return float(value != wanted[axis])
-        return abs(np.log(float(value) / float(wanted[axis]))) ** 2
+            return float(value != target[axis])
+        return abs(np.log(float(value) / float(target[axis]))) ** 2
 
     return distance
 
 
 @pytest.mark.parametrize("text", BUDGETS[1:])
-def test_nearest_member_is_that_of_the_list(text: str) -> None:
+def test_nearest_member_equals_that_of_a_list(text: str) -> None:
     space, counts = digits()
     inside = points_of(space, counts, parse_budget([text]))
-    programme = BudgetDP(space, counts, parse_budget([text]))
-    everything = [space.members[candidate] for candidate in space]
-    for wanted in everything[:: len(everything) // 4]:
-        distance = far_from(wanted)
-        found = programme.nearest(distance)
-        assert found is not None
-        assert key(found) in set(map(key, inside))
-        off = [sum(distance(axis, value) for axis, value in point.items()) for point in (found, *inside)]
-        assert off[0] == pytest.approx(min(off[1:]))
+    dp = BudgetDP(space, counts, parse_budget([text]))
+    points = [space.members[candidate] for candidate in space]
+    for target in points[:: len(points) // 4]:
+        distance = far_from(target)
+        nearest = dp.nearest(distance)
+        assert nearest is not None
+        assert key(nearest) in set(map(key, inside))
+        distances = [sum(distance(axis, value) for axis, value in point.items()) for point in (nearest, *inside)]
+        assert distances[0] == pytest.approx(min(distances[1:]))
 
 
 def test_member_is_its_own_nearest_in_a_huge_space() -> None:
-    task, base = of("stdlib-lm", "depth=16")
+    task, base = task_and_base("stdlib-lm", "depth=16")
     space, budget = per_block(base), parse_budget(["2M<=params<=2100k", "macs<=400M"])
-    programme = BudgetDP(space, lambda architecture: budget_counts(task, architecture), budget)
-    assert programme.number > 10**33
+    dp = BudgetDP(space, lambda architecture: budget_counts(task, architecture), budget)
+    assert dp.number > 10**33
     random = np.random.default_rng(0)
     for _ in range(2):
-        point = programme.draw(random)
-        assert programme.nearest(far_from(point)) == point
-    assert programme.nearest(far_from(space.point(space.first) or {})) is not None
+        point = dp.draw(random)
+        assert dp.nearest(far_from(point)) == point
+    assert dp.nearest(far_from(space.point(space.first) or {})) is not None
 
 
 def test_infeasible_budget_tells_the_range_of_costs() -> None:
@@ -213,29 +215,29 @@ def test_infeasible_budget_tells_the_range_of_costs() -> None:
         BudgetDP(space, counts, parse_budget(["params<=1k"]))
 
 
-def test_costs_that_do_not_add_up_over_blocks_are_refused() -> None:
+def test_costs_that_do_not_add_up_over_blocks_are_an_error() -> None:
     space, counts = digits()
 
     def odd(architecture: Architecture) -> dict[str, int]:
         return {"params": counts(architecture)["params"] + len(set(architecture.by_block("hidden")))}
 
-    with raises("unsupported", space="small") as refused:
+    with raises("unsupported", space="small") as error:
         BudgetDP(space, odd, parse_budget(["params<=40k"]))
-    assert len(set(re.findall(r"params=(\d+)", str(refused.value)))) == 2  # counted, and by blocks
+    assert len(set(re.findall(r"params=(\d+)", str(error.value)))) == 2  # counted, and by blocks
 
 
-def test_costs_are_counted_seldom_and_only_if_bounded() -> None:
+def test_few_costs_are_counted_and_none_without_bounds() -> None:
     space, counts = digits()
-    asked: list[Architecture] = []
+    calls: list[Architecture] = []
 
-    def noted(architecture: Architecture) -> dict[str, int]:
-        asked.append(architecture)
+    def record_call(architecture: Architecture) -> dict[str, int]:
+        calls.append(architecture)
         return counts(architecture)
 
-    assert BudgetDP(space, noted, Budget()).number == len(space)
-    assert not asked
-    BudgetDP(per_block(space.base), noted, parse_budget(["params<=36k"]))
-    assert len(asked) < 100
+    assert BudgetDP(space, record_call, Budget()).number == len(space)
+    assert not calls
+    BudgetDP(per_block(space.base), record_call, parse_budget(["params<=36k"]))
+    assert len(calls) < 100
 
 
 def test_size_of_a_space_does_not_depend_on_the_budget() -> None:
@@ -246,7 +248,7 @@ def test_size_of_a_space_does_not_depend_on_the_budget() -> None:
         assert small.space_size == BudgetDP(space, lambda architecture: {}, Budget()).number
 
 
-def test_too_many_shapes_are_refused() -> None:
+def test_too_many_shapes_are_an_error() -> None:
     widths, hidden = tuple(range(16, 416, 4)), tuple(range(1, 301))
     space, counts = digits({"width": widths, "hidden": hidden, "heads": (1, 2, 4, 8, 16, 32, 64)})
     assert not space.is_enumerable

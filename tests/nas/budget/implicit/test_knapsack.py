@@ -1,4 +1,4 @@
-"""The counted knapsack, compared with all choices one by one."""
+"""Knapsack: counts and draws, compared with an enumeration of all choices."""
 
 from collections import Counter
 from functools import cache
@@ -15,7 +15,7 @@ from nas.budget.implicit.knapsack import Cost, Knapsack, Part, random_below
 
 @cache
 def kinds_of(seed: int, quantities: int) -> list[list[Part]]:
-    """Three kinds of parts, those of one kind alike, negative costs included."""
+    """Three kinds of parts with equal parts in each kind; some costs are negative."""
     random = np.random.default_rng(seed)
     kinds: list[list[Part]] = []
     for options, parts, unit in ((4, 3, 7), (3, 3, 10), (2, 2, 1)):
@@ -26,7 +26,7 @@ def kinds_of(seed: int, quantities: int) -> list[list[Part]]:
 
 @cache
 def sums_of(seed: int, quantities: int, most: int) -> dict[tuple[int, ...], list[int]]:
-    """Every choice of at most so many parts of each kind, and its sums."""
+    """Every choice among at most `most` parts of each kind, with its sums."""
     parts = [part for kind in kinds_of(seed, quantities) for part in kind[:most]]
     return {
         choice: [sum(part[option][q] for part, option in zip(parts, choice, strict=True)) for q in range(quantities)]
@@ -34,8 +34,8 @@ def sums_of(seed: int, quantities: int, most: int) -> dict[tuple[int, ...], list
     }
 
 
-def by_hand(seed: int, low: Cost, high: Cost, most: int = 3) -> set[tuple[int, ...]]:
-    """The choices whose sums are within their ranges."""
+def naive_choices(seed: int, low: Cost, high: Cost, most: int = 3) -> set[tuple[int, ...]]:
+    """The choices whose sums are within the bounds, by enumeration."""
     return {
         choice
         for choice, sums in sums_of(seed, len(low), most).items()
@@ -58,20 +58,20 @@ RANGES: list[tuple[Cost, Cost]] = [
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_number_of_choices_is_that_of_the_list(seed: int) -> None:
+def test_number_of_choices_equals_that_of_an_enumeration(seed: int) -> None:
     numbers = [Knapsack(kinds_of(seed, len(low)), low, high).number for low, high in RANGES]
-    assert numbers == [len(by_hand(seed, low, high)) for low, high in RANGES]
+    assert numbers == [len(naive_choices(seed, low, high)) for low, high in RANGES]
 
 
 @pytest.mark.parametrize(("low", "high"), [RANGES[1], RANGES[2], RANGES[7]])
-def test_each_choice_is_drawn_with_the_same_chance(low: Cost, high: Cost) -> None:
+def test_all_choices_are_equally_likely(low: Cost, high: Cost) -> None:
     kinds = [kind[:2] for kind in kinds_of(1, len(low))]
-    inside = by_hand(1, low, high, most=2)
+    inside = naive_choices(1, low, high, most=2)
     assert 20 < len(inside) <= 576
     knapsack, random = Knapsack(kinds, low, high), np.random.default_rng(5)
-    drawn = Counter(tuple(knapsack.draw(random)) for _ in range(12 * len(inside)))
-    assert set(drawn) == inside
-    assert chisquare([drawn[choice] for choice in inside]).pvalue > 0.001
+    draws = Counter(tuple(knapsack.draw(random)) for _ in range(12 * len(inside)))
+    assert set(draws) == inside
+    assert chisquare([draws[choice] for choice in inside]).pvalue > 0.001
 
 
 def test_numbers_beyond_64_bits_are_exact() -> None:
@@ -89,7 +89,7 @@ def test_empty_knapsack_has_one_choice() -> None:
     assert Knapsack([], (1,), (5,)).number == 0
 
 
-def test_too_many_sums_are_refused_before_they_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_sums_are_an_error_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds: list[list[Part]] = [[[(7**i, 5**i), (11**i, 3**i)] for i in range(part, part + 5)] for part in (1, 6)]
     assert Knapsack(kinds, (0, 0), (10**20, 10**20)).number == 2**10
     monkeypatch.setattr(nas.budget.implicit.knapsack, "MAX_PAIRS", 500)
@@ -99,8 +99,8 @@ def test_too_many_sums_are_refused_before_they_are_computed(monkeypatch: pytest.
 
 def test_random_whole_numbers_are_uniform() -> None:
     random = np.random.default_rng(0)
-    drawn = Counter(random_below(5, random) for _ in range(5000))
-    assert set(drawn) == set(range(5))
-    assert chisquare(list(drawn.values())).pvalue > 0.001
+    draws = Counter(random_below(5, random) for _ in range(5000))
+    assert set(draws) == set(range(5))
+    assert chisquare(list(draws.values())).pvalue > 0.001
     assert random_below(1, random) == 0
     assert random_below(10**40, random) < 10**40

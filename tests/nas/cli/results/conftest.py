@@ -1,4 +1,4 @@
-"""A study of these rows, and what questions to it print."""
+"""A study of toy rows, and answers to questions about it."""
 
 import json
 from pathlib import Path
@@ -25,11 +25,11 @@ def study(tmp_path: Path) -> Study:
 
 @pytest.fixture
 def ask(study: Study, capsys: pytest.CaptureFixture[str]) -> Ask:
-    """What a question to the study prints as JSON."""
+    """Ask the study a question; return the records, which are printed as JSON."""
 
-    def of(question_study: Study = study, **question: Any) -> list[dict[str, Any]]:
+    def answer(question_study: Study = study, **question: Any) -> list[dict[str, Any]]:
         print_query(question_study, **question, format=Format.JSON)
         records: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
         return records
 
-    return of
+    return answer

@@ -1,4 +1,4 @@
-"""`nas results`: files that are asked and written, and columns that are read."""
+"""`nas results`: sources, output files, and the columns that are read."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ from results.records import export, jsonl, sources, table
 from results.records.parquet import ParquetTable
 
 
-def test_files_are_asked_together_with_a_study(study: Study, ask: Ask, tmp_path: Path) -> None:
+def test_files_and_a_study_answer_together(study: Study, ask: Ask, tmp_path: Path) -> None:
     third = [replace(row, seed=2) for row in rows()[::2]]
     jsonl.write(third, tmp_path / "rows.jsonl.gz")
     export.write(table.from_rows([replace(row, seed=3) for row in third]), "parquet", tmp_path / "rows.parquet")
@@ -36,13 +36,13 @@ def test_files_are_asked_together_with_a_study(study: Study, ask: Ask, tmp_path:
     assert ask(nas.load(source=files[1]), best="max accuracy")[0]["depth"] == 3
 
 
-def test_file_of_any_columns_is_asked(tmp_path: Path, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
+def test_file_of_any_columns_answers_questions(tmp_path: Path, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "theirs.csv").write_text("model,score\na,1\nb,2\n")
-    theirs = nas.load(source=tmp_path / "theirs.csv")
-    print_query(theirs)
+    source = nas.load(source=tmp_path / "theirs.csv")
+    print_query(source)
     assert re.findall(r"\d+", capsys.readouterr().out.splitlines()[0]) == ["2", "2"]
-    assert ask(theirs, pareto="max score") == [{"model": "b", "score": 2}]
-    assert ask(theirs, by="model", limit=1) == [{"model": "a", "n": 1, "score": 1, "score_se": None}]
+    assert ask(source, pareto="max score") == [{"model": "b", "score": 2}]
+    assert ask(source, by="model", limit=1) == [{"model": "a", "n": 1, "score": 1, "score_se": None}]
 
 
 QUESTIONS: list[dict[str, Any]] = [
@@ -61,38 +61,43 @@ QUESTIONS: list[dict[str, Any]] = [
 def test_answer_from_some_columns_of_parquet_equals_that_from_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    mixed = table.from_rows([*rows(), *rows(preset="full", error="so", recipe={"lr": 0.5})])
-    export.write(mixed, "parquet", tmp_path / "theirs.parquet")
-    theirs = nas.load(source=tmp_path / "theirs.parquet")
+    mixture = table.from_rows([*rows(), *rows(preset="full", error="so", recipe={"lr": 0.5})])
+    export.write(mixture, "parquet", tmp_path / "theirs.parquet")
+    source = nas.load(source=tmp_path / "theirs.parquet")
     with grouped() as case:
         for question in QUESTIONS:
             with case(str(question)):
-                print_query(theirs, **question)
-                projected = capfd.readouterr()
+                print_query(source, **question)
+                output = capfd.readouterr()
                 with monkeypatch.context() as patch:
                     patch.setattr("nas.cli.printers.query._columns_to_read", lambda study, *_: study.column_names)
-                    print_query(theirs, **question)
-                assert capfd.readouterr() == projected
+                    print_query(source, **question)
+                assert capfd.readouterr() == output
 
 
-def test_columns_not_asked_for_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the columns that are read from Parquet."""
+    reads, select = list[str](), ParquetTable.select
+    monkeypatch.setattr(ParquetTable, "select", lambda table, names: [reads.extend(names), select(table, names)][1])
+    return reads
+
+
+def test_only_needed_columns_are_read(tmp_path: Path, reads: list[str]) -> None:
     (tmp_path / "more.csv").write_text("model,score\na,1\n")
     export.write(table.from_records([{"model": "b", "score": 2, "other": 3}]), "parquet", tmp_path / "theirs.parquet")
-    theirs = nas.load(source=[tmp_path / "more.csv", tmp_path / "theirs.parquet"])
-    read: list[str] = []
-    select = ParquetTable.select
-    monkeypatch.setattr(ParquetTable, "select", lambda of, names: [read.extend(names), select(of, names)][1])
-    print_query(theirs, pareto="max score", columns="model")
-    print_query(theirs, where="score > 1", order_by="score", columns="model")
-    assert {*read} == {"model", "score"}
-    assert theirs.select(["other"])["other"].to_pylist() == [None, 3]
-    assert theirs.select([]).num_rows == 2
+    source = nas.load(source=[tmp_path / "more.csv", tmp_path / "theirs.parquet"])
+    print_query(source, pareto="max score", columns="model")
+    print_query(source, where="score > 1", order_by="score", columns="model")
+    assert {*reads} == {"model", "score"}
+    assert source.select(["other"])["other"].to_pylist() == [None, 3]
+    assert source.select([]).num_rows == 2
 
 
 def test_measured_columns_of_a_file_have_means(study: Study, tmp_path: Path, ask: Ask) -> None:
     (tmp_path / "theirs.csv").write_text("topology,score,score_se,seed,recipe_lr\na,1,0.1,0,1\na,3,0.1,1,1\n")
-    theirs = nas.load(source=tmp_path / "theirs.csv")
-    assert ask(theirs, by="topology") == [{"topology": "a", "n": 2, "score": 2.0, "score_se": 1.0}]
+    source = nas.load(source=tmp_path / "theirs.csv")
+    assert ask(source, by="topology") == [{"topology": "a", "n": 2, "score": 2.0, "score_se": 1.0}]
     both = Study("both", "", study.rows(), flat=sources.read(tmp_path / "theirs.csv").flat)
     of_topology = {row["topology"]: row for row in ask(both, by="topology")}
     assert of_topology["a"]["score"] == 2.0
@@ -114,12 +119,12 @@ def test_exported_row_beside_its_original_counts_once(study: Study, tmp_path: Pa
     export.write(study.table, "parquet", tmp_path / "same.parquet")
     (tmp_path / "other.csv").write_text("depth,loss\n9,0.5\n")
     jsonl.write(study.rows(), tmp_path / "rows.jsonl")
-    together = nas.load(source=[str(tmp_path / one) for one in ("rows.jsonl", "same.parquet", "other.csv")])
+    together = nas.load(source=[str(tmp_path / name) for name in ("rows.jsonl", "same.parquet", "other.csv")])
     assert len(together.table) == len(study.rows()) + 1
     assert together.table["status"].to_pylist()[-1] == "complete"
 
 
-def test_written_answer_is_shown_with_its_metric(
+def test_written_answer_reads_back_with_its_metric(
     study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for best in ("accuracy", None):
@@ -127,30 +132,27 @@ def test_written_answer_is_shown_with_its_metric(
         print_query(study, best=best, by="topology", format=Format.PARQUET, output=file)
         print_query(nas.load(source=file))
         out = capsys.readouterr().out
-        (error,) = {one["accuracy_se"] for one in nas.load(source=file).table.to_pylist()[:1]}
+        (error,) = {row["accuracy_se"] for row in nas.load(source=file).table.to_pylist()[:1]}
         assert "accuracy" in out, best
         assert f"±{error:.3f}" in out, best
 
 
-def test_conflicting_rows_of_one_training_are_named(tmp_path: Path) -> None:
-    (row,) = [one for one in rows() if (one.architecture.depth, one.architecture.topology, one.seed) == (1, "rmt", 0)]
+def test_conflicting_rows_of_one_training_give_a_warning(tmp_path: Path) -> None:
+    (row,) = [row for row in rows() if (row.architecture.depth, row.architecture.topology, row.seed) == (1, "rmt", 0)]
     jsonl.write([row, replace(row, metrics={"accuracy": 0.25}), replace(row, speeds={"x": 1.0})], tmp_path / "a.jsonl")
     with warns("skipped", study=str(tmp_path / "a.jsonl")):
-        found = nas.load(source=tmp_path / "a.jsonl")
-    assert len(found) == 1
-    assert [re.findall(r"\b0\.\d+", line) for line in found.bad] == [["0.6", "0.25"], ["0.25", "0.6"]]
-    assert all(row.identity() in line and "accuracy" in line for line in found.bad)
+        source = nas.load(source=tmp_path / "a.jsonl")
+    assert len(source) == 1
+    assert [re.findall(r"\b0\.\d+", line) for line in source.bad] == [["0.6", "0.25"], ["0.25", "0.6"]]
+    assert all(row.identity() in line and "accuracy" in line for line in source.bad)
     without, by_chance = replace(row, metrics={"loss": 1.0}), replace(row, metrics={"accuracy": 0.625})
     near = replace(row, metrics={"accuracy": 0.607, "accuracy_se": 0.001})
     jsonl.write([row, near, without, by_chance], tmp_path / "b.jsonl")
     assert nas.load(source=tmp_path / "b.jsonl").bad == ()
 
 
-def test_only_the_shown_columns_of_a_wide_file_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_shown_columns_of_a_wide_file_are_read(tmp_path: Path, reads: list[str]) -> None:
     many = {f"found_{number}": float(number) for number in range(50)}
     export.write(table.from_records([{"topology": "a", **many}]), "parquet", tmp_path / "theirs.parquet")
-    read: list[str] = []
-    select = ParquetTable.select
-    monkeypatch.setattr(ParquetTable, "select", lambda of, names: [read.extend(names), select(of, names)][1])
     print_query(nas.load(source=tmp_path / "theirs.parquet"))
-    assert {*read} == {"topology", *(f"found_{number}" for number in range(6))}
+    assert {*reads} == {"topology", *(f"found_{number}" for number in range(6))}

@@ -39,7 +39,7 @@ def test_terminal_shows_one_table_per_task(study: Study, capsys: pytest.CaptureF
     assert "0.755±0.0" in out
     assert "other" not in out
     print_query(both, where="task = 'other'")
-    assert "loss" in capsys.readouterr().out  # whose first row's task has accuracy
+    assert "loss" in capsys.readouterr().out  # though the study's first task has accuracy
     print_query(study, where="depth = 1")
     out, err = capsys.readouterr()
     assert re.findall(r"\d+", out.splitlines()[0]) == ["4", "10"]
@@ -57,7 +57,7 @@ def test_means_over_several_recipes_name_what_differs(capsys: pytest.CaptureFixt
     assert "epochs" not in capsys.readouterr().err
 
 
-def test_columns_without_values_are_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_without_values_are_absent(capsys: pytest.CaptureFixture[str]) -> None:
     other = [replace(row, task="other", metrics={"loss": 1.0}, directions={"loss": "min"}) for row in rows()[:2]]
     print_query(Study("both", "", [*rows(), *other]), by="topology")
     _, out = capsys.readouterr().out.split("other: ")
@@ -70,17 +70,17 @@ def test_terminal_shows_the_ten_best_per_task(capsys: pytest.CaptureFixture[str]
     many = [replace(first, architecture=replace(first.architecture, hidden=8 + i)) for i in range(12)]
     both = Study("both", "", [*many, *(replace(row, task="other") for row in many[:3])])
 
-    def shown(**question: Any) -> dict[str, int]:
+    def row_counts(**question: Any) -> dict[str, int]:
         print_query(both, best="accuracy", **question)
         return {task: numbers[0] for task, numbers in headings(capsys.readouterr().out).items()}
 
     print_query(both, best="accuracy")
     assert headings(capsys.readouterr().out) == {"any": [10, 12, 12], "other": [3, 3]}
-    assert shown(limit=11)["any"] == 11
-    assert shown(limit=2) == {"any": 2, "other": 2}
-    assert shown(columns="key,accuracy")["other"] == 3
-    assert shown(order_by="-params")["any"] == 12
-    assert shown(by="hidden")["any"] == 12
+    assert row_counts(limit=11)["any"] == 11
+    assert row_counts(limit=2) == {"any": 2, "other": 2}
+    assert row_counts(columns="key,accuracy")["other"] == 3
+    assert row_counts(order_by="-params")["any"] == 12
+    assert row_counts(by="hidden")["any"] == 12
     print_query(both, best="accuracy", format=Format.CSV, output=tmp_path / "best.csv")
     assert len((tmp_path / "best.csv").read_text().splitlines()) == 16
     (line,) = capsys.readouterr().err.splitlines()
@@ -101,7 +101,7 @@ def test_condition_that_no_row_meets_prints_one_line(study: Study, capsys: pytes
         assert only_line(capsys.readouterr().out) == [0, 10], question
 
 
-def test_metrics_of_a_file_of_columns_are_shown(
+def test_table_has_the_metrics_of_a_file_of_columns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
@@ -130,23 +130,25 @@ def test_narrow_terminal_drops_the_last_columns_asked_for(
 
 
 def test_task_column_is_shown_for_several_tasks_only(capsys: pytest.CaptureFixture[str]) -> None:
-    of_two = [*rows(), *rows(task="other")]
-    print_query(Study("both", "", of_two), limit=1)
+    rows_of_two_tasks = [*rows(), *rows(task="other")]
+    print_query(Study("both", "", rows_of_two_tasks), limit=1)
     assert capsys.readouterr().out.splitlines()[2].split()[0] == "task"
     print_query(Study("one", "", rows()), limit=1)
     assert "task" not in capsys.readouterr().out
 
 
-def test_settings_that_differ_are_shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_has_the_settings_that_differ(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    tuned = [*rows(recipe={"lr": 0.1, "batch": 8}), *rows(recipe={"lr": 0.2, "batch": 8})]
-    print_query(Study("tuned", "", tuned), best="accuracy")
+    rows_of_two_rates = [*rows(recipe={"lr": 0.1, "batch": 8}), *rows(recipe={"lr": 0.2, "batch": 8})]
+    print_query(Study("tuned", "", rows_of_two_rates), best="accuracy")
     out = capsys.readouterr().out
     assert "recipe" in out
     assert {line.split()[4] for line in out.splitlines()[4:]} == {"0.1", "0.2"}
 
 
-def test_column_with_one_value_is_shown_only_where_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_column_with_one_value_needs_a_request(capsys: pytest.CaptureFixture[str]) -> None:
     both = Study("both", "", [*rows(data="a" * 64), *rows(task="other", data="b" * 64)])
     print_query(both, by="depth")
     assert "data" not in capsys.readouterr().out
@@ -155,11 +157,11 @@ def test_column_with_one_value_is_shown_only_where_asked(capsys: pytest.CaptureF
 
 
 def test_chance_has_two_digits() -> None:
-    for chance, shown in ((0.0, "0.00"), (0.003906, "<0.01"), (0.3184, "0.32"), (1.0, "1.00")):
-        assert tables.cell({"chance": chance}, "chance") == shown
-    others = (("high", "high"), (-5.0, "-5"), (float("nan"), "nan"), (2.0, "2"), (None, "-"))  # which are no chance
-    for value, shown in others:
-        assert tables.cell({"chance": value}, "chance") == shown
+    for chance, text in ((0.0, "0.00"), (0.003906, "<0.01"), (0.3184, "0.32"), (1.0, "1.00")):
+        assert tables.cell({"chance": chance}, "chance") == text
+    other_values = (("high", "high"), (-5.0, "-5"), (float("nan"), "nan"), (2.0, "2"), (None, "-"))  # no probabilities
+    for value, text in other_values:
+        assert tables.cell({"chance": value}, "chance") == text
     assert tables.cell({"chance": 0.5, "chance_se": 0.25}, "chance") == "0.500±0.250"
 
 
@@ -167,15 +169,15 @@ def test_all_columns_are_printed_one_per_line(study: Study, capsys: pytest.Captu
     print_query(study, columns="all", limit=2, order_by="-accuracy")
     lines = capsys.readouterr().out.splitlines()
     first, second = (next(i for i, line in enumerate(lines) if line.startswith(f"{n} of 2 ")) for n in (1, 2))
-    named = {line.split()[0]: line.split()[1] for line in lines[first + 1 : second]}
-    assert named["topology"] == "resnet"
-    assert named["accuracy"].startswith("0.76")
-    assert {"identity", "width", "hidden"} <= named.keys()
+    values = {line.split()[0]: line.split()[1] for line in lines[first + 1 : second]}
+    assert values["topology"] == "resnet"
+    assert values["accuracy"].startswith("0.76")
+    assert {"identity", "width", "hidden"} <= values.keys()
     print_query(study, columns="all", limit=2, format=Format.MARKDOWN)
     assert capsys.readouterr().out.count(" identity |") == 1
 
 
-def test_column_asked_for_is_shown_though_it_has_one_value(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+def test_requested_column_is_shown_though_it_has_one_value(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     print_query(study, best="accuracy", columns="preset,topology,accuracy")
     assert capsys.readouterr().out.splitlines()[1].split() == ["preset", "topology", "accuracy"]
     print_query(study, best="accuracy", columns="preset")
@@ -183,8 +185,8 @@ def test_column_asked_for_is_shown_though_it_has_one_value(study: Study, capsys:
 
 
 def test_terminal_shows_ten_whole_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    of_many = [one for seed in range(3) for one in rows(recipe={"lr": 0.1 + seed})]
-    print_query(Study("many", "", of_many), columns="all")
+    rows_of_three_rates = [row for seed in range(3) for row in rows(recipe={"lr": 0.1 + seed})]
+    print_query(Study("many", "", rows_of_three_rates), columns="all")
     out = capsys.readouterr().out
     assert "10 of 30 " in out
     assert "11 of 30 " not in out

@@ -29,43 +29,43 @@ def test_knee_is_one_row_of_the_front(ask: Ask) -> None:
 
 
 def test_best_orders_architectures_and_gives_one_per_group(ask: Ask) -> None:
-    found = ask(best="accuracy")
-    assert [(row["topology"], row["depth"]) for row in found] == [
+    rows = ask(best="accuracy")
+    assert [(row["topology"], row["depth"]) for row in rows] == [
         ("resnet", 3), ("resnet", 2), ("rmt", 1), ("resnet", 1), ("rmt", 2),
     ]  # fmt: skip
-    assert [row["accuracy"] for row in found] == pytest.approx([0.755, 0.705, 0.605, 0.505, 0.405])
-    assert ask(best="accuracy", limit=1) == found[:1]
+    assert [row["accuracy"] for row in rows] == pytest.approx([0.755, 0.705, 0.605, 0.505, 0.405])
+    assert ask(best="accuracy", limit=1) == rows[:1]
     assert [(row["topology"], row["depth"]) for row in ask(best="accuracy", by="topology")] == [
         ("resnet", 3),
         ("rmt", 1),
     ]
     assert ask(best="accuracy", by="topology", budget=["params<=1k"])[0]["topology"] == "rmt"
-    assert ask(best="min accuracy")[0] == {**found[-1], "chance": 1.0}
+    assert ask(best="min accuracy")[0] == {**rows[-1], "chance": 1.0}
 
 
 def test_groups_have_means(ask: Ask) -> None:
-    found = {row["topology"]: row for row in ask(by="topology")}
-    assert found["resnet"]["n"] == 6
-    assert found["resnet"]["accuracy"] == pytest.approx((0.505 + 0.705 + 0.755) / 3)
-    assert found["rmt"]["params"] == 1500
+    groups = {row["topology"]: row for row in ask(by="topology")}
+    assert groups["resnet"]["n"] == 6
+    assert groups["resnet"]["accuracy"] == pytest.approx((0.505 + 0.705 + 0.755) / 3)
+    assert groups["rmt"]["params"] == 1500
 
 
-def test_sql_is_asked_of_rows_that_meet_the_condition(ask: Ask) -> None:
+def test_sql_sees_the_rows_that_meet_the_condition(ask: Ask) -> None:
     question = "SELECT topology, count(*) AS n FROM rows GROUP BY topology ORDER BY n DESC"
     assert ask(sql=question, where="depth > 1") == [{"topology": "resnet", "n": 4}, {"topology": "rmt", "n": 2}]
 
 
 def test_front_is_ordered_by_cost_by_default(ask: Ask) -> None:
-    flops = [one["flops"] for one in ask(pareto="accuracy,flops")]
+    flops = [row["flops"] for row in ask(pareto="accuracy,flops")]
     assert flops == sorted(flops)
-    assert [one["flops"] for one in ask(pareto="accuracy,flops", order_by="-flops")] == flops[::-1]
+    assert [row["flops"] for row in ask(pareto="accuracy,flops", order_by="-flops")] == flops[::-1]
     with raises("duplicate", option="column", value="flops"):
         ask(pareto="flops,flops")
 
 
-def test_shipped_tables_are_asked_by_name(ask: Ask) -> None:
-    found = ask(nas.load(source="tables"), by="topology")
-    assert {row["task"] for row in found} >= {"stdlib-lm", "lra-listops"}
+def test_shipped_tables_have_names(ask: Ask) -> None:
+    rows = ask(nas.load(source="tables"), by="topology")
+    assert {row["task"] for row in rows} >= {"stdlib-lm", "lra-listops"}
     assert {row["topology"] for row in ask(nas.load(source="stdlib-lm-topologies"), by="topology")} >= {"rmt", "hyper"}
 
 
@@ -88,14 +88,14 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
 ]
 
 
-def test_impossible_questions_are_refused(study: Study) -> None:
+def test_impossible_questions_are_errors(study: Study) -> None:
     with grouped() as case:
         for question, kind, fields in MISTAKES:
             with case(str(question)), raises(kind, **fields):
                 print_query(study, **question)
 
 
-def test_huge_numbers_nan_and_columns_of_files_are_answered(ask: Ask, tmp_path: Path) -> None:
+def test_huge_numbers_nan_and_columns_of_files_have_answers(ask: Ask, tmp_path: Path) -> None:
     ask(sql="select 18446744073709551615::ubigint as huge")
     ask(sql="select 'nan'::float as none")
     (tmp_path / "times.csv").write_text("latency_ms\n4.5\n5.5\n")

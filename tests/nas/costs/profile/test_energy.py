@@ -1,4 +1,4 @@
-"""Energy is NVML's counter over a window; without one, there is a reason."""
+"""Energy is the difference of NVML's counter over a window; without NVML, there is a reason."""
 
 import sys
 import time
@@ -14,18 +14,18 @@ GPU = torch.device("cuda")
 
 
 class NVMLError(Exception):
-    """As pynvml has it."""
+    """pynvml's error."""
 
 
 def test_energy_without_a_gpu_is_missing_and_not_zero() -> None:
-    joules, why = energy_of(lambda: None, torch.device("cpu"))
+    joules, reason = energy_of(lambda: None, torch.device("cpu"))
     assert joules is None
-    assert why
+    assert reason
 
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A counter that rises by 3 J, in mJ, between two looks."""
+    """A pynvml whose counter rises by 3 J, in mJ, between two readings."""
     counter = iter([5000, 8000])
     library = SimpleNamespace(
         nvmlInit=lambda: None,
@@ -62,6 +62,6 @@ def test_refusal_of_nvml_is_the_reason(nvml: SimpleNamespace) -> None:
         raise NVMLError("Not Supported")
 
     nvml.nvmlDeviceGetTotalEnergyConsumption = refuse
-    joules, why = energy_of(lambda: None, GPU)
+    joules, reason = energy_of(lambda: None, GPU)
     assert joules is None
-    assert "Not Supported" in why
+    assert "Not Supported" in reason

@@ -3,7 +3,7 @@
 from nas.costs.profile.kernels import on_tensor_cores
 
 
-def test_matrix_products_on_tensor_cores_are_recognised() -> None:
+def test_kernel_names_tell_tensor_cores() -> None:
     kernels = [
         "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NTT",
         "nvjet_tst_192x192_64x4_2x1_v_bz_TNN",

@@ -1,4 +1,4 @@
-"""Peak memory is what a piece of work holds at once, beside what was there before."""
+"""Peak memory: what a function allocates at once, beyond what was there before."""
 
 import torch
 
@@ -8,23 +8,23 @@ CPU = torch.device("cpu")
 MIB = 2**20
 
 
-def test_peak_counts_freed_memory_and_not_what_was_held_before() -> None:
-    held = torch.ones(16 * MIB)
+def test_peak_counts_freed_memory_but_not_earlier_tensors() -> None:
+    buffer = torch.ones(16 * MIB)
     assert 32 * MIB <= peak_of(lambda: torch.ones(8 * MIB).sum(), CPU) < 33 * MIB
-    assert held.sum() == held.numel()
+    assert buffer.sum() == buffer.numel()
 
 
-def test_tensors_held_together_add_up_and_later_ones_do_not() -> None:
-    def together() -> None:
+def test_tensors_alive_at_once_add_up_and_sequential_ones_do_not() -> None:
+    def at_once() -> None:
         pair = torch.ones(MIB), torch.ones(MIB)
         assert len(pair) == 2
 
-    def one_after_the_other() -> None:
+    def in_sequence() -> None:
         for _ in range(3):
             torch.ones(MIB)
 
-    assert 8 * MIB <= peak_of(together, CPU) < 9 * MIB
-    assert 4 * MIB <= peak_of(one_after_the_other, CPU) < 5 * MIB
+    assert 8 * MIB <= peak_of(at_once, CPU) < 9 * MIB
+    assert 4 * MIB <= peak_of(in_sequence, CPU) < 5 * MIB
 
 
 def test_peak_is_reproducible() -> None:

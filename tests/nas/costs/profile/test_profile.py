@@ -1,4 +1,4 @@
-"""Profiles: what is measured, what is left out and why, and networks over a limit."""
+"""Profiles: measurements, reasons for missing ones, and networks over a limit."""
 
 import re
 from collections.abc import Callable
@@ -36,23 +36,23 @@ SMOKE = DigitsViT.presets["smoke"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecipe:
-    """What a step of Own is made of."""
+    """The recipe of OwnStep's steps."""
 
     batch: int = 48
     accumulate: int = 3
 
 
-class Own(Toy):
-    """Has a training step of its own, which notes what it is given."""
+class OwnStep(Toy):
+    """A task with its own training step, which records its runs."""
 
     def __init__(self) -> None:
         super().__init__()
         self.runs: list[Run] = []
-        self.steps = self.prepared = 0
+        self.steps = self.preparations = 0
         self.threads: set[int] = set()
 
     def prepare(self) -> None:
-        self.prepared += 1
+        self.preparations += 1
 
     def training_step(self, run: Run) -> Callable[[], None]:
         self.runs.append(run)
@@ -82,41 +82,41 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_profile_has_times_memory_and_a_trace(tmp_path: Path) -> None:
-    found = profile(DigitsViT(), TINY, SMOKE, None, tmp_path / "a.b")
-    assert found["batch"] == SMOKE.batch
-    assert found["threads"] == 1
-    assert "thread" not in str(found["device"])
+    record = profile(DigitsViT(), TINY, SMOKE, None, tmp_path / "a.b")
+    assert record["batch"] == SMOKE.batch
+    assert record["threads"] == 1
+    assert "thread" not in str(record["device"])
     for name in ("latency_ms", "step_ms"):
-        assert 0 < found[f"{name}_q1"] <= found[name] <= found[f"{name}_q3"]  # type: ignore[operator]  # numbers
-    assert found["examples_per_s"] == pytest.approx(1e3 * found["batch"] / found["step_ms"])  # type: ignore[operator]
-    assert Path(str(found["trace"])).is_file()
-    assert "time_cpu" in found
+        assert 0 < record[f"{name}_q1"] <= record[name] <= record[f"{name}_q3"]  # type: ignore[operator]  # numbers
+    assert record["examples_per_s"] == pytest.approx(1e3 * record["batch"] / record["step_ms"])  # type: ignore[operator]
+    assert Path(str(record["trace"])).is_file()
+    assert "time_cpu" in record
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_energy_that_was_not_measured_is_missing_with_a_reason() -> None:
-    found = profile(DigitsViT(), TINY, SMOKE, 2, None)
-    assert "energy_j" not in found
+def test_missing_energy_has_a_reason() -> None:
+    record = profile(DigitsViT(), TINY, SMOKE, 2, None)
+    assert "energy_j" not in record
     _, why_not = energy.energy_of(lambda: None, torch.device("cpu"))
-    assert notes_of(found)[-1] == why_not
-    assert "trace" not in found
+    assert notes_of(record)[-1] == why_not
+    assert "trace" not in record
 
 
 def test_own_step_of_a_task_is_measured_with_its_recipe() -> None:
-    task, recipe = Own(), StepRecipe()
-    found = profile(task, Own.base, recipe, None, None)
+    task, recipe = OwnStep(), StepRecipe()
+    record = profile(task, OwnStep.base, recipe, None, None)
     (run,) = task.runs
-    assert (run.recipe, run.architecture, run.threads) == (recipe, Own.base, 1)
-    assert task.prepared == 1
-    assert found["batch"] == 48
-    for_energy = "energy_j" in found
+    assert (run.recipe, run.architecture, run.threads) == (recipe, OwnStep.base, 1)
+    assert task.preparations == 1
+    assert record["batch"] == 48
+    for_energy = "energy_j" in record
     assert task.steps == 2 + timing.WARM_UP_CALLS + timing.MIN_CALLS + for_energy  # two for the memory
-    assert 16 * 2**20 <= found["peak_memory_bytes"] < 17 * 2**20  # type: ignore[operator]  # a number
-    assert not [note for note in notes_of(found) if "'toy'" in note]
+    assert 16 * 2**20 <= record["peak_memory_bytes"] < 17 * 2**20  # type: ignore[operator]  # a number
+    assert not [note for note in notes_of(record) if "'toy'" in note]
 
 
-def test_task_without_its_own_step_is_measured_with_a_generic_one_and_no_data() -> None:
-    class Refusing(Own):
+def test_task_without_its_own_step_gets_a_generic_one_and_random_data() -> None:
+    class WithoutOwnStep(OwnStep):
         def training_step(self, run: Run) -> Callable[[], None]:
             raise NotImplementedError
 
@@ -124,29 +124,29 @@ def test_task_without_its_own_step_is_measured_with_a_generic_one_and_no_data() 
         def prepare(self) -> None:
             raise UserError("missing-data", "there is no data.")
 
-    for task in (Refusing(), WithoutData()):
-        found = profile(task, task.base, StepRecipe(), None, None)
-        assert found["batch"] == 48
-        assert "'toy'" in notes_of(found)[0]
+    for task in (WithoutOwnStep(), WithoutData()):
+        record = profile(task, task.base, StepRecipe(), None, None)
+        assert record["batch"] == 48
+        assert "'toy'" in notes_of(record)[0]
 
 
 def test_missing_data_of_a_task_is_a_user_error() -> None:
-    class WithoutData(Own):
+    class WithoutData(OwnStep):
         def prepare(self) -> None:
             raise UserError("missing-data", "there is no data.", task="toy")
 
     with raises("missing-data", task="toy"):
-        profile(WithoutData(), Own.base, StepRecipe(), None, None)
+        profile(WithoutData(), OwnStep.base, StepRecipe(), None, None)
 
 
-def test_threads_are_set_during_the_measurement_and_recorded() -> None:
-    task, before = Own(), torch.get_num_threads()
-    assert profile(task, Own.base, StepRecipe(), None, None, threads=2)["threads"] == 2
+def test_profile_sets_and_records_threads() -> None:
+    task, before = OwnStep(), torch.get_num_threads()
+    assert profile(task, OwnStep.base, StepRecipe(), None, None, threads=2)["threads"] == 2
     assert task.threads == {2}
     assert task.runs[0].threads == 2
     assert torch.get_num_threads() == before
     with raises("out-of-range", option="--threads", value=0, least=1):
-        profile(task, Own.base, StepRecipe(), None, None, threads=0)
+        profile(task, OwnStep.base, StepRecipe(), None, None, threads=0)
 
 
 def test_another_batch_keeps_passes_no_larger_than_before() -> None:
@@ -158,31 +158,31 @@ def test_another_batch_keeps_passes_no_larger_than_before() -> None:
 def test_batch_of_a_recipe_without_passes_or_without_a_batch() -> None:
     assert with_batch(GoalPointMaze.presets["smoke"], 7).batch == 7
     assert with_batch(ToyRecipe(), 7) == ToyRecipe()
-    growing = Recipe(hours=1.0, batch=64, accumulate=4, batch_ramp=0.6, lr=1.0)
-    assert with_batch(growing, 8) == Recipe(hours=1.0, batch=8, lr=1.0)
+    ramp = Recipe(hours=1.0, batch=64, accumulate=4, batch_ramp=0.6, lr=1.0)
+    assert with_batch(ramp, 8) == Recipe(hours=1.0, batch=8, lr=1.0)
     assert profile(Toy(), Toy.base, ToyRecipe(), 7, None)["batch"] == 7
 
 
-def test_batch_of_a_step_without_one_is_refused() -> None:
-    class Batchless(Own):
+def test_batch_for_a_step_without_one_is_an_error() -> None:
+    class Batchless(OwnStep):
         def training_step(self, run: Run) -> Callable[[], None]:
             return lambda: None
 
-    assert "batch" not in profile(Batchless(), Own.base, ToyRecipe(), None, None)
+    assert "batch" not in profile(Batchless(), OwnStep.base, ToyRecipe(), None, None)
     with raises("unsupported", option="--batch", value=7, task="toy"):
-        profile(Batchless(), Own.base, ToyRecipe(), 7, None)
+        profile(Batchless(), OwnStep.base, ToyRecipe(), 7, None)
 
 
 def test_generic_step_takes_its_batch_in_the_recipes_passes() -> None:
     sizes: list[int] = []
 
-    class Noting(Toy):
+    class RecordsSizes(Toy):
         def build(self, architecture: Architecture) -> nn.Module:
             network = super().build(architecture)
             network.register_forward_hook(lambda module, inputs, output: sizes.append(len(inputs[0])))
             return network
 
-    generic_step(Noting(), Toy.base, StepRecipe(), 48, torch.device("cpu"))()
+    generic_step(RecordsSizes(), Toy.base, StepRecipe(), 48, torch.device("cpu"))()
     assert sizes == [16, 16, 16]
 
 
@@ -191,17 +191,17 @@ def test_generic_step_uses_the_recipes_optimizer(monkeypatch: pytest.MonkeyPatch
         def training_step(self, run: Run) -> Callable[[], None]:
             raise NotImplementedError
 
-    stepped: list[str] = []
-    hook = register_optimizer_step_post_hook(lambda optimizer, *_: stepped.append(type(optimizer).__name__))
+    optimizers: list[str] = []
+    hook = register_optimizer_step_post_hook(lambda optimizer, *_: optimizers.append(type(optimizer).__name__))
     try:
-        found = profile(WithoutStep(), TINY, replace(SMOKE, optimizer="muon"), 4, None)
-        assert {*stepped} == {"Muon", "AdamW"}
-        stepped.clear()
+        record = profile(WithoutStep(), TINY, replace(SMOKE, optimizer="muon"), 4, None)
+        assert {*optimizers} == {"Muon", "AdamW"}
+        optimizers.clear()
         generic_step(Toy(), Toy.base, ToyRecipe(), 4, torch.device("cpu"))()
-        assert stepped == ["AdamW"]
+        assert optimizers == ["AdamW"]
     finally:
         hook.remove()
-    assert "muon" in notes_of(found)[0]
+    assert "muon" in notes_of(record)[0]
 
 
 def test_peak_memory_includes_the_state_of_the_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,9 +210,9 @@ def test_peak_memory_includes_the_state_of_the_optimizer(monkeypatch: pytest.Mon
     wide = Architecture(depth=2, width=64, heads=1, head_dim=64, hidden=64)
 
     def peak(optimizer: str) -> int:
-        found = profile(DigitsViT(), wide, replace(SMOKE, optimizer=optimizer), 1, None)["peak_memory_bytes"]
-        assert isinstance(found, int)
-        return found
+        size = profile(DigitsViT(), wide, replace(SMOKE, optimizer=optimizer), 1, None)["peak_memory_bytes"]
+        assert isinstance(size, int)
+        return size
 
     weights = 4 * DigitsViT().closed_form(wide).params
     plain, once, galore, muon, twice = map(peak, ("sgd", "sgd(momentum=0.9)", "galore(rank=4)", "muon", "adamw"))
@@ -235,31 +235,33 @@ def test_generic_step_takes_any_kind_of_inputs() -> None:
 
 
 def test_cached_example_moves_to_the_device_of_the_network() -> None:
-    class Keeps(Toy):
-        kept = torch.zeros(1, 8)
+    class CachedExample(Toy):
+        inputs = torch.zeros(1, 8)
 
         def example(self) -> Any:
-            return self.kept
+            return self.inputs
 
-    inference(Keeps(), Toy.base, ToyRecipe(), torch.device("meta"))()
+    inference(CachedExample(), Toy.base, ToyRecipe(), torch.device("meta"))()
 
 
-def test_note_tells_how_few_steps_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_note_gives_the_number_of_steps_if_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "PATIENCE_S", 0.0)
-    assert numbers(notes_of(profile(Own(), Own.base, StepRecipe(), None, None))[0]) == [3]
+    assert numbers(notes_of(profile(OwnStep(), OwnStep.base, StepRecipe(), None, None))[0]) == [3]
 
 
-def test_long_profile_is_announced(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    profile_largest_batch(Own(), Own.base, StepRecipe(), None, None)
+def test_long_profile_prints_a_progress_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile_largest_batch(OwnStep(), OwnStep.base, StepRecipe(), None, None)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("search_spaces.support.quiet_timer.SILENCE_S", 0.0)
-    profile_largest_batch(Own(), Own.base, StepRecipe(), None, None)
+    profile_largest_batch(OwnStep(), OwnStep.base, StepRecipe(), None, None)
     (line,) = capsys.readouterr().err.splitlines()
-    assert f" toy, {Own.base} " in line
+    assert f" toy, {OwnStep.base} " in line
 
 
 def short_of_memory(kind: type[Task], examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no memory for steps of a kind of task with so many examples or more."""
+    """Raise OutOfMemoryError in steps of a task with at least so many examples."""
     step = kind.training_step
 
     def training_step(task: Task, run: Run) -> Callable[[], None]:
@@ -272,25 +274,25 @@ def short_of_memory(kind: type[Task], examples: int, monkeypatch: pytest.MonkeyP
 
 def test_batch_is_halved_until_there_is_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     short_of_memory(DigitsViT, 3, monkeypatch)
-    found = profile_largest_batch(DigitsViT(), TINY, SMOKE, 8, None)
-    assert found["batch"] == 2
-    assert numbers(notes_of(found)[0]) == [2, 8]
+    record = profile_largest_batch(DigitsViT(), TINY, SMOKE, 8, None)
+    assert record["batch"] == 2
+    assert numbers(notes_of(record)[0]) == [2, 8]
 
 
 def test_passes_shrink_with_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    short_of_memory(Own, 40, monkeypatch)
-    task = Own()
-    assert profile_largest_batch(task, Own.base, StepRecipe(), None, None)["batch"] == 24
+    short_of_memory(OwnStep, 40, monkeypatch)
+    task = OwnStep()
+    assert profile_largest_batch(task, OwnStep.base, StepRecipe(), None, None)["batch"] == 24
     assert task.runs[0].recipe == StepRecipe(batch=24, accumulate=3)
 
 
 def test_no_memory_for_a_fixed_batch_is_a_user_error() -> None:
-    class Large(Own):
+    class Large(OwnStep):
         def training_step(self, run: Run) -> Callable[[], None]:
             raise torch.OutOfMemoryError("no memory")
 
     with raises("too-large", task="toy", batch=None):
-        profile_largest_batch(Large(), Own.base, ToyRecipe(), None, None)
+        profile_largest_batch(Large(), OwnStep.base, ToyRecipe(), None, None)
 
 
 def job(**changes: object) -> EvaluationJob:
@@ -298,7 +300,7 @@ def job(**changes: object) -> EvaluationJob:
     return EvaluationJob(**fields)  # type: ignore[arg-type]
 
 
-def test_network_over_a_limit_is_not_trained() -> None:
+def test_network_over_a_limit_gets_no_training() -> None:
     row = evaluate(job(limits=parse_budget(["latency_ms<=0.0001"])))
     assert row.status == "over-budget"
     assert row.steps == 0

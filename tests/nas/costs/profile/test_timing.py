@@ -1,4 +1,4 @@
-"""Timing warms up first, then gives quartiles."""
+"""Timing: calls to warm up, then quartiles."""
 
 import time
 
@@ -22,7 +22,7 @@ def test_quartiles_are_ordered_and_at_least_the_sleep_of_a_call() -> None:
     assert 2.0 <= times.q1 <= times.median <= times.q3
 
 
-def test_slow_first_calls_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_first_calls_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, calls = [0.0], [0]
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
 

@@ -1,4 +1,4 @@
-"""Traces: a made GPU trace whose numbers are known, a recorded CPU trace, and one that is broken."""
+"""Traces: a synthetic GPU trace with known numbers, a recorded CPU trace, and broken files."""
 
 import gzip
 import json
@@ -12,14 +12,14 @@ from expect import raises
 from grouped import grouped
 from nas.costs.profile import trace
 
-RECORDED = Path(__file__).parent / "digits-vit-smoke.json.gz"
+CPU_TRACE = Path(__file__).parent / "digits-vit-smoke.json.gz"
 """Three training steps of a digits-vit of depth 1 on a CPU, as torch 2.15 writes them."""
 
 STEP = 1000.0  # microseconds
 
 
 def kernel(name: str, start: float, duration: float, correlation: int) -> list[dict[str, Any]]:
-    """An operator that launches one kernel, as kineto writes the two and the launch."""
+    """An operator, the launch of its kernel, and the kernel, as kineto writes them."""
     host = {"ph": "X", "pid": 1, "tid": 1}
     return [
         {**host, "cat": "cpu_op", "name": "aten::mm", "ts": start - 20, "dur": 10.0,
@@ -34,7 +34,7 @@ def kernel(name: str, start: float, duration: float, correlation: int) -> list[d
 
 @pytest.fixture
 def gpu(tmp_path: Path) -> Path:
-    """Two steps of 1 ms, each with 600 us of kernels, 400 of them in cuBLAS's on tensor cores."""
+    """Two steps of 1 ms, each with 600 us of kernels; 400 us are cuBLAS on tensor cores."""
     events: list[dict[str, Any]] = []
     for step in range(2):
         begin = 10_000.0 + step * STEP
@@ -44,47 +44,47 @@ def gpu(tmp_path: Path) -> Path:
         )  # fmt: skip
         events += kernel("nvjet_hsh_128x256", begin + 100, 400.0, 10 * step + 1)
         events += kernel("vectorized_elementwise_kernel", begin + 600, 200.0, 10 * step + 2)
-    made = {
+    content = {
         "schemaVersion": 1,
         "deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132, "totalGlobalMem": 1}],
         "traceEvents": events,
     }
     path = tmp_path / "gpu.json.gz"
-    path.write_bytes(gzip.compress(json.dumps(made).encode()))
+    path.write_bytes(gzip.compress(json.dumps(content).encode()))
     return path
 
 
 def test_gpu_trace_gives_its_known_shares(gpu: Path) -> None:
-    found = trace.summary(gpu)
-    assert found["time_kernel"] == pytest.approx(0.6)
-    assert found["tensor_core_share"] == pytest.approx(2 / 3)
-    assert found["occupancy"] == pytest.approx(0.4)
-    assert found["sm_efficiency"] == pytest.approx(0.5 * found["gpu_utilisation"])
-    assert sum(value for name, value in found.items() if name.startswith("time_")) == pytest.approx(1)
+    shares = trace.summary(gpu)
+    assert shares["time_kernel"] == pytest.approx(0.6)
+    assert shares["tensor_core_share"] == pytest.approx(2 / 3)
+    assert shares["occupancy"] == pytest.approx(0.4)
+    assert shares["sm_efficiency"] == pytest.approx(0.5 * shares["gpu_utilisation"])
+    assert sum(value for name, value in shares.items() if name.startswith("time_")) == pytest.approx(1)
 
 
 def test_cpu_trace_has_no_gpu_figures() -> None:
-    found = trace.summary(RECORDED)
-    assert set(found) == {f"time_{part}" for part in trace.SHARES}
-    assert found["time_kernel"] == 0
-    assert found["time_cpu"] > 0.1
-    assert sum(found.values()) == pytest.approx(1)
+    shares = trace.summary(CPU_TRACE)
+    assert set(shares) == {f"time_{part}" for part in trace.SHARES}
+    assert shares["time_kernel"] == 0
+    assert shares["time_cpu"] > 0.1
+    assert sum(shares.values()) == pytest.approx(1)
 
 
 def test_the_slowest_operators_come_first() -> None:
-    slowest = trace.operators(RECORDED, 5)
+    slowest = trace.operators(CPU_TRACE, 5)
     assert len(slowest) == 5
-    assert [one["host_ms"] for one in slowest] == sorted((one["host_ms"] for one in slowest), reverse=True)
-    assert any(one["operator"].startswith("aten::") for one in slowest)
+    assert [record["host_ms"] for record in slowest] == sorted((record["host_ms"] for record in slowest), reverse=True)
+    assert any(record["operator"].startswith("aten::") for record in slowest)
 
 
-def test_recorded_trace_can_be_read(tmp_path: Path) -> None:
+def test_new_trace_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "new" / "trace.json.gz"
     trace.record(lambda: torch.ones(8, 8) @ torch.ones(8, 8), path, torch.device("cpu"))
-    assert {one["operator"]: one["calls"] for one in trace.operators(path, 50)}["aten::mm"] == trace.STEPS
+    assert {record["operator"]: record["calls"] for record in trace.operators(path, 50)}["aten::mm"] == trace.STEPS
 
 
-def test_files_that_are_no_trace_are_refused(tmp_path: Path) -> None:
+def test_files_that_are_no_trace_are_errors(tmp_path: Path) -> None:
     path = tmp_path / "broken.json"
     with grouped() as case:
         for content in (b"{", b"not a trace", b'{"traceEvents": []}', gzip.compress(b"[]", mtime=0)):

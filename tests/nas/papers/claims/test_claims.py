@@ -1,4 +1,4 @@
-"""The rule of claims: what an interval in, outside and across a range means."""
+"""Verdicts of claims: intervals inside, outside and across a range."""
 
 import math
 
@@ -31,21 +31,21 @@ def test_interval_is_students_for_all_claims_together() -> None:
     mean = sum(values) / 4
     deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / 3)
     reach = t.ppf(1 - 0.05 / 5 / 2, 3) * deviation / 2
-    found = judge(claim(), values, 5)
-    assert (found.low, found.high) == pytest.approx((mean - reach, mean + reach))
+    finding = judge(claim(), values, 5)
+    assert (finding.low, finding.high) == pytest.approx((mean - reach, mean + reach))
     alone = judge(claim(), values, 1)
     assert alone.low is not None
-    assert found.low is not None
-    assert found.low < alone.low
+    assert finding.low is not None
+    assert finding.low < alone.low
 
 
 def test_count_is_its_own_interval() -> None:
-    found = judge(claim(99.5, 100.5), [100.0], 6, exact=True)
-    assert (found.low, found.high, found.verdict) == (100.0, 100.0, "agrees")
+    finding = judge(claim(99.5, 100.5), [100.0], 6, exact=True)
+    assert (finding.low, finding.high, finding.verdict) == (100.0, 100.0, "agrees")
     assert judge(claim(-math.inf, 1.0), [2.8], 6, exact=True).verdict == "contradicts"
 
 
 def test_one_draw_and_equal_draws_have_no_interval() -> None:
     for values in ([5.0], [5.0, 5.0, 5.0]):
-        found = judge(claim(), values, 1)
-        assert (found.low, found.high) == (None, None)
+        finding = judge(claim(), values, 1)
+        assert (finding.low, finding.high) == (None, None)

@@ -1,4 +1,4 @@
-"""The experiments: their names, what is exact in them against closed forms, and what the command prints."""
+"""Experiments: names of claims, exact values from closed forms, and the command's output."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ QUICK: list[Experiment] = [Shortcuts(seeds=3), Scaling(), *TABLE_EXPERIMENTS]
 ALL = [*QUICK, DCAInitialization(), Variance(), HeadConditioning()]
 
 
-def test_claims_are_of_a_paper_and_have_names_of_their_own() -> None:
+def test_claims_have_a_paper_and_distinct_names() -> None:
     for experiment in ALL:
         assert experiment.paper in papers()
         names = [claim.name for claim in experiment.claims]
@@ -40,14 +40,14 @@ def test_claims_are_of_a_paper_and_have_names_of_their_own() -> None:
         assert all(claim.low < claim.high for claim in experiment.claims), names
 
 
-def test_every_claim_is_measured_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_experiments_measure_every_claim_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortcuts, "_STEPS", 10)
     with grouped() as case:
         for experiment in QUICK:
             with case(f"{experiment.paper} {type(experiment).__name__}"):
                 values = experiment.values()
                 assert values.keys() == {claim.name for claim in experiment.claims}
-                assert all(all(value == value for value in each) for each in values.values())
+                assert all(all(value == value for value in samples) for samples in values.values())
 
 
 def test_two_layer_linear_network_takes_the_steps_of_its_gradients() -> None:
@@ -55,11 +55,11 @@ def test_two_layer_linear_network_takes_the_steps_of_its_gradients() -> None:
     draws = [torch.randn(2, 10, 10, generator=generator, dtype=torch.float64) for _ in range(3)]
     target, first, second = draws[0] / 10**0.5, draws[1] * 0.01, draws[2] * 0.01
     for _ in range(200):
-        off = second @ (first + torch.eye(10)) - target
-        first, second = first - 0.1 * second.mT @ off, second - 0.1 * off @ (first + torch.eye(10)).mT
-    off = second @ (first + torch.eye(10)) - target
+        error = second @ (first + torch.eye(10)) - target
+        first, second = first - 0.1 * second.mT @ error, second - 0.1 * error @ (first + torch.eye(10)).mT
+    error = second @ (first + torch.eye(10)) - target
     assert losses(LinearNet(2, ((0, 1),)), 2) == pytest.approx(
-        (off.square().sum((1, 2)) / 2).clamp_min(1e-28), rel=1e-6
+        (error.square().sum((1, 2)) / 2).clamp_min(1e-28), rel=1e-6
     )
 
 
@@ -80,13 +80,13 @@ def test_low_rank_network_learns_and_is_reproducible(monkeypatch: pytest.MonkeyP
 
 
 def test_rows_are_paired_by_seed_and_signed_by_direction() -> None:
-    recorded = next(one for one in TABLE_EXPERIMENTS if one.paper == "leaner")
-    (better,) = recorded.pairs
-    ((values),) = recorded.values().values()
+    experiment = next(candidate for candidate in TABLE_EXPERIMENTS if candidate.paper == "leaner")
+    (better,) = experiment.pairs
+    ((values),) = experiment.values().values()
     assert len(values) == 5
-    turned = BetterClaim(claim=better.claim, first=better.second, second=better.first, metric=better.metric)
-    rows, _ = jsonl.read(table_paths()[recorded.table])
-    assert paired_differences(rows, turned) == pytest.approx([-value for value in values])
+    opposite = BetterClaim(claim=better.claim, first=better.second, second=better.first, metric=better.metric)
+    rows, _ = jsonl.read(table_paths()[experiment.table])
+    assert paired_differences(rows, opposite) == pytest.approx([-value for value in values])
     lower = BetterClaim(claim=better.claim, first=better.first, second=better.second, metric="loss")
     by_seed = {(row.seed, row.architecture.depth): row.metrics["loss"] for row in rows}
     assert paired_differences(rows, lower) == pytest.approx([by_seed[seed, 2] - by_seed[seed, 1] for seed in range(5)])
@@ -98,33 +98,31 @@ def test_rows_are_paired_by_seed_and_signed_by_direction() -> None:
 
 def test_command_prints_a_line_a_claim(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     monkeypatch.setattr("nas.cli.papers.claims.cheap_experiments", lambda: iter(QUICK))
-    printed = list(
+    lines = list(
         csv.DictReader(io.StringIO(command("reproduce", "claims", "--paper", "rmt", "--format", "csv").stdout))
     )
-    expected = chain.from_iterable(one.claims for one in QUICK if one.paper == "rmt")
-    assert [line["claim"] for line in printed] == [claim.name for claim in expected]
-    shown = command("reproduce", "claims", "--paper", "rmt")
-    assert shown.returncode == 0
-    assert "not distinguishable" in shown.stdout
+    expected = chain.from_iterable(experiment.claims for experiment in QUICK if experiment.paper == "rmt")
+    assert [line["claim"] for line in lines] == [claim.name for claim in expected]
+    table = command("reproduce", "claims", "--paper", "rmt")
+    assert table.returncode == 0
+    assert "not distinguishable" in table.stdout
 
 
-def test_preset_is_for_claims_and_one_that_they_have(command: Command) -> None:
+def test_preset_must_be_one_of_the_claims(command: Command) -> None:
     command("reproduce", "params", "--preset", "smoke").assert_error("conflict", option="--preset")
     command("reproduce", "claims", "--preset", "paper").assert_error("unknown-name", option="preset", value="paper")
     command("reproduce", "claims", "--study", "s").assert_error("missing-value", option="--preset")
 
 
-def test_claims_train_once_and_are_known_afterwards(
-    monkeypatch: pytest.MonkeyPatch, command: Command, tmp_path: Path
-) -> None:
+def test_claims_train_once(monkeypatch: pytest.MonkeyPatch, command: Command, tmp_path: Path) -> None:
     monkeypatch.setitem(SEEDS, "smoke", 1)
     monkeypatch.setitem(DigitsViT.presets, "smoke", replace(DigitsViT.presets["smoke"], epochs=1, batch=512))
-    asked = ("reproduce", "claims", "--paper", "ancre", "--preset", "smoke", "--storage", f"sqlite:///{tmp_path}/s.db")
-    first, second = (command(*asked, "--workers", "1", "--format", "json") for _ in range(2))
+    words = ("reproduce", "claims", "--paper", "ancre", "--preset", "smoke", "--storage", f"sqlite:///{tmp_path}/s.db")
+    first, second = (command(*words, "--workers", "1", "--format", "json") for _ in range(2))
     assert first.returncode == second.returncode == 0
     assert first.stdout == second.stdout
     assert "not distinguishable" in {line["verdict"] for line in json.loads(first.stdout)}
 
 
 def test_every_paper_has_a_trained_claim() -> None:
-    assert {one.paper for one in ARCHITECTURE_PAIRS} == set(papers())
+    assert {pair.paper for pair in ARCHITECTURE_PAIRS} == set(papers())

@@ -1,4 +1,4 @@
-"""Condition numbers of attention by its heads: which layer is measured, and which is held against which."""
+"""Condition numbers of attention by heads: which layer is measured, and which pairs are compared."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which rows a claim is told from."""
+"""The rows that a claim uses."""
 
 from nas.papers.claims import Claim
 from nas.papers.claims.row_experiments import BetterClaim, paired_differences
@@ -7,7 +7,7 @@ from toy_rows import LITTLE, a_row
 CLAIM = Claim(name="a", source="table 1", statement="deeper is better", quantity="accuracy more")
 
 
-def test_complete_pairs_of_rows_alone_count() -> None:
+def test_only_complete_pairs_of_rows_count() -> None:
     deep = LITTLE.with_fields({"depth": 2})
     rows = [
         a_row(seed=0, metrics={"accuracy": 0.25}),

@@ -1,4 +1,4 @@
-"""Linear networks with shortcuts, by their products, and which is held against which."""
+"""Linear networks with shortcuts as explicit products, and which pairs are compared."""
 
 import pytest
 import torch
@@ -8,22 +8,22 @@ from nas.papers.claims import shortcuts
 from nas.papers.claims.shortcuts import NETS, Shortcuts, losses
 
 
-def cascaded(w: list[Tensor], c: list[Tensor]) -> Tensor:
+def cascade(w: list[Tensor], c: list[Tensor]) -> Tensor:
     unit = torch.eye(10)
     return (w[2] + unit) @ (w[1] + unit) @ (w[0] + unit)
 
 
-def around_two(w: list[Tensor], c: list[Tensor]) -> Tensor:
+def around_first_two(w: list[Tensor], c: list[Tensor]) -> Tensor:
     return w[2] @ (w[1] @ w[0] + torch.eye(10))
 
 
 def two_in_a_row(w: list[Tensor], c: list[Tensor]) -> Tensor:
-    """1:2 and 2:3 of four layers."""
+    """Shortcuts 1:2 and 2:3 of four layers."""
     return w[3] @ (w[2] + torch.eye(10)) @ (w[1] + torch.eye(10)) @ w[0]
 
 
-def learnt(w: list[Tensor], c: list[Tensor]) -> Tensor:
-    """Every shortcut, by a softmax over those into a layer."""
+def softmax_shortcuts(w: list[Tensor], c: list[Tensor]) -> Tensor:
+    """All shortcuts, with a softmax over those into a layer."""
     h0 = torch.eye(10, dtype=torch.float64)
     h1 = w[0] + h0
     p = [torch.exp(each / 0.1) / torch.exp(each / 0.1).sum() for each in c]
@@ -46,7 +46,12 @@ def test_names_say_which_shortcuts_a_network_has() -> None:
 
 @pytest.mark.parametrize(
     ("name", "product"),
-    [("cascaded", cascaded), ("0:2", around_two), ("1:2+2:3 of 4", two_in_a_row), ("ANCRe 0.1", learnt)],
+    [
+        ("cascaded", cascade),
+        ("0:2", around_first_two),
+        ("1:2+2:3 of 4", two_in_a_row),
+        ("ANCRe 0.1", softmax_shortcuts),
+    ],
 )
 def test_network_takes_the_steps_of_its_gradients(name: str, product: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortcuts, "_STEPS", 30)
@@ -58,24 +63,24 @@ def test_network_takes_the_steps_of_its_gradients(name: str, product: object, mo
     target, weights = target / 10**0.5, [weight * 0.01 for weight in weights]
     logits = [torch.zeros(j, dtype=torch.float64) for j in (1, 2, 3)]
 
-    def off() -> Tensor:
+    def loss() -> Tensor:
         return ((product(weights, logits) - target) ** 2).sum() / 2  # type: ignore[operator]
 
     for _ in range(30):
         parameters = [each.requires_grad_() for each in (*weights, *logits)]
-        steps = torch.autograd.grad(off(), parameters, allow_unused=True)
-        moved = [
+        steps = torch.autograd.grad(loss(), parameters, allow_unused=True)
+        updates = [
             p.detach() if step is None else p.detach() - 0.1 * step for p, step in zip(parameters, steps, strict=True)
         ]
-        weights, logits = moved[: net.layers], moved[net.layers :]
-    assert losses(net, 1).item() == pytest.approx(off().item(), rel=1e-9)
+        weights, logits = updates[: net.layers], updates[net.layers :]
+    assert losses(net, 1).item() == pytest.approx(loss().item(), rel=1e-9)
 
 
 def test_network_with_the_lower_loss_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     order = list(NETS.values())
     monkeypatch.setattr(shortcuts, "losses", lambda net, seeds: torch.full((seeds,), 10.0 ** -order.index(net)))
     values = Shortcuts(seeds=2).values()
-    places = {name: place for place, name in enumerate(NETS)}
-    for name, found in values.items():
+    ranks = {name: rank for rank, name in enumerate(NETS)}
+    for name, differences in values.items():
         fast, slow = name.split(" below ")
-        assert found == pytest.approx([places[fast] - places[slow]] * 2)
+        assert differences == pytest.approx([ranks[fast] - ranks[slow]] * 2)

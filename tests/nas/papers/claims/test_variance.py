@@ -1,4 +1,4 @@
-"""Table 2's variances against the closed forms of table 1."""
+"""Table 2's variances, compared with the closed forms of table 1."""
 
 import pytest
 
@@ -8,7 +8,7 @@ WIDTH, HIDDEN, RANK, KEYS = 1024, 4096, 16, 64
 
 
 def xavier(inputs: int, outputs: int) -> tuple[float, float]:
-    """What a map multiplies variance by, forward and backward: fans times 2 / (fan-in + fan-out)."""
+    """The factors by which a map multiplies variance forward and backward: fans times 2 / (fan-in + fan-out)."""
     return 2 * inputs / (inputs + outputs), 2 * outputs / (inputs + outputs)
 
 
@@ -29,13 +29,13 @@ def test_variances_agree_with_the_closed_forms_of_table_1() -> None:
     values = Variance(seeds=1).values()
     assert len(values) == 2 * len(FORMS)
     for name, forms in FORMS.items():
-        for way, form in zip(("forward", "backward"), forms, strict=True):
-            assert values[f"{name}, {way}"] == pytest.approx([form], rel=0.02), name
+        for direction, form in zip(("forward", "backward"), forms, strict=True):
+            assert values[f"{name}, {direction}"] == pytest.approx([form], rel=0.02), name
 
 
 def test_printed_values_are_the_closed_forms_to_two_decimals_but_for_two_rows() -> None:
     for claim in Variance.claims:
-        name, way = claim.name.rsplit(", ", 1)
-        form = FORMS[name][way == "backward"]
+        name, direction = claim.name.rsplit(", ", 1)
+        form = FORMS[name][direction == "backward"]
         assert claim.high - claim.low == pytest.approx(0.01)
         assert (claim.low <= form <= claim.high) is not name.startswith("feed-forward") or "transformer" in name

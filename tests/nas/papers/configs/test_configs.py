@@ -1,4 +1,4 @@
-"""Printed parameters against counted ones: every reading is what its label says, and no count moves unseen."""
+"""Printed parameters, compared with counted ones: every reading is what its label says."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ from tasks.load import task_class
 from tasks.registry import TASKS
 
 WITH_FORM = ("c4-dca-lm", "c4-lm", "lm1b-lm", "openwebtext-lm", "tinystories-lm")
-"""Tasks that readings are of whose closed form has all parameters."""
+"""Tasks of readings whose closed form has all parameters."""
 
 READ = [(paper, reading) for paper in papers() for reading in paper_configs(paper)]
 PARAMS = {paper: {row_of(line): line["params_millions"] for line in lines_of(paper)} for paper in papers()}
@@ -41,21 +41,21 @@ def test_built_readings_have_the_parameters_of_their_table() -> None:
 
 
 def test_readings_have_the_parameters_of_their_table() -> None:
-    """One network of each kind is built; others are counted by the closed form of their task, where it has one."""
-    built = set[object]()
+    """Build one network of each kind; count the others by the closed form of their task, if it has one."""
+    kinds = set[object]()
     with grouped() as case:
         for paper, reading in READ:
             kind = reading.network, reading.counts, bool(reading.formula)
-            is_new, has_form = kind not in built, reading.network in WITH_FORM and reading.counts == "all"
-            built.add(kind)
+            is_new, has_form = kind not in kinds, reading.network in WITH_FORM and reading.counts == "all"
+            kinds.add(kind)
             with case(f"{paper} {reading.row}"):
-                counted = params(reading) if is_new else closed_form(reading)
-                assert counted == (reading.params if is_new or has_form else None)
-    assert len(built) > 25
+                number = params(reading) if is_new else closed_form(reading)
+                assert number == (reading.params if is_new or has_form else None)
+    assert len(kinds) > 25
 
 
 def closed_form(reading: PaperConfig) -> int | None:
-    """All parameters by arithmetic; None where there is no such form."""
+    """All parameters by the closed form, or None if there is none."""
     if reading.network not in TASKS.names() or reading.counts != "all":
         return None
     architecture = architecture_of(reading)
@@ -85,22 +85,22 @@ def test_readings_use_known_words() -> None:
 
 def test_stated_readings_are_rounded_and_counted_in_full() -> None:
     """Another rounding, or leaving parameters out, is a choice made to fit."""
-    stated = [reading for _, reading in READ if reading.label == "stated"]
-    assert [one for one in stated if (one.rounding, one.counts) != ("nearest", "all")] == []
+    choices = [reading for _, reading in READ if reading.label == "stated"]
+    assert [reading for reading in choices if (reading.rounding, reading.counts) != ("nearest", "all")] == []
 
 
-def test_every_printed_count_is_read() -> None:
+def test_every_printed_count_has_a_reading() -> None:
     assert not {paper: missing for paper in papers() if (missing := models_without_config(paper))}
 
 
 def test_nominal_sizes_are_in_the_names_of_their_models() -> None:
     for paper, reading in READ:
-        printed = PARAMS[paper][reading.row]
-        called = f"{int(printed) // 1000}B" if int(float(printed)) >= 1000 else f"{printed}M"
-        assert reading.label != "nominal" or f"-{called}," in reading.model, (paper, reading)
+        text = PARAMS[paper][reading.row]
+        size = f"{int(text) // 1000}B" if int(float(text)) >= 1000 else f"{text}M"
+        assert reading.label != "nominal" or f"-{size}," in reading.model, (paper, reading)
 
 
-def test_count_is_held_to_every_printed_digit() -> None:
+def test_count_must_agree_in_every_printed_digit() -> None:
     counts = [
         (49_653_040, "49.65", "nearest", True),
         (49_737_008, "49.73", "nearest", False),
@@ -116,7 +116,7 @@ def test_count_is_held_to_every_printed_digit() -> None:
         assert is_printed(number, text, rounding) is same, (number, text)
 
 
-def test_reading_holds_unless_it_misses_or_matches_unforeseen() -> None:
+def test_reading_holds_if_its_match_fits_its_label() -> None:
     assert [is_label_true("stated", True), is_label_true("fitted", True), is_label_true("differs", False)] == [True] * 3
     assert [is_label_true("stated", False), is_label_true("fitted", False), is_label_true("differs", True)] == [
         False
@@ -125,11 +125,11 @@ def test_reading_holds_unless_it_misses_or_matches_unforeseen() -> None:
 
 
 def test_command_prints_every_reading(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    some = [next(reading for reading in paper_configs("rmt") if reading.label == one) for one in LABELS[:3]]
+    some = [next(reading for reading in paper_configs("rmt") if reading.label == label) for label in LABELS[:3]]
     monkeypatch.setattr("nas.cli.papers.reproduce.paper_configs", lambda paper: some)
-    done = command("reproduce", "params", "--paper", "rmt", "--format", "csv")
-    assert done.returncode == 0
-    lines = list(csv.DictReader(io.StringIO(done.stdout)))
+    result = command("reproduce", "params", "--paper", "rmt", "--format", "csv")
+    assert result.returncode == 0
+    lines = list(csv.DictReader(io.StringIO(result.stdout)))
     assert [int(line["params"]) for line in lines] == [reading.params for reading in some]
     assert {line["label"]: line["matches"] for line in lines} == {"stated": "yes", "fitted": "yes", "differs": "no"}
 
@@ -139,24 +139,24 @@ def test_command_rounds_as_a_reading_does_and_counts_the_labels(
 ) -> None:
     down = next(reading for reading in paper_configs("leaner") if reading.rounding == "down")
     monkeypatch.setattr("nas.cli.papers.reproduce.paper_configs", lambda paper: (down,))
-    done = command("reproduce", "params", "--paper", "leaner")
-    assert done.returncode == 0
-    assert "BROKEN" not in done.stdout
-    assert "\n1 fitted\n" in done.stdout
-    assert "stated" not in done.stdout.rpartition("\n\n")[2]
+    result = command("reproduce", "params", "--paper", "leaner")
+    assert result.returncode == 0
+    assert "BROKEN" not in result.stdout
+    assert "\n1 fitted\n" in result.stdout
+    assert "stated" not in result.stdout.rpartition("\n\n")[2]
 
 
-def test_command_fails_where_a_stated_row_no_longer_matches(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_fails_if_a_stated_row_does_not_match(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     (first, *_) = (reading for reading in paper_configs("rmt") if reading.label == "stated")
     wrong = replace(first, architecture="depth=23")
     monkeypatch.setattr("nas.cli.papers.reproduce.paper_configs", lambda paper: (wrong,))
     monkeypatch.setattr(
         "nas.cli.papers.reproduce.models_without_config", lambda paper: ["table 10 Highway transformer (OpenWebText)"]
     )
-    done = command("reproduce", "params", "--paper", "rmt")
-    assert done.returncode == 1
-    assert "BROKEN" in done.stdout
-    assert "table 10 Highway transformer" in done.stdout
+    result = command("reproduce", "params", "--paper", "rmt")
+    assert result.returncode == 1
+    assert "BROKEN" in result.stdout
+    assert "table 10 Highway transformer" in result.stdout
 
 
 def test_every_reading_is_of_a_row_with_printed_parameters() -> None:
@@ -164,6 +164,6 @@ def test_every_reading_is_of_a_row_with_printed_parameters() -> None:
         assert all(PARAMS[paper][reading.row] for reading in paper_configs(paper))
 
 
-def test_unknown_paper_is_refused() -> None:
+def test_unknown_paper_is_an_error() -> None:
     with raises("unknown-name", option="paper", value="dac", nearest="dca"):
         paper_configs("dac")

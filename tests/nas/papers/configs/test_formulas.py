@@ -1,4 +1,4 @@
-"""Closed forms: what they come to, and that nothing but arithmetic is read."""
+"""Closed forms in tables: their values, and that only arithmetic is read."""
 
 from expect import raises
 from grouped import grouped
@@ -13,9 +13,9 @@ def test_formula_is_evaluated_as_arithmetic() -> None:
     assert value_of("2 + 3 * depth - 7 // 2", SIZES) == 17
 
 
-def test_anything_but_arithmetic_is_refused() -> None:
-    others = ["", "depth *", "heads", "depth ** 9", "1.5", "'a'", "print(1)", "depth.real", "[1][0]", "1 if 2 else 3"]
+def test_anything_but_arithmetic_is_an_error() -> None:
+    formulas = ["", "depth *", "heads", "depth ** 9", "1.5", "'a'", "print(1)", "depth.real", "[1][0]", "1 if 2 else 3"]
     with grouped() as case:
-        for formula in others:
+        for formula in formulas:
             with case(formula), raises("bad-syntax", option="formula", value=formula, choices=("depth", "width")):
                 value_of(formula, SIZES)

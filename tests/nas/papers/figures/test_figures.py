@@ -1,4 +1,4 @@
-"""Figures that are trained anew: their points are their networks' losses, and the table that ships has them."""
+"""Figures from trainings: points are losses of their networks, and agree with the published table."""
 
 import csv
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from nas.papers.claims.shortcuts import LinearNet, curve
 from nas.papers.figures import Curve, Panel, low_rank, shortcut_layouts
 from nas.papers.figures.panels import draw_figure
 
-SHIPPED = Path(__file__).parents[4] / "results" / "tables" / "figures" / "linear-networks.csv"
+TABLE = Path(__file__).parents[4] / "results" / "tables" / "figures" / "linear-networks.csv"
 
 
-def shipped(figure: str) -> dict[tuple[str, int], tuple[float, float]]:
-    with SHIPPED.open() as file:
+def table_points(figure: str) -> dict[tuple[str, int], tuple[float, float]]:
+    with TABLE.open() as file:
         return {
             (line["network"], int(line["steps"])): (float(line["log10_loss"]), float(line["log10_loss_se"]))
             for line in csv.DictReader(file)
@@ -26,70 +26,68 @@ def shipped(figure: str) -> dict[tuple[str, int], tuple[float, float]]:
 
 
 def test_curve_has_means_and_standard_errors_over_seeds() -> None:
-    one = Curve("a", [0, 10], [[1.0, 2.0, 6.0], [0.0, 0.0, 0.0]])
-    assert one.means == [3.0, 0.0]
-    assert one.errors == pytest.approx([sqrt((4 + 1 + 9) / 2 / 3), 0.0])
+    average = Curve("a", [0, 10], [[1.0, 2.0, 6.0], [0.0, 0.0, 0.0]])
+    assert average.means == [3.0, 0.0]
+    assert average.errors == pytest.approx([sqrt((4 + 1 + 9) / 2 / 3), 0.0])
     assert Curve("a", [0], [[1.0]]).errors == [0.0]
-    assert Panel("dca", "1", "said", "layers", [one]).records()[0] == {
+    assert Panel("dca", "1", "said", "layers", [average]).records()[0] == {
         "paper": "dca", "figure": "1", "network": "a", "layers": 0,
-        "log10_loss": 3.0, "log10_loss_se": one.errors[0], "seeds": 3,
+        "log10_loss": 3.0, "log10_loss_se": average.errors[0], "seeds": 3,
     }  # fmt: skip
 
 
 def test_point_is_the_loss_after_so_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortcuts, "_STEPS", 8)
     monkeypatch.setattr(shortcut_layouts, "EVERY", 4)
-    curves = {one.network: one for one in shortcut_layouts.panels(seeds=2)[1].curves}
+    curves = {panel_curve.network: panel_curve for panel_curve in shortcut_layouts.panels(seeds=2)[1].curves}
     for name, net in (("0:2", LinearNet(3, ((0, 2),))), ("ANCRe 0.01", LinearNet(3, temperature=0.01))):
-        drawn = curves[name]
-        assert list(drawn.at) == [0, 4, 8]
-        for steps, decades in zip(drawn.at, drawn.decades, strict=True):
+        points = curves[name]
+        assert list(points.at) == [0, 4, 8]
+        for steps, decades in zip(points.at, points.decades, strict=True):
             monkeypatch.setattr(shortcuts, "_STEPS", steps)
             assert 10.0 ** torch.tensor(decades, dtype=torch.float64) == pytest.approx(curve(net, 2)[-1])
 
 
 def test_panels_train_every_shortcut_of_three_layers_and_every_pair_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
-    trained: list[LinearNet] = []
+    nets: list[LinearNet] = []
 
     def fake_curve(net: LinearNet, seeds: int) -> torch.Tensor:
-        trained.append(net)
-        place = -9.0 if net.skips == ((0, 3), (1, 4)) else -1.0
-        return torch.full((41, seeds), 10.0**place)
+        nets.append(net)
+        exponent = -9.0 if net.skips == ((0, 3), (1, 4)) else -1.0
+        return torch.full((41, seeds), 10.0**exponent)
 
     monkeypatch.setattr(shortcut_layouts, "curve", fake_curve)
     deep, three, four = shortcut_layouts.panels(seeds=2)
-    assert [net.layers for net in trained[:3]] == [2, 3, 4]
-    assert {net.skips for net in trained if net.layers == 3 and len(net.skips) == 1} == {
+    assert [net.layers for net in nets[:3]] == [2, 3, 4]
+    assert {net.skips for net in nets if net.layers == 3 and len(net.skips) == 1} == {
         ((i, j),) for i in range(3) for j in range(i + 1, 4)
     }
-    pairs = [net.skips for net in trained if net.layers == 4 and len(net.skips) == 2]
+    pairs = [net.skips for net in nets if net.layers == 4 and len(net.skips) == 2]
     assert len(set(pairs)) == len(pairs) == 45
     assert len(deep.curves) == 3
-    assert [one.network for one in three.curves][:2] == ["none", "cascaded"]
-    stand_out = {one.network for one in four.curves if one.highlight}
-    assert stand_out == {"0:3 alone", "1:2+2:3", "0:2+2:3", "0:3+1:4", "ANCRe 0.1", "ANCRe 0.01"}
+    assert [panel_curve.network for panel_curve in three.curves][:2] == ["none", "cascaded"]
+    highlights = {panel_curve.network for panel_curve in four.curves if panel_curve.highlight}
+    assert highlights == {"0:3 alone", "1:2+2:3", "0:2+2:3", "0:3+1:4", "ANCRe 0.1", "ANCRe 0.01"}
 
 
 def test_shipped_table_agrees_with_trainings() -> None:
-    """Of figure 2 (a) all of it; late points of fast networks hang on how a processor rounds."""
-    every, curves = shortcut_layouts.EVERY, []
+    """Only figure 2 (a): late points of fast networks depend on the processor's rounding."""
+    step, curves = shortcut_layouts.EVERY, []
     for layers in (2, 3, 4):
-        decades = curve(LinearNet(layers), shortcut_layouts.SEEDS).log10()[::every].tolist()
-        curves.append(Curve(f"{layers} layers", range(0, every * len(decades), every), decades))
-    panel, there = Panel("ancre", "2 (a)", "", "steps", curves), shipped("2 (a)")
-    assert len(there) == len(panel.records()) == 33
+        decades = curve(LinearNet(layers), shortcut_layouts.SEEDS).log10()[::step].tolist()
+        curves.append(Curve(f"{layers} layers", range(0, step * len(decades), step), decades))
+    panel, expected = Panel("ancre", "2 (a)", "", "steps", curves), table_points("2 (a)")
+    assert len(expected) == len(panel.records()) == 33
     for record in panel.records():
-        mean, error = there[record["network"], record["steps"]]
+        mean, error = expected[record["network"], record["steps"]]
         assert (record["log10_loss"], record["log10_loss_se"]) == pytest.approx((mean, error), abs=1e-6)
 
 
-def test_low_rank_networks_use_their_best_rates_and_fresh_seeds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[tuple[str, int, Sequence[int]]] = []
+def test_low_rank_networks_use_their_best_rates_and_fresh_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, int, Sequence[int]]] = []
 
     def best(topology: str, affine: bool, rates: Sequence[float], seeds: Sequence[int], layers: int) -> float:
-        asked.append((topology, layers, seeds))
+        calls.append((topology, layers, seeds))
         return rates[layers % len(rates)]
 
     def fake_curve(topology: str, affine: bool, rate: float, seed: int, layers: int) -> torch.Tensor:
@@ -103,16 +101,16 @@ def test_low_rank_networks_use_their_best_rates_and_fresh_seeds(
     monkeypatch.setattr(low_rank, "curve", fake_curve)
     monkeypatch.setattr(low_rank, "final_log10_loss", lambda topology, affine, rate, seed, layers: layers + seed + rate)
     panels = low_rank.panels(seeds=2)
-    assert {layers for _, layers, _ in asked} == {2, 5, 10}
-    assert all(list(seeds) == [2] for *_, seeds in asked)
+    assert {layers for _, layers, _ in calls} == {2, 5, 10}
+    assert all(list(seeds) == [2] for *_, seeds in calls)
     assert [panel.figure for panel in panels] == ["1 (a)", "1 (a) by depth", "1 (b)", "1 (b) by depth"]
     by_batch, by_depth = panels[:2]
     rates = low_rank.TARGETS[0][3]
     assert by_depth.curves[0].decades == [[n + seed + rates[n % 5] for seed in range(2)] for n in (2, 5, 10)]
-    plain, diverged = by_batch.curves[0], by_batch.curves[2]
+    plain, infinite = by_batch.curves[0], by_batch.curves[2]
     assert list(plain.at) == [10, 20, 30, 40]
     assert plain.means[1:] == pytest.approx([torch.tensor(100 * rates[0]).log10().item()] * 3)
-    assert diverged.means[2:] == [0.0, 0.0]  # its first loss
+    assert infinite.means[2:] == [0.0, 0.0]  # the first loss
     assert plain.network == f"resnet, rate {rates[0]:g}"
 
 

@@ -1,4 +1,4 @@
-"""`nas reproduce figures`: printed tables, pictures, and refused options."""
+"""`nas reproduce figures`: tables, pictures, and errors of options."""
 
 import csv
 import io
@@ -24,20 +24,20 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "panels", lambda panel=panel: [panel])
 
 
-def test_end_of_each_curve_is_printed(command: Command) -> None:
-    done = command("reproduce", "figures")
-    assert done.returncode == 0
-    lines = [line.split() for line in done.stdout.splitlines() if "net" in line and "2 (a)" in line]
+def test_table_has_the_end_of_each_curve(command: Command) -> None:
+    result = command("reproduce", "figures")
+    assert result.returncode == 0
+    lines = [line.split() for line in result.stdout.splitlines() if "net" in line and "2 (a)" in line]
     assert lines == [
         ["ancre", "2", "(a)", "net", "7", "steps", "-2.50±0.50"],
         ["dca", "2", "(a)", "net", "7", "layers", "-2.50±0.50"],
     ]
 
 
-def test_every_point_is_written_as_csv(command: Command, tmp_path: Path) -> None:
-    done = command("reproduce", "figures", "--paper", "ancre", "--format", "csv", "--plot", str(tmp_path / "f.png"))
-    assert done.returncode == 0
-    points = list(csv.DictReader(io.StringIO(done.stdout)))
+def test_csv_has_every_point(command: Command, tmp_path: Path) -> None:
+    result = command("reproduce", "figures", "--paper", "ancre", "--format", "csv", "--plot", str(tmp_path / "f.png"))
+    assert result.returncode == 0
+    points = list(csv.DictReader(io.StringIO(result.stdout)))
     assert [(line["paper"], line["steps"], line["log10_loss"]) for line in points] == [
         ("ancre", "1", "1"),
         ("ancre", "7", "-2.5"),
@@ -53,7 +53,7 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
 ]
 
 
-def test_impossible_options_are_refused() -> None:
+def test_impossible_options_are_errors() -> None:
     with grouped() as case:
         for arguments, kind, fields in MISTAKES:
             with case(str(arguments)), raises(kind, **fields):

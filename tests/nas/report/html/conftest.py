@@ -1,4 +1,4 @@
-"""A study to report: topologies that cost the same, seeds, a failure, and names that try to be markup."""
+"""A study to report: topologies of equal cost, several seeds, a failure, and names that try to be markup."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ EVIL = "<script>document.body.dataset.evil = 1</script>"
 
 @pytest.fixture(scope="session", autouse=True)
 def small_vega(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A short text in place of Vega's code, which takes seconds to make; browsers run the real one."""
+    """Replace Vega's code, which takes seconds to bundle, by a short text, except in browsers' tests."""
     if any(item.get_closest_marker("browser") for item in request.session.items):
         yield
         return
@@ -38,22 +38,26 @@ def evil() -> str:
 def study() -> Study:
     shapes = product((1, 2, 4), (("resnet", 0.0), ("dca(k=2)", 0.02), ("grn-v1", -0.02)), (0, 1))
     rows = [result_row(depth, topology, better, seed) for depth, (topology, better), seed in shapes]
-    failed = a_row(status="failed", error=f"{EVIL} went wrong", metrics={}, seed=7)
-    # What was written is read whatever it says; no architecture can be made with such a name.
-    texts = (row.to_json().replace('"grn-v1"', json.dumps(EVIL)) for row in [*rows, failed])
+    failure = a_row(status="failed", error=f"{EVIL} went wrong", metrics={}, seed=7)
+    # Rows are read whatever they contain; no architecture can be built with such a name.
+    texts = (row.to_json().replace('"grn-v1"', json.dumps(EVIL)) for row in [*rows, failure])
     return Study(f"small {EVIL}", "sqlite:////nowhere/studies.db", [*map(Row.from_json, texts)])
 
 
 @pytest.fixture(scope="session")
 def network_study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """Three small networks that a store keeps, trained briefly: one's topology has own weights, one's is in heads."""
+    """Three saved networks after short trainings: one topology has own weights, one reads in head space."""
     folder = tmp_path_factory.mktemp("wired")
     storage = f"sqlite:///{folder}/studies.db"
-    asked = {"arch": "depth=2,width=16,heads=2,head_dim=8,hidden=16", "preset": "smoke", "settings": "lr=0.02,epochs=1"}
+    arguments = {
+        "arch": "depth=2,width=16,heads=2,head_dim=8,hidden=16",
+        "preset": "smoke",
+        "settings": "lr=0.02,epochs=1",
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for topology in ("ancre", "dca(k=2)", "rmt(keys=4)"):
-            nas.evaluate("digits-vit", topology=topology, study="wired", storage=storage, **asked)
+            nas.evaluate("digits-vit", topology=topology, study="wired", storage=storage, **arguments)
     return nas.load("wired", storage=storage)
 
 

@@ -1,4 +1,4 @@
-"""A report is one file of text that loads nothing from elsewhere, whatever the rows contain."""
+"""A report is one file that loads nothing from elsewhere, whatever the rows contain."""
 
 import re
 import sys
@@ -31,14 +31,14 @@ class Tags(HTMLParser):
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text: list[str] = []
-        self.closed = True
+        self.is_text = True
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        self.closed = tag != "script"
+        self.is_text = tag != "script"
 
     def handle_data(self, data: str) -> None:
-        if self.closed:
+        if self.is_text:
             self.text.append(data)
 
 
@@ -48,23 +48,23 @@ def html(study: Study) -> str:
 
 
 def test_lines_that_are_no_rows_are_notes_of_the_front(study: Study) -> None:
-    broken = Study(study.name, study.storage, study.rows(), study.config, ["row 7 cannot be read"])
-    assert "row 7 cannot be read" in render_page(broken.contents())
+    study_with_note = Study(study.name, study.storage, study.rows(), study.config, ["row 7 cannot be read"])
+    assert "row 7 cannot be read" in render_page(study_with_note.contents())
 
 
 @pytest.fixture(scope="module")
 def tags(html: str) -> Tags:
-    parsed = Tags()
-    parsed.feed(html)
-    return parsed
+    parser = Tags()
+    parser.feed(html)
+    return parser
 
 
 def test_markup_in_a_row_is_text(html: str, tags: Tags, evil: str) -> None:
     assert evil not in html
     assert f"{evil} went wrong" in "".join(tags.text)
-    of_ours = [attributes for tag, attributes in tags.tags if tag == "script" and "type" not in attributes]
-    assert len(of_ours) == 2
-    assert html.count("</script>") == sum(tag == "script" for tag, _ in tags.tags)  # none ends early
+    scripts = [attributes for tag, attributes in tags.tags if tag == "script" and "type" not in attributes]
+    assert len(scripts) == 2
+    assert html.count("</script>") == sum(tag == "script" for tag, _ in tags.tags)  # no script ends early
     assert not any(name.startswith("on") for _, attributes in tags.tags for name in attributes)
 
 
@@ -93,9 +93,9 @@ def test_command_and_function_write_the_same_report(
     monkeypatch.chdir(tmp_path)
     jsonl.write(study.rows()[:4], tmp_path / "rows.jsonl")
     nas.load(source="rows.jsonl").report(tmp_path / "called.html")
-    done = CliRunner().invoke(app, ["report", "--from", "rows.jsonl", "-o", "typed.html"])
-    assert done.exit_code == 0, done.output
-    assert "typed.html" in done.output
+    result = CliRunner().invoke(app, ["report", "--from", "rows.jsonl", "-o", "typed.html"])
+    assert result.exit_code == 0, result.output
+    assert "typed.html" in result.output
     assert (tmp_path / "typed.html").read_text() == (tmp_path / "called.html").read_text()
     monkeypatch.setattr(page, "render_page", lambda *_, **__: "a page")
     assert CliRunner().invoke(app, ["report", "--from", "rows.jsonl"]).exit_code == 0
@@ -114,7 +114,7 @@ def test_report_of_a_study_together_with_a_table(study: Study, tmp_path: Path) -
     both.plot()
 
 
-def test_report_of_several_tasks_or_presets_is_refused(
+def test_report_of_several_tasks_or_presets_is_an_error(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -131,14 +131,12 @@ def test_report_of_several_tasks_or_presets_is_refused(
     condition = "task = 'it''s' and preset = 'smoke'"
     assert [row.task for row in both.where(condition).rows()] == ["it's"] * 4
     assert len(both.where("task = 'other'").table) == 1
-    typed = ["report", "--from", "rows.jsonl", "-o", "x.html"]
-    assert CliRunner().invoke(app, [*typed, "--where", condition]).exit_code == 0
+    words = ["report", "--from", "rows.jsonl", "-o", "x.html"]
+    assert CliRunner().invoke(app, [*words, "--where", condition]).exit_code == 0
     assert (tmp_path / "x.html").exists()
 
 
-def test_reports_that_cannot_be_written_are_refused(
-    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_impossible_reports_are_errors(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with raises("unsupported", option="--output", path=str(tmp_path / "report.txt")):
         study.report(tmp_path / "report.txt")
     with raises("unknown-name", option="objective", value="acuracy", nearest="accuracy"):
@@ -156,11 +154,11 @@ def test_reports_that_cannot_be_written_are_refused(
 
 
 def test_axis_with_long_names_is_vertical(study: Study) -> None:
-    found = study.summaries()
+    summaries = study.summaries()
     for name, side, across, height in (("topology", "y", "x", 3 * 22 + 20), ("depth", "x", "y", 230)):
-        drawn = axis(found, name, "accuracy", topology_styles({*map(topology_of, found)}))
-        assert drawn["height"] == height
-        for layer in drawn["layer"]:
+        chart = axis(summaries, name, "accuracy", topology_styles({*map(topology_of, summaries)}))
+        assert chart["height"] == height
+        for layer in chart["layer"]:
             assert layer["encoding"][side]["field"] == "at"
             assert layer["encoding"][across]["field"] in ("of", "low", "mean")
 
@@ -168,12 +166,12 @@ def test_axis_with_long_names_is_vertical(study: Study) -> None:
 def test_costs_by_part_are_of_the_likeliest_architectures(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nas.report.html.page.MAX_PARTS", 2)
     monkeypatch.setattr("nas.report.tables.CONTENDER_CHANCE", -1.0)  # all of them
-    named = []
+    calls = []
     monkeypatch.setattr(
-        "nas.report.html.charts.cost_parts_chart", lambda records, _: named.append({r["key"] for r in records})
+        "nas.report.html.charts.cost_parts_chart", lambda records, _: calls.append({r["key"] for r in records})
     )
     render_page(study.contents())
-    chances = {one.record["key"]: (one.on_front, one.p_front) for one in study.summaries()}
-    (keys, _) = named
+    chances = {summary.record["key"]: (summary.on_front, summary.p_front) for summary in study.summaries()}
+    (keys, _) = calls
     assert len(keys) == 2
     assert min(chances[key] for key in keys) >= max(chances[key] for key in chances.keys() - keys)

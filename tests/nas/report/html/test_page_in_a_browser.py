@@ -1,4 +1,4 @@
-"""A report as people meet it: in Chromium, headless, wide and narrow, light and dark, without a network."""
+"""A report in headless Chromium: wide and narrow, light and dark, without a network."""
 
 import re
 import shutil
@@ -29,47 +29,45 @@ def file(study: Study, tmp_path_factory: pytest.TempPathFactory) -> str:
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed")
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield launched
-        launched.close()
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture
-def opened(browser: Any, file: str) -> Iterator[Open]:
-    """Open the report; at the end there must have been no message, no error and no request but for the file."""
-    told, requests, read = list[str](), list[str](), list[str]()
+def open_page(browser: Any, file: str) -> Iterator[Open]:
+    """Open the report; at the end, check that it gave no message or error and requested only its file."""
+    messages, requests, files = list[str](), list[str](), list[str]()
 
-    def opening(width: int = 1100, scheme: str = "light", file: str = file) -> Any:
+    def new_page(width: int = 1100, scheme: str = "light", file: str = file) -> Any:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        page.on("console", lambda message: told.append(message.text))
-        page.on("pageerror", lambda error: told.append(str(error)))
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
-        read.append(file)
+        files.append(file)
         page.goto(file)
         page.wait_for_selector("body[data-drawn]")
         return page
 
-    yield opening
-    assert not told
-    assert requests == read
+    yield new_page
+    assert not messages
+    assert requests == files
 
 
-def shown(page: Any) -> list[str]:
-    """The topologies of the rows that the table shows, in order."""
+def visible_topologies(page: Any) -> list[str]:
+    """The topologies of the visible rows, in order."""
     return [row.inner_text().split("\t")[1] for row in page.locator("#architectures tbody tr:visible").all()]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1100, "light")])
-def test_page_fits_the_window_and_its_text_is_readable(opened: Open, width: int, scheme: str) -> None:
-    page = opened(width, scheme)
+def test_page_fits_the_window_and_its_text_is_readable(open_page: Open, width: int, scheme: str) -> None:
+    page = open_page(width, scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for chart in page.locator(".chart svg.marks").all():
         box = chart.bounding_box()
         assert box["x"] + box["width"] <= width
-        assert chart.evaluate("svg => svg.width.baseVal.value") == pytest.approx(
-            box["width"], abs=1
-        )  # drawn, not shrunk
+        assert chart.evaluate("svg => svg.width.baseVal.value") == pytest.approx(box["width"], abs=1)  # not shrunk
     assert page.locator("#front svg.marks").bounding_box()["width"] > 0.9 * width
     background, text = (
         page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("backgroundColor", "color")
@@ -80,14 +78,14 @@ def test_page_fits_the_window_and_its_text_is_readable(opened: Open, width: int,
     assert sum(levels(dark)) < 150 < 600 < sum(levels(light))
 
 
-def test_page_of_a_single_architecture(opened: Open, study: Study, tmp_path: Path) -> None:
+def test_page_of_a_single_architecture(open_page: Open, study: Study, tmp_path: Path) -> None:
     Study("one", "rows.jsonl", study.rows()[:1]).report(tmp_path / "one.html")
-    assert len(shown(opened(file=(tmp_path / "one.html").as_uri()))) == 1
+    assert len(visible_topologies(open_page(file=(tmp_path / "one.html").as_uri()))) == 1
 
 
-def test_topologies_with_one_point_have_no_means(opened: Open, study: Study, tmp_path: Path) -> None:
+def test_topologies_with_one_point_have_no_means(open_page: Open, study: Study, tmp_path: Path) -> None:
     Study("three", "rows.jsonl", study.rows()[:6]).report(tmp_path / "three.html")
-    page = opened(file=(tmp_path / "three.html").as_uri())
+    page = open_page(file=(tmp_path / "three.html").as_uri())
     assert page.locator("#equal-cost .mark-symbol path").count() == 3
 
 
@@ -95,8 +93,8 @@ def levels(colour: str) -> list[int]:
     return [int(level) for level in colour.removeprefix("rgb(").removesuffix(")").split(",")]
 
 
-def test_markup_in_names_is_text_everywhere(opened: Open, evil: str) -> None:
-    page = opened()
+def test_markup_in_names_is_text_everywhere(open_page: Open, evil: str) -> None:
+    page = open_page()
     assert page.evaluate("document.body.dataset.evil") is None
     assert page.locator("h1").inner_text() == f"small {evil}"
     assert page.locator("nav button").last.inner_text() == "resnet"
@@ -105,8 +103,8 @@ def test_markup_in_names_is_text_everywhere(opened: Open, evil: str) -> None:
     assert page.locator("#vg-tooltip-element b, #vg-tooltip-element script").count() == 0
 
 
-def test_tooltip_of_a_point_has_its_values(opened: Open, study: Study) -> None:
-    page = opened()
+def test_tooltip_of_a_point_has_its_values(open_page: Open, study: Study) -> None:
+    page = open_page()
     page.locator("#front .mark-symbol path").first.hover()
     label = page.locator("#vg-tooltip-element.visible")
     label.wait_for()
@@ -115,34 +113,34 @@ def test_tooltip_of_a_point_has_its_values(opened: Open, study: Study) -> None:
         assert text in label.inner_text()
 
 
-def test_table_is_filtered_and_sorted(opened: Open, evil: str) -> None:
-    page = opened()
-    assert len(shown(page)) == 9
+def test_table_filters_and_sorts(open_page: Open, evil: str) -> None:
+    page = open_page()
+    assert len(visible_topologies(page)) == 9
     page.locator("#filter").fill("DCA")
-    assert shown(page) == ["dca(k=2)"] * 3
+    assert visible_topologies(page) == ["dca(k=2)"] * 3
     assert re.findall(r"\d+", page.locator("#shown").inner_text()) == ["3", "9"]
     page.locator("#filter").fill("DCA, k=2")
-    assert shown(page) == ["dca(k=2)"] * 3
+    assert visible_topologies(page) == ["dca(k=2)"] * 3
     page.locator("#filter").fill("")
     page.get_by_role("button", name="accuracy", exact=True).click()
-    assert shown(page)[:2] == [evil, "resnet"]
-    assert shown(page)[-1] == "dca(k=2)"
+    assert visible_topologies(page)[:2] == [evil, "resnet"]
+    assert visible_topologies(page)[-1] == "dca(k=2)"
     page.get_by_role("button", name="accuracy", exact=True).click()
-    assert shown(page)[0] == "dca(k=2)"
+    assert visible_topologies(page)[0] == "dca(k=2)"
     assert page.locator("th[aria-sort=descending]").inner_text().startswith("accuracy")
 
 
-def test_topology_is_hidden_and_shown_again(opened: Open) -> None:
-    page = opened()
+def test_topology_is_hidden_and_shown_again(open_page: Open) -> None:
+    page = open_page()
     button, points = page.get_by_role("button", name="resnet"), page.locator("#front .mark-symbol path")
     before = points.count()
     button.click()
     page.wait_for_function("document.querySelectorAll('#front .mark-symbol path').length == 6")
     assert button.get_attribute("aria-pressed") == "false"
-    assert "resnet" not in shown(page)
+    assert "resnet" not in visible_topologies(page)
     button.click()
     page.wait_for_function("document.querySelectorAll('#front .mark-symbol path').length == 9")
-    assert (before, len(shown(page))) == (9, 9)
+    assert (before, len(visible_topologies(page))) == (9, 9)
 
 
 @pytest.fixture(scope="module")
@@ -154,18 +152,18 @@ def network_file(network_study: Study, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1100, "light")])
 def test_wirings_fit_into_their_boxes(
-    opened: Open, network_file: str, network_study: Study, width: int, scheme: str
+    open_page: Open, network_file: str, network_study: Study, width: int, scheme: str
 ) -> None:
-    page = opened(width, scheme, network_file)
+    page = open_page(width, scheme, network_file)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     number = len(tables.contenders(network_study.summaries()))
     assert number == page.locator("[data-of]").count() > 0
     for name in (f"{kind}-{i}" for kind in ("wiring", "depth") for i in range(number)):
-        box, drawn = (page.locator(which).bounding_box() for which in (f"#{name}", f"#{name} svg.marks"))
-        assert 0.35 * width < drawn["width"] <= box["width"] + 1
+        box, chart = (page.locator(which).bounding_box() for which in (f"#{name}", f"#{name} svg.marks"))
+        assert 0.35 * width < chart["width"] <= box["width"] + 1
         texts = [text.bounding_box() for text in page.locator(f"#{name} svg text:visible").all()]
-        for start, extent in (("x", "width"), ("y", "height")):  # none is cut off
-            assert max(text[start] + text[extent] for text in texts) <= drawn[start] + drawn[extent] + 1
+        for start, extent in (("x", "width"), ("y", "height")):  # no text is cut off
+            assert max(text[start] + text[extent] for text in texts) <= chart[start] + chart[extent] + 1
     page.locator("#wiring-0 .mark-rect path").last.hover()
     label = page.locator("#vg-tooltip-element.visible")
     label.wait_for()
@@ -173,8 +171,8 @@ def test_wirings_fit_into_their_boxes(
         assert text in label.inner_text()
 
 
-def test_wiring_is_hidden_with_its_topology_and_keeps_its_width(opened: Open, network_file: str) -> None:
-    page = opened(file=network_file)
+def test_wiring_is_hidden_with_its_topology_and_keeps_its_width(open_page: Open, network_file: str) -> None:
+    page = open_page(file=network_file)
     part, chart = page.locator("[data-of]").first, page.locator("#wiring-0 svg.marks")
     button = page.locator(f"[data-topology='{part.get_attribute('data-of')}']")
     before = chart.bounding_box()["width"]

@@ -1,4 +1,4 @@
-"""The numbers of a report, each compared with a naive calculation."""
+"""The numbers of a report, compared with naive calculations."""
 
 from statistics import fmean, stdev
 from typing import Any
@@ -13,64 +13,65 @@ OBJECTIVES: dict[str, Any] = {"accuracy": "max", "flops": "min"}
 
 
 def test_hypervolume_grows_with_each_new_front_and_ends_at_one(study: Study) -> None:
-    reached = summaries.hypervolumes(study.rows(), study.summaries(), OBJECTIVES)
-    shares = [one["share"] for one in reached]
-    assert [one["trainings"] for one in reached] == [*range(1, 18, 2), 19]  # second seeds add nothing, nor a failure
+    volumes = summaries.hypervolumes(study.rows(), study.summaries(), OBJECTIVES)
+    shares = [volume["share"] for volume in volumes]
+    # second seeds and failures add nothing
+    assert [volume["trainings"] for volume in volumes] == [*range(1, 18, 2), 19]
     assert shares == sorted(shares)
     assert shares[0] < shares[2] < shares[6]
     assert shares[-1] == 1
 
 
 def test_hypervolume_is_that_of_the_union_of_boxes(study: Study) -> None:
-    found = [one for one in study.summaries() if one.record["topology"] == "resnet"]
-    values = [(-one.expected["accuracy"], one.expected["flops"]) for one in found]
+    architectures = [one for one in study.summaries() if one.record["topology"] == "resnet"]
+    values = [(-one.expected["accuracy"], one.expected["flops"]) for one in architectures]
     lows, highs = zip(*[(min(column), max(column)) for column in zip(*values, strict=True)], strict=True)
     points = sorted(tuple((v - a) / (b - a) for v, a, b in zip(point, lows, highs, strict=True)) for point in values)
     areas = []
-    for number in range(1, len(points) + 1):  # from the most accurate on, as below they are trained
+    for number in range(1, len(points) + 1):  # the most accurate first, as in the rows below
         area, right = 0.0, 1.1
         for x, y in reversed(points[:number]):
             area, right = area + (right - x) * (1.1 - y), x
         areas.append(area)
-    identities = [one.identities[0] for one in sorted(found, key=lambda one: -one.expected["accuracy"])]
+    identities = [one.identities[0] for one in sorted(architectures, key=lambda one: -one.expected["accuracy"])]
     rows = sorted(study.rows(), key=lambda row: [*identities, row.identity()].index(row.identity()))
-    reached = summaries.hypervolumes(rows, found, OBJECTIVES)
-    assert [one["share"] for one in reached[:3]] == pytest.approx([area / areas[-1] for area in areas])
+    volumes = summaries.hypervolumes(rows, architectures, OBJECTIVES)
+    assert [one["share"] for one in volumes[:3]] == pytest.approx([area / areas[-1] for area in areas])
 
 
 def test_architectures_without_rows_are_not_part_of_the_order(study: Study) -> None:
-    known = summaries.hypervolumes(study.rows(), study.summaries(), OBJECTIVES)
+    volumes = summaries.hypervolumes(study.rows(), study.summaries(), OBJECTIVES)
     flat = table.from_records([{"accuracy": 1.0, "flops": 10, "params": 5}])
-    found = Study("both", "", study.rows(), flat=[flat]).summaries()
-    assert len(found) == len(study.summaries()) + 1
-    assert summaries.hypervolumes(study.rows(), found, OBJECTIVES)[-1] == known[-1]
-    assert summaries.hypervolumes([], found, OBJECTIVES) == []
+    architectures = Study("both", "", study.rows(), flat=[flat]).summaries()
+    assert len(architectures) == len(study.summaries()) + 1
+    assert summaries.hypervolumes(study.rows(), architectures, OBJECTIVES)[-1] == volumes[-1]
+    assert summaries.hypervolumes([], architectures, OBJECTIVES) == []
 
 
 def test_every_training_with_a_curve_has_points(study: Study) -> None:
     points = summaries.curves(study.rows(), "accuracy")
-    assert len(points) == 18 * 2  # one on the way, and the end
+    assert len(points) == 18 * 2  # an intermediate point and the end
     assert {point["step"] for point in points} == {5, 10}
     assert summaries.curves(study.rows(), "nothing") == []
 
 
 def test_costs_of_parts_sum_up_to_the_whole(study: Study) -> None:
-    found = study.summaries()
-    for whole, column in (("parameters", "params"), ("operations", "flops")):
+    architectures = study.summaries()
+    for quantity, column in (("parameters", "params"), ("operations", "flops")):
         sums: dict[str, int] = {}
-        for one in summaries.cost_part_records(found, whole):
+        for one in summaries.cost_part_records(architectures, quantity):
             sums[one["key"]] = sums.get(one["key"], 0) + one["value"]
-        more = 20 if whole == "operations" else 0
-        assert sums == {one.record["key"]: one.record[column] + more for one in found}
+        elementwise = 20 if quantity == "operations" else 0
+        assert sums == {one.record["key"]: one.record[column] + elementwise for one in architectures}
 
 
 def test_axes_with_their_means_and_spreads(study: Study) -> None:
-    found = study.summaries()
-    assert summaries.axes_of(found) == ["depth", "topology"]
-    means = summaries.means_by_value(found, "depth", "accuracy")
+    architectures = study.summaries()
+    assert summaries.axes_of(architectures) == ["depth", "topology"]
+    means = summaries.means_by_value(architectures, "depth", "accuracy")
     assert [one["at"] for one in means] == ["1", "2", "4"]
     for one in means:
-        values = [each.record["accuracy"] for each in found if str(each.record["depth"]) == one["at"]]
+        values = [each.record["accuracy"] for each in architectures if str(each.record["depth"]) == one["at"]]
         assert (one["number"], one["mean"], one["spread"]) == (3, fmean(values), stdev(values))
 
 
@@ -82,22 +83,22 @@ def test_values_of_an_axis_are_in_numeric_order_and_single_ones_have_no_spread(s
     assert [(mean["at"], mean["spread"]) for mean in means] == [("2", None), ("10", None)]
 
 
-def test_only_architectures_of_equal_cost_are_compared(study: Study) -> None:
+def test_differences_are_between_architectures_of_equal_cost(study: Study) -> None:
     differences = summaries.at_equal_cost(study.summaries(), "flops", "accuracy")
-    assert {one["neighbours"] for one in differences} == {2}  # depth 2 costs twice what depth 1 does
-    for one in summaries.by_topology(differences):
-        above = {"resnet": 0.0, "dca(k=2)": 0.03}.get(one["topology"], -0.03)
-        assert one["mean"] == pytest.approx(above, abs=1e-9)
-        assert one["error"] == pytest.approx(0, abs=1e-9)
-    assert [one["topology"] for one in summaries.by_topology(differences)][:2] == ["dca(k=2)", "resnet"]
+    assert {difference["neighbours"] for difference in differences} == {2}  # depth 2 costs twice as much as depth 1
+    for difference in summaries.by_topology(differences):
+        gain = {"resnet": 0.0, "dca(k=2)": 0.03}.get(difference["topology"], -0.03)
+        assert difference["mean"] == pytest.approx(gain, abs=1e-9)
+        assert difference["error"] == pytest.approx(0, abs=1e-9)
+    assert [difference["topology"] for difference in summaries.by_topology(differences)][:2] == ["dca(k=2)", "resnet"]
     assert summaries.at_equal_cost(study.summaries()[:1], "flops", "accuracy") == []
 
 
 def test_published_points_are_only_of_the_same_task() -> None:
     points = summaries.published({"imagenet-vit"}, "params", "accuracy")
-    (point,) = (one for one in points if one["model"] == "ViT-B, original")
+    (point,) = (point for point in points if point["model"] == "ViT-B, original")
     assert point == {"model": "ViT-B, original", "paper": "leaner, table 4", "x": 86.6e6, "y": pytest.approx(0.801)}
-    assert {one["paper"][:3] for one in summaries.published({"c4-lm"}, "params", "perplexity")} == {"anc"}
+    assert {point["paper"][:3] for point in summaries.published({"c4-lm"}, "params", "perplexity")} == {"anc"}
     assert len(summaries.published({"lra-listops"}, "params", "accuracy")) == 2
     for tasks, cost in (({"imagenet-vit"}, "flops"), ({"digits-vit"}, "params"), ({"c4-lm", "lm1b-lm"}, "params")):
         assert summaries.published(tasks, cost, "accuracy") == []

@@ -1,4 +1,4 @@
-"""Derivatives in which weights that depend on the input are constants."""
+"""Derivatives with input-dependent weights as constants."""
 
 import torch
 import torch.nn.functional as F
@@ -15,34 +15,30 @@ def test_nonlinear_functions_are_constants() -> None:
         torch.testing.assert_close(back, expected)
 
 
-def test_linear_functions_are_differentiated() -> None:
+def test_linear_functions_have_their_derivatives() -> None:
     x, weight = torch.randn(4, 8).double().requires_grad_(), torch.randn(8, 8).double()
     with DetachNonlinearities():
         (back,) = torch.autograd.grad((F.linear(x, weight) + torch.stack((x, x)).mean(0)).sum(), x)
     torch.testing.assert_close(back, (weight.sum(0) + 1).expand(4, 8))
 
 
-def test_norms_are_differentiated_at_their_scale() -> None:
+def test_norms_have_derivatives_at_a_constant_scale() -> None:
     x, gain, shift = torch.randn(3, 4, 8).double().requires_grad_(), torch.randn(8).double(), torch.randn(8).double()
     signs = torch.randn(3, 4, 8).double()
-    pulled = signs * gain
+    vjp = signs * gain
     for norm, spread, expected in (
-        (
-            lambda x: F.layer_norm(x, (8,), gain, shift),
-            x - x.mean(-1, keepdim=True),
-            pulled - pulled.mean(-1, keepdim=True),
-        ),
-        (lambda x: F.rms_norm(x, (8,), gain), x, pulled),
+        (lambda x: F.layer_norm(x, (8,), gain, shift), x - x.mean(-1, keepdim=True), vjp - vjp.mean(-1, keepdim=True)),
+        (lambda x: F.rms_norm(x, (8,), gain), x, vjp),
     ):
         with DetachNonlinearities():
-            found = norm(x)
-            (back,) = torch.autograd.grad(found, x, signs)
-        torch.testing.assert_close(found, norm(x))
+            output = norm(x)
+            (back,) = torch.autograd.grad(output, x, signs)
+        torch.testing.assert_close(output, norm(x))
         scale = spread.detach().square().mean(-1, keepdim=True).rsqrt()
         torch.testing.assert_close(back, expected * scale, rtol=1e-3, atol=1e-3)  # the norms' epsilon
 
 
-def test_products_and_unknown_functions_are_differentiated_fully() -> None:
+def test_products_and_unknown_functions_have_full_derivatives() -> None:
     x = torch.randn(5).double().requires_grad_()
     with DetachNonlinearities():
         (back,) = torch.autograd.grad((x * x).sum(), x)

@@ -1,4 +1,4 @@
-"""What `nas.show` returns: numbers by name, tables and pictures."""
+"""The report of `nas.show`: numbers by name, tables and pictures."""
 
 from functools import cache
 from pathlib import Path
@@ -20,12 +20,12 @@ from search_spaces.topologies.registry import TOPOLOGIES, load
 
 
 @cache
-def shown(topology: str, depth: int = 2, *, loss: bool = True, name: str = "") -> WiringReport:
+def report_of(topology: str, depth: int = 2, *, loss: bool = True, name: str = "") -> WiringReport:
     stack = perturb(transformer(*load(topology), depth, 4, 4))
 
     def forward() -> torch.Tensor | None:
-        made = stack(*embeddings()).square().mean()
-        return made if loss else None
+        loss_value = stack(*embeddings()).square().mean()
+        return loss_value if loss else None
 
     return WiringReport("a $title", topology, (name_stack(name, stack, influences(stack, forward)[""]),))
 
@@ -35,57 +35,57 @@ def stack_of_dense(depth: int) -> Stack:
 
 
 def test_names_of_layers_have_block_kind_and_port() -> None:
-    (one,) = shown("dca").stacks
-    assert one.sources == ("embedding", "1 attention", "1 feed-forward", "2 attention", "2 feed-forward")
-    assert one.readers[:5] == ("1 attention q", "1 attention k", "1 attention v", "1 feed-forward", "2 attention q")
-    assert one.readers[-1] == "head"
+    (wiring,) = report_of("dca").stacks
+    assert wiring.sources == ("embedding", "1 attention", "1 feed-forward", "2 attention", "2 feed-forward")
+    assert wiring.readers[:5] == ("1 attention q", "1 attention k", "1 attention v", "1 feed-forward", "2 attention q")
+    assert wiring.readers[-1] == "head"
     stack = stack_of_dense(2)
-    found = influences(stack, lambda: stack(embeddings()[0]).mean())[""]
-    assert name_stack("", stack, found).readers == ("1 dense", "2 dense", "head")
+    influence = influences(stack, lambda: stack(embeddings()[0]).mean())[""]
+    assert name_stack("", stack, influence).readers == ("1 dense", "2 dense", "head")
 
 
 def test_each_reader_has_a_record_for_each_source() -> None:
-    data = shown("denseformer").to_pandas()
+    data = report_of("denseformer").to_pandas()
     assert len(data) == 1 + 2 + 3 + 4 + 5
     assert list(data.columns[:6]) == ["layer", "reader", "source", "of", "weight", "gain"]
     assert (data["source"] < data["layer"]).all()
-    one = data[(data["layer"] == 2) & (data["source"] == 1)].iloc[0]
-    assert (one["reader"], one["of"], one["weight"]) == ("1 feed-forward", "1 attention", pytest.approx(1))
+    record = data[(data["layer"] == 2) & (data["source"] == 1)].iloc[0]
+    assert (record["reader"], record["of"], record["weight"]) == ("1 feed-forward", "1 attention", pytest.approx(1))
     assert data.groupby("reader")["share"].sum().to_list() == pytest.approx([1] * 5)
 
 
 def test_head_space_has_gains_and_no_weights() -> None:
-    found = shown("rmt")
-    assert found.to_pandas()["weight"].isna().all()
-    assert found.stacks[0].quantity == "gain"
-    assert (found.stacks[0].matrix == found.stacks[0].influence.gains).all()
+    report = report_of("rmt")
+    assert report.to_pandas()["weight"].isna().all()
+    assert report.stacks[0].quantity == "gain"
+    assert (report.stacks[0].matrix == report.stacks[0].influence.gains).all()
 
 
 def test_tables_have_sizes_and_gradients_of_each_layer() -> None:
-    (stack,) = shown("resnet").stacks
+    (stack,) = report_of("resnet").stacks
     assert matrix_records(stack)[1] == {"reader": "1 feed-forward", "0": pytest.approx(1), "1": pytest.approx(1)}
     first, *_, last = depth_records(stack)
     assert (first["number"], first["layer"]) == (0, "embedding")
     assert first.keys() == {"number", "layer", "made", "gradient"}
     assert last == {"number": 5, "layer": "head", "read": pytest.approx(stack.influence.input_rms[-1])}
-    assert "gradient" not in depth_records(shown("resnet", loss=False).stacks[0])[0]
+    assert "gradient" not in depth_records(report_of("resnet", loss=False).stacks[0])[0]
 
 
 def test_own_weights_of_a_topology_have_rows_and_columns() -> None:
-    (stack,) = shown("hyper(streams=2)").stacks
+    (stack,) = report_of("hyper(streams=2)").stacks
     assert [*stack.coefficients] == ["A_m", "A_r", "B"]
     first, *_ = coefficient_records(stack.coefficients["A_r"])
     assert first == {"row": 1, **{name: pytest.approx(x) for name, x in zip(
         ("1,1", "1,2", "2,1", "2,2"), stack.coefficients["A_r"][0].flatten(), strict=True)}}  # fmt: skip
-    (stack,) = shown("ancre").stacks
+    (stack,) = report_of("ancre").stacks
     first, second = coefficient_records(stack.coefficients["p"])
     assert first == {"row": 1, "1": 1.0, "2": None}
     assert second["1"] + second["2"] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("topology", ["mhc", "hyper(streams=2)"])
-def test_own_weights_are_drawn_with_lines_between_matrices_and_numbers_if_there_is_room(topology: str) -> None:
-    network = shown(topology)
+def test_own_weights_have_lines_between_matrices_and_numbers_if_there_is_room(topology: str) -> None:
+    network = report_of(topology)
     panels = {axes.get_title(loc="left"): axes for axes in network.plot().get_axes()}
     for name, weights in network.stacks[0].coefficients.items():
         rows, columns = len(weights), weights[0].size
@@ -93,16 +93,16 @@ def test_own_weights_are_drawn_with_lines_between_matrices_and_numbers_if_there_
         assert len(panels[name].texts) == (weights.size if max(rows, columns) <= MAX_NUMBERS else 0)
 
 
-def test_topology_without_own_weights_is_drawn() -> None:
-    found = shown("denseformer(period=9)")
-    assert found.stacks[0].coefficients == {}
-    assert len(found.plot().get_axes()) == len(shown("resnet").plot().get_axes())
+def test_picture_of_a_topology_without_own_weights() -> None:
+    report = report_of("denseformer(period=9)")
+    assert report.stacks[0].coefficients == {}
+    assert len(report.plot().get_axes()) == len(report_of("resnet").plot().get_axes())
 
 
 def test_notebook_shows_the_tables() -> None:
-    html = shown("resnet")._repr_html_()
+    html = report_of("resnet")._repr_html_()
     assert html.count("<table") == 2
-    assert shown("mhc")._repr_html_().count("<table") == 5
+    assert report_of("mhc")._repr_html_().count("<table") == 5
     assert "1 feed-forward" in html
     assert "NaN" not in html
 
@@ -113,25 +113,25 @@ def letters(figure: Figure) -> list[str]:
 
 
 @pytest.mark.slow
-def test_every_topology_is_drawn(tmp_path: Path) -> None:
+def test_every_topology_has_a_picture(tmp_path: Path) -> None:
     for topology in TOPOLOGIES.names():
         path = tmp_path / "wiring.png"
-        shown(topology, 1).plot(path)
+        report_of(topology, 1).plot(path)
         assert path.stat().st_size > 20_000, topology
 
 
 def test_picture_in_each_format(tmp_path: Path) -> None:
     for topology, ending in (("ancre", ".png"), ("rmt", ".pdf")):  # one with own weights, one in head space
         path = tmp_path / f"wiring{ending}"
-        shown(topology, 1).plot(path)
+        report_of(topology, 1).plot(path)
         assert path.stat().st_size > 20_000
     with raises("unsupported", path=str(tmp_path / "wiring.jpg")):
-        shown("resnet", 1).plot(tmp_path / "wiring.jpg")
+        report_of("resnet", 1).plot(tmp_path / "wiring.jpg")
 
 
 def test_picture_without_a_loss_has_no_gradients(tmp_path: Path) -> None:
     path = tmp_path / "wiring.svg"
-    figure = shown("depth-lstm", 1, loss=False, name="actor.stack").plot(path)
+    figure = report_of("depth-lstm", 1, loss=False, name="actor.stack").plot(path)
     (empty,) = (axes for axes in figure.get_axes() if not axes.axison)
     assert not empty.get_lines()
     assert path.stat().st_size > 20_000
@@ -139,13 +139,13 @@ def test_picture_without_a_loss_has_no_gradients(tmp_path: Path) -> None:
 
 
 def test_curves_have_the_colour_of_the_topology() -> None:
-    lines = [line for axes in shown("ancre").plot().get_axes() for line in axes.get_lines()]
+    lines = [line for axes in report_of("ancre").plot().get_axes() for line in axes.get_lines()]
     colours = [line.get_color() for line in lines if line.get_linewidth() == 1.2]
-    assert colours == [topology_styles(["ancre"])["ancre"].colour] * 3  # what is read, what is made, gradients
+    assert colours == [topology_styles(["ancre"])["ancre"].colour] * 3  # inputs, outputs, gradients
 
 
 def test_few_layers_have_names_numbers_and_arcs() -> None:
-    figure = shown("grn-v1").plot()
+    figure = report_of("grn-v1").plot()
     assert "2 attention" in letters(figure)
     assert ".2" in {text[:2] for text in letters(figure)}
     arcs = [patch for axes in figure.get_axes() for patch in axes.patches]
@@ -154,10 +154,10 @@ def test_few_layers_have_names_numbers_and_arcs() -> None:
 
 def test_many_layers_have_numbers_at_the_axes_only() -> None:
     stack = stack_of_dense(64)
-    found = influences(stack, lambda: stack(embeddings()[0]).mean())[""]
-    figure = WiringReport("deep", "resnet", (name_stack("", stack, found),)).plot()
-    said = letters(figure)
-    assert not [text for text in said if "dense" in text]
-    named: list[Any] = [len(axes.get_yticks()) for axes in figure.get_axes() if axes.images and axes.get_ylabel()]
-    assert named
-    assert max(named) <= 2 * MAX_NAMES
+    influence = influences(stack, lambda: stack(embeddings()[0]).mean())[""]
+    figure = WiringReport("deep", "resnet", (name_stack("", stack, influence),)).plot()
+    texts = letters(figure)
+    assert not [text for text in texts if "dense" in text]
+    tick_counts: list[Any] = [len(axes.get_yticks()) for axes in figure.get_axes() if axes.images and axes.get_ylabel()]
+    assert tick_counts
+    assert max(tick_counts) <= 2 * MAX_NAMES

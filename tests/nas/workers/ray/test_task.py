@@ -1,4 +1,4 @@
-"""Evaluations on Ray, on the side of the worker and of the coordinator; real clusters are in tests/chaos."""
+"""Evaluations on Ray, in the worker and in the coordinator; real clusters are in tests/chaos."""
 
 import os
 import platform
@@ -28,8 +28,8 @@ from toy_rows import a_row
 from toy_searches import TOYS
 
 
-def assigned_to(folder: Path, kind: str, memory: int | None = None, **changes: Any) -> Assignment:
-    """An evaluation of a toy task, whose stamp is in the folder that is shared."""
+def assignment_in(folder: Path, kind: str, memory: int | None = None, **changes: Any) -> Assignment:
+    """An evaluation of a toy task; its stamp is in the shared folder."""
     task = reload_task(f"{TOYS}:{kind}", None)
     architecture = replace(task.base, **changes)
     job = EvaluationJob(task=f"{TOYS}:{kind}", architecture=architecture, preset="smoke", folder=str(folder / "one"))
@@ -38,48 +38,48 @@ def assigned_to(folder: Path, kind: str, memory: int | None = None, **changes: A
 
 
 @pytest.fixture
-def assigned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Assignment]:
-    monkeypatch.setattr(task, "_prepare", lambda *words: None)  # this process is not a worker's
+def assignment_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Assignment]:
+    monkeypatch.setattr(task, "_prepare", lambda *words: None)  # this process is no worker
     monkeypatch.setattr(platform, "node", lambda: "a-node")
-    return partial(assigned_to, tmp_path)
+    return partial(assignment_in, tmp_path)
 
 
-def test_worker_marks_its_beginning_and_gives_the_same_row(assigned: Callable[..., Assignment]) -> None:
-    one = assigned("Toy")
-    assert not has_begun(one.job, "first")
-    row, notices = evaluate_assignment(one)
-    assert row.metrics == evaluate(replace(one.job, folder=None)).metrics
+def test_worker_marks_its_beginning_and_gives_the_same_row(assignment_of: Callable[..., Assignment]) -> None:
+    assignment = assignment_of("Toy")
+    assert not has_begun(assignment.job, "first")
+    row, notices = evaluate_assignment(assignment)
+    assert row.metrics == evaluate(replace(assignment.job, folder=None)).metrics
     assert notices == []
-    assert has_begun(one.job, "first")
-    assert not has_begun(one.job, "second")
+    assert has_begun(assignment.job, "first")
+    assert not has_begun(assignment.job, "second")
 
 
 def test_error_of_a_node_without_the_shared_folder_names_node_and_folder(
-    assigned: Callable[..., Assignment], tmp_path: Path
+    assignment_of: Callable[..., Assignment], tmp_path: Path
 ) -> None:
-    one = assigned("Toy")
-    stamp_of(one.job, "first").rename(tmp_path / "elsewhere")
+    assignment = assignment_of("Toy")
+    stamp_of(assignment.job, "first").rename(tmp_path / "elsewhere")
     with raises("missing-file", option="--storage", path=str(tmp_path), node="a-node"):
-        evaluate_assignment(one)
+        evaluate_assignment(assignment)
 
 
-def test_each_attempt_has_its_own_stamp(assigned: Callable[..., Assignment]) -> None:
-    one = assigned("Toy")
-    stamp_of(one.job, "second").touch()
-    evaluate_assignment(one)
-    shutil.rmtree(str(one.job.folder), ignore_errors=True)  # as where the first one's Row is stored
-    assert not has_begun(one.job, "second")
-    evaluate_assignment(replace(one, attempt="second"))
-    assert has_begun(one.job, "second")
+def test_each_attempt_has_its_own_stamp(assignment_of: Callable[..., Assignment]) -> None:
+    assignment = assignment_of("Toy")
+    stamp_of(assignment.job, "second").touch()
+    evaluate_assignment(assignment)
+    shutil.rmtree(str(assignment.job.folder), ignore_errors=True)  # as if the first one's Row were stored
+    assert not has_begun(assignment.job, "second")
+    evaluate_assignment(replace(assignment, attempt="second"))
+    assert has_begun(assignment.job, "second")
 
 
 def test_error_of_a_node_with_another_file_of_the_task_names_both(
-    assigned: Callable[..., Assignment], tmp_path: Path
+    assignment_of: Callable[..., Assignment], tmp_path: Path
 ) -> None:
-    changed, one = tmp_path / "toy_tasks.py", assigned("Toy")
-    changed.write_text(f"{TOYS.read_text()}\n# changed\n")
-    with raises("mismatch", task=f"{changed}:Toy", node="a-node"):
-        evaluate_assignment(replace(one, job=replace(one.job, task=f"{changed}:Toy")))
+    other_file, assignment = tmp_path / "toy_tasks.py", assignment_of("Toy")
+    other_file.write_text(f"{TOYS.read_text()}\n# changed\n")
+    with raises("mismatch", task=f"{other_file}:Toy", node="a-node"):
+        evaluate_assignment(replace(assignment, job=replace(assignment.job, task=f"{other_file}:Toy")))
 
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded on Linux")
@@ -87,32 +87,32 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded on
 
 @LINUX
 def test_notices_travel_with_the_row(
-    assigned: Callable[..., Assignment], forks: Any, monkeypatch: pytest.MonkeyPatch
+    assignment_of: Callable[..., Assignment], forks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(task, "ProcessPoolExecutor", forks)
-    for memory in (None, 10**9):  # here, and in a process of its own
-        one = assigned("Noticing", memory)
-        row, notices = evaluate_assignment(one)
+    for memory in (None, 10**9):  # in this process, and in one of its own
+        assignment = assignment_of("Noticing", memory)
+        row, notices = evaluate_assignment(assignment)
         assert row.status == "complete"
         (notice,) = notices
         check(notice, "skipped")
-        shutil.rmtree(str(one.job.folder))
+        shutil.rmtree(str(assignment.job.folder))
 
 
 @LINUX
 def test_death_of_the_process_of_bounded_memory_ends_the_worker(
-    assigned: Callable[..., Assignment], forks: Any, monkeypatch: pytest.MonkeyPatch
+    assignment_of: Callable[..., Assignment], forks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, leave = os.getpid(), os._exit
     monkeypatch.setattr(task, "ProcessPoolExecutor", forks)
     monkeypatch.setattr(os, "_exit", lambda status: sys.exit(status) if os.getpid() == here else leave(status))
-    with pytest.raises(SystemExit) as ended:
-        evaluate_assignment(assigned("Deadly", 10**9, depth=1, heads=1))
-    assert ended.value.code == 1
+    with pytest.raises(SystemExit) as end:
+        evaluate_assignment(assignment_of("Deadly", 10**9, depth=1, heads=1))
+    assert end.value.code == 1
 
 
 def without_ray() -> None:
-    """Import what searches need anew, beside the libraries that are there."""
+    """Import the search's modules anew, without Ray."""
     for name in [*sys.modules]:
         if name.partition(".")[0] in ("nas", "ray"):
             del sys.modules[name]
@@ -132,14 +132,14 @@ def test_missing_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Cluster:
-    """Stands for a cluster: `outcomes` are what evaluations end with, one after the other."""
+    """A fake cluster whose evaluations end with `outcomes`, one after the other."""
 
     has_gpus = False
 
     def __init__(self) -> None:
         self.free = 0
         self.outcomes: Iterator[Any] = iter(())
-        self.submitted: list[Assignment] = []
+        self.assignments: list[Assignment] = []
 
     def room(self, request: Any) -> int:
         return self.free
@@ -148,7 +148,7 @@ class Cluster:
         outcome, future = next(self.outcomes), Future[Any]()
         if isinstance(outcome, KeyboardInterrupt):
             raise outcome
-        self.submitted += ask.args
+        self.assignments += ask.args
         if isinstance(outcome, BaseException):
             future.set_exception(outcome)
         else:
@@ -166,7 +166,7 @@ def cluster() -> Cluster:
 
 @pytest.fixture
 def pool(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Workers on that cluster."""
+    """Workers on the fake cluster."""
     workers: Any = pytest.importorskip("nas.workers.ray.workers")
     monkeypatch.setattr(workers, "RayCluster", lambda address: cluster)
     return pool_of(Resources("ray"), 1)
@@ -181,20 +181,20 @@ def test_paths_of_a_job_are_absolute_on_nodes(
     job = EvaluationJob(
         task="my.py:Toy", architecture=base, preset="smoke", data="set", folder="a/b", network="n", store="sqlite:///x"
     )
-    named = replace(job, task="goal:FetchReach-v4", data="allenai/c4")
+    hub_job = replace(job, task="goal:FetchReach-v4", data="allenai/c4")
     cluster.outcomes = iter([None] * 3)
-    for each in (job, named, replace(job, task="digits-vit")):
-        pool.submit(each)
-    there, named, installed = (assignment.job for assignment in cluster.submitted)
-    assert there.task == f"{tmp_path}/my.py:Toy"
-    assert (there.data, there.folder, there.network) == (f"{tmp_path}/set", f"{tmp_path}/a/b", f"{tmp_path}/n")
-    assert there.store is None
-    assert (named.task, named.data) == ("goal:FetchReach-v4", "allenai/c4")
-    assert installed.task == "digits-vit"
+    for next_job in (job, hub_job, replace(job, task="digits-vit")):
+        pool.submit(next_job)
+    file_job, hub_job, digits_job = (assignment.job for assignment in cluster.assignments)
+    assert file_job.task == f"{tmp_path}/my.py:Toy"
+    assert (file_job.data, file_job.folder, file_job.network) == (f"{tmp_path}/set", f"{tmp_path}/a/b", f"{tmp_path}/n")
+    assert file_job.store is None
+    assert (hub_job.task, hub_job.data) == ("goal:FetchReach-v4", "allenai/c4")
+    assert digits_job.task == "digits-vit"
 
 
 def test_evaluation_fails_if_its_nodes_die_again_and_again(
-    assigned: Callable[..., Assignment],
+    assignment_of: Callable[..., Assignment],
     cluster: Cluster,
     pool: Any,
     tmp_path: Path,
@@ -202,14 +202,14 @@ def test_evaluation_fails_if_its_nodes_die_again_and_again(
 ) -> None:
     from ray.exceptions import NodeDiedError
 
-    job, before = assigned("Toy").job, sorted(tmp_path.iterdir())
+    job, before = assignment_of("Toy").job, sorted(tmp_path.iterdir())
     cluster.outcomes = iter([NodeDiedError("gone")] * MAX_NODES)
     pool.submit(job)
-    ((ended, row),) = pool.collect()
-    assert (ended, row.status) == (job, "failed")
+    ((same_job, row),) = pool.collect()
+    assert (same_job, row.status) == (job, "failed")
     assert str(row.error).startswith(NODE_DIED)
     assert f" {MAX_NODES} " in row.error
-    assert len({assignment.attempt for assignment in cluster.submitted}) == MAX_NODES
+    assert len({assignment.attempt for assignment in cluster.assignments}) == MAX_NODES
     assert capsys.readouterr().err.count(f"{job.architecture}: ") == MAX_NODES - 1
     assert sorted(tmp_path.iterdir()) == before
 
@@ -227,9 +227,9 @@ def test_lack_of_room_for_another_evaluation_is_printed_once(
 
 
 def test_interrupted_submission_leaves_nothing_to_begin(
-    assigned: Callable[..., Assignment], cluster: Cluster, pool: Any, tmp_path: Path
+    assignment_of: Callable[..., Assignment], cluster: Cluster, pool: Any, tmp_path: Path
 ) -> None:
-    job, before = assigned("Toy").job, sorted(tmp_path.iterdir())
+    job, before = assignment_of("Toy").job, sorted(tmp_path.iterdir())
     cluster.outcomes = iter([KeyboardInterrupt()])
     with pytest.raises(KeyboardInterrupt):
         pool.submit(job)
@@ -237,28 +237,28 @@ def test_interrupted_submission_leaves_nothing_to_begin(
 
 
 def test_finished_row_is_kept_if_another_evaluation_raises(
-    assigned: Callable[..., Assignment], cluster: Cluster, pool: Any
+    assignment_of: Callable[..., Assignment], cluster: Cluster, pool: Any
 ) -> None:
-    job, row = assigned("Toy").job, a_row()
+    job, row = assignment_of("Toy").job, a_row()
     notice = Notice("skipped", "something was left out.", option="any")
     cluster.outcomes = iter([(row, [notice]), ConnectionError("gone")])
     for _ in range(2):
         pool.submit(job)
     with warns("skipped", option="any"):
-        finished: list[tuple[EvaluationJob, Row]] = pool.collect()
-    assert finished == [(job, row)]
+        rows: list[tuple[EvaluationJob, Row]] = pool.collect()
+    assert rows == [(job, row)]
     with raises("unavailable", cluster="ray://there"):
         pool.collect()
 
 
 def test_errors_of_ray_and_of_its_workers_are_told_apart(
-    assigned: Callable[..., Assignment], cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    assignment_of: Callable[..., Assignment], cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers: Any = pytest.importorskip("nas.workers.ray.workers")
     from ray.exceptions import RayError, RayTaskError
 
     monkeypatch.setattr(workers, "RayCluster", lambda address: cluster)
-    job = assigned("Toy").job
+    job = assignment_of("Toy").job
 
     def outcome(error: BaseException) -> Any:
         cluster.outcomes = iter([error])

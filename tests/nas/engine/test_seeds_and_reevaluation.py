@@ -1,4 +1,4 @@
-"""Seeds of a search: none twice, a minimum per architecture, and new ones that confirm the front at its end."""
+"""Seeds of a search: none twice, a minimum per architecture, and new ones for re-evaluation at the end."""
 
 import math
 import shutil
@@ -45,14 +45,14 @@ WITH_HYPER: dict[str, Any] = {"space": "joint", "axis": "topology=resnet,hyper",
 
 
 @pytest.fixture
-def asked(asked: dict[str, Any]) -> dict[str, Any]:
-    """A space that is counted quickly."""
-    return {**asked, "space": "depth-heads"}
+def search_args(search_args: dict[str, Any]) -> dict[str, Any]:
+    """Arguments with a space that is counted quickly."""
+    return {**search_args, "space": "depth-heads"}
 
 
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search that goes on evaluates in a process of its own, which takes seconds to start."""
+    """Evaluate in this process: a resumed search would start one of its own, which takes seconds."""
     monkeypatch.setattr(nas.engine.run, "pool_of", lambda *words, **more: pool_of(*words, **{**more, "isolate": False}))
 
 
@@ -63,16 +63,16 @@ def seeds_of(rows: list[Row]) -> Counter[Architecture]:
 
 
 @pytest.fixture(scope="module")
-def confirmed(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """Twelve trials of which three confirm, in a store that nothing more is written to."""
+def study_with_reevals(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """Twelve trials with three re-evaluations; no test writes to its store."""
     arguments = {**a_search(tmp_path_factory.mktemp("confirmed")), **WITH_HYPER}
     return nas.search(**{**arguments, "trials": 12, "reeval_fraction": 0.25})
 
 
 @pytest.fixture
-def storage(confirmed: Study, tmp_path: Path) -> str:
-    """That of a copy of it."""
-    shutil.copytree(Path(confirmed.storage.removeprefix("sqlite:///")).parent, tmp_path / "copy")
+def storage(study_with_reevals: Study, tmp_path: Path) -> str:
+    """The URL of a copy of that store."""
+    shutil.copytree(Path(study_with_reevals.storage.removeprefix("sqlite:///")).parent, tmp_path / "copy")
     return f"sqlite:///{tmp_path}/copy/studies.db"
 
 
@@ -82,25 +82,25 @@ def test_each_architecture_gets_a_minimum_of_seeds(search: Search) -> None:
         assert sorted(seeds.values()) == [3, 3], sampler
 
 
-def test_share_of_the_trials_confirms_with_new_seeds(confirmed: Study) -> None:
-    rows = confirmed.rows()
-    assert len(seeds_of(rows[:9])) == 9  # of random search all are new
+def test_fraction_of_the_trials_reevaluates_with_new_seeds(study_with_reevals: Study) -> None:
+    rows = study_with_reevals.rows()
+    assert len(seeds_of(rows[:9])) == 9  # random search repeats no architecture
     assert {row.architecture for row in rows[9:]} <= {row.architecture for row in rows[:9]}
-    assert confirmed.reeval_identities == {row.identity() for row in rows[9:]}
-    fronts = [one for one in confirmed.summaries() if one.is_held_out]
-    assert {identity for one in fronts for identity in one.identities} >= confirmed.reeval_identities
-    assert all(one.p_front > 0.1 for one in fronts)
+    assert study_with_reevals.reeval_identities == {row.identity() for row in rows[9:]}
+    fronts = [summary for summary in study_with_reevals.summaries() if summary.is_held_out]
+    assert {identity for summary in fronts for identity in summary.identities} >= study_with_reevals.reeval_identities
+    assert all(summary.p_front > 0.1 for summary in fronts)
 
 
-def test_resumed_training_does_not_confirm(confirmed: Study, storage: str) -> None:
-    Store(storage, make=True).add(confirmed.rows()[0], "s", 12)  # behind those that confirm
-    assert Store(storage).reevaluations("s") == confirmed.reeval_identities
+def test_resumed_training_is_no_reevaluation(study_with_reevals: Study, storage: str) -> None:
+    Store(storage, make=True).add(study_with_reevals.rows()[0], "s", 12)  # after the re-evaluations
+    assert Store(storage).reevaluations("s") == study_with_reevals.reeval_identities
 
 
 @pytest.mark.parametrize(("trials", "reeval_fraction"), [(13, 0.25), (14, 0.25), (15, 0.25), (20, 0.25), (13, 0.5)])
-def test_extended_study_has_the_trials_asked_for_and_confirms_anew(
+def test_longer_study_has_all_its_trials_and_new_reevaluations(
     search: Search,
-    confirmed: Study,
+    study_with_reevals: Study,
     storage: str,
     capsys: pytest.CaptureFixture[str],
     trials: int,
@@ -114,56 +114,54 @@ def test_extended_study_has_the_trials_asked_for_and_confirms_anew(
     assert capsys.readouterr().err.splitlines()[-1].startswith(f"{trials}/{trials} ")
     if trials == 20:
         assert study.reeval_identities == {row.identity() for row in rows[15:]}
-        assert (
-            search(**WITH_HYPER, trials=20, reeval_fraction=0.25, storage=storage).rows() == rows
-        )  # there is nothing more to do
-    if (trials, reeval_fraction) == (13, 0.25):  # one more trial takes nothing from what was confirmed
-        assert confirmed.reeval_identities < study.reeval_identities
+        assert search(**WITH_HYPER, trials=20, reeval_fraction=0.25, storage=storage).rows() == rows  # nothing to do
+    if (trials, reeval_fraction) == (13, 0.25):  # one more trial keeps all re-evaluations
+        assert study_with_reevals.reeval_identities < study.reeval_identities
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_resumed_confirming_equals_uninterrupted_confirming(search: Search, interrupt: Interrupt) -> None:
+def test_resumed_reevaluation_equals_an_uninterrupted_one(search: Search, interrupt: Interrupt) -> None:
     arguments: dict[str, Any] = {"trials": 8, "reeval_fraction": 0.5, "sampler": "surrogate"}
-    whole = search(**arguments)
+    study = search(**arguments)
     for until in (3, 6):
         interrupt(lambda until=until: search(**arguments, study=f"to {until}"), until)
-        again = search(**arguments, study=f"to {until}")
-        assert [(row.architecture, row.seed) for row in again.rows()] == [
-            (row.architecture, row.seed) for row in whole.rows()
+        resumption = search(**arguments, study=f"to {until}")
+        assert [(row.architecture, row.seed) for row in resumption.rows()] == [
+            (row.architecture, row.seed) for row in study.rows()
         ]
-        assert again.reeval_identities == whole.reeval_identities
+        assert resumption.reeval_identities == study.reeval_identities
 
 
-def test_confirming_uses_all_trials_left_when_all_are_tried(search: Search) -> None:
+def test_reevaluation_uses_all_trials_left_after_the_last_member(search: Search) -> None:
     study = search(**SMALL, trials=8, reeval_fraction=0.25)
     seeds = seeds_of(study.rows())
     assert (len(seeds), sum(seeds.values()), len(study.reeval_identities)) == (4, 8, 4)
-    again = search(**SMALL, trials=10, reeval_fraction=0.25)
-    assert (len(again), len(again.reeval_identities)) == (10, 6)
+    resumption = search(**SMALL, trials=10, reeval_fraction=0.25)
+    assert (len(resumption), len(resumption.reeval_identities)) == (10, 6)
 
 
-def test_all_architectures_get_their_seeds_when_all_are_tried(search: Search) -> None:
+def test_all_architectures_of_a_small_space_get_their_seeds(search: Search) -> None:
     study = search(**{**SMALL, "axis": ("depth=1,2", "heads=1")}, trials=8, seeds=3)
     assert sorted(seeds_of(study.rows()).values()) == [3] * 2
 
 
-def test_number_of_confirming_trials_is_the_share_rounded_down() -> None:
-    for share, trials, confirming in ((0.29, 100, 29), (0.57, 100, 57), (0.25, 3, 0)):
-        assert TrialCounts(trials, 1, share).reevals == confirming
+def test_number_of_reevaluations_rounds_the_fraction_down() -> None:
+    for share, trials, reevals in ((0.29, 100, 29), (0.57, 100, 57), (0.25, 3, 0)):
+        assert TrialCounts(trials, 1, share).reevals == reevals
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_seed_recorded_without_its_candidate_is_given_again(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A coordinator dies when it has written a seed, before the candidate that it is for."""
+def test_seed_without_its_candidate_is_used_again(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coordinator dies after it has written a seed, and before its candidate."""
     record_params, calls = nas.engine.plan.record_params, list[int]()
 
-    def dies(*others: Any) -> None:
+    def die(*arguments: Any) -> None:
         calls.append(1)
         if len(calls) == 8:
             raise KeyboardInterrupt
-        record_params(*others)
+        record_params(*arguments)
 
-    monkeypatch.setattr(nas.engine.plan, "record_params", dies)
+    monkeypatch.setattr(nas.engine.plan, "record_params", die)
     with pytest.raises(KeyboardInterrupt):
         search(trials=8, reeval_fraction=0.25)
     study = search(trials=8, reeval_fraction=0)
@@ -171,7 +169,7 @@ def test_seed_recorded_without_its_candidate_is_given_again(search: Search, monk
     assert len(study) == 8
 
 
-def test_impossible_seeds_and_shares_are_refused(search: Search) -> None:
+def test_impossible_seeds_and_fractions_are_errors(search: Search) -> None:
     with grouped() as case:
         for seeds in (0, 9):
             with case(f"seeds {seeds}"), raises("out-of-range", option="--seeds", value=seeds, least=1, most=8):
@@ -188,48 +186,48 @@ def test_largest_seed_is_followed_by_the_smallest(search: Search) -> None:
     assert {row.seed for row in rows} == {2**63 - 1, 0}
 
 
-def test_store_without_searches_confirms_nothing(tmp_path: Path) -> None:
+def test_store_without_searches_has_no_reevaluations(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/studies.db"
     assert Store(url, make=True).reevaluations("any") == frozenset()
     assert Study("any", url, []).reeval_identities == frozenset()
 
 
-class Taught(Proposer):
-    """Records the state that it gets."""
+class StateRecorder(Proposer):
+    """A proposer that records the state that it gets."""
 
-    said: dict[str, SearchState] = {}  # noqa: RUF012  # of the last proposal
+    states: dict[str, SearchState] = {}  # noqa: RUF012  # of the last proposal
 
     def propose(self, state: SearchState) -> int:
-        self.said["last"] = state
+        self.states["last"] = state
         return int(state.new[0])
 
 
 def search_state(values: list[tuple[float, float]], **sampler: Any) -> SearchState:
     """The state of a proposer after trials with these values, one candidate each."""
-    made = BudgetSampler(ALL, f"{__name__}:Taught", **sampler)
-    study = study_with(made)
-    for one in values:
+    budget_sampler = BudgetSampler(ALL, f"{__name__}:StateRecorder", **sampler)
+    study = study_with(budget_sampler)
+    for outcome in values:
         trial = study.ask()
-        made.propose(trial)
-        study.tell(trial, one)
-    made.propose(study.ask())
-    return Taught.said["last"]
+        budget_sampler.propose(trial)
+        study.tell(trial, outcome)
+    budget_sampler.propose(study.ask())
+    return StateRecorder.states["last"]
 
 
-def test_counted_costs_are_believed_over_measured_ones() -> None:
+def test_posterior_takes_counted_costs_as_exact() -> None:
     def costs(architecture: Architecture) -> tuple[float, float]:
         return math.nan, float(architecture.depth)
 
     state = search_state([(n % 3, 1.0) for n in range(10)], costs=costs)
     means = candidate_means(state.trials)
-    every = np.arange(0, len(state.coordinates), 17)
-    expected = Posterior(state, means).predict(every)
-    depths = np.array([state.coordinates.candidates[i].architecture.depth for i in every], dtype=float)
+    members = np.arange(0, len(state.coordinates), 17)
+    expected = Posterior(state, means).predict(members)
+    depths = np.array([state.coordinates.candidates[i].architecture.depth for i in members], dtype=float)
     assert np.corrcoef(expected.values[:, 1], depths)[0, 1] == pytest.approx(1)
     assert (expected.moves[:, 1] == 0).all()
     assert (expected.moves[:, 0] > 0).all()
-    drawn = Posterior(state, means).draws(every, 3, np.random.default_rng(0))
-    assert drawn[:, :, 1] == pytest.approx(np.repeat(expected.values[None, :, 1], 3, axis=0))
+    draws = Posterior(state, means).draws(members, 3, np.random.default_rng(0))
+    assert draws[:, :, 1] == pytest.approx(np.repeat(expected.values[None, :, 1], 3, axis=0))
 
 
 def test_outcomes_spread_about_the_expected_value() -> None:
@@ -247,20 +245,20 @@ def test_move_is_the_change_of_the_expected_value_by_one_more_training() -> None
     state = search_state([(math.sin(n), float(n)) for n in range(12)])
     means = candidate_means(state.trials)
     posterior = Posterior(state, means)
-    at = np.array([3], dtype=np.intp)
+    index = np.array([3], dtype=np.intp)
     (process, _), features = posterior._processes, state.coordinates.features
-    (before,), (variance,) = process.predict(features.at(at))
+    (before,), (variance,) = process.predict(features.at(index))
     after = []
-    for deviations in (0.0, 1.0):  # one more reading there, and one by as much higher as readings vary
-        read = before + deviations * math.sqrt(variance + process.noise)
+    for deviations in (0.0, 1.0):  # one more observation, and one a standard deviation higher
+        reading = before + deviations * math.sqrt(variance + process.noise)
         readings, _, _ = Observations.of(means.values[:, 0], means.seeds, means.errors[:, 0], means.within[:, 0])
-        later = features.at(np.concatenate([means.indices, at]))
-        more = readings.extend(np.array([read]))
-        after.append(GaussianProcess(later, more, process.scales, process.unit).predict(features.at(at))[0][0])
-    assert posterior.predict(at).moves[0, 0] == pytest.approx(after[1] - after[0])
+        later = features.at(np.concatenate([means.indices, index]))
+        more = readings.extend(np.array([reading]))
+        after.append(GaussianProcess(later, more, process.scales, process.unit).predict(features.at(index))[0][0])
+    assert posterior.predict(index).moves[0, 0] == pytest.approx(after[1] - after[0])
 
 
-def test_candidate_without_spare_seeds_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidate_without_spare_seeds_gets_no_reevaluation(monkeypatch: pytest.MonkeyPatch) -> None:
     state = search_state([(1.0, 1.0), (0.5, 2.0), (0.9, 3.0)])
     candidates = candidate_means(state.trials).indices
     monkeypatch.setattr(reevaluation, "front_probabilities", lambda draws: np.array([0.9, 0.5, 0.2]))
@@ -268,7 +266,7 @@ def test_candidate_without_spare_seeds_is_not_confirmed(monkeypatch: pytest.Monk
     assert reevaluation.next_reevaluation(state, since=3, exclude=candidates[:1]) == candidates[1]
 
 
-def test_confirming_trainings_are_shared_out_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reevaluations_follow_the_front_probabilities(monkeypatch: pytest.MonkeyPatch) -> None:
     state = search_state([(1.0, 1.0), (0.5, 2.0), (0.9, 3.0)])
     candidates = candidate_means(state.trials).indices
     monkeypatch.setattr(reevaluation, "front_probabilities", lambda draws: np.array([0.9, 0.5, 0.2]))
@@ -276,10 +274,10 @@ def test_confirming_trainings_are_shared_out_by_chance(monkeypatch: pytest.Monke
     for number in range(16):
         values = np.concatenate([state.trials.values, np.zeros((number, 2))])
         indices = np.array([*state.trials.indices, *proposals], dtype=np.intp)
-        every = np.arange(len(indices))
+        numbers = np.arange(len(indices))
         unknown = np.full_like(values, np.nan)
         nothing = np.full((len(indices), MAX_RUNGS, 2), np.nan)
-        trials = TrialTable(indices, values, unknown, np.zeros(len(indices), dtype=bool), every, nothing)
+        trials = TrialTable(indices, values, unknown, np.zeros(len(indices), dtype=bool), numbers, nothing)
         proposals.append(
             reevaluation.next_reevaluation(
                 replace(state, trials=trials, repeatable=trials.repeatable), since=3, exclude=trials.indices[:0]
@@ -288,7 +286,7 @@ def test_confirming_trainings_are_shared_out_by_chance(monkeypatch: pytest.Monke
     assert [proposals.count(int(index)) for index in candidates] == [9, 5, 2]
 
 
-def test_parallel_confirming_trials_are_shared_out() -> None:
+def test_parallel_reevaluations_have_several_candidates() -> None:
     sampler = BudgetSampler(BAND, "random")
     study = study_with(sampler)
     worst = [1.0 if direction == optuna.study.StudyDirection.MINIMIZE else -1.0 for direction in study.directions]
@@ -297,20 +295,20 @@ def test_parallel_confirming_trials_are_shared_out() -> None:
         sampler.propose(trial)
         study.tell(trial, (worst[0] * value, -worst[1] * value))  # none beats another
     set_first_reevaluation(study, 4)
-    proposed = [sampler.propose(study.ask()) for _ in range(6)]
-    assert len(set(proposed)) > 1
-    assert set(proposed) <= {sampler.candidate(trial.params) for trial in study.trials[:4]}
+    proposals = [sampler.propose(study.ask()) for _ in range(6)]
+    assert len(set(proposals)) > 1
+    assert set(proposals) <= {sampler.candidate(trial.params) for trial in study.trials[:4]}
 
 
 def test_running_trial_reduces_uncertainty_only_nearby() -> None:
     state = search_state([(math.sin(n), float(n)) for n in range(12)])
-    means, own = candidate_means(state.trials), state.trials.indices[0]
-    under_way = replace(
-        state.trials, indices=np.full_like(state.trials.indices, own), running=np.ones_like(state.trials.running)
+    means, index = candidate_means(state.trials), state.trials.indices[0]
+    running = replace(
+        state.trials, indices=np.full_like(state.trials.indices, index), running=np.ones_like(state.trials.running)
     )
-    every = np.arange(len(state.coordinates))
-    beside = Posterior(replace(state, trials=state.trials + under_way), means).predict(every)
-    alone = Posterior(state, means).predict(every)
+    members = np.arange(len(state.coordinates))
+    beside = Posterior(replace(state, trials=state.trials + running), means).predict(members)
+    alone = Posterior(state, means).predict(members)
     moves = beside.moves / alone.moves
-    assert moves[own].max() < 0.6
+    assert moves[index].max() < 0.6
     assert np.median(moves) > 0.95
