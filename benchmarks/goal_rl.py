@@ -53,8 +53,8 @@ def bare_updates(task: GoalPointMaze, shape: Architecture, recipe: GoalRecipe) -
     began = time.perf_counter()
     for _ in range(recipe.updates * recipe.rounds):
         aims = actor_goals(goals, recipe.goals_of_others)
-        chosen, log_prob = sample_with_log_prob(*agent.policy(states, aims), torch.randn(recipe.batch, sizes.action))
-        distance = (agent.reach(states, chosen) - agent.place(aims)).norm(dim=1)
+        action, log_prob = sample_with_log_prob(*agent.policy(states, aims), torch.randn(recipe.batch, sizes.action))
+        distance = (agent.reach(states, action) - agent.place(aims)).norm(dim=1)
         actor_step.zero_grad()
         (log_alpha.exp().detach() * log_prob + distance).mean().backward()
         actor_step.step()

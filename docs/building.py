@@ -34,7 +34,7 @@ _LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[)#])")
 _MATH = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE_MATH = re.compile(r"\$`([^`]+)`\$")
 _SHIM = re.compile(r'<script src="https://[^"]*/iframe-worker/shim"></script>')
-_SAID = re.compile(r"^<!-- (topology|task) (\S+) -->$", re.MULTILINE)
+_MARKER = re.compile(r"^<!-- (topology|task) (\S+) -->$", re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -48,7 +48,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Rewrite links for the site, convert equations and insert documentation from code."""
     here = {to: source for source, to in OUTSIDE.items()}.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     markdown = _LINK.sub(lambda link: site_link(link[1], here), markdown)
-    markdown = _SAID.sub(lambda marker: SAYS[marker[1]](marker[2]), markdown)
+    markdown = _MARKER.sub(lambda marker: SAYS[marker[1]](marker[2]), markdown)
     return set_math(markdown)
 
 
@@ -62,8 +62,8 @@ def site_link(link: str, here: str) -> str:
 
 def set_math(markdown: str) -> str:
     """Convert LaTeX to MathML, which browsers render without a library."""
-    markdown = _MATH.sub(lambda found: _displayed(found[1]), markdown)
-    return _INLINE_MATH.sub(lambda found: f"<span>{convert(found[1])}</span>", markdown)  # a line may begin with it
+    markdown = _MATH.sub(lambda match: _displayed(match[1]), markdown)
+    return _INLINE_MATH.sub(lambda match: f"<span>{convert(match[1])}</span>", markdown)  # a line may begin with it
 
 
 def _displayed(lines: str) -> str:
@@ -90,8 +90,8 @@ def _paragraph(part: str) -> str:
     if part.startswith("    "):
         return f"<pre><code>{escape(textwrap.dedent(part))}</code></pre>"
     head, *items = re.split(r"^(?:\* |    (?=\w+: ))", part, flags=re.MULTILINE)
-    listed = "".join(f"<li>{_words(item)}</li>" for item in items)
-    return (f"<p>{_words(head)}</p>" if head.strip() else "") + (f"<ul>{listed}</ul>" if listed else "")
+    entries = "".join(f"<li>{_words(item)}</li>" for item in items)
+    return (f"<p>{_words(head)}</p>" if head.strip() else "") + (f"<ul>{entries}</ul>" if entries else "")
 
 
 def _words(text: str) -> str:
@@ -107,9 +107,9 @@ def topology(name: str) -> str:
     kind, options = load(name)
     module = inspect.getmodule(kind)
     parts = [docstring(module), docstring(kind)]
-    if said := meanings(kind):
-        values = {option: escape(format_scalar(getattr(options, option))) for option in said}
-        items = [f"<li><code>{option}={values[option]}</code>: {_words(text)}</li>" for option, text in said.items()]
+    if texts := meanings(kind):
+        values = {option: escape(format_scalar(getattr(options, option))) for option in texts}
+        items = [f"<li><code>{option}={values[option]}</code>: {_words(text)}</li>" for option, text in texts.items()]
         parts += [f"<p>Options, as they are by default:</p><ul>{''.join(items)}</ul>"]
     if kind.axes:
         axes = "; ".join(f"{axis} in {', '.join(map(str, values))}" for axis, values in kind.axes.items())
@@ -136,10 +136,10 @@ def audits(name: str) -> str:
     """Return the sentence on a task's metrics from the table of audits."""
     lines = re.findall(rf"^\| {re.escape(name)} (.+) \|$", (ROOT / "docs" / "audits.md").read_text(), re.MULTILINE)
     cells = [line.split(" | ") for line in lines]
-    said = [
-        f"{metric} {reliability} ({trained}, levels: {levels})" for metric, trained, reliability, levels, *_ in cells
+    metrics = [
+        f"{metric} {reliability} ({networks}, levels: {levels})" for metric, networks, reliability, levels, *_ in cells
     ]
-    return f"Audited at proxy, reliability: {'; '.join(said)}." if said else "Not audited."
+    return f"Audited at proxy, reliability: {'; '.join(metrics)}." if metrics else "Not audited."
 
 
 def _said(parts: Iterable[str]) -> str:

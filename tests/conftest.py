@@ -1,4 +1,4 @@
-"""What every test has: one thread, the toy tasks by import, and the three ways to count."""
+"""Fixtures of all tests: one thread, toy tasks by import, and three ways to count."""
 
 import gc
 import os
@@ -29,23 +29,23 @@ sys.path[:0] = [str(folder) for folder in (HERE, HERE / "nas", HERE / "docs")]
 import messages
 
 torch.set_num_threads(1)
-# Tests send what is ignored where a shell begins something in its background, or nohup does.
+# Tests send signals that background jobs of a shell and nohup ignore.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
 
 
 MEMORY = Path("/dev/shm")
-"""Linux's file system without a disk."""
+"""Linux's in-memory file system."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What `python -m tests.messages --update` asks for."""
+    """The option behind `python -m tests.messages --update`."""
     parser.addoption("--update-messages", action="store_true", help="Write the snapshot tests/messages.txt.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Messages are recorded. Folders of tests are in memory where much is free: disks take milliseconds a row."""
+    """Record messages. Temporary folders are in memory if much is free: disks take milliseconds per row."""
     messages.install(config)
     if not MEMORY.is_dir():
         return
@@ -56,14 +56,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Tests and what they import stay to the end: no garbage is looked for among them, which took a tenth of the time.
-
-    What they have loaded of BLAS has one thread from then on, as PyTorch has.
-    """
+    """Exclude tests and their imports from garbage collection, which took a tenth of the time; one thread for BLAS."""
     gc.disable()
     result = yield
     gc.freeze()
-    gc.callbacks.append(_freeze)  # and what later survives a whole collection: modules that are imported late
+    gc.callbacks.append(_freeze)  # also objects that survive a full collection later: late imports
     gc.enable()
     threadpool_limits(1, "blas")
     return result
@@ -76,7 +73,7 @@ def _freeze(phase: str, collection: dict[str, int]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def seeds_of_the_cpu_alone() -> Iterator[None]:
-    """Without a GPU `torch.manual_seed` writes its call stack down, which takes as long as a small network."""
+    """Without a GPU, skip the stack trace that `torch.manual_seed` records; it takes as long as a small network."""
     with pytest.MonkeyPatch.context() as patch:
         if not torch.cuda.is_available():
             patch.setattr(torch, "manual_seed", torch.default_generator.manual_seed)
@@ -85,20 +82,20 @@ def seeds_of_the_cpu_alone() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches evaluate in the test's own process unless they say otherwise: it is quick to start. Tables are wide."""
+    """Evaluate in the test's own process by default, which starts quickly. Tables are wide."""
     monkeypatch.setenv("NAS_WORKERS", "1")
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
 @pytest.fixture
 def no_other_tests_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other tests have loaded tasks from files, which puts the folders of these on the path, moons.py's among them."""
+    """Remove tests/tasks from the path, which loading tasks from files has added."""
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(HERE / "tasks")])
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator["Server"]:
-    """A PostgreSQL server of the tests' own, for as long as they run."""
+    """A PostgreSQL server for the session."""
     from postgres_server import a_server, is_required, programs
 
     if programs() is None and not is_required():
@@ -109,10 +106,10 @@ def postgres() -> Iterator["Server"]:
 
 @pytest.fixture
 def agree() -> Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]:
-    """Assert that fvcore with our handlers, torch's own counter and a closed form, if any, agree to the unit."""
+    """Assert that fvcore with our handlers, torch's counter and the closed form, if any, are equal."""
 
     def check(model: nn.Module, example: tuple[Tensor, ...], form: Count | None) -> None:
-        # Torch's own rules for shapes take half of the time: they are asked where no closed form holds ours.
+        # Torch's shape rules take half of the time: use them only without a closed form.
         with nullcontext() if form is None else Shapes(), FlopCounterMode(display=False) as counter:
             model(*example)
         macs, _ = count_macs(model, example)

@@ -1,4 +1,4 @@
-"""Expect errors and notices by kind (or rule) and fields; the snapshot of messages holds how their sentences read."""
+"""Expect errors and notices by kind (or rule) and fields; tests/messages.txt holds their sentences."""
 
 import warnings
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Many small checks in one test: all of them run, every one that fails is named, and there is at least one."""
+"""Many small checks in one test: all run, each failure is named, and there is at least one."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

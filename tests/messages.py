@@ -1,13 +1,12 @@
-"""How sentences read: every message of errors and notices that the default suite provokes, in tests/messages.txt.
+"""A snapshot of all error messages and notices of the default suite: tests/messages.txt.
 
-Tests elsewhere assert kinds and fields (`expect`). A run of the default suite, or of a part of it, fails once where it
-provokes messages that the snapshot does not have. After a change of texts:
+Other tests assert kinds and fields (`expect`). A run of the suite, or of a part, fails once if it provokes new
+messages. After a change of texts, update the snapshot and read the diff:
 
-    python -m tests.messages --update              # the whole suite: the snapshot is written anew
-    python -m tests.messages --update tests/nas    # a part of it: what it provokes is added, and nothing goes
+    python -m tests.messages --update              # the whole suite: rewrite the snapshot
+    python -m tests.messages --update tests/nas    # a part: add its messages
 
-and read the diff. In place of the values that a message is made of stand the names of its fields, as in "got <value>",
-and so do other words that differ between two runs or machines: each sentence stands once.
+Names of fields replace their values, as in "got <value>", and other words that differ between runs or machines.
 """
 
 import argparse
@@ -96,7 +95,7 @@ def line_of(kind: str, message: str, fields: Mapping[str, Any], foreign: Iterabl
     values = {
         (part, name) for name, value in fields.items() for text in _texts(value) if (part := _part(text, message))
     }
-    for text, name in sorted(values, key=lambda one: (-len(one[0]), one)):
+    for text, name in sorted(values, key=lambda pair: (-len(pair[0]), pair)):
         value = text if line == message else _normalize(text)
         if value in line:
             line = re.sub(rf"(?<![\w<]){re.escape(value)}(?![\w>])", f"<{name}>", line)
@@ -114,7 +113,7 @@ def _texts(value: Any) -> set[str]:
     """How a field's value may stand in a message: as it is, quoted, or its elements with commas."""
     if isinstance(value, tuple | list):
         lists = {join.join(map(form, value)) for join in (", ", " or ") for form in (str, repr)}
-        return {text for text in lists if text}.union(*(_texts(one) for one in value))
+        return {text for text in lists if text}.union(*(_texts(item) for item in value))
     forms = {repr(value)}
     if not isinstance(value, str) or len(value) > 2:  # a letter by itself stands in many words
         forms.add(str(value))

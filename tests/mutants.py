@@ -4,8 +4,8 @@
     python -m tests.mutants --area budgets           # a part
     python -m tests.mutants --root OLD -o old.json   # another checkout, for a comparison
 
-A mutant names the text that it replaces, which must stand once in the packages: whoever changes that text changes the
-mutant. Exit status 1 where a mutant goes unnoticed, 2 where one no longer applies or the tests fail without any.
+The text that a mutant replaces must occur once in the packages: if you change that text, change the mutant. Exit status
+1 if a mutant is not noticed, 2 if one no longer applies or the tests fail without mutants.
 """
 
 import argparse
@@ -25,14 +25,14 @@ from typing import Any
 _HERE = Path(__file__).parent
 _PACKAGES = ("nas", "results", "search_spaces", "tasks")
 _SELECTION = "not (outside or slow or chaos or browser)"
-"""The default selection in other words: only with its own words are messages compared, whose wording proves nothing."""
+"""The default selection in other words: messages are compared only with the default's own words."""
 
 _Plain = argparse.RawDescriptionHelpFormatter
 _PATIENCE = 600.0
-"""Seconds for the tests of one mutant, which take a minute or two; those of all without a change may take longer."""
+"""Seconds for the tests of one mutant, which take a minute or two."""
 
 _OUTCOMES = {0: "unnoticed", 1: "noticed"}
-"""pytest's exit status -> what it says of a mutant; any other means that the tests could not run."""
+"""pytest's exit status -> outcome of a mutant; other statuses mean that the tests could not run."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Mutant:
     """One change to the product.
 
     Attributes:
-        area: What it belongs to: equations, budgets, fronts, resume, sampler or counting.
-        what: What is wrong with the product then.
-        old: The text that is replaced.
-        new: What stands in its place.
-        tests: The files and folders whose tests must notice.
+        area: equations, budgets, fronts, resume, sampler or counting.
+        what: The fault.
+        old: The original text.
+        new: Its replacement.
+        tests: Files and folders whose tests must notice.
     """
 
     area: str
@@ -55,7 +55,7 @@ class Mutant:
 
 
 def file_of(mutant: Mutant, root: Path) -> Path:
-    """The one file that has the text. Raises LookupError where it stands nowhere, or more than once."""
+    """The only file with the text. Raises LookupError if there is none or more than one."""
     files = (file for package in _PACKAGES for file in sorted((root / package).rglob("*.py")))
     places = [(file, file.read_text().count(mutant.old)) for file in files]
     occurrences = [(file, number) for file, number in places if number]
@@ -69,7 +69,7 @@ def file_of(mutant: Mutant, root: Path) -> Path:
 def run(tests: Sequence[str], root: Path, mutant: Mutant | None = None) -> str:
     """Run tests in a copy of a checkout with a mutant's change: "noticed" (one failed), "unnoticed" or "broken".
 
-    Those whose file has the name of the changed one go first, for they are the likeliest to fail.
+    Tests of the changed file run first, because they are the most likely to fail.
     """
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         copy, nearest = Path(folder, "project"), list[str]()
@@ -85,7 +85,7 @@ def run(tests: Sequence[str], root: Path, mutant: Mutant | None = None) -> str:
         try:
             patience = None if mutant is None else _PATIENCE
             done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=patience)
-        except subprocess.TimeoutExpired:  # of a loop without end, which nobody would let pass
+        except subprocess.TimeoutExpired:  # an endless loop counts as noticed
             return "noticed"
     if done.returncode not in _OUTCOMES:
         print(done.stdout[-2000:], done.stderr[-2000:], file=sys.stderr)
@@ -93,16 +93,16 @@ def run(tests: Sequence[str], root: Path, mutant: Mutant | None = None) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the mutants, print a line each, and write what came of them where that is asked for."""
+    """Run the mutants, print a line each, and write the outcomes on request."""
     every: Mapping[str, Any] = tomllib.loads((_HERE / "mutants.toml").read_text())
-    areas = sorted({one["area"] for one in every["mutant"]})
+    areas = sorted({entry["area"] for entry in every["mutant"]})
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__, formatter_class=_Plain)
     parser.add_argument("--area", choices=areas, help="Only mutants of this area.")
     parser.add_argument("--root", type=Path, default=_HERE.parent, help="The checkout whose tests are tried.")
     parser.add_argument("--jobs", type=int, default=2, help="Mutants at once.")
     parser.add_argument("-o", "--output", type=Path, help="Write a JSON file: mutant -> noticed, unnoticed or broken.")
     options = parser.parse_args(words)
-    mutants = [Mutant(**one) for one in every["mutant"] if options.area in (None, one["area"])]
+    mutants = [Mutant(**entry) for entry in every["mutant"] if options.area in (None, entry["area"])]
     try:
         for mutant in mutants:
             file_of(mutant, options.root)
@@ -116,13 +116,13 @@ def main(words: Sequence[str] | None = None) -> int:
     outcomes = {}
     with ThreadPoolExecutor(options.jobs) as pool:
         for mutant, outcome in zip(
-            mutants, pool.map(lambda one: run(one.tests, options.root, one), mutants), strict=True
+            mutants, pool.map(lambda mutant: run(mutant.tests, options.root, mutant), mutants), strict=True
         ):
             outcomes[mutant.what] = outcome
             print(f"{outcome:10} {mutant.area:10} {mutant.what}", flush=True)
     if options.output:
         options.output.write_text(json.dumps(outcomes, indent=1) + "\n")
-    print(f"{sum(one == 'noticed' for one in outcomes.values())} of {len(outcomes)} mutants were noticed")
+    print(f"{sum(outcome == 'noticed' for outcome in outcomes.values())} of {len(outcomes)} mutants were noticed")
     return int(any(outcome != "noticed" for outcome in outcomes.values()))
 
 

@@ -1,4 +1,4 @@
-"""Our source files as syntax trees, each parsed once a session."""
+"""Syntax trees of our source files, parsed once per session."""
 
 import ast
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ def files(package: str) -> list[Path]:
 
 @cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """The statements of a file, those in others too."""
+    """The statements of a file, including nested ones."""
     return tuple(statements(ast.parse(path.read_text())))
 
 

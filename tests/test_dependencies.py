@@ -1,4 +1,4 @@
-"""What is imported is declared: a package that happens to be there is missing in the next environment."""
+"""All imported packages are declared dependencies."""
 
 import ast
 import re
@@ -10,14 +10,14 @@ from importlib.metadata import packages_distributions
 
 from source_trees import ROOT, files, nodes
 
-OURS = ("nas", "tasks", "search_spaces", "results", "benchmarks")
+PACKAGES = ("nas", "tasks", "search_spaces", "results", "benchmarks")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
 
 @cache
 def distributions() -> Mapping[str, list[str]]:
-    """Of each package that can be imported here, the distributions that bring it."""
+    """Importable package -> distributions that contain it."""
     return {"pynvml": ["nvidia-ml-py"], **packages_distributions()}
 
 
@@ -30,27 +30,27 @@ def normal(name: str) -> str:
 
 
 @cache
-def imported(package: str) -> list[tuple[str, str]]:
-    """Every package from elsewhere that is imported, with a file that does."""
+def imports(package: str) -> list[tuple[str, str]]:
+    """Every imported third-party package, with a file that imports it."""
     return list(imports_in(package))
 
 
 def imports_in(package: str) -> Iterator[tuple[str, str]]:
     for path in files(package):
         for node in nodes(path):
-            found = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found = [node.module]
-            for name in {each.partition(".")[0] for each in found}:
-                if name not in sys.stdlib_module_names and name not in OURS:
+                names = [node.module]
+            for name in {each.partition(".")[0] for each in names}:
+                if name not in sys.stdlib_module_names and name not in PACKAGES:
                     yield name, str(path.relative_to(ROOT))
 
 
-def undeclared(package: str, declared: set[str]) -> set[tuple[str, str]]:
+def undeclared(package: str, declarations: set[str]) -> set[tuple[str, str]]:
     return {
         (name, path)
-        for name, path in imported(package)
-        if not {normal(each) for each in distributions().get(name, [name])} & declared
+        for name, path in imports(package)
+        if not {normal(each) for each in distributions().get(name, [name])} & declarations
     }
 
 

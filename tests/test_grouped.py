@@ -1,23 +1,21 @@
-"""Cases of one test: all run, all that fail are named, and there is at least one."""
-
 import pytest
 
 from grouped import grouped
 
 
-def test_every_case_runs_and_those_that_fail_are_named() -> None:
-    entered = []
+def test_every_case_runs_and_failures_are_named() -> None:
+    blocks = []
 
     def run_three() -> None:
         with grouped() as case:
             for name in ("one", "two", "three"):
                 with case(name):
-                    entered.append(name)
+                    blocks.append(name)
                     assert name == "two"
 
     with pytest.raises(BaseExceptionGroup) as caught:
         run_three()
-    assert entered == ["one", "two", "three"]
+    assert blocks == ["one", "two", "three"]
     assert [error.__notes__ for error in caught.value.exceptions] == [["case: one"], ["case: three"]]
 
 

@@ -1,12 +1,12 @@
-"""What must start without torch, and how long files are. Who may import whom, `lint-imports` says."""
+"""Light commands start without torch, and files are small. `lint-imports` checks the layers."""
 
 import subprocess
 import sys
 
 from source_trees import ROOT, files
 
-OURS = ("nas", "tasks", "search_spaces", "results")
-FILES = [path for package in OURS for path in files(package)]
+PACKAGES = ("nas", "tasks", "search_spaces", "results")
+FILES = [path for package in PACKAGES for path in files(package)]
 
 
 def test_files_are_small() -> None:
@@ -40,7 +40,7 @@ loaded("list")
 import nas.cli.printers.query
 loaded("nas.cli.printers.query")
 """
-"""One process starts one thing after the other, and tells the first that loads what it must not."""
+"""Start one command after the other in one process; print the first that loads a forbidden module."""
 
 
 def test_light_commands_start_without_torch() -> None:

@@ -1,4 +1,4 @@
-"""One name, one thing: classes and modules that are called alike, but for those that are meant to be."""
+"""Classes and modules have unique names, apart from listed exceptions."""
 
 import ast
 from collections import defaultdict
@@ -30,7 +30,7 @@ ALIKE = {
     "progress": "the status line, and a search's",
     "run": "a search, and the argument of Task.fit",
 }
-"""Names that several modules have, and why."""
+"""Module names used more than once, with the reason."""
 
 
 def test_no_two_modules_have_one_name() -> None:

@@ -1,4 +1,4 @@
-"""The README shows what is tested."""
+"""The README is short and tested."""
 
 import re
 from pathlib import Path

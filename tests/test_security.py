@@ -1,16 +1,16 @@
-"""What is promised of files and names that come from others, each with what tries it.
+"""The security promises for foreign files and names, with a test each.
 
-Code is run that the command line names: FILE.py:CLASS, MODULE:CLASS, what is installed. All else is data.
+Only code named on the command line (FILE.py:CLASS, MODULE:CLASS) and installed code runs. All else is data.
 
-- Nothing is unpickled, but by torch with weights only: no checkpoint, no weights, no cache, whatever its digest says.
-- Nothing is imported because it lies in the working directory or in a folder of data.
-- What a checkpoint or a Row says of itself names no program.
-- Sizes are bounded: a line of rows, a document, a record, a tokenizer, an image.
-- In folders of data only files are read: no pipe, socket or device is waited for. Links are followed, to files.
-- Nothing is unpacked to the disk; archives hold files and folders below their own, without links.
-- Text reaches a terminal without its controls, a notebook as text, a spreadsheet without formulas.
-- A study's name makes no file outside the store's folder.
-- A password is never shown: see tests/nas/environment/test_passwords.py.
+- Nothing is unpickled, except by torch with weights only: no checkpoint, weights or cache, whatever its digest.
+- Nothing is imported from the working directory or a folder of data.
+- Checkpoints and Rows name no code to run.
+- Sizes are bounded: lines of rows, documents, records, tokenizers and images.
+- Folders of data: only regular files are read, never pipes, sockets or devices. Links to files are followed.
+- Archives are not unpacked to the disk and may only hold files and folders below their own, without links.
+- Terminals get text without control characters, notebooks plain text, spreadsheets no formulas.
+- A study's name creates no file outside the store's folder.
+- Passwords are never shown: see tests/nas/environment/test_passwords.py.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ HOSTILE = "\x1b[31mred\x1b]0;title\x07 \x9b31m\u202etxet\u2066 <b>bold</b>"
 
 
 class Bomb:
-    """Says, when it is unpickled, that it was."""
+    """A pickle that leaves a mark when it is loaded."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -57,7 +57,7 @@ class Bomb:
 
 @pytest.fixture
 def mark(tmp_path: Path) -> Path:
-    """What is there once hostile code has run."""
+    """The file that hostile code would create."""
     return tmp_path / "it-ran"
 
 
@@ -95,13 +95,13 @@ def _record() -> Record:
 
 
 NAS, MODULE = [str(Path(sys.executable).with_name("nas"))], [sys.executable, "-m", "nas"]
-SEARCHED = ["search", f"{TOYS}:Toy", "--preset", "smoke", "--trials", "2", "--workers", "2", *SMALL]
+SEARCH = ["search", f"{TOYS}:Toy", "--preset", "smoke", "--trials", "2", "--workers", "2", *SMALL]
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param([*NAS, *SEARCHED], marks=pytest.mark.outside),
+        pytest.param([*NAS, *SEARCH], marks=pytest.mark.outside),
         pytest.param([*MODULE, "cost", f"{TOYS}:Toy"], marks=pytest.mark.outside),
         [*MODULE, "results", "--from", "digits-vit-topologies", "--where", "depth>1"],
     ],
@@ -134,17 +134,17 @@ def test_task_named_in_a_checkpoint_is_not_run(tmp_path: Path, mark: Path) -> No
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("searched", [2, pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2, pytest.param(7, marks=pytest.mark.slow)])
 def test_study_of_any_printable_name_stays_in_its_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, searched: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names = ("../../outside", "'; DROP TABLE nas_rows; --", "a/b", "it's", 'a "b"', "..", "%s{0}")
     url = a_search(tmp_path / "in")["storage"]
     for number, name in enumerate(map(check_name, names)):
-        if number < searched:
+        if number < count:
             assert len(nas.search(**{**a_search(tmp_path / "in"), "trials": 1, "study": name})) == 1
-        else:  # what a search does with its name
+        else:  # used like a search uses it
             store = Store(url, make=True)
             with only_writer(url, name):
                 store.add(a_row(seed=number), name, 0)
@@ -156,11 +156,11 @@ def test_study_of_any_printable_name_stays_in_its_store(
         assert (study.name, len(study)) == (name, 1)
 
 
-def test_study_of_another_name_is_refused(tmp_path: Path) -> None:
+def test_unprintable_study_names_are_refused(tmp_path: Path) -> None:
     for name in ("a\nb", "a\x1b[31m", "a\u202eb", " ", " a", "a,b", "all", "\ud800"):
-        with raises("bad-syntax", option="--study", value=name) as refused:
+        with raises("bad-syntax", option="--study", value=name) as error:
             check_name(name)
-        assert printable(str(refused.value)) == str(refused.value)
+        assert printable(str(error.value)) == str(error.value)
     with raises("too-large", option="--study", value="a" * 101, most=100):
         nas.search(**{**a_search(tmp_path), "study": "a" * 101})
     assert not list(tmp_path.glob("*/*.db"))
@@ -168,12 +168,12 @@ def test_study_of_another_name_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def hostile_store(tmp_path: Path) -> str:
-    """A store whose rows hold what terminals, browsers and spreadsheets would act on."""
+    """A store whose rows contain text that terminals, browsers and spreadsheets would execute."""
     url = f"sqlite:///{tmp_path}/studies.db"
     store = Store(url, make=True)
     for seed, text in enumerate((HOSTILE, "=1+1", "+1", "-1", "@SUM(A1)")):
-        failed = a_row(seed=seed, preset=text, recipe={f"note{seed}": text}, status="failed", error=text, metrics={})
-        store.add(failed, "evaluations")
+        row = a_row(seed=seed, preset=text, recipe={f"note{seed}": text}, status="failed", error=text, metrics={})
+        store.add(row, "evaluations")
         store.add(a_row(seed=seed, preset=text, recipe={HOSTILE: text}), "evaluations")
     return url
 
@@ -212,8 +212,8 @@ def test_notebooks_show_text_and_spreadsheets_run_nothing(
     hostile_store: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = nas.load("evaluations", storage=hostile_store)
-    for shown in (study._repr_html_(), *(row._repr_html_() for row in study.rows())):
-        assert "<b>" not in shown
+    for html in (study._repr_html_(), *(row._repr_html_() for row in study.rows())):
+        assert "<b>" not in html
     words = ["results", "--storage", hostile_store, "--format", "csv", "--columns", "preset,error"]
     done = run_nas(capsys, *words)
     assert done.stdout.count("\n") == 11

@@ -1,4 +1,4 @@
-"""Foreign data, as tests/test_security.py promises: sizes are bounded, and only files are read."""
+"""Limits on foreign data, as promised in tests/test_security.py: bounded sizes, and only regular files."""
 
 import gzip
 import io
@@ -57,7 +57,7 @@ def test_text_that_is_too_long_is_not_parsed() -> None:
 
 
 def test_packed_bomb_takes_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line that unpacks to 64 times what a line may have."""
+    """One line that unpacks to 64 times the limit of a line."""
     bomb = tmp_path / "bomb.jsonl.gz"
     with gzip.open(bomb, "wb", compresslevel=1) as file:
         file.write(b'{"text": "' + b"a" * 2**25)
@@ -70,7 +70,7 @@ def test_packed_bomb_takes_little_memory(tmp_path: Path, monkeypatch: pytest.Mon
     )
     for reader in readers:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the line is passed over
+            warnings.simplefilter("ignore")  # the skipped line
             tracemalloc.start()
             reader()
             _, most = tracemalloc.get_traced_memory()
@@ -95,15 +95,15 @@ def test_hostile_tokenizer_is_refused_in_a_line(tmp_path: Path) -> None:
         for text in texts:
             with case(text[:20]):
                 (tmp_path / "tokenizer.json").write_text(text)
-                with raises("bad-file", path=str(tmp_path / "tokenizer.json")) as refused:
+                with raises("bad-file", path=str(tmp_path / "tokenizer.json")) as error:
                     tokenizer_at(tmp_path)
-                assert len(str(refused.value)) < 600
+                assert len(str(error.value)) < 600
 
 
 def test_huge_files_are_not_read(tmp_path: Path) -> None:
     for name in ("tokenizer.json", RECORD):
         with (tmp_path / name).open("wb") as file:
-            file.truncate(2**40)  # of holes
+            file.truncate(2**40)  # a sparse file
     with raises("too-large", path=str(tmp_path / "tokenizer.json"), size=2**40):
         tokenizer_at(tmp_path)
     with raises("too-large", path=str(tmp_path / RECORD), size=2**40):
@@ -123,16 +123,16 @@ def test_pipe_among_data_is_refused_without_waiting(tmp_path: Path) -> None:
     for name in ("train.jsonl", "train.jsonl.gz", "train.parquet", "tokenizer.json", RECORD, "rows.jsonl"):
         os.mkfifo(tmp_path / name)
     os.mkfifo(tmp_path / "_info.json")
-    for opened in (
+    for load in (
         lambda: folder_corpus(tmp_path, "text"),
         lambda: tokenizer_at(tmp_path),
         lambda: read_record(tmp_path),
         lambda: read_listing(tmp_path, ("train",)),
         lambda: jsonl.read(tmp_path / "rows.jsonl"),
     ):
-        with raises("bad-file") as refused:
-            opened()
-        assert Path(refused.value.fields["path"]).is_fifo()
+        with raises("bad-file") as error:
+            load()
+        assert Path(error.value.fields["path"]).is_fifo()
 
 
 def test_pipe_among_images_is_refused_without_waiting(tmp_path: Path) -> None:
@@ -221,10 +221,10 @@ def test_listing_of_shards_names_files_below_it_and_no_commands(tmp_path: Path) 
 
 
 def test_huge_image_is_refused_without_unpacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    header = struct.pack(">IIBBBBB", 12_000, 12_000, 8, 0, 0, 0, 0)  # all that is looked at
+    header = struct.pack(">IIBBBBB", 12_000, 12_000, 8, 0, 0, 0, 0)  # the only part that is read
     chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(bytes(9))), (b"IEND", b"")]
-    packed = (struct.pack(">I", len(c)) + name + c + struct.pack(">I", zlib.crc32(name + c)) for name, c in chunks)
-    (tmp_path / "bomb.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(packed))
+    parts = (struct.pack(">I", len(c)) + name + c + struct.pack(">I", zlib.crc32(name + c)) for name, c in chunks)
+    (tmp_path / "bomb.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
     monkeypatch.setattr(ImageFile.ImageFile, "load", lambda image: pytest.fail("it was unpacked"))
     with raises("bad-data", path=str(tmp_path / "bomb.png")):
         _pixels(tmp_path / "bomb.png")

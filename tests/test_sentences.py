@@ -1,4 +1,4 @@
-"""Sentences are held by tests/messages.txt: tests ask for kinds and fields, and edits of a text break one snapshot."""
+"""No test matches a whole message: tests assert kinds and fields, and tests/messages.txt holds the sentences."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ _SENTENCE = re.compile(r"(?:\b[a-z]+ ){3,}[a-z]+\b")
 """Four words in a row."""
 
 
-def test_no_test_expects_a_message_by_its_words() -> None:
+def test_no_test_matches_a_whole_message() -> None:
     sentences = [
         f"{file.name}:{part.lineno}: {part.value}"
         for file in sorted(Path(__file__).parent.rglob("test_*.py"))

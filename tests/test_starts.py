@@ -1,4 +1,4 @@
-"""Which heavy modules each command loads: what is not needed for an answer is not waited for."""
+"""Each command loads only the heavy modules that it needs."""
 
 import json
 import subprocess
@@ -50,7 +50,7 @@ for number, command in enumerate(json.loads(sys.argv[1])):
         json.dump([status, loaded, refusal], file, default=str)
     os._exit(0)
 """
-"""Each command in a process of its own, forked from one that has imported the command line and nothing heavy."""
+"""Each command in a process forked from one that has imported only the command line."""
 
 TABLES = Path(__file__).parents[1] / "results" / "tables"
 TABLE = "results --from digits-vit-topologies"
@@ -71,7 +71,7 @@ QUICK = [
 ]
 
 LONGER = [
-    (f"{TABLE} --by topology", f"numpy pandas {ARROW} scipy"),  # of which Arrow's groups take pandas
+    (f"{TABLE} --by topology", f"numpy pandas {ARROW} scipy"),  # Arrow's group_by imports pandas
     ("list presets digits-vit", "torch numpy"),
     ("cost digits-vit", "torch fvcore numpy"),
     ("cost stdlib-lm", "torch fvcore numpy pyarrow"),
@@ -94,30 +94,30 @@ FURTHER = [
 
 
 def test_quick_commands_load_what_they_need(tmp_path: Path) -> None:
-    check_loaded(QUICK, tmp_path)
+    check_modules(QUICK, tmp_path)
 
 
 @pytest.mark.outside
 def test_longer_commands_load_what_they_need(tmp_path: Path) -> None:
-    check_loaded(LONGER, tmp_path)
+    check_modules(LONGER, tmp_path)
 
 
 @pytest.mark.slow
 def test_further_commands_load_what_they_need(tmp_path: Path) -> None:
-    check_loaded(FURTHER, tmp_path)
+    check_modules(FURTHER, tmp_path)
 
 
-def check_loaded(commands: list[tuple[str, str]], folder: Path) -> None:
+def check_modules(commands: list[tuple[str, str]], folder: Path) -> None:
     with grouped() as case:
-        for (command, wanted), (status, loaded, _) in zip(commands, run(commands, folder), strict=True):
+        for (command, names), (status, modules, _) in zip(commands, run(commands, folder), strict=True):
             with case(command):
-                assert (status, {*loaded}) == (0, {*wanted.split()})
+                assert (status, {*modules}) == (0, {*names.split()})
 
 
 @pytest.mark.outside
-def test_rows_of_a_store_are_read_without_pandas_or_optuna(tmp_path: Path) -> None:
+def test_rows_are_read_from_a_store_without_pandas_or_optuna(tmp_path: Path) -> None:
     nas.import_rows(TABLES / "digits-vit-topologies.jsonl", storage=f"sqlite:///{tmp_path}/nas-runs/studies.db")
-    check_loaded([("results", f"sqlalchemy numpy {ARROW}")], tmp_path)
+    check_modules([("results", f"sqlalchemy numpy {ARROW}")], tmp_path)
 
 
 MISTAKES: list[tuple[str, Kind, dict[str, Any]]] = [
@@ -134,17 +134,17 @@ MISTAKES: list[tuple[str, Kind, dict[str, Any]]] = [
 ]
 
 
-def test_mistakes_in_the_text_are_told_before_anything_is_loaded(tmp_path: Path) -> None:
+def test_invalid_options_are_refused_before_heavy_modules_load(tmp_path: Path) -> None:
     with grouped() as case:
-        for (command, kind, fields), found in zip(MISTAKES, run(MISTAKES, tmp_path), strict=True):
+        for (command, kind, fields), outcome in zip(MISTAKES, run(MISTAKES, tmp_path), strict=True):
             with case(command):
-                status, loaded, [(told, said)] = found
-                assert (status, told, {**said, **fields}) == (2, kind, said)
-                assert {*loaded} <= {"sqlalchemy"}  # which reads a URL
+                status, modules, [(actual_kind, actual_fields)] = outcome
+                assert (status, actual_kind, {**actual_fields, **fields}) == (2, kind, actual_fields)
+                assert {*modules} <= {"sqlalchemy"}  # to parse a URL
 
 
 def run(commands: Sequence[tuple[Any, ...]], folder: Path) -> list[Any]:
-    """Of each command its exit status, the heavy modules that it loads, and what it is refused for."""
+    """Exit status, heavy modules and errors of each command."""
     words = [sys.executable, "-c", PROGRAM, json.dumps([command for command, *_ in commands])]
     subprocess.run(words, check=True, cwd=folder)
     return [json.loads((folder / f"{number}.json").read_text()) for number in range(len(commands))]

@@ -1,4 +1,4 @@
-"""Benchmarks are run from the repository's root, as `python -m benchmarks.NAME`, and so are they imported here."""
+"""Import benchmarks from the repository's root, as `python -m benchmarks.NAME` does."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The benchmark of early stopping: its form, and that it counts steps and hypervolumes as it says."""
+"""The benchmark of early stopping: counts of steps, hypervolumes and output."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ FEW = ("resnet", "grn-v3")
 
 
 def a_study(*values: tuple[float, float, int]) -> Study:
-    """Trainings by their accuracy on validation, on test, and their FLOPs."""
+    """A study from validation accuracy, test accuracy and FLOPs of each training."""
     rows = [
         a_row(
             architecture=LITTLE.with_fields({"hidden": 8 + number}),
@@ -41,10 +41,10 @@ def test_front_is_chosen_by_validation_and_measured_by_test() -> None:
 
 
 def test_curves_are_recorded_for_every_member_of_the_space() -> None:
-    found = curves.curves()
-    assert len(found) == 100
-    assert all([step for step, _ in curve] == list(range(36, 721, 36)) for curve in found.values())
-    assert all({*curves.METRICS, *curves.TEST} == set(curve[-1][1]) for curve in found.values())
+    curve_by_text = curves.curves()
+    assert len(curve_by_text) == 100
+    assert all([step for step, _ in curve] == list(range(36, 721, 36)) for curve in curve_by_text.values())
+    assert all({*curves.METRICS, *curves.TEST} == set(curve[-1][1]) for curve in curve_by_text.values())
 
 
 def test_written_curves_are_read_back(tmp_path: Path) -> None:
@@ -61,8 +61,8 @@ def test_recorded_rows_agree_with_the_curves() -> None:
     rows = curves.rows_of_curves()
     assert (len(rows), rows[0].architecture) == (100, DigitRanksViT.base)
     for row in rows:
-        *reported, (last, at_end) = curves.curves()[str(row.architecture)]
-        assert [(point["step"], point["metrics"]) for point in row.curve] == reported
+        *points, (last, at_end) = curves.curves()[str(row.architecture)]
+        assert [(point["step"], point["metrics"]) for point in row.curve] == points
         assert (row.steps, {**row.metrics, **{f"test_{name}": value for name, value in row.test.items()}}) == (
             last,
             at_end,

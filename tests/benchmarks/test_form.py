@@ -1,4 +1,4 @@
-"""How every benchmark is run, and what it says where it measures nothing."""
+"""What all benchmarks share: processes and output."""
 
 import json
 import os
@@ -21,8 +21,8 @@ def test_benchmark_starts_processes_that_keep_bytecode(
 
 
 def test_quick_compiles_nothing_and_prints_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    found = compiled_step.figures(quick=True)
-    assert {figure.value for figure in found.values()} == {None}
-    assert len(found) % len(TOPOLOGIES) == 0 < len(found)
+    figures = compiled_step.figures(quick=True)
+    assert {figure.value for figure in figures.values()} == {None}
+    assert len(figures) % len(TOPOLOGIES) == 0 < len(figures)
     (line,) = capsys.readouterr().out.splitlines()
     assert "--quick" in line

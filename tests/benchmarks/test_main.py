@@ -12,11 +12,11 @@ import benchmarks.__main__ as listing
 def test_list_names_every_benchmark_and_nothing_else() -> None:
     scripts = {path.stem for path in Path(listing.__file__).parent.glob("[!_]*.py")}
     measuring = {name for name in scripts if hasattr(importlib.import_module(f"benchmarks.{name}"), "figures")}
-    named = listing.benchmarks()
-    assert set(named) == measuring
-    assert {"overhead", "compiled_step", "noisy_search"} <= set(named)
-    assert not {"form", "landscapes", "plain_gpt", "__main__"} & set(named)
-    assert all(named.values())
+    texts = listing.benchmarks()
+    assert set(texts) == measuring
+    assert {"overhead", "compiled_step", "noisy_search"} <= set(texts)
+    assert not {"form", "landscapes", "plain_gpt", "__main__"} & set(texts)
+    assert all(texts.values())
 
 
 @pytest.mark.filterwarnings("ignore:'benchmarks.__main__' found in sys.modules")

@@ -1,4 +1,4 @@
-"""The benchmark of searches under noise: its form, and that what it measures is what it says."""
+"""The benchmark of searches under noise: output and computed quantities."""
 
 import json
 import sys
@@ -20,8 +20,8 @@ SPACE = SearchSpace("tiny", BASE, {"depth": tuple(range(1, 9)), "heads": (1, 2, 
 EVERY = SPACE.architectures
 LANDSCAPE = Landscape(
     Feasible(SPACE, tuple(SPACE)),
-    {one: one.depth * one.heads for one in EVERY},
-    {one: 1 / one.depth + 0.1 / one.heads + 0.2 * (one.topology == "none") for one in EVERY},
+    {a: a.depth * a.heads for a in EVERY},
+    {a: 1 / a.depth + 0.1 / a.heads + 0.2 * (a.topology == "none") for a in EVERY},
     noise=0.0,
 )
 
@@ -32,22 +32,22 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noisy_search, "CONFIRMING", 5)
 
 
-def test_last_trainings_confirm_and_peers_train_nothing_twice() -> None:
-    trained, seconds = trainings(LANDSCAPE, "random", 0.1, 0, 5)
-    assert len(trained) == 20
-    assert len({one.architecture for one in trained[:15]}) == 15
-    assert {one.architecture for one in trained[15:]} <= {one.architecture for one in trained[:15]}
+def test_last_trainings_reevaluate_and_peers_repeat_no_architecture() -> None:
+    observations, seconds = trainings(LANDSCAPE, "random", 0.1, 0, 5)
+    assert len(observations) == 20
+    assert len({each.architecture for each in observations[:15]}) == 15
+    assert {each.architecture for each in observations[15:]} <= {each.architecture for each in observations[:15]}
     assert seconds > 0
     for inner in ("random", "benchmarks.noisy_search:Once"):
         alone, _ = trainings(LANDSCAPE, inner, 0.1, 0, 0)
-        assert len({one.architecture for one in alone}) == 20
+        assert len({each.architecture for each in alone}) == 20
 
 
 def test_search_without_noise_reports_the_truth() -> None:
     for search in (ours, observed_front("random")):
-        found = search(LANDSCAPE, 0.0, 0)
-        assert 0 < LANDSCAPE.hypervolume(found.front) <= 1
-        assert found.front <= set(EVERY)
+        report = search(LANDSCAPE, 0.0, 0)
+        assert 0 < LANDSCAPE.hypervolume(report.front) <= 1
+        assert report.front <= set(EVERY)
     noisy = ours(LANDSCAPE, 0.2, 0)
     assert noisy.chances.keys() >= noisy.front
 
@@ -58,22 +58,22 @@ def test_botorch_searches_the_same_set(monkeypatch: pytest.MonkeyPatch) -> None:
     searches: list[list[Architecture]] = []
 
     def recording(*arguments: Any) -> Any:
-        trained, seconds = trainings(*arguments)
-        searches.append([one.architecture for one in trained])
-        return trained, seconds
+        observations, seconds = trainings(*arguments)
+        searches.append([each.architecture for each in observations])
+        return observations, seconds
 
     monkeypatch.setattr(noisy_search, "trainings", recording)
-    found = noisy_search.botorch(LANDSCAPE, 0.05, 0)
-    assert found.front <= set(EVERY)
-    assert not found.chances
-    assert LANDSCAPE.hypervolume(found.front) > 0.9
-    (trained,) = searches
-    assert len(set(trained)) == 10
-    assert found.front <= set(trained)
+    report = noisy_search.botorch(LANDSCAPE, 0.05, 0)
+    assert report.front <= set(EVERY)
+    assert not report.chances
+    assert LANDSCAPE.hypervolume(report.front) > 0.9
+    (architectures,) = searches
+    assert len(set(architectures)) == 10
+    assert report.front <= set(architectures)
 
 
-def test_calibration_error_is_the_distance_of_chances_from_outcomes() -> None:
-    best, worse, worst = sorted(EVERY, key=lambda one: (LANDSCAPE.loss[one], LANDSCAPE.flops[one]))[::20][:3]
+def test_calibration_error_compares_probabilities_with_outcomes() -> None:
+    best, worse, worst = sorted(EVERY, key=lambda a: (LANDSCAPE.loss[a], LANDSCAPE.flops[a]))[::20][:3]
     flat = replace(LANDSCAPE, flops=dict.fromkeys(EVERY, 1))
     right = SearchReport(set(), {best: 1.0, worse: 0.0, worst: 0.0}, {}, 0.0)
     wrong = SearchReport(set(), {best: 0.3, worse: 0.3, worst: 0.0}, {}, 0.0)

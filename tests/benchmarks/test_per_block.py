@@ -1,4 +1,4 @@
-"""The made-up loss over a space that cannot be listed is there for every text that wirings of its blocks have."""
+"""The synthetic loss of the per-block benchmark covers all topologies of the space."""
 
 from dataclasses import replace
 
@@ -16,11 +16,11 @@ def test_each_group_of_blocks_has_a_topology() -> None:
         "resnet/rmt/dca/ancre": ["resnet", "rmt", "dca", "ancre"],
         "resnet[0:9]+grn-v3[9:12]": ["resnet", "resnet", "resnet", "grn-v3"],
     }
-    actual = {one: per_block.topologies_by_group(replace(BASE, depth=12, topology=one)) for one in groups}
+    actual = {text: per_block.topologies_by_group(replace(BASE, depth=12, topology=text)) for text in groups}
     assert actual == groups
 
 
-def test_topology_gains_more_behind_itself_and_in_later_blocks() -> None:
+def test_topology_gains_more_after_itself_and_in_later_blocks() -> None:
     def loss(topology: str) -> float:
         return per_block.loss(replace(BASE, depth=12, topology=topology))
 

@@ -1,4 +1,4 @@
-"""The benchmark's form, and that what it holds the search against is computed rightly."""
+"""The benchmark of search efficiency: output, hypervolumes and peers."""
 
 import json
 import subprocess
@@ -42,15 +42,15 @@ LANDSCAPE = Landscape(
 
 
 def quick_reject(landscape: AnyLandscape, seed: int, trials: int | None = None) -> Proposals:
-    """Few random values are inside the budget of the space that cannot be listed: it takes seconds to find any."""
+    """Random values rarely fit the budget of the implicit space; finding one takes seconds."""
     search = reject if landscape is LANDSCAPE else search_efficiency.PEERS["nas-random"]
     return search(landscape, seed, trials)
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = {("interacting", "band"): LANDSCAPE, ("interacting", "cap"): LANDSCAPE, ("other", "band"): LANDSCAPE}
-    monkeypatch.setattr(search_efficiency, "landscapes", lambda budgets: made)
+    sets = {("interacting", "band"): LANDSCAPE, ("interacting", "cap"): LANDSCAPE, ("other", "band"): LANDSCAPE}
+    monkeypatch.setattr(search_efficiency, "landscapes", lambda budgets: sets)
     monkeypatch.setattr(search_efficiency, "TRIALS", 10)
     monkeypatch.setattr(per_block, "seconds_to_count", lambda: 0.5)  # it is measured by the command
     monkeypatch.setitem(search_efficiency.PEERS, "reject", quick_reject)
@@ -97,26 +97,26 @@ def test_whole_feasible_set_has_hypervolume_1_and_nothing_has_0() -> None:
 
 
 def test_hypervolume_is_the_dominated_area() -> None:
-    found = set(INSIDE[::7])
+    subset = set(INSIDE[::7])
     worst = max(map(LANDSCAPE.loss.__getitem__, INSIDE)), max(map(LANDSCAPE.flops.__getitem__, INSIDE))
 
     def area(architectures: set[Architecture]) -> float:
-        """By counting cells of a fine grid."""
+        """The dominated share of a fine grid's cells."""
         points = [(LANDSCAPE.loss[a], LANDSCAPE.flops[a]) for a in architectures]
         cells = [(worst[0] * (i + 0.5) / 200, worst[1] * (j + 0.5) / 200) for i in range(200) for j in range(200)]
         return sum(any(loss <= x and flops <= y for loss, flops in points) for x, y in cells)
 
-    assert LANDSCAPE.hypervolume(found) == pytest.approx(area(found) / area(set(INSIDE)), abs=0.02)
+    assert LANDSCAPE.hypervolume(subset) == pytest.approx(area(subset) / area(set(INSIDE)), abs=0.02)
 
 
 @pytest.mark.parametrize("name", search_efficiency.PEERS)
-def test_peer_trains_the_trials_it_is_given(name: str, tiny: None) -> None:
-    found = search_efficiency.PEERS[name](LANDSCAPE, 0)
-    assert len(found) == 10
-    assert all(architecture in SPACE.architectures for architecture in found if architecture is not None)
+def test_peer_uses_its_budget_of_trials(name: str, tiny: None) -> None:
+    architectures = search_efficiency.PEERS[name](LANDSCAPE, 0)
+    assert len(architectures) == 10
+    assert all(architecture in SPACE.architectures for architecture in architectures if architecture is not None)
 
 
-def test_losses_differ_and_repeat() -> None:
+def test_losses_differ_and_are_deterministic() -> None:
     architectures = list(SPACE.architectures)[::9]
     counts = [landscapes.Count(1000 * (1 + a.depth), 1) for a in architectures]
     values = {
@@ -141,10 +141,10 @@ def test_every_option_of_the_space_has_a_loss() -> None:
             ]
     assert len(losses) == len({tuple(values) for values in losses.values()}) >= 8
     gains = {value: losses["hyper.streams", value][0] for value in (2, 4)}
-    assert gains[4] < gains[2]  # at 12 blocks four streams are said to be better
+    assert gains[4] < gains[2]  # the paper's result at 12 blocks
 
 
-def test_figure_knows_whether_its_target_is_reached() -> None:
+def test_figure_compares_its_value_with_the_target() -> None:
     assert Figure(1.0, "s", "higher", 1.0).is_met is True
     assert Figure(0.9, "s", "higher", 1.0).is_met is False
     assert Figure(1.0, "s", "lower", 1.0).is_met is True
@@ -173,8 +173,8 @@ def test_output_of_a_benchmark_does_not_spoil_its_json(
 
     monkeypatch.setattr(sys, "argv", ["chatty", "--json"])
     form.main("chatty", chatty)
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["figures"]["quick"]["value"] == 0.0
-    begun, working = printed.err.splitlines()
-    assert begun.startswith("chatty: ")
+    output = capsys.readouterr()
+    assert json.loads(output.out)["figures"]["quick"]["value"] == 0.0
+    header, working = output.err.splitlines()
+    assert header.startswith("chatty: ")
     assert working == "working"

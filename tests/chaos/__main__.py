@@ -1,7 +1,7 @@
-"""The long form of the chaos tests: `python -m tests.chaos --runs 500` draws what happens to each search.
+"""Many random chaos scenarios: `python -m tests.chaos --runs 500`.
 
-Searches are forked from this process, which has loaded what they need: each begins in no time. Prints a line for each
-kind of failure; a run that found something wrong keeps its folder, and the exit status is 1.
+Searches are forked from this process, which has imported everything. Prints a line per scenario; failed runs keep
+their folders, and the exit status is 1.
 """
 
 import argparse
@@ -33,23 +33,22 @@ from real_searches import Place, outcomes
 from scenarios import SCENARIOS, TRIALS
 
 MODULES = (alembic.migration, torch._dynamo, RDBStorage, nas.evaluation.evaluate, nas.engine.run)
-"""What every search needs; a child of this process has it."""
+"""Modules of every search, loaded before the fork."""
 
 
 @dataclass
 class Child:
-    """A search in a child of this process."""
+    """A search in a forked process."""
 
     pid: int
     status: int | None = None
 
     def send_signal(self, number: int, /) -> None:
-        """Send it a signal, if it has not been waited for."""
+        """Send a signal unless the process has ended."""
         if self.status is None:
             os.kill(self.pid, number)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status."""
         end = time.monotonic() + (timeout or 1e9)
         while self.status is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -63,9 +62,9 @@ class Child:
 
 
 def fork_child(words: list[str], log: Path, environment: dict[str, str]) -> Child:
-    """Begin `nas` with these words."""
+    """Run `nas` with these words in a fork."""
     asking = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-    signal.pthread_sigmask(signal.SIG_BLOCK, asking)  # a child that is asked to end before it listens
+    signal.pthread_sigmask(signal.SIG_BLOCK, asking)  # a signal that arrives before the handlers are set
     pid = os.fork()
     if pid:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, asking)
@@ -83,7 +82,7 @@ def fork_child(words: list[str], log: Path, environment: dict[str, str]) -> Chil
             nas.cli.main.main()
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-        except KeyboardInterrupt:  # before it listened
+        except KeyboardInterrupt:  # before the handlers were set
             status = 128 + signal.SIGINT
         except BaseException:
             traceback.print_exc()
@@ -96,7 +95,7 @@ def fork_child(words: list[str], log: Path, environment: dict[str, str]) -> Chil
 
 @cache
 def reference(seed: int) -> list[tuple[Any, ...]]:
-    """What a search of that seed finds."""
+    """The outcomes of an undisturbed search with this seed."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder), fork_child)
         status, output = place.search("--trials", TRIALS, "--seed", str(seed))
@@ -105,7 +104,6 @@ def reference(seed: int) -> list[tuple[Any, ...]]:
 
 
 def main() -> int:
-    """Draw, run and count."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
@@ -115,7 +113,7 @@ def main() -> int:
     wrong, done, began = 0, Counter[str](), time.monotonic()
     for number in range(options.runs):
         draw = random.Random(f"{options.seed} {number}")
-        name = draw.choices(names, [SCENARIOS[one][0] for one in names])[0]
+        name = draw.choices(names, [SCENARIOS[scenario][0] for scenario in names])[0]
         folder = Path(tempfile.mkdtemp(prefix=f"chaos-{number}-"))
         place = Place(folder, fork_child)
         try:

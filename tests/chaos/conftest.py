@@ -1,4 +1,4 @@
-"""Places where real searches run, whose processes are ended with the test."""
+"""Folders in which real searches run; their processes end with the test."""
 
 import sys
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ from real_searches import Place, fork_process, start_process
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """A place whose processes are ended with the test; what they said is shown where the test fails.
+    """A folder of searches, whose processes end with the test and whose logs are printed.
 
-    Searches on Ray are begun as a shell begins them: Ray looks at how its process began.
+    Searches on Ray start in new processes, because Ray inspects its process.
     """
     here = Place(tmp_path, start_process if request.path.name == "test_ray.py" else fork_process)
     yield here
@@ -28,14 +28,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Place:
-    """Another place, for a search to which nothing happens."""
+    """A second folder, for an undisturbed search."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     return Place(folder, fork_process)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything here takes real processes, and so minutes."""
+    """Mark all tests here as chaos tests."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("chaos")

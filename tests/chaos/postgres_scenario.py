@@ -1,4 +1,4 @@
-"""A search by several coordinators while they are killed and halted and their server stops, all at random."""
+"""A search by several coordinators under random kills, halts and outages of the server."""
 
 import os
 import signal
@@ -13,11 +13,11 @@ TRIALS = 24
 
 
 def several_coordinators(random: Random, folder: Path) -> None:
-    """Search, disturb, and check that nothing was stored twice or lost; AssertionError where it was.
+    """Search under disturbances. Raises AssertionError if a row is lost or stored twice.
 
     Args:
-        random: What happens and when follows from it, as far as processes allow.
-        folder: Empty, for what coordinators write; their logs stay there.
+        random: Draws the disturbances and their times.
+        folder: An empty folder for files and logs of the coordinators.
     """
     os.environ["TOYS_SECONDS"] = "0.3"
     with a_server() as server, none_left_behind():
@@ -27,37 +27,36 @@ def several_coordinators(random: Random, folder: Path) -> None:
         for _ in range(random.randint(2, 6)):
             time.sleep(random.uniform(0.1, 2.0))
             _disturb(random, folder, server, url, running)
-            every += [one for one in running if one not in every]
+            every += [coordinator for coordinator in running if coordinator not in every]
         for coordinator in running:
             status, output = coordinator.end(), coordinator.output()
-            late = (
-                "depth=" not in output and "postgresql://" in output.splitlines()[-1]
-            )  # it found no server as it began
+            # the server was down at its start
+            late = "depth=" not in output and "postgresql://" in output.splitlines()[-1]
             assert status == 0 or (status == 2 and late), output
         last = _begin(random, folder, url)
         assert last.end() == 0, last.output()
         check(server, url, trials=TRIALS)
         assert len(trained_keys(folder)) >= TRIALS
-        assert any("depth=" in coordinator.output() for coordinator in (*every, last))  # of each trial that it did
+        assert any("depth=" in coordinator.output() for coordinator in (*every, last))  # a line per trial
 
 
 def _begin(random: Random, folder: Path, url: str) -> Coordinator:
-    place = folder / random.choice(("one", "other"))  # with and without each other's checkpoints
+    place = folder / random.choice(("one", "other"))  # shared or separate checkpoints
     return begin(place, url, trials=TRIALS)
 
 
 def _disturb(random: Random, folder: Path, server: Server, url: str, running: list[Coordinator]) -> None:
-    which = running[random.randrange(len(running))]
+    coordinator = running[random.randrange(len(running))]
     match random.choice(("kill", "halt", "restart", "away")):
         case "kill":
-            which.signal(signal.SIGKILL)
-            which.process.join()
-            running.remove(which)
+            coordinator.signal(signal.SIGKILL)
+            coordinator.process.join()
+            running.remove(coordinator)
             running.append(_begin(random, folder, url))
         case "halt":
-            which.signal(signal.SIGSTOP)
+            coordinator.signal(signal.SIGSTOP)
             time.sleep(random.uniform(0.1, 5.0))
-            which.signal(signal.SIGCONT)
+            coordinator.signal(signal.SIGCONT)
         case "restart":
             server.restart()
         case "away":

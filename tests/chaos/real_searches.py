@@ -1,4 +1,4 @@
-"""Real searches in processes of their own, to be killed, stopped, starved and asked what they left."""
+"""Real searches in separate processes, and what they log and store."""
 
 import atexit
 import multiprocessing
@@ -18,23 +18,23 @@ import own_process  # noqa: F401  # which says what a process has loaded that ot
 from results.records.row import Row
 from waiting import PATIENCE_S
 
-TASK = f"{Path(__file__).parent / 'endured.py'}:Endured"
+TASK = f"{Path(__file__).parent / 'stepwise_task.py'}:Stepwise"
 
 
 class Process(Protocol):
-    """A search under way, as subprocess.Popen has it."""
+    """A running search, with the interface of subprocess.Popen."""
 
     pid: int
 
     def send_signal(self, number: int, /) -> None:
-        """Send it a signal."""
+        pass
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status; minus the signal where one has ended it."""
+        """Wait for a search; return its exit status and standard error."""
 
 
 def start_process(words: list[str], log: Path, environment: dict[str, str]) -> Process:
-    """`nas` with these words; what it says on standard error is in a file of its working directory."""
+    """Start `nas` in a new process; standard error goes to the log."""
     command = [sys.executable, "-m", "nas", *words]
     with log.open("w") as file:
         return subprocess.Popen(command, cwd=log.parent, env=environment, stdout=subprocess.DEVNULL, stderr=file)
@@ -42,7 +42,7 @@ def start_process(words: list[str], log: Path, environment: dict[str, str]) -> P
 
 @dataclass(frozen=True)
 class Fork:
-    """A search in a process that was forked from one that has loaded what searches need: it begins in no time."""
+    """A search in a process forked from one that has already imported everything."""
 
     process: BaseProcess
 
@@ -52,7 +52,7 @@ class Fork:
         return self.process.pid
 
     def send_signal(self, number: int, /) -> None:
-        """Send it a signal, unless it has ended."""
+        """Send a signal unless the process has ended."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
@@ -64,7 +64,7 @@ class Fork:
 
 
 def fork_process(words: list[str], log: Path, environment: dict[str, str]) -> Process:
-    """`nas` with these words, as `start_process`, in a process that begins in no time."""
+    """Fork `nas`, which starts faster than `start_process`."""
     process = multiprocessing.get_context("forkserver").Process(target=_search, args=(words, log, environment))
     process.start()
     return Fork(process)
@@ -77,13 +77,13 @@ def _search(words: list[str], log: Path, environment: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["nas", *words]
-    multiprocessing.set_start_method(None, force=True)  # the usual one, in place of the one that began this
+    multiprocessing.set_start_method(None, force=True)  # not the method that started this process
     from nas.cli.main import main
 
     try:
         main()
     finally:
-        atexit._run_exitfuncs()  # a forked process ends without
+        atexit._run_exitfuncs()  # which a forked process skips
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ class Place:
     """A folder with a store, and the searches that run there.
 
     Attributes:
-        folder: It is the working directory of every search.
-        launch: How one is begun.
-        processes: Those that were begun.
+        folder: The working directory of every search.
+        launch: The function that starts a search.
+        processes: All started searches.
     """
 
     folder: Path
@@ -102,29 +102,28 @@ class Place:
 
     @property
     def storage(self) -> str:
-        """The store's URL."""
         return f"sqlite:///{self.folder}/store/studies.db"
 
     @property
     def log(self) -> list[list[str]]:
-        """What trainings said, a list of words each."""
+        """The trainings' log: a list of words per line."""
         file = self.folder / "log"
         return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
 
     def starts(self) -> list[tuple[str, int]]:
-        """The key and the process of each training, in the order in which they began or went on."""
+        """Key and process of each training, in order of start or resume."""
         return [(words[1], int(words[2])) for words in self.log if words[0] == "began"]
 
     def steps(self) -> list[tuple[int, int]]:
-        """The number and the process of each step."""
+        """Number and process of each step."""
         return [(int(words[1]), int(words[2])) for words in self.log if words[0] == "stepped"]
 
     def pids(self) -> set[int]:
-        """Every process that has trained."""
+        """All processes that have trained."""
         return {int(words[-1]) for words in self.log}
 
     def begin(self, *options: str, deed: str = "", step_s: float = 0.02) -> Process:
-        """Begin `nas search` of the task, with these options beside the usual ones."""
+        """Start `nas search` of the task with these options."""
         usual = {
             "--trials": "4",
             "--reeval-fraction": "0",
@@ -136,7 +135,7 @@ class Place:
         usual |= {"--storage": self.storage, "--save-models": "none", "--budget": "params<=3k"}
         usual |= dict(zip(options[::2], options[1::2], strict=True))
         words = ["search", TASK, *(word for pair in usual.items() for word in pair)]
-        variables = {"ENDURED_LOG": str(self.folder / "log"), "ENDURED_STEP_S": str(step_s)}
+        variables = {"STEPWISE_LOG": str(self.folder / "log"), "STEPWISE_STEP_S": str(step_s)}
         (self.folder / "deed").write_text(deed)
         process = self.launch(words, self.folder / f"said-{len(self.processes)}", {**os.environ, **variables})
         self.processes.append(process)
@@ -147,16 +146,16 @@ class Place:
         return process.wait(PATIENCE_S), (self.folder / f"said-{self.processes.index(process)}").read_text()
 
     def search(self, *options: str, deed: str = "", step_s: float = 0.02) -> tuple[int, str]:
-        """Search from beginning to end: the exit status, and what was said."""
+        """Run a whole search; return its exit status and standard error."""
         return self.wait(self.begin(*options, deed=deed, step_s=step_s))
 
     def rows(self, study: str = "s") -> list[Row]:
-        """What the store holds of a study."""
+        """The rows of a study in the store."""
         return nas.load(study, storage=self.storage).rows()
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process that has not ended."""
+    """Whether a process exists and has not ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -164,10 +163,10 @@ def is_alive(pid: int) -> bool:
 
 
 def kill(pid: int) -> None:
-    """End a process as the kernel does where memory is short."""
+    """Send SIGKILL."""
     os.kill(pid, signal.SIGKILL)
 
 
 def outcomes(rows: list[Row]) -> list[tuple[Any, ...]]:
-    """All of rows that must not depend on what their search went through."""
+    """The columns of rows that must not depend on interruptions."""
     return [(row.architecture, row.status, row.error, row.metrics, row.test, row.curve, row.steps) for row in rows]

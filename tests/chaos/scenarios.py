@@ -1,4 +1,4 @@
-"""What happens to a search, drawn at random, and what must hold of it afterwards. Each raises AssertionError."""
+"""Random disturbances of a search. Each scenario raises AssertionError if the search does not recover."""
 
 import random
 import signal
@@ -13,7 +13,7 @@ from real_searches import Place, Process, is_alive, kill, outcomes
 from waiting import until
 
 Reference = Callable[[int], list[tuple[Any, ...]]]
-"""The seed of a search -> what it finds where nothing happens to it."""
+"""Seed of a search -> its outcomes without a disturbance."""
 
 Scenario = Callable[[Place, random.Random, Reference], None]
 
@@ -21,7 +21,7 @@ TRIALS = "5"
 
 
 def kill_coordinator(place: Place, draw: random.Random, reference: Reference) -> None:
-    """One worker; the search is killed at any moment, up to six times."""
+    """Kill a search of one worker up to six times."""
     seed = draw.randrange(3)
     for _ in range(draw.randint(1, 6)):
         search = _begin(place, seed, "1")
@@ -32,7 +32,7 @@ def kill_coordinator(place: Place, draw: random.Random, reference: Reference) ->
 
 
 def kill_pool(place: Place, draw: random.Random, reference: Reference) -> None:
-    """Two workers; the coordinator is killed, and its workers end."""
+    """Kill the coordinator of two workers; its workers must end."""
     seed = draw.randrange(3)
     search = _begin(place, seed, "2")
     time.sleep(draw.uniform(0, 12))
@@ -43,7 +43,7 @@ def kill_pool(place: Place, draw: random.Random, reference: Reference) -> None:
 
 
 def kill_workers(place: Place, draw: random.Random, reference: Reference) -> None:
-    """Two workers, one of which is killed now and then; nobody is blamed."""
+    """Kill one of two workers now and then; no trial may fail."""
     seed, kills = draw.randrange(3), 0
     search = _begin(place, seed, "2", step_s=0.2)
     until(lambda: place.steps() or not is_alive(search.pid), "a training went on")
@@ -58,20 +58,20 @@ def kill_workers(place: Place, draw: random.Random, reference: Reference) -> Non
 
 
 def send_signal(place: Place, draw: random.Random, reference: Reference) -> None:
-    """A signal of those that ask, at any moment; the search says so, or had not begun to listen."""
+    """Send SIGTERM, SIGINT or SIGHUP at any moment."""
     seed, number = draw.randrange(3), draw.choice([signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
     search = _begin(place, seed, "1")
     time.sleep(draw.uniform(0, 1.5))
     search.send_signal(number)
     status, output = place.wait(search)
     assert status in (0, 128 + number, -number), output
-    # Before the command listens, Ctrl-C is Python's own affair, which drops it in a destructor with a line.
+    # Before handlers are set, Python may drop Ctrl-C in a destructor and print a line.
     assert "Traceback" not in output or status == -number or "\nKeyboardInterrupt" in output, output
     _finish(place, seed, reference)
 
 
 def damage_files(place: Place, draw: random.Random, reference: Reference) -> None:
-    """The search is killed, and a file that an evaluation keeps is damaged meanwhile."""
+    """Kill a search and damage files of its unfinished evaluations."""
     seed = draw.randrange(3)
     search = _begin(place, seed, "1", step_s=0.1)
     until(lambda: place.steps() or not is_alive(search.pid), "a training went on")
@@ -85,7 +85,7 @@ def damage_files(place: Place, draw: random.Random, reference: Reference) -> Non
 
 
 def two_coordinators(place: Place, draw: random.Random, reference: Reference) -> None:
-    """Two searches of one study at once, and one of another study in the same store; one may be killed."""
+    """Run two searches of one study and one of another study in the same store; kill one of them at times."""
     seed = draw.randrange(3)
     searches = [_begin(place, seed, "1"), _begin(place, seed, "1"), _begin(place, seed, "1", study="other")]
     time.sleep(draw.uniform(0, 1))
@@ -93,13 +93,14 @@ def two_coordinators(place: Place, draw: random.Random, reference: Reference) ->
         kill(draw.choice(searches).pid)
     for search in searches:
         status, output = place.wait(search)
-        assert status in (0, -9) or (status == 2 and "studies.db" in output.splitlines()[-1]), output  # it is in use
+        in_use = status == 2 and "studies.db" in output.splitlines()[-1]
+        assert status in (0, -9) or in_use, output
     _finish(place, seed, reference)
     assert len({row.identity() for row in place.rows("s")}) == len(place.rows("s"))
 
 
 def on_a_server(place: Place, draw: random.Random, reference: Reference) -> None:
-    """Four coordinators on a PostgreSQL server; they are killed and halted, and the server stops."""
+    """Run four coordinators on PostgreSQL under kills, halts and outages."""
     several_coordinators(draw, place.folder)
 
 
@@ -109,7 +110,7 @@ def _begin(place: Place, seed: int, workers: str, *, study: str = "s", step_s: f
 
 
 def _finish(place: Place, seed: int, reference: Reference, workers: str = "1") -> None:
-    """The same command again ends well, and leaves what it would have found."""
+    """Run the same command to its end and compare with the reference."""
     status, output = place.wait(_begin(place, seed, workers))
     assert status == 0, output
     _holds(place, seed, reference, workers)
@@ -119,7 +120,7 @@ def _holds(place: Place, seed: int, reference: Reference, workers: str) -> None:
     rows, expected = outcomes(place.rows()), reference(seed)
     if workers == "1":
         assert rows == expected
-    else:  # which trial ends first decides what is proposed next, but not what an architecture finds
+    else:  # the order of trials changes only the proposals
         by_architecture = {row[0]: row for row in expected}
         assert len(rows) == len(expected)
         assert all(by_architecture.get(row[0], row) == row for row in rows)
@@ -160,4 +161,4 @@ SCENARIOS: Mapping[str, tuple[int, Scenario]] = {
     "two-coordinators": (10, two_coordinators),
     "on-a-server": (5, on_a_server),
 }
-"""Name -> how often it is drawn among a hundred, and what happens."""
+"""Name -> frequency in percent, and scenario."""

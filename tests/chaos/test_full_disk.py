@@ -1,7 +1,4 @@
-"""A full disk costs what would have been written, with a notice, and no finished evaluation.
-
-The disk is a file system of a few megabytes, in memory.
-"""
+"""A full disk gives notices and loses no finished evaluation. The disk is a small file system in memory."""
 
 import errno
 import os
@@ -32,12 +29,12 @@ Fill = Callable[[int], None]
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a few megabytes."""
+    """A file system of 4 MB."""
     place = tmp_path / "disk"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place], capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"nothing can be mounted here: {mounted.stderr.strip()}")
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place], capture_output=True, text=True)
+    if mount.returncode:
+        pytest.skip(f"nothing can be mounted here: {mount.stderr.strip()}")
     try:
         yield place
     finally:
@@ -46,46 +43,46 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def fill(disk: Path) -> Fill:
-    """Fill the disk up, so that so many bytes are left."""
+    """Fill the disk up to so many free bytes."""
 
-    def run(left: int = 0) -> None:
+    def run(room: int = 0) -> None:
         (disk / "filling").unlink(missing_ok=True)
         free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
         with (disk / "filling").open("wb") as file:
-            file.write(bytes(max(0, free - left)))
+            file.write(bytes(max(0, free - room)))
 
     return run
 
 
 def test_checkpoint_that_does_not_fit_gives_a_notice_and_leaves_nothing(disk: Path, fill: Fill) -> None:
-    kept = Checkpoint(disk, "a run")
-    kept.save({"step": 1})
+    checkpoint = Checkpoint(disk, "a run")
+    checkpoint.save({"step": 1})
     fill(10_000)
     with warns("unwritable", path=str(disk)):
-        kept.save({"step": 2, "weights": torch.zeros(10_000)})
-    assert kept.load() == {"step": 1}
+        checkpoint.save({"step": 2, "weights": torch.zeros(10_000)})
+    assert checkpoint.load() == {"step": 1}
     assert not list(disk.glob("*.partial"))
 
 
 def test_weights_that_do_not_fit_raise_and_leave_nothing(disk: Path, fill: Fill) -> None:
     fill(10_000)
     record = Record(task="any", task_version=1, architecture=LITTLE, step=1)
-    with pytest.raises(OSError) as told:  # noqa: PT011  # the number is asserted
+    with pytest.raises(OSError) as error:  # noqa: PT011  # the number is asserted
         save_checkpoint(disk / "network", {"weight": torch.zeros(10_000)}, record)
-    assert told.value.errno == errno.ENOSPC
+    assert error.value.errno == errno.ENOSPC
     assert not list((disk / "network").iterdir())
 
 
-def test_evaluation_with_full_folders_is_complete(disk: Path, fill: Fill) -> None:
+def test_evaluation_is_complete_if_its_disk_is_full(disk: Path, fill: Fill) -> None:
     job = EvaluationJob(task=f"{TOYS}:Showing", architecture=LITTLE, preset="smoke")
     expected = evaluate(job)
     fill()
     folders = {"folder": str(disk / "unfinished"), "network": str(disk / "network"), "save": str(disk / "saved")}
-    with warns("unwritable", path=str(disk / "unfinished" / "row.json")) as told:
+    with warns("unwritable", path=str(disk / "unfinished" / "row.json")) as notices:
         row = evaluate(replace(job, **folders))
     assert (row.status, row.error) == ("complete", None)
     assert (row.metrics, row.test) == (expected.metrics, expected.test)
-    text = " ".join(map(str, told))
+    text = " ".join(map(str, notices))
     assert all(name in text for name in ("row.json", "network", "saved"))
 
 
@@ -97,24 +94,24 @@ def test_evaluation_is_complete_if_its_network_cannot_be_copied(disk: Path, fill
         folder=str(tmp_path / "unfinished"),
         network=str(tmp_path / "network"),
     )
-    known = evaluate(job)
+    earlier = evaluate(job)
     fill()
     with warns("failed", option="--save"):
-        row = evaluate(replace(job, earlier_row=known, save=str(disk / "saved")))
+        row = evaluate(replace(job, earlier_row=earlier, save=str(disk / "saved")))
     assert row.status == "complete"
 
 
 def test_profile_is_complete_if_its_trace_does_not_fit(disk: Path, fill: Fill) -> None:
     fill()
     task = reload_task(f"{TOYS}:Toy", None)
-    found = profile(task, LITTLE, task.presets["smoke"], None, disk / "trace", 1)
-    assert found["step_ms"] > 0
+    profiles = profile(task, LITTLE, task.presets["smoke"], None, disk / "trace", 1)
+    assert profiles["step_ms"] > 0
     without = profile(task, LITTLE, task.presets["smoke"], None, None, 1)
-    assert str(found["profile_note"]).count(";") == str(without["profile_note"]).count(";") + 1
-    assert "trace" not in found
+    assert str(profiles["profile_note"]).count(";") == str(without["profile_note"]).count(";") + 1
+    assert "trace" not in profiles
 
 
-def test_data_is_read_without_a_cache_if_that_is_full(disk: Path, fill: Fill, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_is_read_if_its_cache_cannot_be_written(disk: Path, fill: Fill, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAS_CACHE", str(disk / "cache"))
     fill()
     with warns("unwritable", path=str(disk / "cache" / "a.lists")):
@@ -123,32 +120,32 @@ def test_data_is_read_without_a_cache_if_that_is_full(disk: Path, fill: Fill, mo
 
 
 @pytest.mark.parametrize(
-    "left", [pytest.param(0, marks=pytest.mark.slow), 60_000, pytest.param(200_000, marks=pytest.mark.slow)]
+    "room", [pytest.param(0, marks=pytest.mark.slow), 60_000, pytest.param(200_000, marks=pytest.mark.slow)]
 )
-def test_search_resumes_after_its_store_was_full(tmp_path: Path, disk: Path, fill: Fill, left: int) -> None:
-    asked = {**a_search(tmp_path), "trials": 14}
-    whole = outcomes(nas.search(**asked))
-    asked["storage"] = f"sqlite:///{disk}/studies.db"
-    before = outcomes(nas.search(**{**asked, "trials": 2}))
-    fill(left)
+def test_search_resumes_after_its_store_was_full(tmp_path: Path, disk: Path, fill: Fill, room: int) -> None:
+    arguments = {**a_search(tmp_path), "trials": 14}
+    whole = outcomes(nas.search(**arguments))
+    arguments["storage"] = f"sqlite:///{disk}/studies.db"
+    before = outcomes(nas.search(**{**arguments, "trials": 2}))
+    fill(room)
     with raises("unavailable", storage=str(disk / "studies.db")) as error:
-        nas.search(**asked)
+        nas.search(**arguments)
     assert re.search("full|disk", str(error.value))
     (disk / "filling").unlink()
-    stored = outcomes(nas.load("s", storage=asked["storage"]))
-    assert stored[: len(before)] == before
-    assert outcomes(nas.search(**asked)) == whole
+    rows_after = outcomes(nas.load("s", storage=arguments["storage"]))
+    assert rows_after[: len(before)] == before
+    assert outcomes(nas.search(**arguments)) == whole
 
 
 @pytest.mark.slow
-def test_tables_that_do_not_fit_leave_the_old_ones(tmp_path: Path, disk: Path, fill: Fill) -> None:
-    asked = a_search(tmp_path)
-    nas.search(**asked)
+def test_full_disk_leaves_existing_tables_unchanged(tmp_path: Path, disk: Path, fill: Fill) -> None:
+    arguments = a_search(tmp_path)
+    nas.search(**arguments)
     for form in ("jsonl", "csv", "json", "parquet"):
         (disk / f"rows.{form}").write_text("as it was")
     fill()
     for form in ("jsonl", "csv", "json", "parquet"):
-        words = ["results", "--storage", asked["storage"], "--format", form, "--output", str(disk / f"rows.{form}")]
+        words = ["results", "--storage", arguments["storage"], "--format", form, "--output", str(disk / f"rows.{form}")]
         done = subprocess.run([sys.executable, "-m", "nas", *words], capture_output=True, text=True)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert os.strerror(errno.ENOSPC) in done.stderr

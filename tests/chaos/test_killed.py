@@ -1,4 +1,4 @@
-"""Killed processes: no finished trial is lost, nothing keeps running, and no trial fails for it."""
+"""Kills lose no finished trial, leave no process and fail no trial."""
 
 import re
 import sqlite3
@@ -10,9 +10,9 @@ from real_searches import Place, is_alive, kill, outcomes
 from waiting import until
 
 
-def test_search_that_is_killed_again_and_again_gives_the_same_rows(place: Place, elsewhere: Place) -> None:
+def test_repeated_kills_of_a_search_give_the_same_rows(place: Place, elsewhere: Place) -> None:
     assert elsewhere.search()[0] == 0
-    for _ in range(MAX_DEATHS + 1):  # more often than an evaluation's own process may die
+    for _ in range(MAX_DEATHS + 1):  # more often than a worker may die
         before = len(place.log)
         search = place.begin(step_s=0.3)
         until(lambda before=before: len(place.log) > before + 1, "a training went on")
@@ -33,23 +33,23 @@ def test_workers_end_with_a_killed_search_and_finished_trials_are_kept(place: Pl
     until(lambda: not any(map(is_alive, workers)), "the workers had ended")
     assert place.search("--trials", "6", "--workers", "2")[0] == 0
     assert {row.status for row in place.rows()} == {"complete"}
-    known = {row.architecture: row.metrics for row in elsewhere.rows()}
-    shared = [row for row in place.rows() if row.architecture in known]
-    assert shared
-    assert all(row.metrics == known[row.architecture] for row in shared)
+    metrics = {row.architecture: row.metrics for row in elsewhere.rows()}
+    rows = [row for row in place.rows() if row.architecture in metrics]
+    assert rows
+    assert all(row.metrics == metrics[row.architecture] for row in rows)
 
 
 def test_trial_of_a_killed_worker_resumes_from_its_checkpoint(place: Place) -> None:
     search = place.begin("--trials", "3", "--workers", "2", step_s=0.3)
-    _, victim = until(lambda: [one for one in place.steps() if one[0] == 4], "a training was well on its way")[0]
+    _, victim = until(lambda: [step for step in place.steps() if step[0] == 4], "a training was well on its way")[0]
     kill(victim)
-    status, said = place.wait(search)
+    status, output = place.wait(search)
     assert status == 0
-    assert re.search(r"^depth=.*SIGKILL\(-9\)", said, re.MULTILINE)  # that it is resumed, of this architecture
+    assert re.search(r"^depth=.*SIGKILL\(-9\)", output, re.MULTILINE)  # the notice of the resumed architecture
     assert [row.status for row in place.rows()] == ["complete"] * 3
     key = next(key for key, pid in place.starts() if pid == victim)
-    again = [pid for name, pid in place.starts() if name == key and pid != victim]
-    assert min(number for number, pid in place.steps() if pid in again) > 1
+    retries = [pid for name, pid in place.starts() if name == key and pid != victim]
+    assert min(number for number, pid in place.steps() if pid in retries) > 1
 
 
 @pytest.mark.slow
@@ -66,7 +66,7 @@ def test_trial_that_kills_its_process_fails_alone(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_trial_that_kills_the_search_fails_the_next_time(place: Place) -> None:
+def test_trial_that_kills_the_search_fails_after_resume(place: Place) -> None:
     options = ("--trials", "2", "--space", "head-dim", "--arch", "depth=1")
     assert place.search(*options, deed="die")[0] == -9
     assert place.search(*options, deed="die")[0] == 2  # there is no complete row to show

@@ -1,4 +1,4 @@
-"""Searches on real Ray clusters of this machine: nodes, processes, coordinators and heads that are killed."""
+"""Searches on real local Ray clusters under kills of nodes, processes and heads."""
 
 import os
 import re
@@ -29,32 +29,31 @@ def own_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def set_environment(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """What nodes and searches have in their environment."""
+    """Set the environment of nodes and searches."""
     for name, value in {
         "RAY_ADDRESS": "local",
         "RAY_AUTH_MODE": "disabled",
         "RAY_USAGE_STATS_ENABLED": "0",
-        "ENDURED_LOG": str(folder / "log"),
-        "ENDURED_STEP_S": "0.4",
+        "STEPWISE_LOG": str(folder / "log"),
+        "STEPWISE_STEP_S": "0.4",
     }.items():
         patch.setenv(name, value)
 
 
-class Shared:
-    """A cluster of two nodes with a CPU each, behind a head without, begun where there is none.
+class TwoNodes:
+    """A cluster of two nodes with one CPU each, and a head without, started on demand.
 
-    Its processes keep the environment in which it was begun: what they train is logged in the folder `current`.
+    Its processes keep their first environment, so trainings log in the folder `current`.
 
     Attributes:
         nodes: Ray's cluster.
-        client: Where its head listens to clients.
+        client: The head's address for clients.
     """
 
     def __init__(self, folder: Path) -> None:
         self.current, self.nodes, self.client = folder / "current", None, ""
 
     def begin(self) -> None:
-        """Begin it, unless it is there."""
         from ray.cluster_utils import Cluster
 
         if self.nodes is not None:
@@ -69,37 +68,36 @@ class Shared:
             self.add()
 
     def add(self) -> Any:
-        """Another node, with one CPU."""
+        """Add a node with one CPU."""
         with pytest.MonkeyPatch.context() as meanwhile:
             set_environment(meanwhile, self.current)
             return self.nodes.add_node(num_cpus=1, object_store_memory=SMALL["object_store_memory"])
 
     def end(self) -> None:
-        """End it, if it is there."""
         if self.nodes is not None:
             self.nodes.shutdown()
             self.nodes = None
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
-    one = Shared(tmp_path_factory.mktemp("cluster"))
-    yield one
-    one.end()
+def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoNodes]:
+    nodes = TwoNodes(tmp_path_factory.mktemp("cluster"))
+    yield nodes
+    nodes.end()
 
 
 @pytest.fixture
-def cluster(shared: Shared, place: Place, monkeypatch: pytest.MonkeyPatch) -> Shared:
-    """The cluster that tests share, on which trials of this place run."""
-    shared.current.unlink(missing_ok=True)
-    shared.current.symlink_to(place.folder)
-    shared.begin()
-    monkeypatch.setenv("RAY_ADDRESS", shared.nodes.address)
-    return shared
+def cluster(two_nodes: TwoNodes, place: Place, monkeypatch: pytest.MonkeyPatch) -> TwoNodes:
+    """The shared cluster, with its trials in this test's folder."""
+    two_nodes.current.unlink(missing_ok=True)
+    two_nodes.current.symlink_to(place.folder)
+    two_nodes.begin()
+    monkeypatch.setenv("RAY_ADDRESS", two_nodes.nodes.address)
+    return two_nodes
 
 
 def on(node: Any) -> int:
-    """The process of a node that has begun all that runs there."""
+    """The process of a node's raylet."""
     return int(node.all_processes["raylet"][0].process.pid)
 
 
@@ -108,42 +106,42 @@ def parent(pid: int) -> int:
 
 
 def steps_of(place: Place, key: str) -> list[tuple[int, int]]:
-    """The number and the process of each step of an architecture: a process trains one after the other."""
+    """Number and process of each step of an architecture; a process trains one architecture at a time."""
     trains: dict[str, str] = {}
     steps = []
-    for what, which, pid in place.log:
-        if what == "began":
-            trains[pid] = which
+    for event, subject, pid in place.log:
+        if event == "began":
+            trains[pid] = subject
         elif trains[pid] == key:
-            steps.append((int(which), int(pid)))
+            steps.append((int(subject), int(pid)))
     return steps
 
 
 def descendants(pid: int) -> dict[int, str]:
-    """Every process that one has begun, and those have, with its name."""
-    said = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True, check=True).stdout
-    every = [(int(own), int(above), name) for own, above, name in (line.split(None, 2) for line in said.splitlines())]
-    below = {own: name for own, above, name in every if above == pid}
-    return below | {one: name for child in below for one, name in descendants(child).items()}
+    """All child processes, recursively, with their names."""
+    output = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True, check=True).stdout
+    lines = [line.split(None, 2) for line in output.splitlines()]
+    below = {int(child): name for child, above, name in lines if int(above) == pid}
+    return below | {grandchild: name for child in below for grandchild, name in descendants(child).items()}
 
 
 def head_of(search: int) -> int:
-    """The head of the cluster that a search has begun."""
+    """The head process of a search's own cluster."""
     return next(pid for pid, name in descendants(search).items() if name == "gcs_server")
 
 
-def test_trial_of_a_lost_node_resumes_on_another(place: Place, elsewhere: Place, cluster: Shared) -> None:
+def test_trial_of_a_lost_node_resumes_on_another(place: Place, elsewhere: Place, cluster: TwoNodes) -> None:
     search = place.begin("--trials", "6", "--workers", "ray")
     until(lambda: len({pid for _, pid in place.steps()}) == 2, "both nodes trained")
-    _, victim = until(lambda: [one for one in place.steps() if one[0] == 3], "a training was on its way")[-1]
-    (lost,) = [node for node in cluster.nodes.worker_nodes if on(node) == parent(victim)]
-    cluster.nodes.remove_node(lost, allow_graceful=False)
+    _, victim = until(lambda: [step for step in place.steps() if step[0] == 3], "a training was on its way")[-1]
+    (victim_node,) = [node for node in cluster.nodes.worker_nodes if on(node) == parent(victim)]
+    cluster.nodes.remove_node(victim_node, allow_graceful=False)
     new = on(cluster.add())
     until(lambda: any(is_alive(pid) and parent(pid) == new for pid in place.pids()), "the new node trained")
-    status, said = place.wait(search)
-    assert status == 0, said
-    assert re.search(rf"^depth=.*: {NODE_DIED}", said, re.MULTILINE)  # that one is resumed
-    assert "raylet" not in said
+    status, output = place.wait(search)
+    assert status == 0, output
+    assert re.search(rf"^depth=.*: {NODE_DIED}", output, re.MULTILINE)  # the resume notice
+    assert "raylet" not in output
     key = [key for key, pid in place.starts() if pid == victim][-1]
     assert min(number for number, pid in steps_of(place, key) if pid != victim) > 1
     assert elsewhere.search("--trials", "6")[0] == 0
@@ -152,9 +150,9 @@ def test_trial_of_a_lost_node_resumes_on_another(place: Place, elsewhere: Place,
 
 
 @pytest.mark.slow
-def test_client_searches_on_a_cluster(place: Place, cluster: Shared) -> None:
-    status, said = place.search("--trials", "3", "--workers", cluster.client)
-    assert status == 0, said
+def test_client_searches_on_a_cluster(place: Place, cluster: TwoNodes) -> None:
+    status, output = place.search("--trials", "3", "--workers", cluster.client)
+    assert status == 0, output
     assert [row.status for row in place.rows()] == ["complete"] * 3
 
 
@@ -175,7 +173,7 @@ def test_trial_that_kills_its_process_fails_alone(place: Place) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_hanging_trial_is_ended_and_the_others_go_on(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONSAFEPATH", "1")  # as the installed command has it: workers import nothing from here
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")  # workers do not import from here
     for name in ("copy", "difflib", "fractions", "statistics", "timeit"):
         (place.folder / f"{name}.py").write_text("raise SystemExit(1)")
     assert place.search("--workers", "ray", "--trials", "4", "--trial-timeout", "8s", deed="hang")[0] == 0
@@ -199,12 +197,12 @@ def test_trial_beyond_its_memory_fails_and_the_others_go_on(place: Place) -> Non
 
 @pytest.mark.slow
 def test_trial_fails_if_its_node_is_short_of_memory(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAY_memory_usage_threshold", "0.001")  # of the machine's: it is always used
-    status, said = place.search("--workers", "ray", "--trials", "1")
+    monkeypatch.setenv("RAY_memory_usage_threshold", "0.001")  # always exceeded
+    status, output = place.search("--workers", "ray", "--trials", "1")
     (row,) = place.rows()
     assert str(row.error).startswith(f"{OUT_OF_MEMORY}: ")
     assert f" {MAX_DEATHS} " in str(row.error)
-    assert status == 2, said  # there is no complete row to show
+    assert status == 2, output  # there is no complete row to show
 
 
 @pytest.mark.parametrize(
@@ -224,56 +222,56 @@ def test_cluster_of_a_search_ends_with_it(place: Place, number: signal.Signals, 
         with suppress(ProcessLookupError):
             os.kill(pid, number)
     search.send_signal(number)
-    status, said = place.wait(search)
-    assert status == (143 if number == signal.SIGTERM else -9), said
-    assert " head " not in said  # which is not waited for
-    assert "Traceback" not in said
-    # Ray's own agents for its dashboard and environments take a minute more, which is Ray's affair.
-    own = place.pids() | {pid for pid, name in below.items() if name in ("raylet", "gcs_server")}
-    until(lambda: not any(map(is_alive, own)), "the cluster had ended")
+    status, output = place.wait(search)
+    assert status == (143 if number == signal.SIGTERM else -9), output
+    assert " head " not in output  # the search does not wait for the head
+    assert "Traceback" not in output
+    # Ray's dashboard and environment agents take a minute longer to end.
+    pids = place.pids() | {pid for pid, name in below.items() if name in ("raylet", "gcs_server")}
+    until(lambda: not any(map(is_alive, pids)), "the cluster had ended")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_search_ends_if_its_head_is_lost_and_is_resumed(place: Place, number: signal.Signals) -> None:
-    search = place.begin("--workers", "ray", "--trials", "60", step_s=0.5)  # it must not be done before it is noticed
+    search = place.begin("--workers", "ray", "--trials", "60", step_s=0.5)  # long enough to notice the loss
     until(lambda: len(place.starts()) > 2 and place.rows(), "a training had ended")
     head = head_of(search.pid)
     os.kill(head, number)
-    status, said = place.wait(search)
-    assert status == 2, said
-    until(lambda: not is_alive(head), "its head had ended")  # stopped, it would let the next one connect to it
-    assert said.splitlines()[-1].startswith("nas: ")
-    assert " head " in said.splitlines()[-1]
-    assert "Traceback" not in said
+    status, output = place.wait(search)
+    assert status == 2, output
+    until(lambda: not is_alive(head), "its head had ended")  # the next search could connect to a stopped head
+    assert output.splitlines()[-1].startswith("nas: ")
+    assert " head " in output.splitlines()[-1]
+    assert "Traceback" not in output
     until(lambda: not any(map(is_alive, place.pids())), "its trainings had ended")
-    kept = len(place.rows())
-    assert place.search("--trials", str(kept + 3))[0] == 0
-    assert [row.status for row in place.rows()] == ["complete"] * (kept + 3)
+    rows_before = len(place.rows())
+    assert place.search("--trials", str(rows_before + 3))[0] == 0
+    assert [row.status for row in place.rows()] == ["complete"] * (rows_before + 3)
 
 
 @pytest.mark.slow
-def test_search_ends_though_its_head_hangs(place: Place) -> None:
+def test_search_ends_if_its_head_hangs(place: Place) -> None:
     search = place.begin("--workers", "ray", "--trials", "60", step_s=0.5)
     until(place.steps, "a training went on")
     os.kill(head_of(search.pid), signal.SIGSTOP)
     search.send_signal(signal.SIGINT)
-    status, said = place.wait(search)
-    assert status == 130, said
-    last = said.splitlines()[-1]
+    status, output = place.wait(search)
+    assert status == 130, output
+    last = output.splitlines()[-1]
     assert last.startswith("nas: ")
     assert "SIGINT" in last
     until(lambda: not any(map(is_alive, place.pids())), "its trainings had ended")
 
 
 @pytest.mark.slow
-def test_search_of_a_client_ends_if_the_head_is_lost(place: Place, cluster: Shared) -> None:
+def test_search_of_a_client_ends_if_the_head_is_lost(place: Place, cluster: TwoNodes) -> None:
     search = place.begin("--workers", cluster.client, "--trials", "60")
     until(lambda: len(place.starts()) > 2 and place.rows(), "a training had ended")
     cluster.nodes.remove_node(cluster.nodes.head_node, allow_graceful=False)
-    status, said = place.wait(search)
+    status, output = place.wait(search)
     cluster.end()
-    assert status == 2, said
-    last = said.splitlines()[-1]
+    assert status == 2, output
+    last = output.splitlines()[-1]
     assert last.startswith("nas: ")
     assert f" {cluster.client} " in last

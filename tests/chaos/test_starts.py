@@ -13,12 +13,12 @@ def test_several_searches_create_their_store_at_once(place: Place) -> None:
     assert all(len(place.rows(f"s{number}")) == 2 for number in range(6))
 
 
-def test_study_has_one_coordinator_by_any_name_of_its_store(place: Place) -> None:
+def test_study_has_one_coordinator_for_all_names_of_its_store(place: Place) -> None:
     assert place.search("--trials", "1")[0] == 0
     (place.folder / "link.db").symlink_to(place.folder / "store" / "studies.db")
     other = f"sqlite:///{place.folder}/link.db"
     searches = [place.begin(), place.begin("--storage", other)]
     outcomes = sorted(place.wait(search) for search in searches)
     assert [status for status, _ in outcomes] in ([0, 2], [0, 0])  # the second may have come when the first was done
-    assert all(status == 0 or "studies.db" in said.splitlines()[-1] for status, said in outcomes)
+    assert all(status == 0 or "studies.db" in output.splitlines()[-1] for status, output in outcomes)
     assert len(place.rows()) == 4

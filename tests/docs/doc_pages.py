@@ -1,4 +1,4 @@
-"""Every page, and the command lines that stand in it."""
+"""All pages and their command lines."""
 
 import re
 from pathlib import Path
@@ -13,12 +13,11 @@ _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The fenced blocks of a language."""
     return [code for name, code in _BLOCK.findall(page.read_text()) if name == language]
 
 
 def command_lines(page: Path) -> list[str]:
-    """Each line of a page's shell blocks, fenced or indented, with lines that go on joined."""
+    """Each line of a page's shell blocks, fenced or indented, with continued lines joined."""
     text = page.read_text()
     fences = "\n".join(code for language, code in _BLOCK.findall(text) if language in ("", "bash"))
     indents = "\n".join(re.findall(r"^ {4,}(.+)$", _BLOCK.sub("", text), re.MULTILINE))

@@ -1,4 +1,4 @@
-"""The page of claims has every claim, and says of those that take no time what comes out of them now."""
+"""The claims page lists every claim, with the current result of those that need no training."""
 
 import re
 from collections import Counter
@@ -20,10 +20,10 @@ LINES = [
 ]
 
 
-def test_every_untrained_claim_is_a_line_of_the_table() -> None:
-    said = Counter((line[0], line[1], line[2]) for line in LINES if len(line) == 7)
+def test_table_lists_every_claim_without_training() -> None:
+    lines = Counter((line[0], line[1], line[2]) for line in LINES if len(line) == 7)
     claims = [claim for experiment in cheap_experiments() for claim in experiment.claims]
-    assert [one.name for one in claims if said[one.source, one.statement, f"{one.quantity}, {one.name}"] != 1] == []
+    assert [c.name for c in claims if lines[c.source, c.statement, f"{c.quantity}, {c.name}"] != 1] == []
 
 
 def test_table_has_the_numbers_of_counted_and_recorded_claims() -> None:
@@ -38,23 +38,23 @@ def test_table_has_the_numbers_of_counted_and_recorded_claims() -> None:
                     assert experiment.exact or interval == f"{finding.low:.3g} .. {finding.high:.3g}"
 
 
-def test_every_trained_claim_is_a_line_of_the_table() -> None:
-    said = {(line[0], line[1], line[2]) for line in LINES if len(line) == 6}
-    assert said == {(one.paper, one.claim.statement, one.claim.quantity) for one in ARCHITECTURE_PAIRS}
+def test_table_lists_every_claim_with_training() -> None:
+    lines = {(line[0], line[1], line[2]) for line in LINES if len(line) == 6}
+    assert lines == {(pair.paper, pair.claim.statement, pair.claim.quantity) for pair in ARCHITECTURE_PAIRS}
 
 
 def test_totals_agree_with_the_table() -> None:
     without, with_training = (Counter(line[-1] for line in LINES if len(line) == cells) for cells in (7, 6))
     assert not with_training["contradicts"]
-    totals = [[sum(found.values()), *(found[v] for v in VERDICTS if found[v])] for found in (without, with_training)]
-    stated = [[int(number) for number in re.findall(r"\b\d+\b", part)] for part in re.split("\n\n+", PAGE)]
-    assert any(holds_in_order(numbers, [*totals[0], *totals[1]]) for numbers in stated), totals
+    totals = [[sum(count.values()), *(count[v] for v in VERDICTS if count[v])] for count in (without, with_training)]
+    paragraphs = [[int(number) for number in re.findall(r"\b\d+\b", part)] for part in re.split("\n\n+", PAGE)]
+    assert any(holds_in_order(numbers, [*totals[0], *totals[1]]) for numbers in paragraphs), totals
 
 
-def holds_in_order(numbers: list[int], wanted: list[int]) -> bool:
-    """Whether the wanted numbers stand among others in this order."""
-    rest = iter(numbers)
-    return all(one in rest for one in wanted)
+def holds_in_order(numbers: list[int], subsequence: list[int]) -> bool:
+    """Whether `numbers` contains `subsequence` in this order."""
+    remaining = iter(numbers)
+    return all(number in remaining for number in subsequence)
 
 
 def test_page_has_the_batches_of_figure_1() -> None:

@@ -1,4 +1,4 @@
-"""Command lines in pages: each is one that the command line takes, and those of the three uses run."""
+"""Commands in pages parse, and those of the three uses run."""
 
 import re
 import shlex
@@ -20,24 +20,24 @@ GROUP = get_command(app)
 
 
 def calls(text: str) -> list[list[str]]:
-    """The words of each call of `nas` in a line, what stands before and after it left out."""
+    """The words of each call of `nas` in a line."""
     words = shlex.split(text, comments=True)
-    found = []
+    lists_of_words = []
     for at, word in enumerate(words):
         if word in ("nas", ".venv/bin/nas") and words[at + 1 : at + 2]:
             rest = words[at + 1 :]
-            end = next((i for i, one in enumerate(rest) if one in ("&&", "|", ";")), len(rest))
-            found.append(rest[:end])
-    return found
+            end = next((i for i, later_word in enumerate(rest) if later_word in ("&&", "|", ";")), len(rest))
+            lists_of_words.append(rest[:end])
+    return lists_of_words
 
 
 def in_blocks(page: Path) -> list[list[str]]:
-    """Every call of `nas` in a page's blocks: as it would be typed."""
+    """Every call of `nas` in a page's blocks, as typed."""
     return [words for line in command_lines(page) if re.search(r"(^|[ /])nas \S", line) for words in calls(line)]
 
 
 def in_text(page: Path) -> list[list[str]]:
-    """Every call of `nas` in a page's sentences: its task and its values may be left out."""
+    """Every call of `nas` in a page's sentences, where task and values may be missing."""
     return [words for code in re.findall(r"`(nas [^`\n]+)`", page.read_text()) for words in calls(code)]
 
 
@@ -46,24 +46,24 @@ BEFORE = ("--debug", "--install-completion", "-v", "-q")
 
 
 def command_of(words: list[str]) -> Any:
-    """The command that a call names; None where there is no such one."""
+    """The command of a call; None if unknown."""
     return GROUP.commands.get(next((word for word in words if word not in BEFORE), ""))  # type: ignore[attr-defined]
 
 
 def refusal(words: list[str]) -> str | None:
-    """Why the command line would not take these words, None where it would."""
+    """The parser's error for these words, or None."""
     command = command_of(words)
     if command is None:
         return f"there is no command {words[0]!r}"
     try:
         command.make_context(words[0], words[1:])
-    except Exception as error:  # click's, which typer has a copy of
+    except Exception as error:  # click's exceptions; typer has a copy of click
         return str(error)
     return None
 
 
 def unknown_flags(words: list[str]) -> list[str]:
-    """What a sentence says of a call that is no command or option of it; COMMAND and --help stand for any."""
+    """The unknown command or options of a call in a sentence; COMMAND and --help are allowed."""
     if words[0] in ("COMMAND", "--help", *BEFORE):
         return []
     command = command_of(words)
@@ -81,7 +81,7 @@ def test_pages_show_commands_that_the_command_line_takes() -> None:
                 assert not {" ".join(words): wrong for words in in_text(page) if (wrong := unknown_flags(words))}
 
 
-def test_wrong_command_is_noticed(tmp_path: Path) -> None:
+def test_wrong_commands_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("    nas search digits-vit --trails 3\n    nas serach digits-vit\n    nas evaluate  # what?\n")
     assert all(refusal(words) for words in in_blocks(page))
@@ -91,7 +91,7 @@ def test_wrong_command_is_noticed(tmp_path: Path) -> None:
     assert [unknown_flags(words) for words in in_text(page)] == [["serach"], ["--limit"], [], []]
 
 
-def test_modules_that_pages_run_are_there() -> None:
+def test_modules_that_pages_run_exist() -> None:
     for page in PAGES:
         for module in re.findall(r"python -m ((?:benchmarks|tests)\.\w+)", page.read_text()):
             place = ROOT / module.replace(".", "/")
@@ -99,9 +99,9 @@ def test_modules_that_pages_run_are_there() -> None:
 
 
 def quick(words: list[str]) -> list[str]:
-    """The same call in seconds: at smoke, with few trials."""
+    """The same call with the smoke preset and few trials."""
     line = re.sub(r"--trials \d+", "--trials 3", re.sub(r" --(workers|preset) \w+", "", shlex.join(words)))
-    line = re.sub(r"(?<!replay:)digit-ranks-vit", "digits-vit", line)  # of the recorded trainings there is one table
+    line = re.sub(r"(?<!replay:)digit-ranks-vit", "digits-vit", line)  # the one recorded table
     line = line.replace("STUDY", "s").replace("params<=50k", "params<=30k")
     short = {
         "search": " --preset smoke --workers 1" + (" --set epochs=1" if "digits-vit" in line else ""),
@@ -118,7 +118,7 @@ def test_commands_of_the_wirings_page_run(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     for line in command_lines(ROOT / "docs" / "wirings.md"):
         (words,) = calls(line)
-        if "STUDY" in words:  # somebody's own
+        if "STUDY" in words:  # a user's study
             continue
         done = CliRunner().invoke(
             app, [*words, *(["--preset", "smoke", "--set", "epochs=1"] if words[0] == "evaluate" else [])]

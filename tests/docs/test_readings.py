@@ -1,4 +1,4 @@
-"""The page of readings names options, settings, presets and tasks that there are."""
+"""The readings page names existing options, settings, presets and tasks."""
 
 import re
 
@@ -8,7 +8,7 @@ from tasks.load import load_task
 from tasks.recipes.settings import override
 
 PAGE = (ROOT / "docs" / "readings.md").read_text()
-QUOTED = re.findall(r"`([^`]+)`", PAGE)
+CODE = re.findall(r"`([^`]+)`", PAGE)
 SECTIONS = {  # heading, or how it begins -> a task whose recipe has the settings named below it
     "Residual matrix": "openwebtext-lm",
     "Crammed-BERT": "pile-mlm",
@@ -20,26 +20,26 @@ SECTIONS = {  # heading, or how it begins -> a task whose recipe has the setting
 }
 
 
-def test_topologies_on_the_page_can_be_loaded() -> None:
-    named = [word for word in QUOTED if re.match(rf"({'|'.join(map(re.escape, TOPOLOGIES.names()))})\(", word)]
-    assert len(named) > 9
-    for word in named:
+def test_topologies_on_the_page_exist() -> None:
+    texts = [word for word in CODE if re.match(rf"({'|'.join(map(re.escape, TOPOLOGIES.names()))})\(", word)]
+    assert len(texts) > 9
+    for word in texts:
         load(word)
 
 
 def test_settings_on_the_page_are_of_their_tasks() -> None:
     sections = re.split(r"^##+ ", PAGE, flags=re.MULTILINE)
-    found = 0
+    count = 0
     for begins, name in SECTIONS.items():
-        (section,) = [one for one in sections if one.startswith(begins)]
-        for said in re.findall(r"`--set ([^`]+)`", section):
-            setting, _, value = said.partition("=")
+        (section,) = [part for part in sections if part.startswith(begins)]
+        for code in re.findall(r"`--set ([^`]+)`", section):
+            setting, _, value = code.partition("=")
             recipe = load_task(name).presets["paper"]
-            assert hasattr(recipe, setting), said
+            assert hasattr(recipe, setting), code
             if value != "...":
                 override(recipe, {setting: value})
-            found += 1
-    assert found > 9
+            count += 1
+    assert count > 9
 
 
 def test_presets_and_tasks_on_the_page_exist() -> None:

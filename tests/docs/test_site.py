@@ -1,4 +1,4 @@
-"""The site: it builds without a warning, says what there is, and loads nothing from elsewhere."""
+"""The site builds without warnings, documents all entries and loads nothing from other hosts."""
 
 import os
 import re
@@ -40,7 +40,7 @@ def building() -> ModuleType:
     return module
 
 
-def ours(registry: object) -> set[str]:
+def names_of_ours(registry: object) -> set[str]:
     return {name for name in registry.names() if registry.is_ours(name)}  # type: ignore[attr-defined]
 
 
@@ -48,8 +48,8 @@ def test_every_topology_and_task_of_ours_is_on_its_page() -> None:
     pages = {"topology": "topologies.md", "task": "task-list.md"}
     for kind, registry in (("topology", TOPOLOGIES), ("task", TASKS)):
         text = (DOCS / pages[kind]).read_text()
-        assert set(re.findall(rf"^<!-- {kind} (\S+) -->$", text, re.MULTILINE)) == ours(registry)
-        assert ours(registry) <= set(re.findall(r"^##+ (\S+)$", text, re.MULTILINE))
+        assert set(re.findall(rf"^<!-- {kind} (\S+) -->$", text, re.MULTILINE)) == names_of_ours(registry)
+        assert names_of_ours(registry) <= set(re.findall(r"^##+ (\S+)$", text, re.MULTILINE))
 
 
 def test_every_topology_has_an_equation_and_every_task_its_data() -> None:
@@ -60,14 +60,14 @@ def test_every_topology_has_an_equation_and_every_task_its_data() -> None:
         assert re.search(r"\bData\b", part), part
 
 
-def test_audits_of_a_task_are_those_of_the_table(building: ModuleType) -> None:
-    said = building.audits("digits-vit")
-    assert "loss 0." in said
-    assert "levels: 2" in said
-    assert not re.search(r"\d", building.audits("digits"))  # another name that begins so
-    audited = {name for name in ours(TASKS) if re.search(r"\d", building.audits(name))}
+def test_audits_of_a_task_match_the_table(building: ModuleType) -> None:
+    audits = building.audits("digits-vit")
+    assert "loss 0." in audits
+    assert "levels: 2" in audits
+    assert not re.search(r"\d", building.audits("digits"))  # a prefix of the name
+    names = {name for name in names_of_ours(TASKS) if re.search(r"\d", building.audits(name))}
     table = (DOCS / "audits.md").read_text().partition("|---")[2]
-    assert audited == set(re.findall(r"^\| (\S+) \S+", table, re.MULTILINE))
+    assert names == set(re.findall(r"^\| (\S+) \S+", table, re.MULTILINE))
 
 
 @pytest.mark.outside
@@ -87,8 +87,8 @@ def test_site_loads_nothing_from_elsewhere(site: Path) -> None:
     assert len(pages) > 20
     for page in pages:
         html = page.read_text()
-        loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]+)"|<link [^>]*href="([^"]+)"', html)
-        assert not [address for pair in loaded for address in pair if "//" in address], page.name
+        sources = re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]+)"|<link [^>]*href="([^"]+)"', html)
+        assert not [address for pair in sources for address in pair if "//" in address], page.name
 
 
 def test_links_are_rewritten_to_pages_of_the_site(building: ModuleType) -> None:
@@ -99,10 +99,10 @@ def test_links_are_rewritten_to_pages_of_the_site(building: ModuleType) -> None:
 
 
 def test_topology_is_shown_with_its_options_and_axes(building: ModuleType) -> None:
-    shown = building.topology("ancre")
-    assert "<li><code>temperature=0.01</code>: " in shown
-    assert "<li><code>cascaded=true</code>: " in shown
-    assert re.search(r"<code>\w+ in [^<]*</code>", shown)  # axes that spaces search
+    html = building.topology("ancre")
+    assert "<li><code>temperature=0.01</code>: " in html
+    assert "<li><code>cascaded=true</code>: " in html
+    assert re.search(r"<code>\w+ in [^<]*</code>", html)  # axes that spaces search
 
 
 def test_docstring_is_shown_as_html(building: ModuleType) -> None:
@@ -118,10 +118,10 @@ def test_docstring_is_shown_as_html(building: ModuleType) -> None:
         * two
         """
 
-    shown = building.docstring(entry)
-    assert "<p>g_j = sum_i b_i * e_i &lt; 2.</p>" in shown
-    assert "<pre><code>x = 1</code></pre>" in shown
-    assert "<ul><li><code>one</code>, and more</li><li>two</li></ul>" in shown
+    html = building.docstring(entry)
+    assert "<p>g_j = sum_i b_i * e_i &lt; 2.</p>" in html
+    assert "<pre><code>x = 1</code></pre>" in html
+    assert "<ul><li><code>one</code>, and more</li><li>two</li></ul>" in html
 
 
 @pytest.mark.browser
@@ -130,16 +130,16 @@ def test_pages_opened_as_files_can_be_searched(site: Path) -> None:
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if chromium is None:
         pytest.skip("there is no Chromium")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page()
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url))
         page.goto(f"file://{site}/topologies.html")
         assert page.locator("math[display=block]").count() >= 14
         page.locator("input[name=query]").click()
         page.keyboard.type("hypervolume", delay=30)
         page.locator(".md-search-result__meta", has_text="matching documents").wait_for(timeout=20_000)
         assert page.locator(".md-search-result__item").count() > 2
-        assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))]
+        assert not [url for url in requests if not url.startswith(("file:", "data:", "blob:", "about:"))]
         browser.close()

@@ -1,4 +1,4 @@
-"""Rows to make tables of."""
+"""Fixtures of rows and tables."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -39,12 +39,12 @@ NAMES = (
     "",
     "a b",
 )
-"""Among them names that a Row has itself."""
+"""Names of metrics, some of which Row uses itself."""
 
 
 @pytest.fixture
 def make_row() -> Callable[..., Row]:
-    """A row; arguments are fields of Row, or of its architecture or costs."""
+    """Make a row; arguments are fields of Row, its architecture or its costs."""
 
     def make(**changes: Any) -> Row:
         costs = {name: changes.pop(name) for name in Costs.__dataclass_fields__ if name in changes}
@@ -57,7 +57,7 @@ def make_row() -> Callable[..., Row]:
 
 @pytest.fixture
 def table(make_row: Callable[..., Row]) -> pa.Table:
-    """Depths 1 to 6, a topology each, flops a million a block, accuracy a tenth a block and missing for depth 4."""
+    """Depths 1 to 6 with a topology, a million FLOPs and 0.1 accuracy per block; depth 4 has no accuracy."""
     topologies = ["resnet", "dca(k=2)", "dca(k=4)", "rmt(keys=64)", "grn-v3", "none"]
     return from_rows(
         make_row(
@@ -72,7 +72,7 @@ def table(make_row: Callable[..., Row]) -> pa.Table:
 
 @pytest.fixture
 def random_rows() -> Callable[[int, int], list[Row]]:
-    """From a seed and a count, Rows drawn at random from all that a Row can be; the same for the same seed."""
+    """Random valid Rows from a seed and a count."""
 
     def rows(seed: int, count: int) -> list[Row]:
         draw = random.Random(seed)
@@ -82,7 +82,7 @@ def random_rows() -> Callable[[int, int], list[Row]]:
 
 
 def _random_row(draw: random.Random) -> Row:
-    """A Row any of whose fields may be anything of its type; what an architecture may be is not asked."""
+    """A Row with any value of each field's type; the architecture need not be valid."""
     return Row(
         task=draw.choice(TEXTS),
         task_version=draw.choice(INTEGERS),

@@ -1,4 +1,4 @@
-"""The README of results lists every column and every word of conditions."""
+"""The README of results lists every column and word of conditions."""
 
 from collections.abc import Callable
 from pathlib import Path

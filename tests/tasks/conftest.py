@@ -1,4 +1,4 @@
-"""Small data sets in the real layouts."""
+"""Small data sets in their real layouts."""
 
 import hashlib
 import importlib.metadata
@@ -27,7 +27,7 @@ WORDS = ("the", "module", "returns", "a", "list", "of", "names", "and", "values"
 
 @pytest.fixture(autouse=True, scope="session")
 def own_cache_of_tasks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What tasks generate is kept for this session, and nowhere else: workers of pytest-xdist share it."""
+    """A cache of generated data for this session, shared by the workers of pytest-xdist."""
     folder = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NAS_CACHE", str((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "cache"))
@@ -36,7 +36,7 @@ def own_cache_of_tasks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(autouse=True, scope="session")
 def no_plugins_of_lightning() -> Iterator[None]:
-    """Lightning looks through all installed packages for its plug-ins at each training, which takes 50 ms."""
+    """Skip Lightning's search for plug-ins at each training, which takes 50 ms."""
     entry_points = importlib.metadata.entry_points
 
     def without_lightnings(**selection: Any) -> Any:
@@ -51,8 +51,15 @@ def no_plugins_of_lightning() -> Iterator[None]:
 
 
 @pytest.fixture
+def checkpoint_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save a checkpoint after every step."""
+    monkeypatch.setattr("tasks.training.checkpoint.SECONDS", -1.0)
+    monkeypatch.setattr("tasks.training.checkpoint._SHARE", 1e9)
+
+
+@pytest.fixture
 def cifar10_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """CIFAR-10's own files with 20 images each; torchvision is told their MD5s."""
+    """CIFAR-10's files with 20 images each; torchvision gets their MD5s."""
     folder = tmp_path / CIFAR10.base_folder
     folder.mkdir()
     generator = np.random.default_rng(0)
@@ -84,7 +91,7 @@ def image_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def image_shards(image_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same images in webdataset shards of 6, with the listing that timm reads."""
+    """The same images in webdataset shards of 6, with timm's listing."""
     folder = tmp_path_factory.mktemp("shards")
     listing = {}
     for split in ("train", "val"):
@@ -101,7 +108,7 @@ def image_shards(image_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def imdb_folder(tmp_path: Path) -> Path:
-    """IMDb's own folders: 20 reviews of each class to learn from, and 5 to test on."""
+    """IMDb's folders with 20 reviews per class for training and 5 for testing."""
     for split, reviews in (("train", 20), ("test", 5)):
         for label, stars, word in (("neg", 2, "bad"), ("pos", 9, "good")):
             folder = tmp_path / "aclImdb" / split / label
@@ -113,7 +120,7 @@ def imdb_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def aan_folder(tmp_path: Path) -> Path:
-    """The release's pairs of papers: 8 to train on, 4 to validate and 4 to test on."""
+    """Pairs of papers as released: 8 for training, 4 for validation and 4 for testing."""
     folder = tmp_path / "lra_release" / "lra_release" / "tsv_data"
     folder.mkdir(parents=True)
     for split, pairs in (("train", 8), ("eval", 4), ("test", 4)):
@@ -138,7 +145,7 @@ def _pickle(path: Path, content: object) -> str:
 
 
 class TinyInception(nn.Module):
-    """What takes Inception's place, which is slow: pooled features, logits, and the layer whose places are features."""
+    """A fast substitute for Inception: pooled features, logits and spatial features."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -154,7 +161,7 @@ class TinyInception(nn.Module):
 
 @pytest.fixture(scope="session")
 def tiny_vae(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An autoencoder as diffusers writes it, whose latents have an eighth of the sides; of 25,000 random weights."""
+    """A diffusers autoencoder with 25,000 random weights; latents have an eighth of the sides."""
     diffusers = pytest.importorskip("diffusers")
     torch.manual_seed(0)
     model = diffusers.AutoencoderKL(
@@ -170,7 +177,7 @@ def tiny_vae(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def latent_folder(tmp_path: Path, tiny_vae: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """fast-DiT's folders of 24 pictures of 3 classes, with what drawn ones are measured by; Inception is a tiny one."""
+    """fast-DiT's folders with 24 pictures of 3 classes, and statistics of the tiny Inception."""
     monkeypatch.setattr("tasks.diffusion.imagenet_dit.inception", lambda weights: TinyInception())
     generator = np.random.default_rng(0)
     for number in range(24):
@@ -188,7 +195,7 @@ def latent_folder(tmp_path: Path, tiny_vae: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def text_folder(tmp_path: Path) -> Path:
-    """Documents in JSON Lines: 40 to train on, 10 to validate and 10 to test on."""
+    """JSON Lines with 40 documents for training, 10 for validation and 10 for testing."""
     draw = np.random.default_rng(0)
     for split, documents in (("train", 40), ("validation", 10), ("test", 10)):
         lines = [json.dumps({"text": " ".join(draw.choice(WORDS, 30))}) for _ in range(documents)]
@@ -198,7 +205,7 @@ def text_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def glue_data(text_folder: Path) -> Path:
-    """GLUE's eight sets in GLUE's own files of 40 and 10 lines, and text to train on before, as `--data` has them."""
+    """GLUE's eight sets in its own files of 40 and 10 lines, and a text for pretraining, as for `--data`."""
     draw, folder = np.random.default_rng(1), text_folder / "glue"
     for of in GLUE.values():
         header = of.header or ("id", *of.columns, of.label)
@@ -207,7 +214,7 @@ def glue_data(text_folder: Path) -> Path:
             for number in range(lines):
                 label = of.labels[number % len(of.labels)] if of.labels else f"{number % 6}.0"
                 values = {"id": str(number), "source": "gj04", "mark": "", of.label: label}
-                rows.append("\t".join(values.get(one) or " ".join(draw.choice(WORDS, 5)) for one in header))
+                rows.append("\t".join(values.get(column) or " ".join(draw.choice(WORDS, 5)) for column in header))
             path = folder / of.folder / f"{name}.tsv"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("\n".join(rows) + "\n")

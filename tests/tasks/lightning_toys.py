@@ -1,4 +1,4 @@
-"""LightningModules and data of all kinds that train in no time, and the tasks of them."""
+"""Fast LightningModules and data of all kinds, and their tasks."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ def points(examples: int) -> tuple[Tensor, Tensor]:
 
 
 class Net(L.LightningModule):
-    """Dropout, a schedule that waits for a plateau, and hyperparameters that are no plain values."""
+    """Dropout, ReduceLROnPlateau, and hyperparameters that are no plain values."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Net(L.LightningModule):
         layers = [part for _ in range(architecture.depth) for part in (nn.Linear(width, width), nn.Tanh())]
         self.net = nn.Sequential(nn.Linear(4, width), *layers, nn.Dropout(0.2), nn.Linear(width, 1))
         self.example_input_array = torch.zeros(1, 4)
-        self.called: list[str] = []
+        self.calls: list[str] = []
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.net(x)[:, 0]
@@ -49,13 +49,13 @@ class Net(L.LightningModule):
         self.log("test_loss", self.off(batch).mean())
 
     def on_train_epoch_end(self) -> None:
-        self.called.append("train epoch")
+        self.calls.append("train epoch")
 
     def on_validation_epoch_end(self) -> None:
-        self.called.append("validation epoch")
+        self.calls.append("validation epoch")
 
     def on_after_backward(self) -> None:
-        self.called.append("backward")
+        self.calls.append("backward")
 
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.Adam(self.parameters(), lr=0.03)
@@ -64,7 +64,7 @@ class Net(L.LightningModule):
 
 
 class ByHand(Net):
-    """Two optimisers, moved by hand."""
+    """Two optimizers with manual optimization."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__(architecture)
@@ -77,13 +77,13 @@ class ByHand(Net):
             optimizer.step()
 
     def configure_optimizers(self) -> Any:
-        first, *rest = self.net.children()
-        parts = [first.parameters(), nn.ModuleList(rest).parameters()]
+        first, *others = self.net.children()
+        parts = [first.parameters(), nn.ModuleList(others).parameters()]
         return [torch.optim.Adam(part, lr=0.03) for part in parts]
 
 
 class Eachwise(Net):
-    """Returns the errors of each example, and logs an error of its own in test."""
+    """Returns errors per example, and logs its own standard error in test."""
 
     def validation_step(self, batch: Any, batch_idx: int) -> Any:
         return {"val_loss": self.off(batch)}
@@ -96,7 +96,7 @@ class Eachwise(Net):
 
 
 class Noisy(Dataset[tuple[Tensor, Tensor]]):
-    """Draws from all generators that there are."""
+    """Draws from all random generators."""
 
     def __init__(self, examples: int) -> None:
         self.x, self.y = points(examples)
@@ -109,15 +109,13 @@ class Noisy(Dataset[tuple[Tensor, Tensor]]):
 
 
 class Stream(IterableDataset[tuple[Tensor, Tensor]]):
-    """Has no length."""
-
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         x, y = points(64)
         return iter([(x[i], y[i]) for i in torch.randperm(64).tolist()])
 
 
 class Points(L.LightningDataModule):
-    """Cut at random, shuffled, in eight batches an epoch."""
+    """Random splits in eight shuffled batches per epoch."""
 
     def setup(self, stage: str) -> None:
         self.train, self.val, self.test = random_split(TensorDataset(*points(104)), [64, 20, 20])
@@ -142,7 +140,7 @@ class OwnGenerator(Points):
         return DataLoader(self.train, 8, shuffle=True, generator=torch.Generator().manual_seed(7))
 
 
-class Streamed(Points):
+class StreamPoints(Points):
     def train_dataloader(self) -> Any:
         return DataLoader(Stream(), 8)
 
@@ -153,7 +151,7 @@ class InAnotherProcess(Points):
 
 
 class Two(Points):
-    """A loader of eight batches and one of three, which begins anew."""
+    """A loader of eight batches and one of three, which restarts."""
 
     def train_dataloader(self) -> Any:
         return {"long": DataLoader(self.train, 8, shuffle=True), "short": DataLoader(Noisy(24), 8, shuffle=True)}
@@ -165,8 +163,6 @@ class OfTwo(Net):
 
 
 class Toy(LightningTask):
-    """Of any module and data."""
-
     name = "toy-lightning"
     version = 1
     metrics = (Metric("loss", "squared", "min"),)
@@ -186,11 +182,11 @@ class Toy(LightningTask):
 
 
 def toy(of: type[L.LightningModule] = Net, data_of: type[L.LightningDataModule] = Points, **options: Any) -> Toy:
-    """A task of these, with more arguments of the Trainer."""
+    """A task with this module and data and these Trainer options."""
 
-    class Made(Toy):
+    class Variant(Toy):
         def trainer_options(self, recipe: Any) -> dict[str, Any]:
             return {**super().trainer_options(recipe), **options}
 
-    Made.of, Made.data_of = of, data_of
-    return Made()
+    Variant.of, Variant.data_of = of, data_of
+    return Variant()

@@ -1,4 +1,4 @@
-"""What a training gave: plain numbers, or a reason that names the field and its value."""
+"""FitResult: plain numbers, or an error with the field and its value."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from toy_rows import LITTLE
 from toy_searches import TOYS
 
 
-def fitted(**changes: Any) -> FitResult:
+def fit_result(**changes: Any) -> FitResult:
     return FitResult(**{"steps": 1, "metrics": {"loss": 0.5}, **changes})
 
 
@@ -24,9 +24,9 @@ def test_scalars_of_torch_and_numpy_become_plain_numbers() -> None:
     with grouped() as case:
         for steps in (3, 3.0, torch.tensor(3), torch.tensor([3.0]), np.int64(3), np.array(3)):
             with case(repr(steps)):
-                found = fitted(steps=steps, metrics={"loss": torch.tensor(0.5)}, test={"loss": np.float32(0.25)})
-                assert (found.steps, found.metrics, found.test) == (3, {"loss": 0.5}, {"loss": 0.25})
-                kinds = (type(found.steps), type(found.metrics["loss"]), type(found.test["loss"]))
+                result = fit_result(steps=steps, metrics={"loss": torch.tensor(0.5)}, test={"loss": np.float32(0.25)})
+                assert (result.steps, result.metrics, result.test) == (3, {"loss": 0.5}, {"loss": 0.25})
+                kinds = (type(result.steps), type(result.metrics["loss"]), type(result.test["loss"]))
                 assert kinds == (int, float, float)
 
 
@@ -52,23 +52,23 @@ def test_other_values_raise_with_the_field_and_the_value() -> None:
         for changes, kind, field, value in refusals:
             with case(str(changes)):
                 with pytest.raises(kind) as caught:
-                    fitted(**changes)
+                    fit_result(**changes)
                 assert type(caught.value) is kind
                 assert f"{field} " in str(caught.value)
                 assert str(caught.value).partition(field)[2].endswith(value)
 
 
-def test_measures_that_are_no_numbers_are_left_out_with_a_notice() -> None:
+def test_extra_metrics_that_are_no_numbers_are_dropped_with_a_notice() -> None:
     with warns("skipped", option="FitResult.extra_metrics['a']"):
-        assert fitted(extra_metrics={"a": "x", "b": 2}).extra_metrics == {"b": 2.0}
+        assert fit_result(extra_metrics={"a": "x", "b": 2}).extra_metrics == {"b": 2.0}
 
 
-def test_an_evaluation_whose_task_returns_no_fitted_fails_with_a_reason(tmp_path: Path) -> None:
+def test_evaluation_without_a_fit_result_fails_with_a_reason(tmp_path: Path) -> None:
     with grouped() as case:
-        for number, given in enumerate(("FitResult(steps=torch.ones(2), metrics={})", "None", "{'accuracy': 1.0}")):
-            with case(given):
+        for number, code in enumerate(("FitResult(steps=torch.ones(2), metrics={})", "None", "{'accuracy': 1.0}")):
+            with case(code):
                 program = tmp_path / f"mine_{number}.py"
-                ending = f"class Wrong(Toy):\n    name = 'wrong'\n    def fit(self, run):\n        return {given}\n"
+                ending = f"class Wrong(Toy):\n    name = 'wrong'\n    def fit(self, run):\n        return {code}\n"
                 program.write_text(f"{TOYS.read_text()}\n\n{ending}")
                 row = evaluate(EvaluationJob(task=f"{program}:Wrong", architecture=LITTLE, preset="smoke"))
                 assert row.status == "failed"

@@ -1,4 +1,4 @@
-"""From what somebody typed to a task."""
+"""Loading tasks by reference."""
 
 import shutil
 import sys
@@ -40,13 +40,13 @@ def test_a_task_in_one_file_keeps_the_contract() -> None:
     check_task(task, replace(task.base, depth=1))
 
 
-def test_references_to_no_task_are_refused() -> None:
-    known = ("Layer", "Moons")
+def test_invalid_references_of_tasks_are_refused() -> None:
+    choices = ("Layer", "Moons")
     refusals: list[tuple[str, Kind, dict[str, object]]] = [
         ("digits-vitt", "unknown-name", {"option": "task", "value": "digits-vitt", "nearest": "digits-vit"}),
         ("nowhere.py:Moons", "missing-file", {"option": "task", "path": "nowhere.py"}),
-        (str(MOONS), "bad-syntax", {"option": "task", "value": str(MOONS), "choices": known}),
-        (f"{MOONS}:Moon", "unknown-name", {"option": "class", "value": "Moon", "choices": known, "nearest": "Moons"}),
+        (str(MOONS), "bad-syntax", {"option": "task", "value": str(MOONS), "choices": choices}),
+        (f"{MOONS}:Moon", "unknown-name", {"option": "class", "value": "Moon", "choices": choices, "nearest": "Moons"}),
         (f"{MOONS}:Layer", "bad-plugin", {"option": "task", "value": f"{MOONS}:Layer"}),
         (f"{MOONS}:points", "bad-plugin", {"option": "task", "value": f"{MOONS}:points"}),
     ]
@@ -57,13 +57,13 @@ def test_references_to_no_task_are_refused() -> None:
 
 
 def moons_with(folder: Path, line: str) -> str:
-    """A reference to a copy of moons.py whose class has one more line."""
+    """A reference to a copy of moons.py with one more line in its class."""
     text = MOONS.read_text().replace("    version = 1\n", f"    version = 1\n    {line}\n")
     (folder / "task.py").write_text(text.replace("import torch\n", "import torch\nfrom tasks.base import *\n", 1))
     return f"{folder}/task.py:Moons"
 
 
-def test_what_a_task_lacks_is_listed(tmp_path: Path) -> None:
+def test_error_lists_the_missing_attributes_of_a_task(tmp_path: Path) -> None:
     text = MOONS.read_text().replace("    version = 1\n", "").replace("def example(", "def examples(")
     (tmp_path / "task.py").write_text(text)
     with raises("bad-plugin", task=f"{tmp_path}/task.py:Moons", needs=("version", "example")):
@@ -129,7 +129,7 @@ def test_a_task_file_imports_its_neighbours(tmp_path: Path) -> None:
     assert load_task(f"{tmp_path}/task.py:Moons").name == "moons"
 
 
-def test_files_of_the_same_name_are_two_tasks(tmp_path: Path) -> None:
+def test_files_of_one_name_are_different_tasks(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "random.py").write_text(MOONS.read_text().replace('"moons"', f'"{name}"'))
@@ -139,7 +139,7 @@ def test_files_of_the_same_name_are_two_tasks(tmp_path: Path) -> None:
 
 @pytest.fixture
 def with_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package in plugin_package on the path, with what pip would write beside it."""
+    """Put plugin_package on the path, with pip's metadata."""
     info = tmp_path / "stripes-0.1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stripes\nVersion: 0.1\n")

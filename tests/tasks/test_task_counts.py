@@ -1,4 +1,4 @@
-"""What installed tasks' networks cost, counted three ways, and where in the network it is."""
+"""Costs of installed tasks' networks, counted three ways, and by layer and operator."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -24,7 +24,7 @@ COLUMNS = ("params", "macs", "flops")
 
 @pytest.fixture(autouse=True)
 def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever counts a network must not ask for the examples that it is trained on."""
+    """Counting must not load data."""
 
     def read(self: SupervisedTask) -> None:
         raise AssertionError(f"{self.name} reads its data to be counted")
@@ -33,7 +33,7 @@ def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def of(name: str, topology: str, depth: int = 1) -> tuple[Task, Architecture]:
-    """A task and its base at another depth, wired so: width and length are its own."""
+    """A task and its base at another depth and topology."""
     if name.startswith("goal-"):
         pytest.importorskip("gymnasium_robotics")
     task = load_task(name)
@@ -41,7 +41,7 @@ def of(name: str, topology: str, depth: int = 1) -> tuple[Task, Architecture]:
 
 
 def family_of(name: str) -> Any:
-    """What builds a task's networks, and counts them by a closed form."""
+    """The classes that build and count a task's networks."""
     kind = task_class(name)
     return kind.build, kind.closed_form, kind.example
 
@@ -57,7 +57,7 @@ FIRST = (
     "lra-listops",
     "pile-mlm",
 )
-"""A task of each family."""
+"""One task per family."""
 
 
 def test_a_task_of_each_family_is_counted_with_every_kind_of_block() -> None:
@@ -68,7 +68,7 @@ Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
 Table = Callable[[Task, Architecture], list[dict[str, Any]]]
 
 
-# Every topology is walked on every model in tests/search_spaces/models.
+# tests/search_spaces/models covers every topology with every model.
 @pytest.mark.parametrize("name", TASKS.names())
 def test_closed_form_and_counters_agree_on_a_task(name: str, agree: Agree) -> None:
     check_counts(*of(name, "resnet"), agree)
@@ -86,23 +86,23 @@ def test_costs_agree_for_every_kind_of_block_of_other_tasks(name: str, agree: Ag
 
 
 def check_all_counts(name: str, agree: Agree) -> None:
-    """Assert that costs agree for equal and unequal blocks, and in tables."""
+    """Assert that costs agree for equal and different blocks, and in tables."""
     with grouped() as case:
         with case("equal blocks, hyper"):
             check_counts(*of(name, "hyper"), agree)
         for topology in ("dca(k=1)/hyper", "resnet"):
             with case(f"unequal blocks, {topology}"):
                 task, architecture = of(name, topology, depth=2)
-                own = {"hidden": (architecture.hidden, 24)}
+                sizes = {"hidden": (architecture.hidden, 24)}
                 if architecture.heads:
-                    own |= {"heads": (architecture.heads, 3), "head_dim": (architecture.head_dim, 6)}
-                check_counts(task, architecture.with_fields(own), agree)
+                    sizes |= {"heads": (architecture.heads, 3), "head_dim": (architecture.head_dim, 6)}
+                check_counts(task, architecture.with_fields(sizes), agree)
         with case("columns of the tables"):
             columns_sum_to_costs(*of(name, "resnet"))
 
 
 def check_counts(task: Task, architecture: Architecture, agree: Agree) -> None:
-    """Assert that the closed form and both counters agree on a task's network."""
+    """Assert that closed form and both counters agree on a task's network."""
     with meta_device():
         model, example = task.build(architecture), task.example()
     agree(model, positional(model, example), task.closed_form(architecture))
@@ -130,7 +130,7 @@ def test_costs_by_operator_sum_to_the_whole_for_every_topology() -> None:
 
 
 def every_topology_sums_to_its_costs(table: Table) -> None:
-    """Assert that a table's columns sum to the network's costs, however it is wired."""
+    """Assert that a table's columns sum to the network's costs with every topology."""
     with grouped() as case:
         for topology in TOPOLOGIES.names():
             with case(topology):

@@ -245,7 +245,7 @@ def test_a_file_edited_during_a_comparison_counts_as_read(ask: Callable[..., Row
     copy.write_text(text.replace("        architecture, penalty =", edits))
     reload_task(f"{copy}:Toy", None)
     comparison = nas.compare(
-        f"{copy}:Toy", arch=["depth=1", "depth=2"], preset="smoke", seeds=1, resources=Resources(1)
+        f"{copy}:Toy", arch=["depth=1", "depth=2"], preset="smoke", seeds=1, resources=nas.Resources(1)
     )
     assert len({row.provenance["code"] for row in comparison.rows()}) == 1
     assert comparison.rows()[0].provenance["code"] != before

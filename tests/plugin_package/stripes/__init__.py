@@ -1,4 +1,4 @@
-"""A task as another package has it: does a point lie on a black or on a white stripe?"""
+"""A task of another package: is a point on a black or a white stripe?"""
 
 import torch
 from torch import Generator, Tensor, nn
@@ -8,7 +8,7 @@ from tasks import Batch, ClassificationTask, Recipe, TensorSplits
 
 
 class Stripes(ClassificationTask):
-    """Numbers on a line, and a multilayer perceptron that knows no topologies."""
+    """Numbers on a line and a multilayer perceptron without topologies."""
 
     name = "stripes"
     version = 3
@@ -16,7 +16,6 @@ class Stripes(ClassificationTask):
     presets = {"smoke": Recipe(steps=20, batch=32, lr=0.01), "proxy": Recipe(epochs=10, batch=32, lr=0.01)}  # noqa: RUF012
 
     def load(self) -> TensorSplits:
-        """Draw the numbers."""
         return TensorSplits(train=numbers(512, 1), validation=numbers(128, 2), test=numbers(128, 3))
 
     def build(self, architecture: Architecture) -> nn.Module:
@@ -25,11 +24,10 @@ class Stripes(ClassificationTask):
         return nn.Sequential(nn.Linear(1, 16), nn.GELU(), *hidden, nn.Linear(16, 2))
 
     def example(self) -> tuple[Tensor, ...]:
-        """One number."""
         return (torch.zeros(1, 1),)
 
 
 def numbers(examples: int, seed: int) -> Batch:
-    """Numbers [E, 1] and the colours [E] of the stripes they lie on."""
+    """Numbers [E, 1] and their stripes' colours [E]."""
     x = 4 * torch.rand(examples, 1, generator=Generator().manual_seed(seed))
     return x, x[:, 0].long() % 2

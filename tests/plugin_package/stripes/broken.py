@@ -1,3 +1,3 @@
-"""What a package looks like whose own requirements are not installed."""
+"""A plug-in whose requirements are not installed."""
 
 import a_package_that_nobody_has  # noqa: F401

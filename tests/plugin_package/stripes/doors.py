@@ -1,4 +1,4 @@
-"""What else a package can bring: a topology with an operator that nobody counts, a task with another, a sampler."""
+"""More plug-ins: a topology and a task with uncounted operators, and samplers."""
 
 import math
 from collections.abc import Sequence
@@ -51,11 +51,10 @@ class Recall(Topology):
         return Count(weights + biases, len(wiring.sites) * weights, len(wiring.sites) * wiring.width)
 
     def open(self, *parts: Tensor) -> Any:
-        """Start from the embeddings' sum, with nothing recalled."""
+        """Start from the sum of the embeddings without memory."""
         return sum_tensors(parts), None
 
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
-        """Give x_t."""
         return (state[0],), state
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
@@ -65,7 +64,6 @@ class Recall(Topology):
         return x + h.view_as(y), memory
 
     def close(self, state: Any) -> Tensor:
-        """Return x_L."""
         return state[0]
 
 
@@ -77,12 +75,11 @@ class Spectrum(nn.Module):
         self.filter = nn.Parameter(torch.ones(width // 2 + 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Filter along the features."""
         return torch.fft.irfft(torch.fft.rfft(x) * self.filter, n=x.shape[-1])
 
 
 class Untaught(Stripes):
-    """Stripes by spectra, whose FFTs nobody counts."""
+    """Stripes by spectra, whose FFTs have no handlers."""
 
     name = "untaught-waves"
 
@@ -98,7 +95,7 @@ def fft_macs(inputs: Sequence[Shape], outputs: Sequence[Shape]) -> int:
 
 
 class Waves(Untaught):
-    """The same, taught."""
+    """The same with handlers."""
 
     name = "waves"
     handlers: ClassVar[Handlers] = {"aten::fft_rfft": fft_macs, "aten::fft_irfft": fft_macs}
@@ -108,45 +105,41 @@ class First(Proposer):
     """The first untried candidate in the space's order."""
 
     def propose(self, state: SearchState) -> int:
-        """Take it."""
         return int(state.new[0])
 
 
 class Reversed(optuna.samplers.RandomSampler):
-    """An Optuna sampler of a package's own, that draws the depth and leaves the rest to chance."""
+    """An Optuna sampler of a package that draws only the depth."""
 
     def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, BaseDistribution]:
-        """Name the depth, and what is no axis of this space."""
+        """The depth, and a parameter that is no axis of this space."""
         return {"depth": IntDistribution(1, 8, log=True), "speed": IntDistribution(1, 8)}
 
     def sample_relative(self, study: Any, trial: Any, search_space: dict[str, BaseDistribution]) -> dict[str, Any]:
-        """Start from the deepest."""
+        """Propose the largest depth."""
         assert set(search_space) == {"depth"}, search_space
         return {"depth": 8}
 
 
 class Stubborn(Proposer):
-    """Proposes the same for ever, whether or not it may."""
+    """Always proposes the same index, valid or not."""
 
     def propose(self, state: SearchState) -> int:
-        """Take one beyond all."""
         return len(state.coordinates)
 
 
 class Failing(Proposer):
-    """Breaks off."""
+    """Raises an error."""
 
     def propose(self, state: SearchState) -> int:
-        """Look for what is not there."""
         return {}["nothing"]
 
 
 class Demanding(Proposer):
-    """Cannot be made without an argument."""
+    """Needs an argument."""
 
     def __init__(self, temper: float) -> None:
         self.temper = temper
 
     def propose(self, state: SearchState) -> int:
-        """Never get here."""
         raise NotImplementedError

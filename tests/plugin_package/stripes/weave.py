@@ -1,4 +1,4 @@
-"""What a package can bring: a topology, a task that it wires, a space, a sampler, and operators for the counter."""
+"""Plug-ins of a package: a topology, a task, a space, a sampler and operator handlers."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from stripes.doors import Spectrum, fft_macs
 
 @dataclass(frozen=True, slots=True)
 class WeaveOptions:
-    """How much of a layer's output is added."""
+    """The gain of each layer's output."""
 
     gain: float = 1.0
 
 
 @final
 class Weave(Topology):
-    """x + gain * f(x): plain residuals, but for a gain that nobody learns."""
+    """x + gain * f(x): plain residuals with a constant gain."""
 
     Options: ClassVar[type] = WeaveOptions
     axes: ClassVar[dict[str, tuple[float, ...]]] = {"gain": (0.5, 1.0)}
@@ -40,15 +40,12 @@ class Weave(Topology):
         return sum_tensors(parts)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-        """The sum so far."""
         return (state,), state
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
-        """Add some of it."""
         return state + self.gain * y
 
     def close(self, state: Tensor) -> Tensor:
-        """The whole sum."""
         return state
 
 
@@ -61,7 +58,7 @@ class Layer(nn.Sequential):
 
 
 class WovenStripes(Stripes):
-    """The same stripes, told apart by a network that any topology wires."""
+    """The stripes task with a network for any topology."""
 
     name = "woven-stripes"
     version = 1
@@ -83,8 +80,7 @@ def depths(base: Architecture) -> SearchSpace:
 
 @final
 class Last(Proposer):
-    """Always the last of the candidates."""
+    """Always proposes the last candidate."""
 
     def propose(self, state: SearchState) -> int:
-        """The largest index."""
         return int(state.new.max())

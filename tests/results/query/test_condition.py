@@ -1,4 +1,4 @@
-"""What conditions mean, and what is said of a slip."""
+"""Conditions and their errors."""
 
 import contextlib
 import threading
@@ -30,7 +30,7 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.fixture
 def quick(database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Conditions share one database: to begin one takes several times as long as to ask it."""
+    """Share one database between conditions: starting it is slower than a query."""
 
     @contextmanager
     def rows_in_memory(table: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -45,7 +45,7 @@ def quick(database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(condition, "rows_in_memory", rows_in_memory)
 
 
-CHOSEN: list[tuple[str, list[int]]] = [
+DEPTHS: list[tuple[str, list[int]]] = [
     ("flops < 2e6", [1]),
     ("flops < 2M", [1]),
     ("flops < 2000k", [1]),
@@ -93,11 +93,11 @@ CHOSEN: list[tuple[str, list[int]]] = [
 @pytest.mark.usefixtures("quick")
 def test_condition_chooses_its_rows_in_order(table: pa.Table) -> None:
     with grouped() as case:
-        for text, depths in CHOSEN:
+        for text, depths in DEPTHS:
             with case(text):
-                found = select(table, text)
-                assert found["depth"].to_pylist() == depths
-                assert found.schema == table.schema
+                rows = select(table, text)
+                assert rows["depth"].to_pylist() == depths
+                assert rows.schema == table.schema
 
 
 def test_quoted_text_is_never_read_as_sql(table: pa.Table) -> None:
@@ -108,19 +108,19 @@ def test_condition_works_on_an_empty_table(make_row: MakeRow) -> None:
     assert len(select(from_rows([]), "flops < 2e6")) == 0
 
 
-QUOTED = ("rows", "given", "rowid", "select", "and", "abs", "a b", "a.b", 'a"b', "top5-accuracy", "é", "1", "--", ";")
+NAMES = ("rows", "given", "rowid", "select", "and", "abs", "a b", "a.b", 'a"b', "top5-accuracy", "é", "1", "--", ";")
 BARE = ("é", "select", "union", "with", "from", "integer", "date", "current_user")
 FUNCTIONS = ("random", "version", "current_database", "txid_current")
 
 
 @pytest.mark.usefixtures("quick")
 def test_column_may_have_any_name(make_row: MakeRow) -> None:
-    table = from_rows([make_row(metrics=dict.fromkeys(QUOTED, value)) for value in (1.0, 2.0)])
+    table = from_rows([make_row(metrics=dict.fromkeys(NAMES, value)) for value in (1.0, 2.0)])
     with grouped() as case:
-        for name in QUOTED:
+        for name in NAMES:
             with case(name):
-                quoted = name.replace('"', '""')
-                assert select(table, f'"{quoted}" > 1')[name].to_pylist() == [2.0]
+                literal = name.replace('"', '""')
+                assert select(table, f'"{literal}" > 1')[name].to_pylist() == [2.0]
 
 
 def test_columns_that_differ_in_case_alone_are_refused(make_row: MakeRow) -> None:
@@ -182,7 +182,7 @@ SLIPS: list[tuple[str, Kind, dict[str, Any]]] = [
 
 
 @pytest.mark.usefixtures("quick")
-def test_mistakes_are_told_apart(table: pa.Table) -> None:
+def test_each_mistake_has_its_own_error(table: pa.Table) -> None:
     with grouped() as case:
         for text, kind, fields in SLIPS:
             with case(text):
@@ -206,19 +206,19 @@ def test_no_timer_is_left_running(table: pa.Table) -> None:
         assert threading.active_count() == before, text
 
 
-UNDEFINED = (
+UNDEFINED_VALUES = (
     *("ln(0 - depth)", "sqrt(0 - depth)", "log10(0 - 1)", "pow(0 - depth, 0.5)", "(0 - depth) ** 0.5"),
     *("(depth - depth) / 0", "1e308 * 10 - 1e308 * 10", "abs(ln(0 - 2))", "1 + sqrt(0 - depth) * 2"),
 )
-COMPARED = ("{} > 0", "{} <= 0", "{} = {}", "{} <> 1", "not {} > 0", "{} between 0 and 1", "0 < {}", "{} in (1, 2)")
+COMPARISONS = ("{} > 0", "{} <= 0", "{} = {}", "{} <> 1", "not {} > 0", "{} between 0 and 1", "0 < {}", "{} in (1, 2)")
 
 
 @pytest.mark.usefixtures("quick")
-def test_undefined_value_meets_no_condition_and_not_its_contrary(table: pa.Table) -> None:
+def test_undefined_values_meet_neither_a_condition_nor_its_opposite(table: pa.Table) -> None:
     with grouped() as case:
-        for undefined in UNDEFINED:
+        for undefined in UNDEFINED_VALUES:
             with case(undefined):
-                assert not len(select(table, " or ".join(COMPARED).replace("{}", undefined)))
+                assert not len(select(table, " or ".join(COMPARISONS).replace("{}", undefined)))
                 null = f"{undefined} is null and coalesce({undefined}, 1) = 1"
                 assert len(select(table, null)) == len(table)
 
@@ -231,13 +231,13 @@ def test_defined_values_are_compared_as_in_python(table: pa.Table) -> None:
         "depth % 2 = 0 or -depth > 0 - 2": lambda depth: depth % 2 == 0 or -depth > -2,
         "depth + 9007199254740993 > 9007199254740993": lambda depth: True,
     }.items():
-        found = select(table, text)["depth"].to_pylist()
-        assert found == [depth for depth in table["depth"].to_pylist() if holds(depth)], text
+        depths = select(table, text)["depth"].to_pylist()
+        assert depths == [depth for depth in table["depth"].to_pylist() if holds(depth)], text
 
 
 NEARLY: list[tuple[str, list[tuple[str, str]]]] = [
     ("topology = 'resnett'", [("resnett", "resnet")]),
-    ("topology = 'rmt'", [("rmt", "rmt(keys=64)")]),  # the beginning of one
+    ("topology = 'rmt'", [("rmt", "rmt(keys=64)")]),  # a prefix
     ("topology in ('it''s', 'nonee')", [("nonee", "none")]),
     ("topology = 'none' and depth = 60 or topology = 'nonee'", [("nonee", "none")]),
     ("topology like 'resnett%'", []),
@@ -248,26 +248,26 @@ NEARLY: list[tuple[str, list[tuple[str, str]]]] = [
     ("topology <> 'resnett' and depth > 60", []),
     ("depth > 60 and Topology='resnett'", [("resnett", "resnet")]),
     ("topology = 'none' and depth = 12345", []),
-    ("topology in ('none', 'nonee')", []),  # it has an answer
+    ("topology in ('none', 'nonee')", []),  # which has rows
     ("depth > 100", []),
 ]
 
 
 @pytest.mark.usefixtures("quick")
-def test_empty_answer_names_the_nearest_text_of_a_column(table: pa.Table) -> None:
+def test_notice_of_no_rows_names_the_nearest_value(table: pa.Table) -> None:
     with grouped() as case:
         for text, near in NEARLY:
             with case(text), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 select(table, text)
-                notices = [one.message for one in caught if isinstance(one.message, Notice)]
+                notices = [warning.message for warning in caught if isinstance(warning.message, Notice)]
                 assert len(notices) == len(caught) == len(near)
                 for notice, (value, nearest) in zip(notices, near, strict=True):
                     check(notice, "unknown-name", option="topology", value=value, nearest=nearest)
 
 
 @pytest.mark.usefixtures("quick")
-def test_topology_with_its_defaults_written_out_is_found_as_the_nearest() -> None:
+def test_topology_with_explicit_defaults_is_found_as_the_nearest() -> None:
     there = pa.table({"topology": ["hyper(streams=2)", "hyper", "rmt((", "resnet"]})
     for text in ("hyper(streams=4)", " hyper ", "hyper(dynamic=true, streams=4)"):
         with warns("unknown-name", option="topology", value=text, nearest="hyper"):

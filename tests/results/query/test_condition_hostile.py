@@ -1,4 +1,4 @@
-"""No text does anything but choose rows or be refused."""
+"""Hostile conditions choose rows or are refused."""
 
 import random
 from pathlib import Path
@@ -14,8 +14,8 @@ from results.query.condition import FUNCTIONS, KEYWORDS, MAX_LENGTH, select
 from search_spaces.support.errors import UserError
 
 
-def refused(table: pa.Table, text: str) -> str:
-    """The UserError that a text gives, which is one line without control characters."""
+def refusal(table: pa.Table, text: str) -> str:
+    """The one-line UserError of a condition."""
     with pytest.raises(UserError) as caught:
         select(table, text)
     assert str(caught.value).isprintable()
@@ -190,7 +190,7 @@ def test_anything_but_a_condition_on_columns_is_refused(table: pa.Table, texts: 
     with grouped() as case:
         for text in texts:
             with case(text):
-                message = refused(table, text.replace("{canary}", str(canary)))
+                message = refusal(table, text.replace("{canary}", str(canary)))
                 assert "nightingale" not in message
                 assert [path.name for path in tmp_path.iterdir()] == ["canary.csv"]
                 assert canary.read_text() == "nightingale\n1\n"
@@ -217,24 +217,24 @@ ENGINE_ALONE = [
 def test_engine_alone_reaches_no_file_and_no_setting(
     table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(condition, "_rewrite", lambda text, known: (text, []))
+    monkeypatch.setattr(condition, "_rewrite", lambda text, columns: (text, []))
     canary = tmp_path / "canary.csv"
     canary.write_text("nightingale\n1\n")
-    held_here = pa.table({"x": [1]})  # what a replacement scan would find in its callers' frames
+    held_here = pa.table({"x": [1]})  # a name that a replacement scan would find in the caller's frames
     with grouped() as case:
         for text in ENGINE_ALONE:
             with case(text):
-                assert "nightingale" not in refused(table, text.replace("{canary}", str(canary)))
+                assert "nightingale" not in refusal(table, text.replace("{canary}", str(canary)))
                 assert canary.read_text() == "nightingale\n1\n"
     assert len(held_here) == 1
 
 
 def test_no_other_function_of_the_engine_can_be_called() -> None:
     names = {name for (name,) in duckdb.sql("SELECT function_name FROM duckdb_functions()").fetchall()}
-    others = {name for name in names if name.isidentifier()} - {*FUNCTIONS, *KEYWORDS}
-    assert {"read_csv", "repeat", "duckdb_settings", "nextval"} <= others
+    plain_names = {name for name in names if name.isidentifier()} - {*FUNCTIONS, *KEYWORDS}
+    assert {"read_csv", "repeat", "duckdb_settings", "nextval"} <= plain_names
     with grouped() as case:
-        for name in others:
+        for name in plain_names:
             with case(name), raises("unknown-name", option="function", value=name):
                 condition.columns_in(f"{name}(depth) = 1", ["depth"])
 
@@ -243,9 +243,9 @@ def test_every_allowed_function_is_a_plain_function_of_its_row() -> None:
     query = (
         "SELECT function_name, function_type, stability FROM duckdb_functions() WHERE list_contains(?, function_name)"
     )
-    found = duckdb.execute(query, [list(FUNCTIONS)]).fetchall()
-    assert {name for name, *_ in found} == set(FUNCTIONS) - {"coalesce"}  # which is an operator
-    assert {tuple(traits) for _, *traits in found} == {("scalar", "CONSISTENT")}
+    functions = duckdb.execute(query, [list(FUNCTIONS)]).fetchall()
+    assert {name for name, *_ in functions} == set(FUNCTIONS) - {"coalesce"}  # an operator
+    assert {tuple(traits) for _, *traits in functions} == {("scalar", "CONSISTENT")}
 
 
 FOREIGN = (
@@ -253,8 +253,8 @@ FOREIGN = (
     " union with table values exists any all lambda interval distinct order by limit over rows rowid read_csv( sum("
     " unnest( columns( try("
 ).split(" ")
-OWN = "depth topology flops accuracy \"depth\" 1 0 2e6 .5 'a' 'dca%' '' ( ) , = <> < > + - * / // % ^ **".split(" ")
-OWN += [*KEYWORDS, *(f"{name}(" for name in FUNCTIONS)]
+WORDS = "depth topology flops accuracy \"depth\" 1 0 2e6 .5 'a' 'dca%' '' ( ) , = <> < > + - * / // % ^ **".split(" ")
+WORDS += [*KEYWORDS, *(f"{name}(" for name in FUNCTIONS)]
 
 
 def test_random_text_gives_rows_or_a_mistake(table: pa.Table) -> None:
@@ -278,8 +278,8 @@ def random_texts(seed: int) -> list[str]:
             ["", "'", "(", ")", ";", "-", '"', chr(chance.randrange(256))]
         )
     return [
-        " ".join(chance.choices(OWN, k=chance.randint(1, 12))),
-        " ".join(chance.choices(OWN + FOREIGN, k=chance.randint(1, 12))),
+        " ".join(chance.choices(WORDS, k=chance.randint(1, 12))),
+        " ".join(chance.choices(WORDS + FOREIGN, k=chance.randint(1, 12))),
         "".join(chr(chance.choice([chance.randrange(128), chance.randrange(0x110000)])) for _ in range(12)),
         "".join(whole),
     ]

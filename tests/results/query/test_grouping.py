@@ -1,4 +1,4 @@
-"""Means of groups, and the best of each, against loops over rows."""
+"""Means and best rows of groups, against loops over rows."""
 
 import math
 import statistics
@@ -37,15 +37,15 @@ def rows_of(make_row: MakeRow, **changes: object) -> list[Row]:
 
 @pytest.fixture
 def table(make_row: MakeRow) -> pa.Table:
-    failed = make_row(topology="resnet", status="failed", metrics={"accuracy": 99.0}, seed=7)
-    return from_rows([*rows_of(make_row), failed])
+    failure = make_row(topology="resnet", status="failed", metrics={"accuracy": 99.0}, seed=7)
+    return from_rows([*rows_of(make_row), failure])
 
 
 def test_means_count_complete_rows_alone(table: pa.Table) -> None:
-    found = {line["topology"]: line for line in means(table, ["topology"], ["accuracy", "flops", "loss"]).to_pylist()}
-    assert set(found) == {"resnet", "rmt(keys=64)", "grn-v3"}
-    for topology, line in found.items():
-        values = [value for (one, _), own in VALUES.items() if one == topology for value in own]
+    rows = {line["topology"]: line for line in means(table, ["topology"], ["accuracy", "flops", "loss"]).to_pylist()}
+    assert set(rows) == {"resnet", "rmt(keys=64)", "grn-v3"}
+    for topology, line in rows.items():
+        values = [value for (name, _), accuracies in VALUES.items() if name == topology for value in accuracies]
         assert line["n"] == len(values)
         assert line["accuracy"] == pytest.approx(statistics.fmean(values))
         if len(values) > 1:
@@ -54,7 +54,7 @@ def test_means_count_complete_rows_alone(table: pa.Table) -> None:
             assert line["accuracy_se"] is None
         assert set(line) == {"topology", "n", "accuracy", "accuracy_se", "flops"}
         assert line["flops"] == round(
-            statistics.fmean(1000 * d for (t, d), own in VALUES.items() if t == topology for _ in own)
+            statistics.fmean(1000 * d for (t, d), accuracies in VALUES.items() if t == topology for _ in accuracies)
         )
 
 
@@ -72,31 +72,31 @@ def test_empty_table_has_no_means(table: pa.Table) -> None:
 
 
 @pytest.mark.parametrize(("direction", "first"), [("max", "rmt(keys=64)"), ("min", "grn-v3")])
-def test_best_architecture_stands_first_with_its_mean_and_chance(table: pa.Table, direction: str, first: str) -> None:
-    found = best(table, "accuracy", direction).to_pylist()
-    assert len(found) == len(VALUES)
-    assert found[0]["topology"] == first
-    stands = {(one.record["topology"], one.record["depth"]): one for one in summarize(table, {"accuracy": direction})}
-    for line in found:
-        one = stands[line["topology"], line["depth"]]
+def test_best_architecture_is_first_with_mean_and_probability(table: pa.Table, direction: str, first: str) -> None:
+    lines = best(table, "accuracy", direction).to_pylist()
+    assert len(lines) == len(VALUES)
+    assert lines[0]["topology"] == first
+    summaries = {(s.record["topology"], s.record["depth"]): s for s in summarize(table, {"accuracy": direction})}
+    for line in lines:
+        summary = summaries[line["topology"], line["depth"]]
         values = VALUES[line["topology"], line["depth"]]
         assert (line["accuracy"], line["seeds"]) == (pytest.approx(statistics.fmean(values)), len(values))
-        assert (line["expected"], line["chance"]) == (one.expected["accuracy"], one.p_front)
-    expected = [line["expected"] for line in found]
+        assert (line["expected"], line["chance"]) == (summary.expected["accuracy"], summary.p_front)
+    expected = [line["expected"] for line in lines]
     assert expected == sorted(expected, reverse=direction == "max")
 
 
-def test_group_shows_its_best_and_the_chance_to_hold_the_best_of_all(table: pa.Table) -> None:
-    found = best(table, "accuracy", "max", ["topology"]).to_pylist()
-    assert [(line["topology"], line["depth"]) for line in found] == [("rmt(keys=64)", 1), ("resnet", 2), ("grn-v3", 1)]
+def test_each_group_has_its_best_and_the_probability_of_the_overall_best(table: pa.Table) -> None:
+    lines = best(table, "accuracy", "max", ["topology"]).to_pylist()
+    assert [(line["topology"], line["depth"]) for line in lines] == [("rmt(keys=64)", 1), ("resnet", 2), ("grn-v3", 1)]
     every = summarize(table, {"accuracy": "max"})
-    for line in found:
-        own = [one.p_front for one in every if one.record["topology"] == line["topology"]]
-        assert line["chance"] == pytest.approx(min(sum(own), 1.0))
-    assert sum(line["chance"] for line in found) == pytest.approx(1)
+    for line in lines:
+        chances = [summary.p_front for summary in every if summary.record["topology"] == line["topology"]]
+        assert line["chance"] == pytest.approx(min(sum(chances), 1.0))
+    assert sum(line["chance"] for line in lines) == pytest.approx(1)
 
 
-def test_columns_that_cannot_be_asked_are_refused(table: pa.Table) -> None:
+def test_invalid_columns_are_refused(table: pa.Table) -> None:
     with raises("unknown-name", option="column", value="toplogy", nearest="topology"):
         means(table, ["toplogy"], ["accuracy"])
     with raises("wrong-type", option="topology", type="string"):

@@ -1,4 +1,4 @@
-"""Rows that should not be read as one table: a line each, which says which of them to keep."""
+"""Notices about rows that should not be in one table."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ MakeRow = Callable[..., Row]
 
 
 def words(line: str) -> set[str]:
-    """Names and whole numbers in a line, whatever its sentence."""
+    """Names and whole numbers in a line."""
     return set(re.findall(r"\w+", line))
 
 
@@ -21,7 +21,7 @@ def test_comparable_rows_are_no_mixture(make_row: MakeRow) -> None:
     assert mixtures(from_rows([*rows, make_row(status="failed", data=None)])) == []
 
 
-def test_mixture_is_one_line_with_a_condition_that_parts_it(make_row: MakeRow) -> None:
+def test_mixture_notice_has_a_condition_that_separates_it(make_row: MakeRow) -> None:
     mixture_columns: dict[str, tuple[int | str, int | str]] = {
         "task_version": (1, 2),
         "preset": ("proxy", "paper"),
@@ -41,7 +41,7 @@ def test_several_recipes_are_one_line_for_each_preset(make_row: MakeRow) -> None
     rows = [
         make_row(recipe=settings | {"lr": 0.1, "same": "x"}),
         make_row(recipe=dict.fromkeys(settings, 1) | {"lr": 0.2, "same": "x"}),
-        make_row(recipe={"same": "x"}),  # the rest is not known
+        make_row(recipe={"same": "x"}),  # the other fields are unknown
         make_row(task="other", recipe={"lr": 0.7}),
     ]
     (line,) = mixtures(from_rows(rows))
@@ -74,7 +74,7 @@ def test_many_seeds_are_one_line_that_offers_means(make_row: MakeRow) -> None:
     assert "--by key" in line
 
 
-def test_start_weights_are_told_from_none(make_row: MakeRow) -> None:
+def test_start_weights_differ_from_no_start(make_row: MakeRow) -> None:
     table = from_rows([make_row(), make_row(start="0123456789abcdef")])
     (line,) = mixtures(table)
     assert line.startswith("digits: 2 ")
@@ -96,4 +96,4 @@ def test_means_mix_recipes_only_where_a_group_has_two(make_row: MakeRow) -> None
         assert "lr (0.1, 0.2)" in line
     assert mixtures_within(from_rows(rows), ["recipe_lr"]) == []
     other = [make_row(data="d1", recipe={"lr": 0.7}), make_row(data="d2", recipe={"lr": 0.8})]
-    assert mixtures_within(from_rows(other), ["topology"]) == []  # which have no mean together
+    assert mixtures_within(from_rows(other), ["topology"]) == []  # different recipes have no common mean

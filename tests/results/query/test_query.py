@@ -1,4 +1,4 @@
-"""Questions to a table: which rows, in which order, with which columns."""
+"""Queries: rows, order and columns."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,10 +29,10 @@ def test_empty_query_returns_the_table(table: pa.Table) -> None:
 
 
 def test_front_is_of_the_rows_that_meet_the_condition(table: pa.Table) -> None:
-    found = query(table, where="flops > 10 and flops < 35", objectives={"accuracy": "max", "flops": "min"})
-    assert found["depth"].to_pylist() == [3]
-    found = query(table, where="depth <> 3", objectives={"accuracy": "max", "flops": "min"})
-    assert found["depth"].to_pylist() == [4, 5]
+    rows = query(table, where="flops > 10 and flops < 35", objectives={"accuracy": "max", "flops": "min"})
+    assert rows["depth"].to_pylist() == [3]
+    rows = query(table, where="depth <> 3", objectives={"accuracy": "max", "flops": "min"})
+    assert rows["depth"].to_pylist() == [4, 5]
 
 
 def test_rows_are_sorted_with_nulls_last(table: pa.Table) -> None:
@@ -47,13 +47,13 @@ def test_equal_rows_keep_their_order(make_row: MakeRow) -> None:
     assert depths == [*range(1, 1001, 2), *range(2, 1001, 2)]
 
 
-def test_columns_are_kept_once_in_the_order_named(table: pa.Table) -> None:
+def test_columns_are_unique_in_the_given_order(table: pa.Table) -> None:
     assert query(table, columns=["flops", "key", "flops"]).column_names == ["flops", "key"]
 
 
-def test_conditions_may_use_columns_that_are_not_kept(table: pa.Table) -> None:
-    found = query(table, where="depth > 1", objectives={"flops": "min"}, order_by=["seed"], columns=["accuracy"])
-    assert found.to_pydict() == {"accuracy": [0.5]}
+def test_conditions_may_use_columns_that_are_not_selected(table: pa.Table) -> None:
+    rows = query(table, where="depth > 1", objectives={"flops": "min"}, order_by=["seed"], columns=["accuracy"])
+    assert rows.to_pydict() == {"accuracy": [0.5]}
 
 
 def test_limit_keeps_the_first_rows(table: pa.Table) -> None:
@@ -63,15 +63,15 @@ def test_limit_keeps_the_first_rows(table: pa.Table) -> None:
 
 
 def test_unknown_column_is_refused_wherever_it_stands(table: pa.Table) -> None:
-    asked: list[dict[str, Any]] = [
+    arguments: list[dict[str, Any]] = [
         {"columns": ["flop"]},
         {"order_by": ["flop desc"]},
         {"where": "flop < 1"},
         {"objectives": {"flop": "min"}},
     ]
-    for one in asked:
+    for keywords in arguments:
         with raises("unknown-name", option="column", value="flop"):
-            query(table, **one)
+            query(table, **keywords)
 
 
 def test_negative_limit_is_refused(table: pa.Table) -> None:

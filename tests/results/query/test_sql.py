@@ -1,4 +1,4 @@
-"""Questions in SQL: what they give, and that they reach nothing else."""
+"""SQL queries return tables and access nothing else."""
 
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,20 @@ ENDLESS = "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SEL
 
 
 def test_answers_have_plain_columns(table: pa.Table) -> None:
-    found = answer(
+    columns = answer(
         table,
         "SELECT depth > 3 AS deep, sum(flops) AS flops, avg(accuracy) AS accuracy, count(*) AS n, list(depth) AS all, "
         "cast(1.5 AS decimal(4, 2)) AS price FROM rows GROUP BY ALL ORDER BY n, deep",
     )
     of_text = {"deep": ["false", "true"], "all": ["[1, 2, 3]", "[4, 5, 6]"]}
     of_numbers = {"flops": [6_000_000, 15_000_000], "accuracy": pytest.approx([0.2, 0.55]), "n": [3, 3]}
-    assert found.to_pydict() == {**of_text, **of_numbers, "price": [1.5, 1.5]}
-    assert all(write(found) for write in FORMS.values())
+    assert columns.to_pydict() == {**of_text, **of_numbers, "price": [1.5, 1.5]}
+    assert all(write(columns) for write in FORMS.values())
     assert answer(table, "SELECT 170141183460469231731687303715884105727::HUGEINT AS x")["x"].to_pylist() == [2.0**127]
     assert answer(table, "SELECT NULL AS x, [NULL] AS y").to_pylist() == [{"x": None, "y": "[None]"}]
 
 
-REFUSED: list[tuple[str, Kind, dict[str, Any]]] = [
+REFUSALS: list[tuple[str, Kind, dict[str, Any]]] = [
     ("", "bad-syntax", {"needs": "SELECT"}),
     ("-- nothing", "bad-syntax", {"needs": "SELECT"}),
     ("SELECT 1; SELECT 2", "bad-syntax", {"needs": "SELECT"}),
@@ -50,10 +50,10 @@ REFUSED: list[tuple[str, Kind, dict[str, Any]]] = [
 ]
 
 
-def test_other_questions_are_refused_and_reach_nothing(table: pa.Table, tmp_path: Path) -> None:
+def test_other_queries_are_refused_and_access_nothing(table: pa.Table, tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("a\n1\n")
     with grouped() as case:
-        for question, kind, fields in REFUSED:
+        for question, kind, fields in REFUSALS:
             with case(question):
                 with raises(kind, option="--sql", **fields) as caught:
                     answer(table, question.format(folder=tmp_path), seconds=0.2)
@@ -64,8 +64,8 @@ def test_other_questions_are_refused_and_reach_nothing(table: pa.Table, tmp_path
 def test_neither_settings_nor_errors_show_the_home_folder(table: pa.Table) -> None:
     home = str(Path.home())
     assert len(home) > 1
-    for asked in ("* FROM duckdb_settings()", "* FROM pg_settings", "current_setting('secret_directory') AS x"):
-        assert home not in str(answer(table, f"SELECT {asked}").to_pylist()), asked
+    for code in ("* FROM duckdb_settings()", "* FROM pg_settings", "current_setting('secret_directory') AS x"):
+        assert home not in str(answer(table, f"SELECT {code}").to_pylist()), code
     with raises("unsupported", option="--sql", cause="PermissionException") as caught:
         answer(table, "SELECT * FROM duckdb_extensions()")
     assert home not in str(caught.value)

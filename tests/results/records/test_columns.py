@@ -1,4 +1,4 @@
-"""Names of columns: which a metric may have, and what stands under them."""
+"""Names of columns, and which of them metrics may have."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,15 +9,15 @@ from results.records.row import PREFIXES, RESERVED, Row
 MakeRow = Callable[..., Row]
 
 
-def test_measure_does_not_pass_for_a_missing_metric(make_row: MakeRow) -> None:
+def test_extra_metric_does_not_replace_a_missing_metric(make_row: MakeRow) -> None:
     columns = make_row(status="failed", directions={"loss": "min"}, extra_metrics={"loss": 3.0}).columns()
     assert columns["extra_metric_loss"] == 3.0
     assert "loss" not in columns
 
 
 def test_no_other_value_takes_the_column_of_a_missing_metric(make_row: MakeRow) -> None:
-    others = {"loss": 3.0, "LOSS_se": 4.0}
-    columns = make_row(status="failed", directions={"loss": "min"}, extra_metrics=others, profile=others).columns()
+    metrics = {"loss": 3.0, "LOSS_se": 4.0}
+    columns = make_row(status="failed", directions={"loss": "min"}, extra_metrics=metrics, profile=metrics).columns()
     assert not [name for name in columns if name.lower() in ("loss", "loss_se")]
     assert (columns["extra_metric_LOSS_se"], columns["profile_loss"]) == (4.0, 3.0)
 
@@ -31,10 +31,10 @@ def test_metric_names_are_a_letter_and_then_letters_digits_and_underscores() -> 
     assert refusal_of(["loss", "Top1_accuracy", "mse"]) is None
 
 
-def test_reserved_names_are_told_in_any_case() -> None:
-    reserved = ["params", "Params", "step", "latency_ms", "test_x", "recipe_lr", "SPEED_x"]
+def test_reserved_names_ignore_case() -> None:
+    names = ["params", "Params", "step", "latency_ms", "test_x", "recipe_lr", "SPEED_x"]
     free = ["accuracy", "loss_se", "time_at_goal", "testing", "env_steps"]
-    assert [name for name in reserved + free if is_reserved(name)] == reserved
+    assert [name for name in names + free if is_reserved(name)] == names
 
 
 def test_every_column_is_reserved_or_has_a_prefix(make_row: MakeRow) -> None:

@@ -1,4 +1,4 @@
-"""Tables as CSV, JSON and Parquet: no digit lost, and nothing that a spreadsheet would run."""
+"""CSV, JSON and Parquet keep every digit and contain nothing that a spreadsheet would run."""
 
 import csv
 import io
@@ -53,14 +53,14 @@ def test_parquet_keeps_every_column_with_its_type(make_row: MakeRow) -> None:
 
 
 def test_csv_disarms_text_that_a_spreadsheet_would_run() -> None:
-    armed = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1+1", "'=1", '=HYPERLINK("http://x")']
-    assert [cell["error"] for cell in cells(pa.table({"error": armed}))] == [f"'{text}" for text in armed]
+    formulas = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1+1", "'=1", '=HYPERLINK("http://x")']
+    assert [cell["error"] for cell in cells(pa.table({"error": formulas}))] == [f"'{text}" for text in formulas]
 
 
 def test_csv_leaves_other_text_and_negative_numbers_alone() -> None:
     plain = ["dca(k=2)", "a-b", "1=1", " x", "", 'say "no"', "two\nlines", "a,b"]
-    found = cells(pa.table({"error": plain, "n": [1] * len(plain)}))
-    assert found == [{"error": text, "n": "1"} for text in plain]
+    rows = cells(pa.table({"error": plain, "n": [1] * len(plain)}))
+    assert rows == [{"error": text, "n": "1"} for text in plain]
     assert cells(pa.table({"x": [-1.5], "n": [-2]})) == [{"x": "-1.5", "n": "-2"}]
 
 
@@ -75,9 +75,9 @@ def test_standard_output_gets_the_same_bytes_as_a_file(
         for table in (from_rows([make_row()]), from_rows([])):
             write(table, form)
             write(table, form, tmp_path / "rows")
-            written = (tmp_path / "rows").read_bytes()
-            assert written, form
-            assert capfdbinary.readouterr().out == written, form
+            content = (tmp_path / "rows").read_bytes()
+            assert content, form
+            assert capfdbinary.readouterr().out == content, form
 
 
 def test_parquet_is_not_written_to_a_terminal(make_row: MakeRow, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Rows as JSON Lines: nothing is lost, and a bad line is named and hides no other."""
+"""JSON Lines keep all rows; bad lines are reported and hide no others."""
 
 import gzip
 import io
@@ -36,18 +36,18 @@ def test_written_rows_are_read_back_equal(random_rows: RandomRows, tmp_path: Pat
 def test_rows_written_again_have_the_same_bytes(random_rows: RandomRows, tmp_path: Path, name: str) -> None:
     jsonl.write(random_rows(4, 100), tmp_path / name)
     before = (tmp_path / name).read_bytes()
-    again = tmp_path / f"again-{name}"
-    jsonl.write(jsonl.read(tmp_path / name)[0], again)
-    assert again.read_bytes() == before
+    copy = tmp_path / f"again-{name}"
+    jsonl.write(jsonl.read(tmp_path / name)[0], copy)
+    assert copy.read_bytes() == before
 
 
-def test_packed_file_is_smaller_and_holds_the_same(random_rows: RandomRows, tmp_path: Path) -> None:
+def test_gzip_file_is_smaller_and_has_the_same_rows(random_rows: RandomRows, tmp_path: Path) -> None:
     for name in NAMES:
         jsonl.write(random_rows(5, 100), tmp_path / name)
-    plain, packed = ((tmp_path / name).read_bytes() for name in NAMES)
-    assert packed[3:8] == bytes(5)  # neither a name nor a time, which would make equal rows differ
-    assert len(packed) < len(plain) / 2
-    assert gzip.decompress(packed) == plain
+    plain, gzip_bytes = ((tmp_path / name).read_bytes() for name in NAMES)
+    assert gzip_bytes[3:8] == bytes(5)  # no name and no time: equal rows give equal files
+    assert len(gzip_bytes) < len(plain) / 2
+    assert gzip.decompress(gzip_bytes) == plain
 
 
 def test_no_rows_make_an_empty_file(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def good(make_row: MakeRow) -> str:
 
 
 def field(name: str, value: str) -> Callable[[str], bytes]:
-    """What makes of a record one whose seed is followed by another field."""
+    """A change of a record's text: another field after the seed."""
     return lambda text: text.replace('"seed": 0', f'"seed": 0, "{name}": {value}').encode()
 
 
@@ -126,17 +126,17 @@ def test_bad_lines_are_named_and_the_others_are_read(
                 (tmp_path / name).write_bytes(gzip.compress(content, 1) if name.endswith(".gz") else content)
                 rows, bad = jsonl.read(tmp_path / name)
                 assert rows == [Row.from_json(text)] * 2
-                assert [one.number for one in bad] == [2, 4]
-                for one in bad:
-                    check(one.error, kind, **fields)
-                    assert str(one).isprintable()
-                    assert len(str(one)) < 300
+                assert [bad_line.number for bad_line in bad] == [2, 4]
+                for bad_line in bad:
+                    check(bad_line.error, kind, **fields)
+                    assert str(bad_line).isprintable()
+                    assert len(str(bad_line)) < 300
 
 
-def test_every_byte_that_is_cut_off_is_noticed(make_row: MakeRow, tmp_path: Path) -> None:
+def test_every_truncation_is_reported(make_row: MakeRow, tmp_path: Path) -> None:
     content = f"{good(make_row)}\n{good(make_row)}\n".encode()
-    for left in range(len(content) // 2 + 1, len(content) - 1):
-        (tmp_path / "rows.jsonl").write_bytes(content[:left])
+    for length in range(len(content) // 2 + 1, len(content) - 1):
+        (tmp_path / "rows.jsonl").write_bytes(content[:length])
         rows, (bad,) = jsonl.read(tmp_path / "rows.jsonl")
         assert (len(rows), bad.number) == (1, 2)
         check(bad.error, "bad-syntax", last=True)
@@ -144,27 +144,27 @@ def test_every_byte_that_is_cut_off_is_noticed(make_row: MakeRow, tmp_path: Path
     assert len(jsonl.read(tmp_path / "rows.jsonl")[0]) == 2
 
 
-def test_marks_and_blank_lines_of_editors_are_skipped(make_row: MakeRow, tmp_path: Path) -> None:
+def test_byte_order_marks_and_blank_lines_are_skipped(make_row: MakeRow, tmp_path: Path) -> None:
     row = Row.from_json(good(make_row))
     content = f"\ufeff{good(make_row)}\r\n\r\n \t \n\n{good(make_row)}\r\n".encode()
     (tmp_path / "rows.jsonl").write_bytes(content)
     assert jsonl.read(tmp_path / "rows.jsonl") == ([row, row], [])
 
 
-def test_cut_packed_file_gives_the_rows_before_the_cut(random_rows: RandomRows, tmp_path: Path) -> None:
+def test_truncated_gzip_file_gives_the_rows_before_the_cut(random_rows: RandomRows, tmp_path: Path) -> None:
     rows = random_rows(6, 200)
     path = tmp_path / "rows.jsonl.gz"
     jsonl.write(rows, path)
     whole = path.read_bytes()
-    for left in (0.2, 0.5, 0.9):
-        path.write_bytes(whole[: int(left * len(whole))])
-        found, bad = jsonl.read(path)
-        assert 0 < len(found) < 200
-        assert found == rows[: len(found)]
+    for share in (0.2, 0.5, 0.9):
+        path.write_bytes(whole[: int(share * len(whole))])
+        rows_before, bad = jsonl.read(path)
+        assert 0 < len(rows_before) < 200
+        assert rows_before == rows[: len(rows_before)]
         check(bad[-1].error, "bad-file", cause="EOFError")
 
 
-def test_flipped_bit_in_a_packed_file_is_noticed(random_rows: RandomRows, tmp_path: Path) -> None:
+def test_flipped_bit_in_a_gzip_file_is_reported(random_rows: RandomRows, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl.gz"
     jsonl.write(random_rows(7, 50), path)
     content = bytearray(path.read_bytes())
@@ -182,16 +182,16 @@ def test_plain_text_named_gz_is_a_bad_line(make_row: MakeRow, tmp_path: Path) ->
     assert bad.number == 1
 
 
-def test_packed_file_is_read_up_to_the_limit_of_its_unpacked_size(
+def test_gzip_file_is_read_up_to_the_limit_of_unpacked_size(
     make_row: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jsonl, "MAX_FILE", 2**20)
     monkeypatch.setattr(jsonl, "MAX_LINE", 2**16)
     file = io.BytesIO()
-    with gzip.GzipFile(fileobj=file, mode="wb") as packed:
-        packed.write(f"{good(make_row)}\n".encode())
+    with gzip.GzipFile(fileobj=file, mode="wb") as stream:
+        stream.write(f"{good(make_row)}\n".encode())
         for _ in range(8):
-            packed.write(b"\0" * 2**20)
+            stream.write(b"\0" * 2**20)
     (tmp_path / "rows.jsonl.gz").write_bytes(file.getvalue())
     rows, (bad,) = jsonl.read(tmp_path / "rows.jsonl.gz")
     assert len(rows) == 1
@@ -251,8 +251,8 @@ def test_line_is_plain_json(make_row: MakeRow, tmp_path: Path) -> None:
     assert record["architecture"]["depth"] == 2
 
 
-def test_rows_are_read_and_asked_without_heavy_modules() -> None:
-    """One process does one thing after the other, and prints what each has loaded that it must not load."""
+def test_rows_are_read_and_queried_without_heavy_modules() -> None:
+    """One process does each step and prints the forbidden modules that it has loaded."""
     script = """
 import sys
 import results.records.row, results.records.jsonl

@@ -1,4 +1,4 @@
-"""Parquet files: columns are known at once, and read as they are asked for."""
+"""Parquet files read columns on demand."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "rows.parquet"
 
 
-def test_selected_columns_are_read_in_the_order_asked(path: Path) -> None:
+def test_columns_are_read_in_the_order_of_selection(path: Path) -> None:
     table = open_table(path)
     assert table.column_names == [*COLUMNS]
     assert table.select(["a"]).to_pydict() == {"a": [1, 2]}

@@ -1,4 +1,4 @@
-"""Rows: what can be one, how it is written and read, its identity and its columns."""
+"""Rows: validation, JSON, identity and columns."""
 
 import hashlib
 import json
@@ -22,8 +22,8 @@ RandomRows = Callable[[int, int], list[Row]]
 ARCHITECTURE = Architecture(depth=2, width=8, hidden=16)
 
 
-def said(**changes: Any) -> str:
-    """The identity of one training, but for these changes."""
+def identity_with(**changes: Any) -> str:
+    """The identity of a training with these changes."""
     training: dict[str, Any] = {"task": "digits", "task_version": 1, "data": "d1", "architecture": ARCHITECTURE}
     training |= {"recipe": {"lr": 0.1, "betas": [0.9, 0.99]}, "seed": 0, "start": None}
     return identity_of(**{**training, **changes})
@@ -40,10 +40,10 @@ def test_written_row_is_read_back_equal(random_rows: RandomRows) -> None:
 
 
 def test_random_rows_cover_every_field(random_rows: RandomRows) -> None:
-    drawn = random_rows(0, 500)
+    rows = random_rows(0, 500)
     for field in fields(Row):
         if field.name != "row_version":
-            assert len({repr(getattr(row, field.name)) for row in drawn}) > 1, field.name
+            assert len({repr(getattr(row, field.name)) for row in rows}) > 1, field.name
 
 
 def test_numbers_beyond_json_or_64_bits_are_not_written(make_row: MakeRow) -> None:
@@ -66,16 +66,16 @@ def test_settings_become_plain_json_and_may_be_infinite() -> None:
 
 def test_setting_that_is_not_json_is_refused() -> None:
     values: tuple[tuple[object, str], ...] = ((Path("x"), "PosixPath"), ({1: 2}, "1"), ({1, 2}, "set"))
-    for value, got in values:
-        with pytest.raises(TypeError, match=rf"recipe\.lr\b.* {got}$"):
-            said(recipe={"lr": value})
+    for value, description in values:
+        with pytest.raises(TypeError, match=rf"recipe\.lr\b.* {description}$"):
+            identity_with(recipe={"lr": value})
 
 
 def test_list_that_holds_itself_is_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with raises("too-large", most=32):
-        said(recipe={"lr": endless})
+        identity_with(recipe={"lr": endless})
 
 
 def test_identity_is_the_same_on_every_machine() -> None:
@@ -84,17 +84,17 @@ def test_identity_is_the_same_on_every_machine() -> None:
         '"width":8},"data":"d1","recipe":{"betas":[0.9,0.99],"lr":0.1},'
         '"seed":0,"start":null,"task":"digits","task_version":1}'
     )
-    assert said() == hashlib.sha256(text.encode()).hexdigest()[:16] == "ac29d5f6ab51ea9b"
+    assert identity_with() == hashlib.sha256(text.encode()).hexdigest()[:16] == "ac29d5f6ab51ea9b"
 
 
 def test_identity_does_not_depend_on_order_or_spelling() -> None:
-    assert said(recipe={"betas": (0.9, 0.99), "lr": 0.1}) == said()
-    assert said(recipe={"a": {"x": 1, "y": 2}}) == said(recipe={"a": {"y": 2.0, "x": 1.0}})
+    assert identity_with(recipe={"betas": (0.9, 0.99), "lr": 0.1}) == identity_with()
+    assert identity_with(recipe={"a": {"x": 1, "y": 2}}) == identity_with(recipe={"a": {"y": 2.0, "x": 1.0}})
     explicit = Architecture(depth=2, width=8, hidden=16, heads=0, head_dim=0, topology="resnet", model="")
-    assert said(architecture=explicit) == said()
+    assert identity_with(architecture=explicit) == identity_with()
 
 
-OTHERS: list[dict[str, Any]] = [
+IDENTITY_CHANGES: list[dict[str, Any]] = [
         {"task": "other"}, {"task_version": 2}, {"data": "d2"}, {"data": None}, {"seed": 1}, {"start": "abc"},
         {"architecture": replace(ARCHITECTURE, depth=3)}, {"architecture": replace(ARCHITECTURE, topology="ancre")},
         {"recipe": {}}, {"recipe": {"lr": 0.2, "betas": [0.9, 0.99]}}, {"recipe": {"lr": 0.1, "betas": [0.99, 0.9]}},
@@ -104,28 +104,28 @@ OTHERS: list[dict[str, Any]] = [
 
 
 def test_trainings_that_differ_have_different_identities() -> None:
-    assert [change for change in OTHERS if said(**change) == said()] == []
-    assert len({said(**change) for change in OTHERS}) == len(OTHERS)
+    assert [change for change in IDENTITY_CHANGES if identity_with(**change) == identity_with()] == []
+    assert len({identity_with(**change) for change in IDENTITY_CHANGES}) == len(IDENTITY_CHANGES)
 
 
 def test_identity_does_not_depend_on_the_outcome(make_row: MakeRow) -> None:
     row = make_row(recipe={"lr": 0.1, "betas": (0.9, 0.99)})
-    assert row.identity() == said()
+    assert row.identity() == identity_with()
     outcome = {"status": "failed", "error": "x", "steps": 9, "metrics": {"loss": 1.0}, "space": "s", "preset": "other"}
-    assert replace(row, **outcome, provenance={"wall_s": 3.0}).identity() == said()
-    assert Row.from_json(row.to_json()).identity() == said()
+    assert replace(row, **outcome, provenance={"wall_s": 3.0}).identity() == identity_with()
+    assert Row.from_json(row.to_json()).identity() == identity_with()
 
 
 def test_random_rows_have_different_identities(random_rows: RandomRows) -> None:
-    drawn = random_rows(1, 300)
-    identities = {row.identity() for row in drawn}
+    rows = random_rows(1, 300)
+    identities = {row.identity() for row in rows}
     assert len(identities) > 290
-    assert all(len(one) == 16 and int(one, 16) >= 0 for one in identities)
+    assert all(len(identity) == 16 and int(identity, 16) >= 0 for identity in identities)
 
 
 def test_metric_with_a_reserved_name_replaces_no_column(make_row: MakeRow) -> None:
-    plain = {own: value for own, value in make_row(params=12).columns().items() if own != "identity"}
-    prefixed = {"metric_": 5.0, "test_": 4.0, "extra_metric_": 6.0, "speed_": 7.0, "recipe_": 9}
+    plain = {name: value for name, value in make_row(params=12).columns().items() if name != "identity"}
+    metrics = {"metric_": 5.0, "test_": 4.0, "extra_metric_": 6.0, "speed_": 7.0, "recipe_": 9}
     with grouped() as case:
         for name in sorted(RESERVED):
             with case(name):
@@ -133,8 +133,8 @@ def test_metric_with_a_reserved_name_replaces_no_column(make_row: MakeRow) -> No
                 columns = make_row(
                     params=12, **groups, speeds={name: 7.0}, profile={name: 8.0}, recipe={name: 9}
                 ).columns()
-                assert {own: columns[own] for own in plain} == plain
-                assert {prefix: columns[prefix + name] for prefix in prefixed} == prefixed
+                assert {name: columns[name] for name in plain} == plain
+                assert {prefix: columns[prefix + name] for prefix in metrics} == metrics
                 assert 8.0 in (columns.get(name), columns.get(f"profile_{name}"))
 
 
@@ -169,20 +169,20 @@ def test_curve_ends_where_training_ended(make_row: MakeRow) -> None:
     curve: tuple[CurvePoint, ...] = ({"step": 1, "metrics": {"loss": 3.0, "step": 9.0}, "seconds": 0.5},)
     row = make_row(curve=curve, steps=2, metrics={"loss": 2.0, "loss_se": 0.1})
     first, last = row.points()
-    own = {"identity": row.identity(), "task": "digits", "preset": "proxy", "seed": 0}
-    own |= {"key": row.architecture.key, "topology": "resnet"}
-    assert first == own | {"step": 1, "seconds": 0.5, "loss": 3.0, "metric_step": 9.0}
-    assert last == own | {"step": 2, "seconds": None, "loss": 2.0, "loss_se": 0.1}
+    shared_columns = {"identity": row.identity(), "task": "digits", "preset": "proxy", "seed": 0}
+    shared_columns |= {"key": row.architecture.key, "topology": "resnet"}
+    assert first == shared_columns | {"step": 1, "seconds": 0.5, "loss": 3.0, "metric_step": 9.0}
+    assert last == shared_columns | {"step": 2, "seconds": None, "loss": 2.0, "loss_se": 0.1}
     assert len(replace(row, status="pruned").points()) == 1
 
 
-def test_end_of_a_curve_stands_once(make_row: MakeRow) -> None:
+def test_last_point_of_a_curve_is_not_repeated(make_row: MakeRow) -> None:
     curve: tuple[CurvePoint, ...] = ({"step": 2, "metrics": {"loss": 2.0}},)
     assert len(make_row(curve=curve, steps=2, metrics={"loss": 2.0}).points()) == 1
     assert len(make_row(curve=curve, steps=3, metrics={"loss": 2.0}).points()) == 2
 
 
-def test_impossible_architecture_and_status_are_read_unjudged(make_row: MakeRow) -> None:
+def test_architecture_and_status_are_read_without_validation(make_row: MakeRow) -> None:
     record = json.loads(make_row().to_json())
     record["architecture"] |= {"depth": 0, "width": -1, "hidden": 0, "heads": 3, "topology": "no such(, thing"}
     record |= {"status": "nobody knows", "seed": -1, "directions": {"loss": "sideways"}}
@@ -224,13 +224,13 @@ def test_record_that_cannot_be_a_row_is_refused_by_field(make_row: MakeRow) -> N
     with grouped() as case:
         for change, kind, fields in CHANGES:
             with case(str(change)):
-                check(refused(json.loads(make_row().to_json()) | change), kind, **fields)
-    glued = {"architecture": {"depth": 1, "width": 1, "hidden": 1, "glue": 1}}
-    check(refused(json.loads(make_row().to_json()) | glued), "unknown-name", value="glue")
+                check(refusal(json.loads(make_row().to_json()) | change), kind, **fields)
+    extra_field = {"architecture": {"depth": 1, "width": 1, "hidden": 1, "glue": 1}}
+    check(refusal(json.loads(make_row().to_json()) | extra_field), "unknown-name", value="glue")
 
 
-def refused(record: object, most: int = 300) -> BadRow:
-    """What is said of a record that is no row, in one short line."""
+def refusal(record: object, most: int = 300) -> BadRow:
+    """The short one-line error of an invalid record."""
     with pytest.raises(BadRow) as caught:
         Row.from_json(json.dumps(record))
     assert len(str(caught.value)) < most
@@ -276,8 +276,8 @@ def test_deepest_recipe_can_be_written_and_read(make_row: MakeRow) -> None:
         make_row(recipe={"a": deep})
 
 
-def test_duplicate_names_are_found_in_one_pass() -> None:
-    names = ",".join(f'"{number}":1' for number in range(100_000))  # in two, this takes an hour
+def test_duplicate_names_are_found_in_linear_time() -> None:
+    names = ",".join(f'"{number}":1' for number in range(100_000))  # quadratic time would take an hour
     with raises("duplicate", option="field", value="99999"):
         Row.from_json(f'{{{names},"99999":1}}')
 
@@ -286,12 +286,12 @@ def test_row_without_a_required_field_is_refused(make_row: MakeRow) -> None:
     record = json.loads(make_row().to_json())
     for name in ("task", "task_version", "architecture", "preset", "seed", "status", "row_version"):
         without = {other: value for other, value in record.items() if other != name}
-        check(refused(without), "missing-value", option=name)
+        check(refusal(without), "missing-value", option=name)
 
 
 def test_long_values_are_shortened_in_messages(make_row: MakeRow) -> None:
     for value in ("x" * 10**5, ["x" * 10**5] * 100, {"x" * 10**5: 1}):
-        check(refused(json.loads(make_row().to_json()) | {"seed": value}, 500), "wrong-type", option="seed")
+        check(refusal(json.loads(make_row().to_json()) | {"seed": value}, 500), "wrong-type", option="seed")
 
 
 def test_missing_costs_are_none(make_row: MakeRow) -> None:
@@ -307,7 +307,7 @@ def test_endless_nesting_is_no_row() -> None:
         (1010, "too-large", {"most": 32}),
         (5000, "too-large", {"most": 32}),
     ]
-    for levels, kind, known in refusals:
-        with raises(kind, **known) as caught:
+    for levels, kind, details in refusals:
+        with raises(kind, **details) as caught:
             Row.from_json("[" * levels + "]" * levels)
         assert isinstance(caught.value, BadRow)

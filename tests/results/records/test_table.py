@@ -1,4 +1,4 @@
-"""Flat tables of rows and of curves: every value in its column, whatever else stands there."""
+"""Flat tables of rows and curves."""
 
 import json
 import warnings
@@ -25,8 +25,8 @@ RandomRows = Callable[[int, int], list[Row]]
 
 
 def test_table_gives_back_the_columns_of_a_row(make_row: MakeRow) -> None:
-    costs, found = {"params": 12, "flops": 2**53 + 1}, {"metrics": {"accuracy": 0.1 + 0.2}}
-    row = make_row(depth=7, topology="dca(k=2)", **costs, **found, provenance={"wall_s": 3})
+    costs, scores = {"params": 12, "flops": 2**53 + 1}, {"metrics": {"accuracy": 0.1 + 0.2}}
+    row = make_row(depth=7, topology="dca(k=2)", **costs, **scores, provenance={"wall_s": 3})
     assert from_rows([row]).to_pylist() == [row.columns()]
 
 
@@ -80,14 +80,14 @@ def test_random_rows_are_in_their_table(random_rows: RandomRows) -> None:
     rows = [row for row in random_rows(9, 300) if "\udcff" not in "".join(row.columns())]
     table = from_rows(rows)
     assert len(table) == len(rows)
-    for row, found in zip(rows, table.to_pylist(), strict=True):
+    for row, line in zip(rows, table.to_pylist(), strict=True):
         for name, value in row.columns().items():
             if isinstance(value, str):
-                assert found[name] == value.replace("\udcff", "?")
-            elif isinstance(found[name], str) and value is not None:
-                assert json.loads(found[name]) == value  # another row has text there
+                assert line[name] == value.replace("\udcff", "?")
+            elif isinstance(line[name], str) and value is not None:
+                assert json.loads(line[name]) == value  # another row has text in this column
             else:
-                assert found[name] == (float(value) if isinstance(found[name], float) else value)
+                assert line[name] == (float(value) if isinstance(line[name], float) else value)
 
 
 HOSTILE: list[dict[str, Any]] = [
@@ -124,14 +124,14 @@ def test_row_that_does_not_fit_a_table_is_left_out_with_a_notice(make_row: MakeR
             rows = [replace(good, **end), replace(good, **{**end, **hostile}), replace(good, **end)]
             for make, lines in ((from_rows, 2), (curves, 4)):
                 with case(f"{make.__name__} of {hostile}"):
-                    with warnings.catch_warnings(record=True) as told:
+                    with warnings.catch_warnings(record=True) as warning_list:
                         warnings.simplefilter("always")
                         table = make(rows)
                     assert table.schema.field("accuracy").type == pa.float64()
-                    if told:
+                    if warning_list:
                         assert len(table) == lines
                         assert make([rows[0], rows[2]]).equals(table)
-                        (notice,) = (one.message for one in told)
+                        (notice,) = (warning.message for warning in warning_list)
                         assert isinstance(notice, Notice)
                         check(notice, "skipped", task=rows[1].task, seed=rows[1].seed)
                         assert len(str(notice)) < 400
@@ -161,8 +161,8 @@ def test_rows_of_several_tasks_unite_their_columns(make_row: MakeRow) -> None:
         make_row(task="a", metrics={"loss": 1.0}, recipe={"lr": 0.1}),
         make_row(task="b", metrics={"accuracy": 0.5}, test={"accuracy": 0.4}, recipe={"rounds": 3}),
     ]
-    found = from_rows(rows).select(["task", "loss", "accuracy", "test_accuracy", "recipe_lr", "recipe_rounds"])
-    assert [tuple(record.values()) for record in found.to_pylist()] == [
+    table = from_rows(rows).select(["task", "loss", "accuracy", "test_accuracy", "recipe_lr", "recipe_rounds"])
+    assert [tuple(record.values()) for record in table.to_pylist()] == [
         ("a", 1.0, None, None, 0.1, None),
         ("b", None, 0.5, 0.4, None, 3),
     ]
@@ -226,7 +226,7 @@ def test_files_that_are_not_parquet_are_refused(tmp_path: Path) -> None:
             read(path)
 
 
-def test_mask_keeps_its_lines() -> None:
+def test_mask_selects_lines() -> None:
     numbers = np.arange(100)
     table = pa.table({"x": numbers})
     assert keep(table, numbers % 3 == 0)["x"].to_pylist() == list(range(0, 100, 3))

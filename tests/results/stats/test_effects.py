@@ -1,4 +1,4 @@
-"""What values of an axis are worth, beside what can be said without least squares."""
+"""Effects of an axis, against computations without least squares."""
 
 from itertools import product
 from statistics import fmean
@@ -21,96 +21,96 @@ def line(topology: str, depth: int, seed: int, accuracy: float, **more: Any) -> 
     return {"task": "t", "status": "complete", "seed": seed, "accuracy": accuracy, **shape, **more}
 
 
-def worth(lines: list[dict[str, Any]], **how: Any) -> dict[Any, dict[str, Any]]:
-    found = effects(lines, how.pop("axis", "topology"), "accuracy", how.pop("direction", "max"), **how)
-    return {record["value"]: record for record in found.records()}
+def effects_by_value(lines: list[dict[str, Any]], **how: Any) -> dict[Any, dict[str, Any]]:
+    table = effects(lines, how.pop("axis", "topology"), "accuracy", how.pop("direction", "max"), **how)
+    return {record["value"]: record for record in table.records()}
 
 
 def test_one_shape_pairs_differences_by_seed() -> None:
-    of_seed = [0.0, 3.0, -5.0]  # far more than what the topology is worth, and the same of both
+    of_seed = [0.0, 3.0, -5.0]  # much larger than the effect, and equal for both
     noise = [0.01, -0.02, 0.03]
     plain = [line("resnet", 2, seed, of_seed[seed]) for seed in range(3)]
     other = [line("dca", 2, seed, 0.5 + of_seed[seed] + noise[seed]) for seed in range(3)]
-    found = worth([*plain, *other])
+    records = effects_by_value([*plain, *other])
     low, high = interval([0.5 + off for off in noise], 1)
-    assert found["dca"]["over"] == pytest.approx(0.5 + fmean(noise))
-    assert (found["dca"]["low"], found["dca"]["high"]) == (pytest.approx(low), pytest.approx(high))
-    assert found["dca"]["than"] == "better"
-    assert found["resnet"] == {"value": "resnet", "n": 3, "mean": pytest.approx(-2 / 3), "over": 0.0} | dict.fromkeys(
+    assert records["dca"]["over"] == pytest.approx(0.5 + fmean(noise))
+    assert (records["dca"]["low"], records["dca"]["high"]) == (pytest.approx(low), pytest.approx(high))
+    assert records["dca"]["than"] == "better"
+    assert records["resnet"] == {"value": "resnet", "n": 3, "mean": pytest.approx(-2 / 3), "over": 0.0} | dict.fromkeys(
         ("low", "high", "than")
     )
-    assert worth([*plain, *other], direction="min")["dca"]["than"] == "worse"
-    alone = line("dca", 4, 0, 9.0)  # of a shape that nothing else is of
-    assert worth([*plain, *other, alone]) == found
+    assert effects_by_value([*plain, *other], direction="min")["dca"]["than"] == "worse"
+    alone = line("dca", 4, 0, 9.0)  # a shape without other rows
+    assert effects_by_value([*plain, *other, alone]) == records
 
 
 def test_several_shapes_compare_means_over_seeds_within_each_shape() -> None:
-    measured = {key: RANDOM.normal() for key in product(("resnet", "dca", "ancre"), (1, 2, 4))}
+    means = {key: RANDOM.normal() for key in product(("resnet", "dca", "ancre"), (1, 2, 4))}
     lines = [
         line(topology, depth, seed, 10 * depth + value + off * len(topology))
-        for (topology, depth), value in measured.items()
+        for (topology, depth), value in means.items()
         for seed, off in enumerate((-0.1, 0.1))
     ]
-    found = worth(lines)
+    records = effects_by_value(lines)
     for topology in ("dca", "ancre"):
-        differences = [measured[topology, depth] - measured["resnet", depth] for depth in (1, 2, 4)]
-        assert found[topology]["over"] == pytest.approx(fmean(differences))
-        assert found[topology]["n"] == 3
+        differences = [means[topology, depth] - means["resnet", depth] for depth in (1, 2, 4)]
+        assert records[topology]["over"] == pytest.approx(fmean(differences))
+        assert records[topology]["n"] == 3
     residuals = [
         value
-        - fmean(measured[topology, other] for other in (1, 2, 4))
-        - fmean(measured[other, depth] for other in ("resnet", "dca", "ancre"))
-        + fmean(measured.values())
-        for (topology, depth), value in measured.items()
+        - fmean(means[topology, other] for other in (1, 2, 4))
+        - fmean(means[other, depth] for other in ("resnet", "dca", "ancre"))
+        + fmean(means.values())
+        for (topology, depth), value in means.items()
     ]
     variance = sum(off**2 for off in residuals) / 4  # nine architectures, three topologies, three depths
     reach = student.ppf(1 - 0.05 / 2 / 2, 4) * np.sqrt(variance * 2 / 3)
-    assert found["dca"]["high"] - found["dca"]["over"] == pytest.approx(reach)
+    assert records["dca"]["high"] - records["dca"]["over"] == pytest.approx(reach)
 
 
 def test_values_missing_in_some_shapes_are_compared_through_others() -> None:
     of_depth, of_topology = {1: 0.0, 2: 5.0, 4: 7.0}, {"resnet": 0.0, "dca": 1.0, "ancre": -2.0}
-    trained = [("resnet", 1), ("dca", 1), ("dca", 2), ("ancre", 2), ("ancre", 4), ("resnet", 4)]
-    found = worth([line(topology, depth, 0, of_depth[depth] + of_topology[topology]) for topology, depth in trained])
-    assert {name: record["over"] for name, record in found.items()} == pytest.approx(of_topology)
+    cells = [("resnet", 1), ("dca", 1), ("dca", 2), ("ancre", 2), ("ancre", 4), ("resnet", 4)]
+    records = effects_by_value([line(name, depth, 0, of_depth[depth] + of_topology[name]) for name, depth in cells])
+    assert {name: record["over"] for name, record in records.items()} == pytest.approx(of_topology)
 
 
 def test_values_that_share_no_shape_are_left_out_and_listed() -> None:
     lines = [line("resnet", 1, 0, 0.1), line("dca", 1, 0, 0.2), line("ancre", 2, 0, 0.3), line("none", 2, 0, 0.4)]
-    found = effects([*lines, line("rmt", 4, 0, 0.9)], "topology", "accuracy", "max")
-    assert (found.values, found.incomparable, found.freedom) == (("resnet", "dca"), ("ancre", "none", "rmt"), 0)
+    table = effects([*lines, line("rmt", 4, 0, 0.9)], "topology", "accuracy", "max")
+    assert (table.values, table.incomparable, table.freedom) == (("resnet", "dca"), ("ancre", "none", "rmt"), 0)
     with raises("missing-rows", axis="topology", metric="accuracy", at=None, values=2):
         effects([lines[0], lines[2]], "topology", "accuracy", "max")
     assert effects(lines[2:], "topology", "accuracy", "max").values == ("ancre", "none")
 
 
-def test_matched_sizes_are_no_shape_and_varied_sizes_are() -> None:
-    matched = [line("resnet", 1, 0, 0.1), line("dca", 1, 0, 0.3, hidden=50, recipe_lr=2e-3)]
-    assert worth([{"recipe_lr": 1e-3, **one} for one in matched])["dca"]["over"] == pytest.approx(0.2)
-    varied = [
+def test_sizes_group_rows_unless_they_match_costs() -> None:
+    same_cost = [line("resnet", 1, 0, 0.1), line("dca", 1, 0, 0.3, hidden=50, recipe_lr=2e-3)]
+    assert effects_by_value([{"recipe_lr": 1e-3, **row} for row in same_cost])["dca"]["over"] == pytest.approx(0.2)
+    sizes = [
         line(name, 1, 0, value + hidden, hidden=hidden)
         for name, hidden, value in (("resnet", 32, 0.1), ("resnet", 64, 0.1), ("dca", 64, 0.3))
     ]
-    assert worth(varied)["dca"]["over"] == pytest.approx(0.2)
-    rates = [{**one, "recipe_lr": one["hidden"], "hidden": 64} for one in varied]
-    assert worth(rates)["dca"]["over"] == pytest.approx(0.2)
+    assert effects_by_value(sizes)["dca"]["over"] == pytest.approx(0.2)
+    rates = [{**row, "recipe_lr": row["hidden"], "hidden": 64} for row in sizes]
+    assert effects_by_value(rates)["dca"]["over"] == pytest.approx(0.2)
 
 
 def test_topologies_may_have_their_own_size_and_rate_at_two_training_lengths() -> None:
-    """A table of one recipe and one in which sizes were matched and rates tuned, read together."""
+    """One table of one recipe, and one with equal costs and tuned rates."""
     plain = [
         line(name, 1, s, v, recipe_lr=1e-3, recipe_epochs=9)
         for s in (0, 1)
         for name, v in (("resnet", 0.5), ("dca", 0.6))
     ]
-    tuned = [
+    long = [
         line(name, 1, s, v, hidden=hidden, recipe_lr=rate, recipe_epochs=3)
         for s in (0, 1)
         for name, hidden, rate, v in (("resnet", 64, 1e-3, 0.3), ("dca", 60, 2e-3, 0.4), ("rmt", 50, 3e-3, 0.1))
     ]
-    found = worth([*plain, *tuned])
-    assert {name: one["over"] for name, one in found.items()} == pytest.approx({"resnet": 0, "dca": 0.1, "rmt": -0.2})
-    assert {name: one["n"] for name, one in found.items()} == {"resnet": 2, "dca": 2, "rmt": 1}
+    records = effects_by_value([*plain, *long])
+    assert {name: row["over"] for name, row in records.items()} == pytest.approx({"resnet": 0, "dca": 0.1, "rmt": -0.2})
+    assert {name: row["n"] for name, row in records.items()} == {"resnet": 2, "dca": 2, "rmt": 1}
 
 
 def test_equal_cost_takes_out_what_the_cost_explains() -> None:
@@ -119,23 +119,23 @@ def test_equal_cost_takes_out_what_the_cost_explains() -> None:
             flops = 1000 * depth * heads ** (1 + 0.1 * depth)
             of_topology = {"resnet": 0.0, "dca": 0.3, "rmt": -2.0}[topology]
             value = 0.2 * np.log(flops) - 0.01 * np.log(flops) ** 2 + 0.05 * depth + of_topology
-            if (topology, depth) not in {("rmt", 4), ("dca", 1)}:  # or topologies were alike at all depths
+            if (topology, depth) not in {("rmt", 4), ("dca", 1)}:  # else depth and topology would be independent
                 yield line(topology, depth, 0, value, heads=heads, flops=flops)
 
-    found = worth([*lines()], axis="depth", at="flops")
-    assert {depth: found[depth]["over"] for depth in found} == pytest.approx({1: 0.0, 2: 0.05, 4: 0.15})
-    deep = [one for one in lines() if one["depth"] == 2]
-    over = worth(deep, axis="topology", at="flops")
+    records = effects_by_value([*lines()], axis="depth", at="flops")
+    assert {depth: records[depth]["over"] for depth in records} == pytest.approx({1: 0.0, 2: 0.05, 4: 0.15})
+    deep = [row for row in lines() if row["depth"] == 2]
+    over = effects_by_value(deep, axis="topology", at="flops")
     assert (over["dca"]["over"], over["rmt"]["over"]) == (pytest.approx(0.3), pytest.approx(-2.0))
 
 
 def test_equal_cost_of_one_shape_pairs_differences_by_seed() -> None:
-    noise = {"resnet": (0.1, 3.1, -5.2), "dca": (0.6, 3.7, -4.9), "rmt": (0.2, 3.0, -5.0)}  # by seed, above all
+    noise = {"resnet": (0.1, 3.1, -5.2), "dca": (0.6, 3.7, -4.9), "rmt": (0.2, 3.0, -5.0)}  # mainly by seed
     lines = [line(name, 2, seed, value, flops=1000) for name, row in noise.items() for seed, value in enumerate(row)]
-    found, paired = worth(lines, at="flops"), worth(lines)
+    records, plain = effects_by_value(lines, at="flops"), effects_by_value(lines)
     for name, column in product(("dca", "rmt"), ("over", "low", "high", "n")):
-        assert found[name][column] == pytest.approx(paired[name][column])
-    assert found["dca"]["than"] == "better"
+        assert records[name][column] == pytest.approx(plain[name][column])
+    assert records["dca"]["than"] == "better"
 
 
 def test_differences_by_rounding_alone_are_zero() -> None:
@@ -144,24 +144,24 @@ def test_differences_by_rounding_alone_are_zero() -> None:
         for name, more in (("resnet", 0), ("dca", 0), ("rmt", 500))
         for seed in range(3)
     ]
-    found = worth(lines)
-    assert {name: found[name]["over"] for name in ("dca", "rmt")} == {"dca": 0, "rmt": pytest.approx(500)}
-    assert [found[name]["than"] for name in ("dca", "rmt")] == ["not distinguishable", "better"]
-    assert found["rmt"]["low"] == found["rmt"]["high"] == found["rmt"]["over"]
+    records = effects_by_value(lines)
+    assert {name: records[name]["over"] for name in ("dca", "rmt")} == {"dca": 0, "rmt": pytest.approx(500)}
+    assert [records[name]["than"] for name in ("dca", "rmt")] == ["not distinguishable", "better"]
+    assert records["rmt"]["low"] == records["rmt"]["high"] == records["rmt"]["over"]
 
 
 def test_too_few_rows_at_equal_cost_are_refused() -> None:
     lines = [line(name, 2, 0, 0.5, flops=flops) for name, flops in (("resnet", 1000), ("dca", 2000))]
     with raises("missing-rows", axis="topology", metric="accuracy", at="flops", values=2):
-        worth(lines, at="flops")
+        effects_by_value(lines, at="flops")
 
 
 def test_incomplete_rows_and_rows_without_a_number_take_no_part() -> None:
     lines = [line("resnet", 1, 0, 0.1), line("dca", 1, 0, 0.2), line("dca", 1, 1, 0.9) | {"status": "pruned"}]
     lines += [line("resnet", 1, 1, float("nan")), line("resnet", 1, 2, 0.1) | {"accuracy": None}]
-    found = worth(lines)
-    assert found["dca"]["over"] == pytest.approx(0.1)
-    assert (found["dca"]["n"], found["dca"]["low"], found["dca"]["than"]) == (1, None, None)
+    records = effects_by_value(lines)
+    assert records["dca"]["over"] == pytest.approx(0.1)
+    assert (records["dca"]["n"], records["dca"]["low"], records["dca"]["than"]) == (1, None, None)
 
 
 def orders(values: dict[str, float], direction: str = "max", spread: float = 0.01) -> Any:
@@ -174,21 +174,21 @@ def orders(values: dict[str, float], direction: str = "max", spread: float = 0.0
 
 
 def test_agreement_is_kendalls_tau_of_common_values() -> None:
-    one = {name: RANDOM.normal() for name in ("resnet", "dca", "ancre", "rmt", "hyper")}
-    other = {name: RANDOM.normal() for name in (*one, "mhc")}
-    tau = kendalltau([*one.values()], [other[name] for name in one]).statistic
-    found = agreement(orders(one), orders(other))
-    assert found is not None
-    assert (found["values"], found["tau"]) == (5, pytest.approx(tau))
-    assert found["low"] - 1e-9 <= tau <= found["high"] + 1e-9
-    reversed_by_direction = agreement(orders(one), orders(other, "min"))
+    first = {name: RANDOM.normal() for name in ("resnet", "dca", "ancre", "rmt", "hyper")}
+    other = {name: RANDOM.normal() for name in (*first, "mhc")}
+    tau = kendalltau([*first.values()], [other[name] for name in first]).statistic
+    tau_record = agreement(orders(first), orders(other))
+    assert tau_record is not None
+    assert (tau_record["values"], tau_record["tau"]) == (5, pytest.approx(tau))
+    assert tau_record["low"] - 1e-9 <= tau <= tau_record["high"] + 1e-9
+    reversed_by_direction = agreement(orders(first), orders(other, "min"))
     assert reversed_by_direction is not None
     assert reversed_by_direction["tau"] == pytest.approx(-tau)
 
 
 def test_noise_widens_the_interval_of_tau() -> None:
-    one = {name: float(place) for place, name in enumerate(("resnet", "dca", "ancre", "rmt", "hyper"))}
-    sure, unsure = (agreement(orders(one, spread=s), orders(one, spread=s)) for s in (0.001, 3.0))
+    values = {name: float(place) for place, name in enumerate(("resnet", "dca", "ancre", "rmt", "hyper"))}
+    sure, unsure = (agreement(orders(values, spread=s), orders(values, spread=s)) for s in (0.001, 3.0))
     assert sure is not None
     assert unsure is not None
     assert (sure["tau"], sure["low"], sure["high"]) == (1, 1, 1)
@@ -196,14 +196,14 @@ def test_noise_widens_the_interval_of_tau() -> None:
 
 
 def test_topologies_with_other_options_match_where_each_stands_once() -> None:
-    one = orders({"resnet": 0, "dca(k=2)": 1, "hyper(streams=2)": 2, "hyper(streams=4)": 3})
-    found = agreement(one, orders({"resnet": 0, "dca": 1, "hyper": 2, "ancre": 4, "hyper(streams=4)": 3}))
-    assert found is not None
-    assert found["values"] == 3
-    assert agreement(one, orders({"resnet": 0, "dca(k=2)": 1, "hyper": 2})) is None
-    both = agreement(one, orders({"resnet": 2, "dca": 9, "dca(k=2)": 3, "hyper(streams=2)": 4}))
-    assert both is not None
-    assert (both["values"], both["tau"]) == (3, 1)  # dca(k=2) is held against dca(k=2)
+    first = orders({"resnet": 0, "dca(k=2)": 1, "hyper(streams=2)": 2, "hyper(streams=4)": 3})
+    tau_record = agreement(first, orders({"resnet": 0, "dca": 1, "hyper": 2, "ancre": 4, "hyper(streams=4)": 3}))
+    assert tau_record is not None
+    assert tau_record["values"] == 3
+    assert agreement(first, orders({"resnet": 0, "dca(k=2)": 1, "hyper": 2})) is None
+    pair = agreement(first, orders({"resnet": 2, "dca": 9, "dca(k=2)": 3, "hyper(streams=2)": 4}))
+    assert pair is not None
+    assert (pair["values"], pair["tau"]) == (3, 1)  # dca(k=2) matches dca(k=2)
 
 
 def test_topology_of_some_blocks_keeps_its_name() -> None:
@@ -218,13 +218,13 @@ def test_groups_of_one_task_are_named_by_what_differs() -> None:
         {"task": "b", "preset": "proxy", "data": "y"},
         {"task": "b", "preset": "proxy", "data": "y"},
     ]
-    assert {name: len(own) for name, own in comparable(rows).items()} == {"a, smoke": 1, "a, proxy": 1, "b": 2}
+    assert {name: len(group) for name, group in comparable(rows).items()} == {"a, smoke": 1, "a, proxy": 1, "b": 2}
 
 
 def test_draws_follow_students_distribution() -> None:
     covariance = np.array([[0.0, 0.0, 0.0], [0.0, 4.0, 1.2], [0.0, 1.2, 1.0]])
-    one = Effects("topology", "loss", "min", None, ("a", "b", "c"), np.zeros(3), (1, 1, 1), np.array([0.0, 5, -2]),
+    table = Effects("topology", "loss", "min", None, ("a", "b", "c"), np.zeros(3), (1, 1, 1), np.array([0.0, 5, -2]),
                   covariance, 10, ())  # fmt: skip
-    drawn = one.draws(np.random.default_rng(0))
-    assert drawn.mean(axis=0) == pytest.approx([0, -5, 2], abs=0.15)
-    assert np.cov(drawn.T) == pytest.approx(covariance * 10 / 8, abs=0.35)
+    draws = table.draws(np.random.default_rng(0))
+    assert draws.mean(axis=0) == pytest.approx([0, -5, 2], abs=0.15)
+    assert np.cov(draws.T) == pytest.approx(covariance * 10 / 8, abs=0.35)

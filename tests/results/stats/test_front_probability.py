@@ -1,5 +1,3 @@
-"""The probability of being on the front."""
-
 import numpy as np
 
 from results.stats.front_probability import front_probabilities

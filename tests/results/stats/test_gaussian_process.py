@@ -1,4 +1,4 @@
-"""Gaussian processes over architectures, beside the same by the density of all readings, one by one."""
+"""Gaussian processes over architectures, against the joint density of all single values."""
 
 import math
 from itertools import product
@@ -25,75 +25,75 @@ def readings() -> Observations:
     return Observations(means, np.array(SEEDS, dtype=float), SHARES, float(within))
 
 
-def covariance(one: int, other: int, places: Features, scales: Scales) -> float:
-    """Matern 5/2 of two scales, a parabola along each coordinate, and a nugget of each architecture's own."""
-    far = (math.dist(places.sizes[one], places.sizes[other]) / scales.sizes) ** 2
-    far += (math.dist(places.words[one], places.words[other]) / scales.words) ** 2
+def covariance(i: int, j: int, places: Features, scales: Scales) -> float:
+    """Matern 5/2 with two scales, a parabola along each coordinate, and a nugget per architecture."""
+    far = (math.dist(places.sizes[i], places.sizes[j]) / scales.sizes) ** 2
+    far += (math.dist(places.words[i], places.words[j]) / scales.words) ** 2
     r = math.sqrt(5 * far)
-    x, y = ([*places.sizes[i], *places.words[i]] for i in (one, other))
+    x, y = ([*places.sizes[place], *places.words[place]] for place in (i, j))
     lines = sum((a - 0.5) * (b - 0.5) + (a - 0.5) ** 2 * (b - 0.5) ** 2 for a, b in zip(x, y, strict=True))
-    own = scales.nugget * (far < 1e-9)
-    return scales.remainder * (1 + r + r * r / 3) * math.exp(-r) + lines + own
+    nugget = scales.nugget * (far < 1e-9)
+    return scales.remainder * (1 + r + r * r / 3) * math.exp(-r) + lines + nugget
 
 
 def of_all_readings(scales: Scales) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """Readings one by one, their covariance in the process's unit, and whose each is."""
+    """All single values, their covariance in the process's unit, and the architecture of each."""
     whose = [i for i, seeds in enumerate(SEEDS) for _ in range(seeds)]
     gram = np.array([[covariance(i, j, PLACES, scales) for j in whose] for i in whose])
     return np.concatenate(READ), gram + np.diag(scales.noise * SHARES[whose]), whose
 
 
 def merit(scales: Scales) -> float:
-    """The greatest log density of all readings that any unit gives them, with the log of the prior."""
+    """The log density of all values under the best unit, plus the log prior."""
     values, gram, _ = of_all_readings(scales)
     unit = values @ np.linalg.solve(gram, values) / len(values)
     density = multivariate_normal(np.zeros(len(values)), unit * gram).logpdf(values)
     prior = {"noise": (0.1, 5), "nugget": (0.001, 10), "remainder": (1, 3), "sizes": (1, 2), "words": (0.7, 2)}
     off = [math.log(getattr(scales, name) / median) / math.log(by) for name, (median, by) in prior.items()]
-    return float(density - 0.5 * sum(one**2 for one in off))
+    return float(density - 0.5 * sum(z**2 for z in off))
 
 
 def test_posterior_agrees_with_the_density_of_all_readings() -> None:
     at = Features(RANDOM.uniform(size=(4, 2)), 0.5**0.5 * np.eye(3)[[0, 1, 2, 0]])
-    both = Features(np.vstack([PLACES.sizes, at.sizes]), np.vstack([PLACES.words, at.words]))
-    made = GaussianProcess(PLACES, readings())
-    values, gram, whose = of_all_readings(made.scales)
+    every = Features(np.vstack([PLACES.sizes, at.sizes]), np.vstack([PLACES.words, at.words]))
+    process = GaussianProcess(PLACES, readings())
+    values, gram, whose = of_all_readings(process.scales)
     unit = values @ np.linalg.solve(gram, values) / len(values)
-    cross = np.array([[covariance(6 + c, i, both, made.scales) for i in whose] for c in range(4)])
-    own = np.array([[covariance(6 + c, 6 + d, both, made.scales) for d in range(4)] for c in range(4)])
+    cross = np.array([[covariance(6 + c, i, every, process.scales) for i in whose] for c in range(4)])
+    prior = np.array([[covariance(6 + c, 6 + d, every, process.scales) for d in range(4)] for c in range(4)])
     mean = cross @ np.linalg.solve(gram, values)
-    left = unit * (own - cross @ np.linalg.solve(gram, cross.T))
-    expected, variance = made.predict(at)
+    posterior = unit * (prior - cross @ np.linalg.solve(gram, cross.T))
+    expected, variance = process.predict(at)
     assert expected == pytest.approx(mean, abs=1e-6)
-    assert variance == pytest.approx(np.diag(left), abs=1e-6)
-    assert made.noise == pytest.approx(made.scales.noise * unit)
-    drawn = made.draws(at, 200_000, np.random.default_rng(1))
-    assert drawn.mean(axis=0) == pytest.approx(mean, abs=0.02)
-    assert np.cov(drawn.T) == pytest.approx(left, abs=0.02)
+    assert variance == pytest.approx(np.diag(posterior), abs=1e-6)
+    assert process.noise == pytest.approx(process.scales.noise * unit)
+    draws = process.draws(at, 200_000, np.random.default_rng(1))
+    assert draws.mean(axis=0) == pytest.approx(mean, abs=0.02)
+    assert np.cov(draws.T) == pytest.approx(posterior, abs=0.02)
 
 
 def test_draws_do_not_depend_on_signs_of_eigenvectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = GaussianProcess(PLACES, readings())
-    first = made.draws(PLACES, 5, np.random.default_rng(1))
-    found = np.linalg.eigh
+    process = GaussianProcess(PLACES, readings())
+    first = process.draws(PLACES, 5, np.random.default_rng(1))
+    eigh = np.linalg.eigh
 
-    def turned(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        values, vectors = found(matrix)
+    def flip_signs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, vectors = eigh(matrix)
         return values, vectors * np.where(np.arange(len(values)) % 2, -1.0, 1.0)
 
-    monkeypatch.setattr(np.linalg, "eigh", turned)
-    assert made.draws(PLACES, 5, np.random.default_rng(1)) == pytest.approx(first)
+    monkeypatch.setattr(np.linalg, "eigh", flip_signs)
+    assert process.draws(PLACES, 5, np.random.default_rng(1)) == pytest.approx(first)
 
 
 def test_no_single_change_of_scale_improves_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gaussian_process, "_SWEEPS", 10)
-    fitted = GaussianProcess(PLACES, readings()).scales
-    others = [fitted._replace(**{name: value}) for name, values in gaussian_process._GRID.items() for value in values]
-    assert max(others, key=merit) == fitted
-    for one, other in product(others[:3], others[-3:]):  # and by the same amount
+    best = GaussianProcess(PLACES, readings()).scales
+    neighbours = [best._replace(**{name: value}) for name, values in gaussian_process._GRID.items() for value in values]
+    assert max(neighbours, key=merit) == best
+    for first, second in product(neighbours[:3], neighbours[-3:]):  # with equal differences
         distances = gaussian_process._Distances(PLACES, PLACES)
-        fits = [gaussian_process._Fit(scales, distances, readings()).merit for scales in (one, other)]
-        assert fits[0] - fits[1] == pytest.approx(merit(one) - merit(other), abs=1e-5)
+        fits = [gaussian_process._Fit(scales, distances, readings()).merit for scales in (first, second)]
+        assert fits[0] - fits[1] == pytest.approx(merit(first) - merit(second), abs=1e-5)
 
 
 @pytest.mark.parametrize(("seeds", "noise"), [(1, 0.3), (4, 0.3), (4, 0.05)])
@@ -105,23 +105,23 @@ def test_noise_is_estimated(seeds: int, noise: float) -> None:
     unit, means = read.std(), read.mean(axis=1)
     within = float(((read - means[:, None]) ** 2).sum()) / unit**2
     counts = np.full(60, float(seeds))
-    made = GaussianProcess(places, Observations((means - means.mean()) / unit, counts, np.ones(60), within))
-    assert math.sqrt(made.noise) * unit == pytest.approx(noise, rel=0.3)
+    process = GaussianProcess(places, Observations((means - means.mean()) / unit, counts, np.ones(60), within))
+    assert math.sqrt(process.noise) * unit == pytest.approx(noise, rel=0.3)
 
 
-def test_grain_is_told_from_noise_by_repeated_seeds() -> None:
+def test_repeated_seeds_separate_nugget_from_noise() -> None:
     random = np.random.default_rng(3)
     places = Features(random.uniform(size=(60, 3)), np.zeros((60, 0)))
-    own = 0.3 * random.normal(size=60)
-    read = (places.sizes[:, 0] + own)[:, None] + 0.1 * random.normal(size=(60, 3))
+    effects = 0.3 * random.normal(size=60)
+    read = (places.sizes[:, 0] + effects)[:, None] + 0.1 * random.normal(size=(60, 3))
     means = read.mean(axis=1)
     squares = ((read - means[:, None]) ** 2).sum(axis=1)
     readings, mean, unit = Observations.of(means, np.full(60, 3.0), np.zeros(60), squares)
-    made = GaussianProcess(places, readings)
-    assert math.sqrt(made.noise) * unit == pytest.approx(0.1, rel=0.3)
-    assert made.scales.nugget > made.scales.noise
-    believed = mean + unit * made.predict(places)[0]
-    assert np.abs(believed - (places.sizes[:, 0] + own)).mean() < 0.07
+    process = GaussianProcess(places, readings)
+    assert math.sqrt(process.noise) * unit == pytest.approx(0.1, rel=0.3)
+    assert process.scales.nugget > process.scales.noise
+    predictions = mean + unit * process.predict(places)[0]
+    assert np.abs(predictions - (places.sizes[:, 0] + effects)).mean() < 0.07
 
 
 def test_readings_are_standardised_and_noise_is_in_shares() -> None:
@@ -132,13 +132,13 @@ def test_readings_are_standardised_and_noise_is_in_shares() -> None:
     assert readings.shares == pytest.approx(errors**2 / (errors**2).mean())
     assert readings.within == pytest.approx(4.0 / readings.shares[1] / unit**2)
     for unknown in (np.nan, 0.0):
-        again, _, _ = Observations.of(means, np.ones(3), np.array([0.1, unknown, 0.3]), np.zeros(3))
-        assert again.shares.tolist() == [1.0] * 3
+        observations, _, _ = Observations.of(means, np.ones(3), np.array([0.1, unknown, 0.3]), np.zeros(3))
+        assert observations.shares.tolist() == [1.0] * 3
     more = readings.extend(np.array([7.0]))
     assert (more.means[-1], more.counts[-1], more.shares[-1], more.within) == (7.0, 1.0, 1.0, readings.within)
 
 
-def test_one_architecture_with_equal_readings_is_modelled() -> None:
+def test_single_architecture_with_equal_values_is_modelled() -> None:
     places = Features(np.zeros((1, 2)), np.zeros((1, 0)))
     mean, variance = GaussianProcess(places, Observations(np.zeros(1), np.ones(1), np.ones(1))).predict(places)
     assert np.isfinite(mean).all()
@@ -153,12 +153,12 @@ def test_given_scales_are_used() -> None:
 def test_matrices_use_one_thread_and_the_setting_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
 
-    def counted(*given: Any, **named: Any) -> Any:
+    def record_threads(*args: Any, **kwargs: Any) -> Any:
         threads.extend(blas_threads())
-        return cholesky(*given, **named)
+        return cholesky(*args, **kwargs)
 
     cholesky = gaussian_process.cholesky
-    monkeypatch.setattr(gaussian_process, "cholesky", counted)
+    monkeypatch.setattr(gaussian_process, "cholesky", record_threads)
     with threadpool_limits(limits=2, user_api="blas"):
         before = blas_threads()
         GaussianProcess(PLACES, readings())

@@ -1,4 +1,4 @@
-"""Fronts, knees and hypervolumes, beside their definitions written out."""
+"""Fronts, knees and hypervolumes, against their definitions."""
 
 import math
 import re
@@ -23,7 +23,7 @@ MakeRow = Callable[..., Row]
 
 
 def naive(values: NDArray[np.float64]) -> list[bool]:
-    """The definition, pair by pair."""
+    """The definition of a front, pair by pair."""
 
     def beats(p: NDArray[np.float64], q: NDArray[np.float64]) -> bool:
         return all(a <= b for a, b in zip(p, q, strict=True)) and any(a < b for a, b in zip(p, q, strict=True))
@@ -38,7 +38,7 @@ def test_front_agrees_with_the_definition(m: int) -> None:
     for levels in (2, 4, 1000):
         generator = np.random.default_rng(m * levels)
         for n in (0, 1, 2, 3, 17, 60):
-            values = generator.integers(0, levels, (n, m)).astype(float)  # few levels: many ties and equal points
+            values = generator.integers(0, levels, (n, m)).astype(float)  # few values: many ties
             assert non_dominated(values).tolist() == naive(values)
 
 
@@ -50,13 +50,13 @@ def test_values_that_are_not_finite_follow_the_definition(m: int) -> None:
         assert non_dominated(values).tolist() == naive(values)
 
 
-def test_points_that_nothing_beats_all_stand() -> None:
+def test_all_nondominated_points_are_on_the_front() -> None:
     first = np.random.default_rng(0).permutation(500).astype(float)
     for m in (2, 3):
         assert non_dominated(np.stack([first, -first, np.zeros(500)][:m], axis=1)).all()
 
 
-def test_equal_points_stand_or_fall_together() -> None:
+def test_equal_points_are_all_on_the_front_or_none() -> None:
     for m in (1, 2, 4):
         values = np.zeros((6, m))
         assert non_dominated(values).all()
@@ -91,7 +91,7 @@ def test_rows_without_a_number_are_left_out_of_the_front(make_row: MakeRow) -> N
     assert front(from_rows(rows), {"accuracy": "max", "flops": "min"})["depth"].to_pylist() == [1]
 
 
-def test_only_complete_rows_stand_on_a_front(make_row: MakeRow) -> None:
+def test_only_complete_rows_are_on_a_front(make_row: MakeRow) -> None:
     for status in ("pruned", "over-budget", "failed"):
         rows = [*keys(make_row, [(0.5, 5)]), *keys(make_row, [(0.9, 1)], status=status)]
         assert front(from_rows(rows), {"accuracy": "max", "flops": "min"})["status"].to_pylist() == ["complete"]
@@ -102,8 +102,8 @@ def test_rows_that_are_not_comparable_have_fronts_of_their_own(make_row: MakeRow
     changes: tuple[dict[str, object], ...] = ({"task": "other"}, {"task_version": 2}, {"data": "d2"})
     for change in changes:
         rows = [*keys(make_row, [(0.5, 5), (0.4, 6)]), *keys(make_row, [(0.9, 1), (0.8, 2)], **change)]
-        found = front(from_rows(rows), {"accuracy": "max", "flops": "min"})
-        assert found["accuracy"].to_pylist() == [0.5, 0.9], change
+        lines = front(from_rows(rows), {"accuracy": "max", "flops": "min"})
+        assert lines["accuracy"].to_pylist() == [0.5, 0.9], change
 
 
 def test_table_without_status_has_a_front() -> None:
@@ -156,7 +156,7 @@ def test_knee_of_a_hollow_front_is_an_end(make_row: MakeRow) -> None:
 
 
 def boxes(values: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
-    """The volume of the union of boxes from each point to the reference, by inclusion and exclusion."""
+    """Volume of the union of boxes from each point to the reference, by inclusion and exclusion."""
     total = 0.0
     for size in range(1, len(values) + 1):
         for some in combinations(values, size):
@@ -169,7 +169,7 @@ def boxes(values: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
 def test_hypervolume_is_that_of_the_union_of_boxes(m: int) -> None:
     for n in (0, 1, 2, 7):
         generator = np.random.default_rng(10 * m + n)
-        for levels in (3, 1000):  # with many equal values, and with none; some are not better than the reference
+        for levels in (3, 1000):  # with and without ties; some points are worse than the reference
             values = generator.integers(0, levels, (n, m)) / levels
             assert hypervolume(values, np.full(m, 0.8)) == pytest.approx(boxes(values, np.full(m, 0.8)), abs=1e-12)
 

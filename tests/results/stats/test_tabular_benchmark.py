@@ -1,4 +1,4 @@
-"""A table as a tabular benchmark: what was recorded is what is answered, and what is no table is refused in a line."""
+"""Tables as tabular benchmarks: recorded answers, and errors of other files."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,18 +37,18 @@ def test_unknown_seed_and_architecture_are_refused() -> None:
         table.only([])
 
 
-def test_last_complete_row_counts_and_uncounted_ones_are_left_out() -> None:
+def test_last_complete_row_counts_and_rows_without_costs_are_dropped() -> None:
     first, second = training_row(LITTLE, 0), replace(training_row(LITTLE, 0), status="failed", error="power cut")
-    uncounted = replace(training_row(LITTLE.with_fields({"depth": 2}), 0), status="failed", costs=Costs())
-    failed = replace(training_row(LITTLE, 1), status="failed", costs=Costs())  # its other seed was counted
-    table = a_table(first, uncounted, second, failed)
-    assert table.rows == (first, failed)
-    again = replace(first, metrics={**first.metrics, "accuracy": 0.123})
-    assert a_table(first, again, second).rows == (again,)
+    without_costs = replace(training_row(LITTLE.with_fields({"depth": 2}), 0), status="failed", costs=Costs())
+    failure = replace(training_row(LITTLE, 1), status="failed", costs=Costs())  # its other seed has costs
+    table = a_table(first, without_costs, second, failure)
+    assert table.rows == (first, failure)
+    newer = replace(first, metrics={**first.metrics, "accuracy": 0.123})
+    assert a_table(first, newer, second).rows == (newer,)
     assert a_table(second, second).rows == (second,)
     assert table.costs(LITTLE) == first.costs
     with raises("missing-rows", table="toys"):
-        a_table(uncounted)
+        a_table(without_costs)
 
 
 def test_rows_that_are_not_comparable_are_no_table() -> None:
@@ -68,7 +68,7 @@ def test_rows_that_are_not_comparable_are_no_table() -> None:
                 a_table(training_row(LITTLE, 0), replace(training_row(LITTLE, 1), **change))
 
 
-def test_file_is_a_table_packed_or_not(tmp_path: Path) -> None:
+def test_table_is_read_from_plain_and_gzip_files(tmp_path: Path) -> None:
     rows = table_rows()
     for name in ("some.jsonl", "some.jsonl.gz"):
         jsonl.write(rows, tmp_path / name)

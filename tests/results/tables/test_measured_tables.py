@@ -1,4 +1,4 @@
-"""What this project measured: every file is a lossless export, and says what its README says of it."""
+"""The shipped tables are lossless exports and match their README."""
 
 import gzip
 import re
@@ -22,15 +22,15 @@ Tables = dict[Path, list[Row]]
 
 @pytest.fixture(scope="module")
 def tables() -> dict[Path, list[Row]]:
-    """The rows of every file, none of whose lines is bad."""
+    """The rows of every file, without bad lines."""
     read = {path: jsonl.read(path) for path in FILES}
-    assert [str(one) for _, bad in read.values() for one in bad] == []
+    assert [str(bad_line) for _, bad in read.values() for bad_line in bad] == []
     return {path: rows for path, (rows, _) in read.items()}
 
 
 def texts(path: Path) -> list[str]:
-    written = path.read_bytes()
-    return (gzip.decompress(written) if path.suffix == ".gz" else written).decode().splitlines()
+    content = path.read_bytes()
+    return (gzip.decompress(content) if path.suffix == ".gz" else content).decode().splitlines()
 
 
 def test_readme_lists_every_file_and_no_other() -> None:
@@ -55,8 +55,8 @@ def test_tables_have_the_documented_columns(tables: Tables) -> None:
                 assert len(table) == len(rows)
                 assert table.column_names[: len(ROW_COLUMNS)] == list(ROW_COLUMNS)
                 metrics = {name for metric in rows[0].directions for name in (metric, f"{metric}_se")}
-                others = set(table.column_names[len(ROW_COLUMNS) :]) - metrics - {"env_steps"}
-                assert {name for name in others if not name.startswith((*PREFIXES, "pretraining_"))} == set()
+                extra_columns = set(table.column_names[len(ROW_COLUMNS) :]) - metrics - {"env_steps"}
+                assert {name for name in extra_columns if not name.startswith((*PREFIXES, "pretraining_"))} == set()
                 assert not any(map(is_reserved, metrics))
 
 
@@ -66,14 +66,14 @@ def test_rows_record_how_they_were_made(tables: Tables) -> None:
         for path, rows in tables.items():
             with case(path.name):
                 assert all(f"`{command}`" in README for command in {row.provenance["command"] for row in rows})
-                versions = {(one["python"], one["torch"]) for row in rows for one in [row.provenance["versions"]]}
+                versions = {(v["python"], v["torch"]) for v in (row.provenance["versions"] for row in rows)}
                 assert all(f"Python {python} and torch {torch}" in readme for python, torch in versions)
-                said = {(row.preset, row.status, row.row_version) for row in rows}
-                assert said == {("proxy", "complete", 1)}
+                states = {(row.preset, row.status, row.row_version) for row in rows}
+                assert states == {("proxy", "complete", 1)}
                 assert all({"lr", "batch"} <= set(row.recipe) for row in rows)
 
 
-def test_every_training_stands_once_and_its_curve_reaches_the_end(tables: Tables) -> None:
+def test_every_training_is_unique_and_its_curve_is_complete(tables: Tables) -> None:
     with grouped() as case:
         for path, rows in tables.items():
             with case(path.name):
@@ -96,13 +96,13 @@ def test_costs_agree_with_their_definitions(tables: Tables) -> None:
 
 
 def test_all_tables_together_have_a_front_for_each_task(tables: Tables) -> None:
-    rows = [row for own in tables.values() for row in own]
+    rows = [row for table_rows in tables.values() for row in table_rows]
     table = from_rows(rows)
     assert len(table) == len(rows) == sum(len(texts(path)) for path in FILES)
-    found = front(table, {"flops": "min"})
-    assert set(found["task"].to_pylist()) == {row.task for row in rows}
-    said = {line.partition(":")[2].split()[3] for line in mixtures(table)}
-    assert said == {"seed", "preset", "data"}  # of stdlib-lm two recipes of one preset, lists of two lengths
+    best_rows = front(table, {"flops": "min"})
+    assert set(best_rows["task"].to_pylist()) == {row.task for row in rows}
+    fields = {line.partition(":")[2].split()[3] for line in mixtures(table)}
+    assert fields == {"seed", "preset", "data"}  # two recipes of a stdlib-lm preset, and lists of two lengths
 
 
 def test_lines_begin_with_their_task() -> None:
@@ -110,7 +110,7 @@ def test_lines_begin_with_their_task() -> None:
 
 
 def test_training_in_two_tables_has_one_identity(tables: Tables) -> None:
-    one, other = (tables[TABLES / f"goal-point-maze{more}.jsonl"] for more in ("", "-topologies"))
-    residual = [row for row in other if row.architecture == one[0].architecture]
-    assert {row.identity() for row in one} == {row.identity() for row in residual}
-    assert [row.metrics for row in one] == [row.metrics for row in residual]
+    first, second = (tables[TABLES / f"goal-point-maze{more}.jsonl"] for more in ("", "-topologies"))
+    residual = [row for row in second if row.architecture == first[0].architecture]
+    assert {row.identity() for row in first} == {row.identity() for row in residual}
+    assert [row.metrics for row in first] == [row.metrics for row in residual]

@@ -1,4 +1,4 @@
-"""The papers' tables as data: one vocabulary, one name a row, and numbers that can be what they say."""
+"""The papers' tables as data: one vocabulary, unique names and possible numbers."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ COLUMNS = [
     for name in re.findall("`([^`]+)`", line.split("|")[1])
 ]
 WORDS = {"model", "data", "device", "note"}
-STAGED = {"depth", "heads", "hidden"}
+STAGE_FIELDS = {"depth", "heads", "hidden"}
 
 
 def test_there_are_the_four_papers() -> None:
@@ -35,12 +35,12 @@ def test_cells_hold_words_or_possible_numbers(paper: str) -> None:
     for line in lines_of(paper):
         assert re.fullmatch(r"\d+(\.\d+)*", line["table"]), line
         for column in set(COLUMNS) - WORDS - {"table"}:
-            for number in line[column].split("/") if column in STAGED else [line[column]]:
+            for number in line[column].split("/") if column in STAGE_FIELDS else [line[column]]:
                 assert not number or float(number) > 0, line
                 assert not number or not column.endswith("_percent") or float(number) < 100, line
         assert line["model"], line
         assert any(line[column] for column in COLUMNS[3:]), line
-        assert len({line[column].count("/") for column in STAGED if line[column]}) <= 1, line
+        assert len({line[column].count("/") for column in STAGE_FIELDS if line[column]}) <= 1, line
 
 
 def test_unknown_paper_is_refused() -> None:

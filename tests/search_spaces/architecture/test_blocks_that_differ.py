@@ -1,4 +1,4 @@
-"""Architectures whose blocks are not alike: text, record, key and parts."""
+"""Architectures with different blocks: text, record, key and parts."""
 
 from dataclasses import asdict, replace
 from typing import Any
@@ -13,40 +13,42 @@ from search_spaces.support.errors import Kind
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)
 
 
-def parsed(text: str) -> Architecture:
+def parse(text: str) -> Architecture:
     return parse_architecture(text, BASE)
 
 
 def test_fields_that_differ_by_block_are_in_the_text_and_the_record() -> None:
-    one = parsed("hidden=64/32,heads=8/8/4/4,topology=dca( k=2 )/resnet")
-    assert one.blocks == "heads=8/4,hidden=64/32"  # the shortest runs, in one order
-    assert (one.heads, one.hidden, one.topology) == (8, 64, "dca(k=2)/resnet")
-    assert [one.by_block("heads"), one.by_block("hidden"), one.by_block("head_dim")] == [
+    architecture = parse("hidden=64/32,heads=8/8/4/4,topology=dca( k=2 )/resnet")
+    assert architecture.blocks == "heads=8/4,hidden=64/32"  # the shortest runs, in one order
+    assert (architecture.heads, architecture.hidden, architecture.topology) == (8, 64, "dca(k=2)/resnet")
+    assert [architecture.by_block("heads"), architecture.by_block("hidden"), architecture.by_block("head_dim")] == [
         (8, 8, 4, 4),
         (64, 64, 32, 32),
         (8,) * 4,
     ]
-    assert str(one) == "depth=4,width=32,hidden=64/32,heads=8/4,head_dim=8,topology=dca(k=2)/resnet"
-    assert parsed(str(one)) == one == Architecture.from_record(asdict(one)) == Architecture.from_record(one.record())
+    assert str(architecture) == "depth=4,width=32,hidden=64/32,heads=8/4,head_dim=8,topology=dca(k=2)/resnet"
+    assert parse(str(architecture)) == architecture
+    assert Architecture.from_record(asdict(architecture)) == architecture
+    assert Architecture.from_record(architecture.record()) == architecture
 
 
 def test_equal_networks_are_equal_records_with_equal_keys() -> None:
     for text in ("heads=4/4", "hidden=128/128/128/128", "topology=resnet/resnet", "head_dim=8"):
-        assert parsed(text) == BASE, text
-        assert parsed(text).key == BASE.key == "83d6424056"
-    assert parsed("heads=1/1/2/2").key == parsed("heads=1/2").key != parsed("heads=2/1").key
+        assert parse(text) == BASE, text
+        assert parse(text).key == BASE.key == "83d6424056"
+    assert parse("heads=1/1/2/2").key == parse("heads=1/2").key != parse("heads=2/1").key
 
 
 def test_each_block_and_each_run_is_an_architecture_of_its_own() -> None:
-    one = parsed("heads=8/8/4/2,hidden=64/32,topology=dca/resnet")
-    blocks = [one.at(b) for b in range(4)]
+    architecture = parse("heads=8/8/4/2,hidden=64/32,topology=dca/resnet")
+    blocks = [architecture.at(b) for b in range(4)]
     assert [(b.heads, b.hidden, b.topology, b.depth, b.blocks) for b in blocks] == [
         (8, 64, "dca", 4, ""),
         (8, 64, "dca", 4, ""),
         (4, 32, "resnet", 4, ""),
         (2, 32, "resnet", 4, ""),
     ]
-    first, second = one.runs
+    first, second = architecture.runs
     assert first == replace(BASE, depth=2, heads=8, hidden=64, topology="dca")
     assert second == replace(BASE, depth=2, heads=4, hidden=32, blocks="heads=4/2")
     assert BASE.runs == (BASE,)
@@ -54,10 +56,10 @@ def test_each_block_and_each_run_is_an_architecture_of_its_own() -> None:
 
 
 def test_changing_a_field_changes_all_blocks() -> None:
-    one = parsed("heads=8/4,hidden=64/32")
-    assert one.with_fields({"heads": 2}) == parsed("heads=2,hidden=64/32")
-    assert one.with_fields({"heads": (2, 1), "hidden": 128}) == parsed("heads=2/1")
-    assert one.with_fields({"topology": "dca"}) == parsed("heads=8/4,hidden=64/32,topology=dca")
+    architecture = parse("heads=8/4,hidden=64/32")
+    assert architecture.with_fields({"heads": 2}) == parse("heads=2,hidden=64/32")
+    assert architecture.with_fields({"heads": (2, 1), "hidden": 128}) == parse("heads=2/1")
+    assert architecture.with_fields({"topology": "dca"}) == parse("heads=8/4,hidden=64/32,topology=dca")
 
 
 @pytest.mark.parametrize(
@@ -76,9 +78,9 @@ def test_changing_a_field_changes_all_blocks() -> None:
         ("blocks=heads", "unknown-name", {"option": "field", "value": "blocks"}),
     ],
 )
-def test_blocks_that_cannot_be_are_refused(text: str, kind: Kind, fields: dict[str, Any]) -> None:
+def test_impossible_blocks_are_refused(text: str, kind: Kind, fields: dict[str, Any]) -> None:
     with raises(kind, **fields):
-        parsed(text)
+        parse(text)
 
 
 @pytest.mark.parametrize(
@@ -96,4 +98,4 @@ def test_blocks_that_contradict_the_fields_are_refused(blocks: str, kind: Kind, 
 
 def test_blocks_of_a_timm_model_cannot_differ() -> None:
     with raises("conflict", option="blocks", value="heads=8/4", model="xcit_medium_24_p16_224"):
-        parsed("model=xcit_medium_24_p16_224,heads=8/4")
+        parse("model=xcit_medium_24_p16_224,heads=8/4")

@@ -1,4 +1,4 @@
-"""One wiring has one text, in architectures, spaces and rows, so that it is trained once."""
+"""Equal topologies have one text, so each is trained once."""
 
 import subprocess
 import sys
@@ -27,19 +27,19 @@ BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=64)
 
 @dataclass(frozen=True)
 class Options:
-    """Of a topology whose source does not tell them."""
+    """Options of a topology whose source does not declare them."""
 
     every: int = 2
     share: float = 0.5
 
 
 class Otherwise(ResNet):
-    """A topology with other options than the source of the one whose name it has."""
+    """A topology whose options differ from the source of its name."""
 
     Options: ClassVar[type] = Options
 
 
-def wired(text: str) -> Architecture:
+def with_topology(text: str) -> Architecture:
     """The base with another topology."""
     return BASE.with_fields({"topology": text})
 
@@ -60,11 +60,11 @@ TEXTS = [
 
 def test_options_with_their_default_are_left_out() -> None:
     with grouped() as case:
-        for typed, text in TEXTS:
-            with case(typed):
-                assert wired(typed).topology == text
-                assert wired(typed) == wired(text)
-                assert wired(typed).key == wired(text).key
+        for spelling, text in TEXTS:
+            with case(spelling):
+                assert with_topology(spelling).topology == text
+                assert with_topology(spelling) == with_topology(text)
+                assert with_topology(spelling).key == with_topology(text).key
 
 
 @pytest.mark.parametrize(
@@ -89,21 +89,21 @@ def test_the_whole_and_the_shortest_text_name_the_same_options() -> None:
                 assert without_defaults(with_defaults(spec)) == spec
 
 
-def test_defaults_that_no_source_tells_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = {"dca": SimpleNamespace(Options=Options), "none": SimpleNamespace(), "rmt": SimpleNamespace(Options=int)}
+def test_defaults_missing_in_the_source_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = {"dca": SimpleNamespace(Options=Options), "none": SimpleNamespace(), "rmt": SimpleNamespace(Options=int)}
 
     def load_it(name: str) -> SimpleNamespace:
-        if name not in loaded:
+        if name not in modules:
             raise UserError("bad-plugin", "it could not be imported")
-        return loaded[name]
+        return modules[name]
 
     place = ("a_module_of_this_test", "AClass")  # defaults are cached by place
     monkeypatch.setattr(canonical_text, "option_defaults", lambda *_: None)
     monkeypatch.setattr(canonical_text, "TOPOLOGIES", SimpleNamespace(place=lambda _: place, load=load_it))
     assert str(without_defaults(Spec.parse("dca(every=2,share=1)"))) == "dca(share=1.0)"
-    for text in ("none(k=2)", "rmt(keys=32)", "hyper(every=2)"):  # what is no topology stays as it is
+    for text in ("none(k=2)", "rmt(keys=32)", "hyper(every=2)"):  # other text is unchanged
         assert str(without_defaults(Spec.parse(text))) == text
-    loaded["hyper"] = SimpleNamespace(Options=Options)  # which could not be imported at first
+    modules["hyper"] = SimpleNamespace(Options=Options)  # which failed to import before
     assert str(without_defaults(Spec.parse("hyper(every=2)"))) == "hyper"
 
 
@@ -113,7 +113,7 @@ def test_a_topology_with_other_defaults_than_its_source_is_refused(monkeypatch: 
         load("hyper")
 
 
-def test_reading_a_wiring_does_not_import_torch() -> None:
+def test_reading_a_topology_does_not_import_torch() -> None:
     code = (
         "import sys; from search_spaces.architecture.architecture import Architecture as A; "
         "print(A(depth=2, width=8, hidden=8, topology='hyper(streams=4)').topology, 'torch' in sys.modules)"
@@ -125,23 +125,23 @@ def test_reading_a_wiring_does_not_import_torch() -> None:
 def test_a_default_is_a_value_on_the_axis_of_its_option() -> None:
     space = topology(BASE)
     for streams in (2, 4):
-        candidate = Candidate(wired(f"hyper(streams={streams})"))
+        candidate = Candidate(with_topology(f"hyper(streams={streams})"))
         point = space.point(candidate)
         assert point == {"topology": "hyper", "hyper.streams": streams}
         assert space.candidate(point) == candidate
-    assert len({one.architecture.key for one in space}) == len(space)
+    assert len({member.architecture.key for member in space}) == len(space)
 
 
 def test_values_of_a_topology_axis_are_shortened() -> None:
     space = SearchSpace("own", BASE, {"topology": ("resnet", "hyper(streams=4)")})
     assert space.axes == {"topology": ("resnet", "hyper")}
     runs = SearchSpace("own", BASE, {f"topology:{run}": ("resnet", "hyper(streams=4)") for run in (1, 2)})
-    assert Candidate(wired("resnet/hyper(streams=4)")) in runs
+    assert Candidate(with_topology("resnet/hyper(streams=4)")) in runs
     with raises("duplicate", option="topology", value="hyper"):
         SearchSpace("own", BASE, {"topology": ("resnet", "hyper", "hyper(streams=4)")})
 
 
 def test_a_listed_space_has_a_default_beside_other_values() -> None:
-    space = enumerated_space("own", [wired(text) for text in ("resnet", "hyper", "hyper(streams=2)")])
+    space = enumerated_space("own", [with_topology(text) for text in ("resnet", "hyper", "hyper(streams=2)")])
     assert space.axes == {"topology": ("resnet", "hyper"), "hyper.streams": (2, 4)}
-    assert space.point(Candidate(wired("hyper"))) == {"topology": "hyper", "hyper.streams": 4}
+    assert space.point(Candidate(with_topology("hyper"))) == {"topology": "hyper", "hyper.streams": 4}

@@ -1,4 +1,4 @@
-"""Checkpoints are read as they were written; weights that do not fit are named."""
+"""Checkpoints are read as written; errors name the weights that do not fit."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from search_spaces.architecture.checkpoint import (
 from search_spaces.models.decoder import Decoder, build_decoder
 
 ARCHITECTURE = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=20, topology="dca(k=2)")
-WRITTEN = Record(task="any", task_version=3, architecture=ARCHITECTURE, step=12, settings={"preset": "smoke", "v": 30})
+EXAMPLE = Record(task="any", task_version=3, architecture=ARCHITECTURE, step=12, settings={"preset": "smoke", "v": 30})
 
 
 def decoder(seed: int, vocabulary: int = 30, **changes: int) -> Decoder:
@@ -32,9 +32,9 @@ def decoder(seed: int, vocabulary: int = 30, **changes: int) -> Decoder:
 
 def test_a_checkpoint_is_read_as_it_was_written(tmp_path: Path) -> None:
     model, other = decoder(0), decoder(1)
-    save_checkpoint(tmp_path / "new" / "folder", weights_of(model), WRITTEN)
+    save_checkpoint(tmp_path / "new" / "folder", weights_of(model), EXAMPLE)
     load_weights(other, read_weights(tmp_path / "new" / "folder"), "it")
-    assert read_record(tmp_path / "new" / "folder") == WRITTEN
+    assert read_record(tmp_path / "new" / "folder") == EXAMPLE
     ids = torch.arange(8).unsqueeze(0)
     assert torch.equal(other(ids), model(ids))
     assert other.head.weight is other.embedding.tokens.weight
@@ -49,7 +49,7 @@ def test_a_tied_weight_is_written_once() -> None:
 def test_buffers_that_are_part_of_the_state_are_kept(tmp_path: Path) -> None:
     model = nn.BatchNorm1d(3)
     model(torch.randn(4, 3))
-    save_checkpoint(tmp_path, weights_of(model), WRITTEN)
+    save_checkpoint(tmp_path, weights_of(model), EXAMPLE)
     other = nn.BatchNorm1d(3)
     load_weights(other, read_weights(tmp_path), "it")
     assert torch.equal(other.running_mean, model.running_mean)
@@ -111,10 +111,10 @@ def test_a_record_of_something_else_is_refused(tmp_path: Path, text: str, cause:
 
 
 def test_a_truncated_or_missing_file_of_weights_is_refused(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, weights_of(decoder(0)), WRITTEN)
+    save_checkpoint(tmp_path, weights_of(decoder(0)), EXAMPLE)
     whole = (tmp_path / WEIGHTS).read_bytes()
-    for kept in (b"", whole[:5], whole[: len(whole) // 2]):
-        (tmp_path / WEIGHTS).write_bytes(kept)
+    for content in (b"", whole[:5], whole[: len(whole) // 2]):
+        (tmp_path / WEIGHTS).write_bytes(content)
         with raises("bad-file", path=str(tmp_path / WEIGHTS)):
             read_weights(tmp_path)
     (tmp_path / WEIGHTS).unlink()
@@ -123,14 +123,14 @@ def test_a_truncated_or_missing_file_of_weights_is_refused(tmp_path: Path) -> No
 
 
 def test_weights_beside_the_record_of_another_checkpoint_are_refused(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, weights_of(decoder(0)), WRITTEN)
-    (tmp_path / RECORD).write_text(replace(WRITTEN, step=13).to_json())
+    save_checkpoint(tmp_path, weights_of(decoder(0)), EXAMPLE)
+    (tmp_path / RECORD).write_text(replace(EXAMPLE, step=13).to_json())
     with raises("mismatch", path=str(tmp_path / WEIGHTS)):
         read_weights(tmp_path)
 
 
 def test_weights_with_one_flipped_bit_are_refused(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, weights_of(decoder(0)), WRITTEN)
+    save_checkpoint(tmp_path, weights_of(decoder(0)), EXAMPLE)
     damaged = bytearray((tmp_path / WEIGHTS).read_bytes())
     damaged[-100] ^= 1
     (tmp_path / WEIGHTS).write_bytes(damaged)
@@ -139,7 +139,7 @@ def test_weights_with_one_flipped_bit_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_pickle_is_refused(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path, weights_of(decoder(0)), WRITTEN)
+    save_checkpoint(tmp_path, weights_of(decoder(0)), EXAMPLE)
     torch.save(weights_of(decoder(0)), tmp_path / WEIGHTS)
     with raises("bad-file", path=str(tmp_path / WEIGHTS)):
         read_weights(tmp_path)

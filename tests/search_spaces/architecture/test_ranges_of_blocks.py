@@ -1,4 +1,4 @@
-"""Topologies of ranges of blocks: text, the one text of equal networks, and what is refused."""
+"""Topologies of ranges of blocks: canonical text and errors."""
 
 from math import prod
 from typing import Any
@@ -28,7 +28,7 @@ BASE = Architecture(depth=6, width=WIDTH, heads=4, head_dim=4, hidden=24)
 STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
 
 
-def wired(topology: str) -> str:
+def canonical(topology: str) -> str:
     return parse_architecture(f"topology={topology}", BASE).topology
 
 
@@ -49,24 +49,24 @@ TEXTS = [
 
 def test_equal_networks_have_one_text() -> None:
     with grouped() as case:
-        for typed, one in TEXTS:
-            with case(typed):
-                assert wired(typed) == one
-                assert wired(one) == one
-                assert runs_of(one, 6) == runs_of(wired(typed), 6)
+        for spelling, canonical_text in TEXTS:
+            with case(spelling):
+                assert canonical(spelling) == canonical_text
+                assert canonical(canonical_text) == canonical_text
+                assert runs_of(canonical_text, 6) == runs_of(canonical(spelling), 6)
 
 
 def test_blocks_of_a_range_are_an_architecture() -> None:
-    one = parse_architecture("heads=8/4,topology=resnet[:1]+dca[1:6]", BASE)
-    assert [one.at(block).topology for block in range(6)] == ["resnet", *5 * ["dca"]]
-    assert [(run.depth, run.topology, run.by_block("heads")) for run in one.runs] == [
+    architecture = parse_architecture("heads=8/4,topology=resnet[:1]+dca[1:6]", BASE)
+    assert [architecture.at(block).topology for block in range(6)] == ["resnet", *5 * ["dca"]]
+    assert [(run.depth, run.topology, run.by_block("heads")) for run in architecture.runs] == [
         (1, "resnet", (8,)),
         (5, "dca", (8, 8, 4, 4, 4)),
     ]
 
 
 @pytest.mark.parametrize(
-    ("typed", "kind", "fields"),
+    ("spelling", "kind", "fields"),
     [
         ("dca[0:2]+resnet[2:5]", "mismatch", {"end": 5, "depth": 6, "instead": "resnet[2:]"}),
         ("dca[0:2]+resnet[3:]", "conflict", {"value": "resnet[3:]", "start": 2}),
@@ -83,13 +83,13 @@ def test_blocks_of_a_range_are_an_architecture() -> None:
         ("[0:2]+dca[2:]", "bad-syntax", {"value": ""}),
     ],
 )
-def test_ranges_that_do_not_hold_each_block_once_are_refused(typed: str, kind: Kind, fields: dict[str, Any]) -> None:
+def test_ranges_must_contain_each_block_once(spelling: str, kind: Kind, fields: dict[str, Any]) -> None:
     with raises(kind, **fields):
-        wired(typed)
+        canonical(spelling)
 
 
 def check_counts(name: str) -> None:
-    """Assert that the closed form is what is counted where a topology stands before and behind another."""
+    """Assert that closed form and counters agree with a topology before and after another."""
     architecture = parse_architecture(f"topology={name}[:1]+dca[1:4]+{name}[4:]", BASE)
     stack = build_transformer(architecture, STYLE, lambda block: SoftmaxAttention(causal=True)).double()
     form = count_transformer(architecture, STYLE, TOKENS)
@@ -99,7 +99,7 @@ def check_counts(name: str) -> None:
     assert torch.isfinite(perturb(stack)(*embeddings())).all()
 
 
-def test_the_closed_form_of_ranges_is_what_is_counted() -> None:
+def test_closed_form_of_ranges_matches_counters() -> None:
     with grouped() as case:
         for name in ("resnet", "dca", "deepnorm", "rezero(norms=false)", "rmt", "depth-lstm", "svformer"):
             with case(name):
@@ -107,7 +107,7 @@ def test_the_closed_form_of_ranges_is_what_is_counted() -> None:
 
 
 @pytest.mark.slow
-def test_the_closed_form_of_ranges_of_every_topology_is_what_is_counted() -> None:
+def test_closed_form_of_ranges_matches_counters_for_every_topology() -> None:
     with grouped() as case:
         for name in TOPOLOGIES.names():
             with case(name):
@@ -117,39 +117,39 @@ def test_the_closed_form_of_ranges_of_every_topology_is_what_is_counted() -> Non
 def test_ranges_are_values_of_an_axis_of_listed_and_of_unlisted_spaces() -> None:
     axis, values = parse_axis("topology=resnet, dca( k=2 )[ :2]+resnet[2:],rmt")
     assert values == ("resnet", "dca(k=2)[:2]+resnet[2:]", "rmt")
-    listed = get_space("depth-heads", BASE).with_axes({"depth": (4, 6), axis: values})
-    members = [one for one in listed.architectures if not is_one_run(one.topology)]
-    assert {(one.depth, one.topology) for one in members} == {
+    enumerated = get_space("depth-heads", BASE).with_axes({"depth": (4, 6), axis: values})
+    members = [member for member in enumerated.architectures if not is_one_run(member.topology)]
+    assert {(member.depth, member.topology) for member in members} == {
         (4, "dca(k=2)/resnet"),
         (6, "dca(k=2)[0:2]+resnet[2:6]"),
     }
-    assert all(listed.candidate(listed.architectures[one]).architecture == one for one in members)
+    assert all(enumerated.candidate(enumerated.architectures[member]).architecture == member for member in members)
     blocks = get_space("per-block", BASE).with_axes({axis: values[:2]})
     assert not blocks.is_enumerable
     candidate = blocks.candidate({**(blocks.point(blocks.first) or {}), axis: values[1], "heads:3": 2})
     assert candidate in blocks
     assert candidate.architecture.by_block("heads") == (4, 4, 2, 4, 4, 4)
 
-    def params(one: Architecture) -> tuple[int, ...]:
-        return (count_transformer(one, STYLE, TOKENS).params,)
+    def params(architecture: Architecture) -> tuple[int, ...]:
+        return (count_transformer(architecture, STYLE, TOKENS).params,)
 
     costs = {slice_.cost_of(blocks.point(candidate) or {}) for slice_ in slices_of(blocks, params)}
     assert costs - {None} == {params(candidate.architecture)}
 
 
-def test_a_range_refuses_for_its_own_blocks_alone() -> None:
-    """rmt takes one head dim in all blocks that it wires: here in the last two of three."""
+def test_a_range_is_checked_against_its_own_blocks_only() -> None:
+    """rmt needs one head dim in its own blocks: the last two of three."""
     base = Architecture(depth=3, width=16, heads=2, head_dim=4, hidden=8, topology="resnet[:1]+rmt[1:]")
     space = SearchSpace("s", base, {f"head_dim:{block}": (4, 8) for block in (1, 2, 3)})
 
-    def params(one: Architecture) -> tuple[int, ...]:
-        return (count_transformer(one, STYLE, TOKENS).params,)
+    def params(member: Architecture) -> tuple[int, ...]:
+        return (count_transformer(member, STYLE, TOKENS).params,)
 
     slices = list(slices_of(space, params))
     assert sum(prod(len(part.options) for part in slice_.parts) for slice_ in slices) == len(space) == 4
-    for one in space:
-        costs = [slice_.cost_of(space.point(one) or {}) for slice_ in slices]
-        assert [cost for cost in costs if cost is not None] == [params(one.architecture)]
+    for member in space:
+        costs = [slice_.cost_of(space.point(member) or {}) for slice_ in slices]
+        assert [cost for cost in costs if cost is not None] == [params(member.architecture)]
 
 
 def test_a_value_of_a_runs_axis_is_one_topology() -> None:
@@ -159,9 +159,9 @@ def test_a_value_of_a_runs_axis_is_one_topology() -> None:
 
 def test_each_run_must_be_one_that_can_be_retrofitted() -> None:
     assert refusal(BASE, "resnet[:1]+dca[1:]") is None
-    refused = refusal(BASE, "resnet[:1]+ancre[1:]")
-    assert refused is not None
-    check(refused, "unsupported", option="topology", value="resnet[:1]+ancre[1:]")
+    error = refusal(BASE, "resnet[:1]+ancre[1:]")
+    assert error is not None
+    check(error, "unsupported", option="topology", value="resnet[:1]+ancre[1:]")
 
 
 def test_a_text_without_blanks_is_the_same_network() -> None:

@@ -33,10 +33,10 @@ def test_attention_logits_stay_in_fp32_when_inputs_are_bf16() -> None:
     expected = naive(q.float(), k.float(), v.float(), 3, True)
     logits = (q.float() @ k.float().mT / math.sqrt(16) / 3).bfloat16().float()
     later = torch.ones(32, 32).triu(1).bool()
-    rounded = torch.softmax(logits.masked_fill(later, -math.inf), dim=-1) @ v.float()
+    reference = torch.softmax(logits.masked_fill(later, -math.inf), dim=-1) @ v.float()
     actual = SoftmaxAttention(causal=True, temperature=3)(q, k, v).float()
     assert (actual - expected).abs().max() < 0.02
-    assert (rounded - expected).abs().max() > 0.04  # what bf16 logits would give
+    assert (reference - expected).abs().max() > 0.04  # what bf16 logits would give
 
 
 @pytest.mark.parametrize("causal", [True, False])

@@ -1,4 +1,4 @@
-"""Attention over distances, one query at a time."""
+"""Attention with distance biases, one query at a time."""
 
 import math
 
@@ -21,12 +21,12 @@ def test_attention_over_distances_equals_its_formula(masked: bool) -> None:
     for b in range(2):
         for h in range(heads):
             for i in range(tokens):
-                seen = [j for j in range(i + 1) if mask[b, j]]
+                past = [j for j in range(i + 1) if mask[b, j]]
                 logits = [
-                    float(q[b, h, i] @ k[b, h, j]) / math.sqrt(length) / temperature - slopes[h] * (i - j) for j in seen
+                    float(q[b, h, i] @ k[b, h, j]) / math.sqrt(length) / temperature - slopes[h] * (i - j) for j in past
                 ]
                 shares = torch.tensor(logits).softmax(0)
-                expected = sum(share * v[b, h, j] for share, j in zip(shares, seen, strict=True))
+                expected = sum(share * v[b, h, j] for share, j in zip(shares, past, strict=True))
                 torch.testing.assert_close(out[b, h, i], expected, atol=1e-5, rtol=0)
 
 

@@ -1,4 +1,4 @@
-"""Nyström attention against its definition, written out head by head, and against exact attention."""
+"""Nyström attention against its definition head by head, and against exact attention."""
 
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ from search_spaces.layers.nystrom import Nystrom, pseudo_inverse
 
 
 def naive(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, landmarks: int, scaling: str) -> Tensor:
-    """The published code's steps, one head after the other."""
+    """The published code, one head at a time."""
     batch, heads, tokens, size = q.shape
     masked = mask[:, None, :, None]
     q, k = q * masked / size**0.25, k * masked / size**0.25
@@ -40,10 +40,10 @@ def inputs(batch: int = 2, heads: int = 3, tokens: int = 24, size: int = 4) -> t
 
 
 @pytest.mark.parametrize("scaling", ["matrix", "batch"])
-@pytest.mark.parametrize("padded", [False, True])
-def test_nystrom_attention_equals_its_definition(scaling: str, padded: bool) -> None:
+@pytest.mark.parametrize("padding", [False, True])
+def test_nystrom_attention_equals_its_definition(scaling: str, padding: bool) -> None:
     q, k, v = inputs()
-    mask = torch.arange(24) < torch.tensor([[24], [17 if padded else 24]])
+    mask = torch.arange(24) < torch.tensor([[24], [17 if padding else 24]])
     actual = Nystrom(6, scaling=scaling).build(3)(q, k, v, mask)
     torch.testing.assert_close(actual, naive(q, k, v, mask, 6, scaling), rtol=1e-9, atol=1e-9)
 
@@ -58,7 +58,7 @@ def test_attention_is_exact_with_as_many_landmarks_as_tokens(tokens: int) -> Non
 
 def test_the_error_falls_as_landmarks_grow() -> None:
     q, k, v = inputs(tokens=64)
-    q, k = (x.cumsum(-2) / 8 for x in (q, k))  # neighbours are alike, which is what means of segments count on
+    q, k = (x.cumsum(-2) / 8 for x in (q, k))  # similar neighbours, as means of segments assume
     exact = SoftmaxAttention(causal=False)(q, k, v)
     errors = [(Nystrom(m).build(3)(q, k, v) - exact).norm() / exact.norm() for m in (1, 4, 16, 64)]
     assert all(fewer > 1.5 * more for fewer, more in pairwise(errors)), errors
@@ -82,18 +82,18 @@ def test_examples_depend_on_each_other_with_scaling_by_the_batch_alone() -> None
 
 def test_landmarks_that_do_not_divide_the_tokens_pad_them_with_masked_positions() -> None:
     q, k, v = inputs(tokens=22)
-    padded = [F.pad(x, (0, 0, 0, 2), value=9.0) for x in (q, k, v)]
+    longer = [F.pad(x, (0, 0, 0, 2), value=9.0) for x in (q, k, v)]
     mask = torch.arange(24).expand(2, -1) < 22
     actual = Nystrom(6, kernel=3).build(3).double()
-    torch.testing.assert_close(actual(q, k, v), actual(*padded, mask)[:, :, :22])
+    torch.testing.assert_close(actual(q, k, v), actual(*longer, mask)[:, :, :22])
 
 
 def test_the_contents_of_padding_change_nothing() -> None:
     q, k, v = inputs()
     mask = torch.arange(24).expand(2, -1) < 15
     attend = Nystrom(6, kernel=5).build(3).double()
-    others = [torch.where(mask[:, None, :, None], x, 7.0) for x in (q, k, v)]
-    assert torch.equal(attend(q, k, v, mask)[:, :, :15], attend(*others, mask)[:, :, :15])
+    changes = [torch.where(mask[:, None, :, None], x, 7.0) for x in (q, k, v)]
+    assert torch.equal(attend(q, k, v, mask)[:, :, :15], attend(*changes, mask)[:, :, :15])
 
 
 @pytest.mark.parametrize("tokens", [24, 4])

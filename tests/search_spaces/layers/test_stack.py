@@ -1,4 +1,4 @@
-"""The loop over layers, and the memory that it saves by computing layers or mixing twice."""
+"""The loop over layers, and memory saved by recomputing layers or mixing."""
 
 from dataclasses import replace
 
@@ -24,18 +24,18 @@ def decoder(topology: str, *, recompute: bool) -> Decoder:
 
 
 def gradients(model: Decoder) -> tuple[dict[str, Tensor], int]:
-    """Of a loss; and how many bytes the forward pass holds for it."""
-    saved: dict[int, int] = {}
+    """Gradients of a loss, and bytes held by the forward pass."""
+    bytes_by_storage: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:
-        held = tensor.untyped_storage()
-        saved[held.data_ptr()] = held.nbytes()
+        storage = tensor.untyped_storage()
+        bytes_by_storage[storage.data_ptr()] = storage.nbytes()
         return tensor
 
     with saved_tensors_hooks(note, lambda tensor: tensor):
         loss = model(torch.arange(8).expand(4, -1)).square().mean()
     loss.backward()
-    return {name: parameter.grad for name, parameter in model.named_parameters()}, sum(saved.values())
+    return {name: parameter.grad for name, parameter in model.named_parameters()}, sum(bytes_by_storage.values())
 
 
 def test_recomputed_layers_give_the_same_gradients_from_less_memory() -> None:
@@ -52,11 +52,11 @@ MIXING = {
     **dict.fromkeys(("hyper", "mhc", "rmt(keys=32)", "frac", "dca(k=1)", "grn-v3", "highway", "depth-lstm"), 2),
     **dict.fromkeys(("aggregation", "resnet[0:1]+highway[1:3]"), 3),
 }
-"""Topologies, and the blocks from which on they hold less."""
+"""Topologies, and the depth from which recomputing saves memory."""
 
 
 SHORT = ("hyper", "dca(k=1)", "depth-lstm", "resnet[0:1]+highway[1:3]")
-"""Those that are measured by default: a measurement takes a tenth of a second."""
+"""Topologies of the default run; each takes 0.1 s."""
 
 
 @pytest.mark.parametrize("topologies", [SHORT, pytest.param(tuple(MIXING), marks=pytest.mark.slow)], ids=["few", "all"])
@@ -64,7 +64,7 @@ def test_recomputed_mixing_holds_less_memory(topologies: tuple[str, ...]) -> Non
     wide = replace(ARCHITECTURE, width=64, heads=4, head_dim=16)
     x = torch.randn(4, 32, 64)
 
-    def held(topology: str, depth: int, recompute_mixing: bool) -> int:
+    def peak(topology: str, depth: int, recompute_mixing: bool) -> int:
         stack = build_decoder(replace(wide, topology=topology, depth=depth), "llama", 30, 32).stack
         stack.recompute_mixing = recompute_mixing
         return peak_of(lambda: stack(x).square().mean().backward(), torch.device("cpu"))
@@ -72,4 +72,4 @@ def test_recomputed_mixing_holds_less_memory(topologies: tuple[str, ...]) -> Non
     with grouped() as case:
         for topology in topologies:
             with case(topology):
-                assert held(topology, MIXING[topology], True) < 0.95 * held(topology, MIXING[topology], False)
+                assert peak(topology, MIXING[topology], True) < 0.95 * peak(topology, MIXING[topology], False)

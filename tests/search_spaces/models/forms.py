@@ -1,4 +1,4 @@
-"""Topologies that stand for all of them where a model is tested with each kind."""
+"""Representative topologies for tests of models."""
 
 FORMS = ["resnet", "dca", "deepnorm", "rezero(norms=false)", "rmt", "depth-lstm", "svformer"]
-"""Of each way in which a topology changes layers one: what they read, norm, project and leave to it."""
+"""One per way of changing layers: inputs, norms, projections and outputs."""

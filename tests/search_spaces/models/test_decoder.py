@@ -1,4 +1,4 @@
-"""With topology resnet the decoders are Hugging Face's: the same weights give the same logits."""
+"""Decoders with topology resnet have the logits of Hugging Face's."""
 
 import math
 from dataclasses import replace
@@ -17,8 +17,8 @@ from search_spaces.topologies.registry import TOPOLOGIES
 from tests.search_spaces.models.forms import FORMS
 
 VOCABULARY, CONTEXT = 97, 16
-SQUARE = Architecture(depth=3, width=24, heads=3, head_dim=8, hidden=40)  # heads * head_dim is the width
-OBLONG = Architecture(depth=2, width=24, heads=4, head_dim=8, hidden=20)  # and here it is not
+SQUARE = Architecture(depth=3, width=24, heads=3, head_dim=8, hidden=40)  # heads * head_dim equals the width
+OBLONG = Architecture(depth=2, width=24, heads=4, head_dim=8, hidden=20)  # here it does not
 
 
 def ids(*shape: int) -> Tensor:
@@ -26,7 +26,7 @@ def ids(*shape: int) -> Tensor:
 
 
 def spread(model: nn.Module) -> None:
-    """Move all weights away from where they start, so that none is 0 or 1 by chance."""
+    """Perturb all weights, so that none is 0 or 1 by chance."""
     torch.manual_seed(0)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -34,7 +34,7 @@ def spread(model: nn.Module) -> None:
 
 
 def load(model: Decoder, weights: dict[str, Tensor]) -> None:
-    """Give the decoder all of its weights."""
+    """Load all weights of the decoder."""
     tied = {"head.weight": model.head.weight} if model.head.weight is model.embedding.tokens.weight else {}
     model.load_state_dict({**weights, **tied})
 
@@ -68,12 +68,12 @@ def gpt2(architecture: Architecture, **options: object) -> GPT2LMHeadModel:
 
 
 def from_llama(reference: nn.Module) -> dict[str, Tensor]:
-    """Their weights by our names; every one is used."""
-    theirs = dict(reference.named_parameters())
-    ours = {
-        "embedding.tokens.weight": theirs.pop("model.embed_tokens.weight"),
-        "stack.norm.weight": theirs.pop("model.norm.weight"),
-        "head.weight": theirs.pop("lm_head.weight"),
+    """All of Llama's weights under our names."""
+    reference_weights = dict(reference.named_parameters())
+    weights = {
+        "embedding.tokens.weight": reference_weights.pop("model.embed_tokens.weight"),
+        "stack.norm.weight": reference_weights.pop("model.norm.weight"),
+        "head.weight": reference_weights.pop("lm_head.weight"),
     }
     for block in range(reference.config.num_hidden_layers):
         layer, attention, feed_forward = (
@@ -81,23 +81,23 @@ def from_llama(reference: nn.Module) -> dict[str, Tensor]:
             f"stack.layers.{2 * block}",
             f"stack.layers.{2 * block + 1}",
         )
-        q, k, v = (theirs.pop(f"{layer}.self_attn.{port}_proj.weight") for port in "qkv")
-        gate, up = (theirs.pop(f"{layer}.mlp.{name}_proj.weight") for name in ("gate", "up"))
-        ours |= {
-            f"{attention}.project.norm.weight": theirs.pop(f"{layer}.input_layernorm.weight"),
+        q, k, v = (reference_weights.pop(f"{layer}.self_attn.{port}_proj.weight") for port in "qkv")
+        gate, up = (reference_weights.pop(f"{layer}.mlp.{name}_proj.weight") for name in ("gate", "up"))
+        weights |= {
+            f"{attention}.project.norm.weight": reference_weights.pop(f"{layer}.input_layernorm.weight"),
             f"{attention}.project.qkv.weight": torch.cat((q, k, v)),
-            f"{attention}.out.weight": theirs.pop(f"{layer}.self_attn.o_proj.weight"),
-            f"{feed_forward}.norm.weight": theirs.pop(f"{layer}.post_attention_layernorm.weight"),
+            f"{attention}.out.weight": reference_weights.pop(f"{layer}.self_attn.o_proj.weight"),
+            f"{feed_forward}.norm.weight": reference_weights.pop(f"{layer}.post_attention_layernorm.weight"),
             f"{feed_forward}.up.weight": torch.cat((gate, up)),
-            f"{feed_forward}.down.weight": theirs.pop(f"{layer}.mlp.down_proj.weight"),
+            f"{feed_forward}.down.weight": reference_weights.pop(f"{layer}.mlp.down_proj.weight"),
         }
-    assert not theirs
-    return ours
+    assert not reference_weights
+    return weights
 
 
 def from_gpt2(reference: nn.Module) -> dict[str, Tensor]:
-    """Their weights by our names; every one is used. Their maps are stored as [inputs, outputs]."""
-    theirs = dict(reference.named_parameters())
+    """All of GPT-2's weights under our names; its maps are [inputs, outputs]."""
+    reference_weights = dict(reference.named_parameters())
     names = {"wte.weight": "embedding.tokens.weight", "wpe.weight": "embedding.positions"}
     for kind in ("weight", "bias"):
         names[f"ln_f.{kind}"] = f"stack.norm.{kind}"
@@ -111,14 +111,14 @@ def from_gpt2(reference: nn.Module) -> dict[str, Tensor]:
                 f"h.{block}.mlp.c_fc.{kind}": f"{feed_forward}.up.{kind}",
                 f"h.{block}.mlp.c_proj.{kind}": f"{feed_forward}.down.{kind}",
             }
-    ours = {}
-    if "lm_head.weight" in theirs:  # else it is tied
-        ours["head.weight"] = theirs.pop("lm_head.weight")
-    for name, weight in theirs.items():
+    weights = {}
+    if "lm_head.weight" in reference_weights:  # otherwise tied
+        weights["head.weight"] = reference_weights.pop("lm_head.weight")
+    for name, weight in reference_weights.items():
         name = name.removeprefix("transformer.")
-        ours[names.pop(name)] = weight.mT if ".c_" in name and weight.ndim == 2 else weight
+        weights[names.pop(name)] = weight.mT if ".c_" in name and weight.ndim == 2 else weight
     assert not names
-    return ours
+    return weights
 
 
 @pytest.mark.parametrize("architecture", [SQUARE, OBLONG], ids=str)
@@ -183,13 +183,13 @@ def test_the_resnet_lm1b_is_a_causal_pre_norm_encoder_with_sinusoidal_positions(
             "self_attn.out_proj.weight": attention.out.weight,
             "self_attn.out_proj.bias": torch.zeros(width),
         }
-        for theirs, ours in {
+        for to, module in {
             "norm1": attention.project.norm,
             "norm2": feed_forward.norm,
             "linear1": feed_forward.up,
             "linear2": feed_forward.down,
         }.items():
-            weights |= {f"{theirs}.weight": ours.weight, f"{theirs}.bias": ours.bias}
+            weights |= {f"{to}.weight": module.weight, f"{to}.bias": module.bias}
         layer.load_state_dict(weights)
         x = layer(x, src_mask=nn.Transformer.generate_square_subsequent_mask(CONTEXT), is_causal=True)
     expected = nn.functional.linear(model.stack.norm(x), model.head.weight, model.head.bias)
@@ -197,13 +197,13 @@ def test_the_resnet_lm1b_is_a_causal_pre_norm_encoder_with_sinusoidal_positions(
 
 
 def is_causal(style: str, topology: str) -> None:
-    """Assert that later tokens change later outputs alone, and that outputs do not depend on the length of the text."""
+    """Assert that later tokens change only later outputs, whatever the length."""
     model = build_decoder(replace(OBLONG, topology=topology), style, VOCABULARY, CONTEXT).eval()
     spread(model)
     whole = ids(2, 12)
-    changed = torch.cat((whole[:, :7], (whole[:, 7:] + 1) % VOCABULARY), dim=1)
+    variant = torch.cat((whole[:, :7], (whole[:, 7:] + 1) % VOCABULARY), dim=1)
     with torch.no_grad():
-        expected, other = model(whole), model(changed)
+        expected, other = model(whole), model(variant)
         torch.testing.assert_close(other[:, :7], expected[:, :7], rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(model(whole[:, :7]), expected[:, :7], rtol=1e-4, atol=1e-4)
         assert not torch.allclose(other[:, 7:], expected[:, 7:], atol=1e-2)
@@ -235,22 +235,22 @@ def test_no_position_sees_later_ones_in_any_topology_and_style() -> None:
 def test_weights_of_gpt2_start_with_the_spread_of_hugging_face() -> None:
     architecture = Architecture(depth=8, width=64, heads=4, head_dim=16, hidden=256)
     torch.manual_seed(0)
-    ours = dict(build_decoder(architecture, "gpt2", VOCABULARY, CONTEXT, tied=True).named_parameters())
-    theirs = from_gpt2(gpt2(architecture))
-    assert ours.keys() == theirs.keys()
-    for name, weight in theirs.items():
-        torch.testing.assert_close(ours[name].std(), weight.std(), rtol=0.1, atol=0, msg=name)
-        torch.testing.assert_close(ours[name].mean(), weight.mean(), rtol=0, atol=2e-3, msg=name)
+    weights = dict(build_decoder(architecture, "gpt2", VOCABULARY, CONTEXT, tied=True).named_parameters())
+    reference_weights = from_gpt2(gpt2(architecture))
+    assert weights.keys() == reference_weights.keys()
+    for name, weight in reference_weights.items():
+        torch.testing.assert_close(weights[name].std(), weight.std(), rtol=0.1, atol=0, msg=name)
+        torch.testing.assert_close(weights[name].mean(), weight.mean(), rtol=0, atol=2e-3, msg=name)
 
 
 def test_weights_of_llama_start_with_the_spread_of_hugging_face() -> None:
     architecture = Architecture(depth=2, width=64, heads=4, head_dim=16, hidden=96)
     torch.manual_seed(0)
-    ours = dict(build_decoder(architecture, "llama", VOCABULARY, CONTEXT).named_parameters())
-    theirs = from_llama(llama(architecture))
-    assert ours.keys() == theirs.keys()
-    for name, weight in theirs.items():
-        torch.testing.assert_close(ours[name].std(), weight.std(), rtol=0.1, atol=0, msg=name)
+    weights = dict(build_decoder(architecture, "llama", VOCABULARY, CONTEXT).named_parameters())
+    reference_weights = from_llama(llama(architecture))
+    assert weights.keys() == reference_weights.keys()
+    for name, weight in reference_weights.items():
+        torch.testing.assert_close(weights[name].std(), weight.std(), rtol=0.1, atol=0, msg=name)
 
 
 def test_weights_of_lm1b_start_xavier_uniform_by_port() -> None:
@@ -274,7 +274,7 @@ def test_layers_are_not_scaled_by_depth_where_the_topology_does_so() -> None:
     torch.testing.assert_close(model.stack.layers[1].down.weight.std().item(), 0.02, rtol=0.1, atol=0)
 
 
-def test_linear_maps_of_a_topology_start_as_the_topology_says() -> None:
+def test_a_topology_initializes_its_linear_maps() -> None:
     for style in DECODER_STYLES:
         model = build_decoder(replace(OBLONG, topology="hyper"), style, VOCABULARY, CONTEXT)
         maps = [module for module in model.stack.topology.modules() if isinstance(module, nn.Linear)]
@@ -288,8 +288,8 @@ def test_linear_maps_of_a_topology_start_as_the_topology_says() -> None:
 def test_a_decoder_compiles_to_one_graph_with_the_same_logits(style: str) -> None:
     torch.compiler.reset()
     model = build_decoder(OBLONG, style, VOCABULARY, CONTEXT)
-    compiled = torch.compile(model, fullgraph=True, backend="eager")
-    torch.testing.assert_close(compiled(ids()), model(ids()))
+    graph = torch.compile(model, fullgraph=True, backend="eager")
+    torch.testing.assert_close(graph(ids()), model(ids()))
 
 
 def test_a_tied_head_is_the_embedding() -> None:
@@ -304,7 +304,7 @@ def test_more_tokens_than_positions_are_refused() -> None:
             model(ids(1, 17))
 
 
-def test_an_unknown_style_is_answered_with_the_nearest() -> None:
+def test_error_of_an_unknown_style_names_the_nearest() -> None:
     with raises("unknown-name", option="style", value="lama", nearest="llama"):
         build_decoder(SQUARE, "lama", VOCABULARY, CONTEXT)
     with raises("unknown-name", option="style", value="gpt-2", nearest="gpt2"):

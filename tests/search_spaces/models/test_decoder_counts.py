@@ -1,4 +1,4 @@
-"""What decoders cost: the closed form against the model, two counters and a paper's formula."""
+"""Costs of decoders: the closed form, two counters and a paper's formula."""
 
 from collections.abc import Callable, Iterable
 

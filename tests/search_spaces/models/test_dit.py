@@ -1,4 +1,4 @@
-"""With topology resnet the DiT is its authors': the same weights give the same noise."""
+"""The DiT with topology resnet equals its authors'."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -28,21 +28,21 @@ def inputs(pictures: Pictures = PICTURES) -> tuple[Tensor, ...]:
     return torch.randn(2, *pictures.shape), torch.tensor([7, 900]), torch.tensor([3, 10])
 
 
-def drawn(architecture: Architecture = SMALL) -> DiT:
-    """A network whose conditions and outputs are not 0."""
+def perturbed_dit(architecture: Architecture = SMALL) -> DiT:
+    """A network with nonzero modulation and outputs."""
     torch.manual_seed(0)
     return perturb(build_dit(architecture, PICTURES)).eval()
 
 
 def test_the_resnet_dit_has_the_outputs_of_diffusers() -> None:
     transformer = pytest.importorskip("diffusers.models.transformers.dit_transformer_2d")
-    ours = drawn()
+    ours = perturbed_dit()
     theirs = transformer.DiTTransformer2DModel(
         num_attention_heads=5, attention_head_dim=4, in_channels=3, out_channels=6, num_layers=2, sample_size=8,
         patch_size=2, num_embeds_ada_norm=10,
     ).eval()  # fmt: skip
     weights, state = dict(ours.named_parameters()), theirs.state_dict()
-    copied = {
+    names = {
         "pos_embed.proj": "embedding.project",
         "proj_out_1": "head.modulation.map",
         "proj_out_2": "head.out",
@@ -51,7 +51,7 @@ def test_the_resnet_dit_has_the_outputs_of_diffusers() -> None:
         attention, feed_forward = f"stack.layers.{2 * block}", f"stack.layers.{2 * block + 1}"
         name = f"transformer_blocks.{block}"
         embedder = f"{name}.norm1.emb"
-        copied |= {
+        names |= {
             f"{embedder}.timestep_embedder.linear_1": "condition.first",
             f"{embedder}.timestep_embedder.linear_2": "condition.second",
             f"{name}.attn1.to_out.0": f"{attention}.layer.out",
@@ -69,12 +69,12 @@ def test_the_resnet_dit_has_the_outputs_of_diffusers() -> None:
                     for part in ("modulation", "gate")
                 ]
             )
-    for their, our in copied.items():
+    for their, our in names.items():
         for kind in ("weight", "bias"):
             state[f"{their}.{kind}"] = weights[f"{our}.{kind}"].view_as(state[f"{their}.{kind}"])
     theirs.load_state_dict(state)
     for block in theirs.transformer_blocks:
-        # diffusers divides the exponents of its frequencies by one less than DiT's authors do.
+        # diffusers scales its frequencies differently from DiT's authors.
         block.norm1.emb.time_proj.downscale_freq_shift = 0
     pictures, times, classes = inputs()
     pictures = pictures.double()
@@ -99,39 +99,37 @@ def naive(net: DiT, picture: Tensor, time: int, label: int) -> Tensor:
         tokens.append(net.embedding.project(patch) + torch.tensor(position).double())
     for layer in net.stack.layers:
         shift, scale = layer.modulation.map(F.silu(c)).split(width)
-        normed = [(x - x.mean()) / (x.var(correction=0) + 1e-6).sqrt() * (1 + scale) + shift for x in tokens]
+        inputs = [(x - x.mean()) / (x.var(correction=0) + 1e-6).sqrt() * (1 + scale) + shift for x in tokens]
         if layer.site.attends:
-            mixed = []
-            qkv = [layer.layer.project.qkv(x).split(width) for x in normed]
+            updates = []
+            qkv = [layer.layer.project.qkv(x).split(width) for x in inputs]
             for q, _, _ in qkv:
                 heads = []
                 for h in range(5):
-                    own = slice(4 * h, 4 * h + 4)
-                    scores = torch.stack([q[own] @ k[own] / 2 for _, k, _ in qkv]).softmax(dim=0)
-                    heads.append(sum(score * v[own] for score, (_, _, v) in zip(scores, qkv, strict=True)))
-                mixed.append(layer.layer.out(torch.cat(heads)))
+                    head = slice(4 * h, 4 * h + 4)
+                    scores = torch.stack([q[head] @ k[head] / 2 for _, k, _ in qkv]).softmax(dim=0)
+                    heads.append(sum(score * v[head] for score, (_, _, v) in zip(scores, qkv, strict=True)))
+                updates.append(layer.layer.out(torch.cat(heads)))
         else:
-            mixed = [layer.layer.down(F.gelu(layer.layer.up(x), approximate="tanh")) for x in normed]
+            updates = [layer.layer.down(F.gelu(layer.layer.up(x), approximate="tanh")) for x in inputs]
         gate = layer.gate.map(F.silu(c))
-        tokens = [x + gate * y for x, y in zip(tokens, mixed, strict=True)]
+        tokens = [x + gate * y for x, y in zip(tokens, updates, strict=True)]
     shift, scale = net.head.modulation.map(F.silu(c)).split(width)
     outputs = torch.empty(2 * channels, side, side).double()
     for (row, column), x in zip(places, tokens, strict=True):
-        normed = (x - x.mean()) / (x.var(correction=0) + 1e-6).sqrt()
-        patch = net.head.out(normed * (1 + scale) + shift).view(p, p, 2 * channels)
+        z = (x - x.mean()) / (x.var(correction=0) + 1e-6).sqrt()
+        patch = net.head.out(z * (1 + scale) + shift).view(p, p, 2 * channels)
         outputs[:, p * row : p * row + p, p * column : p * column + p] = patch.permute(2, 0, 1)
     return outputs
 
 
 def test_the_resnet_dit_equals_the_equations_of_the_paper() -> None:
-    network = drawn().double()
+    network = perturbed_dit().double()
     pictures, _, classes = inputs()
-    pictures, times = (
-        pictures.double(),
-        torch.tensor([7, 12]),
-    )  # angles are of 32 bits, as they are in the authors' code
+    # 32-bit angles, as in the authors' code
+    pictures, times = pictures.double(), torch.tensor([7, 12])
     with torch.no_grad():
-        expected = [naive(network, *one) for one in zip(pictures, times.tolist(), classes.tolist(), strict=True)]
+        expected = [naive(network, *each) for each in zip(pictures, times.tolist(), classes.tolist(), strict=True)]
         torch.testing.assert_close(network(pictures, times, classes), torch.stack(expected), rtol=1e-5, atol=1e-5)
 
 
@@ -193,12 +191,12 @@ OBLONG = Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20)
 EVERY = [*TOPOLOGIES.names(), "rezero(norms=false)"]
 
 
-def test_every_topology_wires_a_dit_that_depends_on_the_condition() -> None:
+def test_a_dit_of_every_topology_depends_on_the_condition() -> None:
     pictures, times, classes = inputs()
     with grouped() as case:
         for topology in EVERY:
             with case(topology):
-                network = drawn(replace(OBLONG, topology=topology))
+                network = perturbed_dit(replace(OBLONG, topology=topology))
                 outputs = network(pictures, times, classes)
                 assert outputs.shape == (2, 6, 8, 8)
                 other = network(pictures, times, torch.tensor([4, 10]))
@@ -217,8 +215,8 @@ def check_counts(topologies: Iterable[str], shape: Architecture, agree: Agree) -
                 architecture = replace(shape, topology=topology)
                 with meta_device():
                     model = build_dit(architecture, PICTURES)
-                    one = torch.zeros(1, dtype=torch.long)
-                    example = torch.zeros(1, *PICTURES.shape), one, one.clone()
+                    ids = torch.zeros(1, dtype=torch.long)
+                    example = torch.zeros(1, *PICTURES.shape), ids, ids.clone()
                 agree(model, example, count_dit(architecture, PICTURES))
 
 

@@ -1,4 +1,4 @@
-"""The encoder: counts three ways, gradients, and what padding changes."""
+"""The encoder: counts three ways, gradients and padding."""
 
 import warnings
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def encoder(sizes: EncoderSizes, topology: str = "resnet") -> Encoder:
 
 
 def texts(real: int, tokens: int = 32) -> Tensor:
-    """Three texts with `real` tokens that are none of them padding."""
+    """Three texts with `real` tokens before the padding."""
     torch.manual_seed(1)
     ids = torch.randint(1, 32, (3, tokens))
     ids[:, real:] = 0
@@ -58,14 +58,14 @@ def check_counts(attention: str, topology: str, texts_each: int, tokens: int, ag
     architecture = replace(ARCHITECTURE, topology=topology, depth=depth)
     sizes = replace(SIZES, context=tokens, texts=texts_each, attention=ATTENTION[attention], dropout=0.1)
     with meta_device(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", Notice)  # landmarks that do not divide the tokens
+        warnings.simplefilter("ignore", Notice)  # tokens are no multiple of the landmarks
         model = build_encoder(architecture, sizes)
         example = torch.zeros((1, tokens) if texts_each == 1 else (1, 2, tokens), dtype=torch.long)
     agree(model, (example,), count_encoder(architecture, sizes, tokens))
 
 
 LENGTHS = [(1, 4096), (2, 128), (1, 32)]
-"""Texts of an example, and the tokens of each."""
+"""Texts per example, and tokens per text."""
 
 
 def test_closed_form_and_both_counters_agree_on_an_encoder(agree: Agree) -> None:
@@ -86,12 +86,12 @@ def test_closed_form_and_both_counters_agree_on_every_encoder(agree: Agree) -> N
                 check_counts(attention, topology, texts_each, tokens, agree)
 
 
-# Long Range Arena, ListOps of "Leaner Transformers" (table 6), with Nyströmformer's published configuration: stated.
-@pytest.mark.parametrize(("depth", "heads", "printed"), [(2, 2, "209.8"), (1, 4, "192.9")])
-def test_listops_encoders_have_the_printed_number_of_parameters(depth: int, heads: int, printed: str) -> None:
+# "Leaner Transformers", table 6: ListOps with Nyströmformer's published configuration.
+@pytest.mark.parametrize(("depth", "heads", "thousands"), [(2, 2, "209.8"), (1, 4, "192.9")])
+def test_listops_encoders_have_the_printed_number_of_parameters(depth: int, heads: int, thousands: str) -> None:
     architecture = Architecture(depth=depth, width=64, heads=heads, head_dim=32, hidden=128)
     sizes = EncoderSizes(vocabulary=32, context=2048, classes=10, attention=Nystrom(64))
-    assert f"{count_encoder(architecture, sizes, 2048).params / 1e3:.1f}" == printed
+    assert f"{count_encoder(architecture, sizes, 2048).params / 1e3:.1f}" == thousands
 
 
 def test_every_matrix_of_an_encoder_has_a_gradient() -> None:
@@ -99,7 +99,7 @@ def test_every_matrix_of_an_encoder_has_a_gradient() -> None:
         for attention, topology in CASES:
             with case(f"{topology} with {attention}"):
                 model = encoder(replace(SIZES, attention=ATTENTION[attention], dropout=0.1), topology)
-                with torch.no_grad():  # weights that start at a special place (dead keys, uniform sums) leave it
+                with torch.no_grad():  # leave special starts such as dead keys and uniform sums
                     for parameter in model.parameters():
                         parameter.add_(0.1 * torch.randn_like(parameter))
                 model(texts(30)).square().sum().backward()
@@ -145,15 +145,15 @@ def test_attention_through_enough_landmarks_is_exact() -> None:
 def test_one_tower_reads_both_texts_of_an_example() -> None:
     model = encoder(replace(SIZES, texts=2)).eval()
     first, second = texts(21), texts(30).flip(0)
-    seen: list[Tensor] = []
-    model.head[0].register_forward_hook(lambda module, inputs, output: seen.append(output))
+    records: list[Tensor] = []
+    model.head[0].register_forward_hook(lambda module, inputs, output: records.append(output))
     model(torch.stack((first, second), dim=1))
-    a, b = (pooled(model, ids) for ids in (first, second))
-    torch.testing.assert_close(seen[0], torch.cat((a, b, a * b, a - b), dim=-1))
+    a, b = (mean_features(model, ids) for ids in (first, second))
+    torch.testing.assert_close(records[0], torch.cat((a, b, a * b, a - b), dim=-1))
 
 
-def pooled(model: Encoder, ids: Tensor) -> Tensor:
-    """The mean of each text's features, text by text and without its padding."""
+def mean_features(model: Encoder, ids: Tensor) -> Tensor:
+    """The mean of each text's features, without padding."""
     means = []
     for text in ids:
         tokens = text[text != 0][None]
@@ -163,17 +163,17 @@ def pooled(model: Encoder, ids: Tensor) -> Tensor:
 
 def test_dropout_drops_features_of_the_sum_of_embeddings_in_training_alone() -> None:
     model = encoder(replace(SIZES, dropout=0.5))
-    seen: list[tuple[Tensor, ...]] = []
-    model.stack.register_forward_pre_hook(lambda module, parts: seen.append(parts))
+    records: list[tuple[Tensor, ...]] = []
+    model.stack.register_forward_pre_hook(lambda module, parts: records.append(parts))
     model.train()(texts(32))
     model.eval()(texts(32))
-    words, positions = seen[0]
+    words, positions = records[0]
     assert torch.equal(words == 0, (words + positions) == 0)
     assert 0.4 < (words == 0).double().mean() < 0.6
-    assert (seen[1][0] != 0).all()
+    assert (records[1][0] != 0).all()
 
 
-def test_recomputed_layers_are_given_the_padding_too() -> None:
+def test_recomputed_layers_get_the_padding() -> None:
     model, ids = encoder(SIZES), texts(21)
     expected = model(ids)
     model.stack.recompute = True
@@ -216,8 +216,8 @@ def test_pooling_over_positions_divides_by_the_padded_length() -> None:
         build_encoder(shape, replace(sizes, pooling=pooling)).eval() for pooling in ("tokens", "positions")
     )
     of_positions.load_state_dict(of_tokens.state_dict())
-    seen: list[Tensor] = []
+    records: list[Tensor] = []
     for model in (of_tokens, of_positions):
-        model.head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        model.head.register_forward_pre_hook(lambda _, inputs: records.append(inputs[0]))
         model(torch.tensor([[3, 4, 5, 0, 0, 0]]))
-    assert torch.allclose(seen[1], seen[0] * 3 / 6)
+    assert torch.allclose(records[1], records[0] * 3 / 6)

@@ -1,4 +1,4 @@
-"""timm's models with another depth and other heads: what is built, what is counted, and what is refused."""
+"""timm's models with other depths and heads: networks, counts and errors."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,8 +16,8 @@ from search_spaces.spaces.catalog import get_space
 from search_spaces.support.errors import Kind
 
 IMAGE = (3, 224, 224)
-# timm's model, its base as (depth, width, heads, hidden), another depth and heads, and millions of parameters as the
-# leaner paper prints them for it and for those (tables 4 and 5; TNT's and XCiT-M's printed ones are of wider heads).
+# timm's model, its base as (depth, width, heads, hidden), another depth and heads, and their millions of parameters in
+# the leaner paper (tables 4 and 5; TNT's and XCiT-M's printed numbers have wider heads).
 MODELS = {
     "VisionTransformer": ("deit_base_patch16_224", (12, 768, 12, 3072), (7, 16), 86.6, None),
     "Xcit": ("xcit_large_24_p16_224", (24, 768, 16, 3072), (12, 24), 189.1, 103.8),
@@ -29,47 +29,46 @@ MODELS = {
 
 @pytest.fixture(autouse=True)
 def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights on the meta device have no values, and drawing them there takes most of the time."""
+    """Skip initialization on the meta device, which takes most of the time."""
     monkeypatch.setattr(timm.layers.weight_init, "_trunc_normal_", lambda tensor, *_: tensor)
 
 
 FEW = {"DaVit": 5, "VOLO": 6}
-"""Blocks, so that each stage has one."""
+"""Blocks, at least one per stage."""
 
 
-def built(architecture: Architecture) -> nn.Module:
+def build(architecture: Architecture) -> nn.Module:
     with torch.device("meta"):
         return build_family(architecture, IMAGE, 1000)
 
 
 def millions(network: nn.Module) -> float:
-    """Parameters."""
     return round(sum(parameter.numel() for parameter in network.parameters()) / 1e6, 1)
 
 
 @pytest.mark.parametrize("family", MODEL_FAMILIES)
 def test_a_model_is_its_own_base(family: str) -> None:
-    name, (depth, width, heads, hidden), _, printed, _ = MODELS[family]
+    name, (depth, width, heads, hidden), _, params, _ = MODELS[family]
     assert base_of(name) == Architecture(depth=depth, width=width, heads=heads, hidden=hidden, model=name)
-    assert millions(built(base_of(name))) == printed
+    assert millions(build(base_of(name))) == params
 
 
 @pytest.mark.parametrize("family", MODEL_FAMILIES)
 def test_depth_and_heads_are_those_of_the_network(family: str) -> None:
-    name, _, (depth, heads), _, printed = MODELS[family]
+    name, _, (depth, heads), _, params = MODELS[family]
     kind = MODEL_FAMILIES[family]
-    network = built(replace(base_of(name), depth=depth, heads=heads))
+    network = build(replace(base_of(name), depth=depth, heads=heads))
     stages = kind.stages(network)
     longest = max(stages, key=len)
     assert sum(map(len, stages)) == depth
     assert {kind.layers(block)[0].num_heads for block in longest} == {heads}
-    assert printed is None or millions(network) == printed
+    assert params is None or millions(network) == params
 
 
 @pytest.mark.parametrize("family", MODEL_FAMILIES)
 def test_both_counters_agree(family: str, agree: Callable[[nn.Module, tuple[Tensor, ...], None], None]) -> None:
     name, _, (_, heads), _, _ = MODELS[family]
-    network = built(replace(base_of(name), depth=FEW.get(family, 2), heads=heads)).eval()
+    network = build(replace(base_of(name), depth=FEW.get(family, 2), heads=heads)).eval()
     image = torch.zeros(1, *IMAGE, device="meta")
     assert network(image).shape == (1, 1000)
     agree(network, (image,), None)

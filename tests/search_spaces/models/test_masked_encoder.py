@@ -1,4 +1,4 @@
-"""The masked encoder: its equations done by hand, counts three ways, and what padding changes."""
+"""The masked encoder: equations, counts three ways and padding."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -54,21 +54,21 @@ def test_closed_form_and_both_counters_agree_on_every_masked_encoder(agree: Agre
 
 
 def test_crammed_bert_has_the_parameters_of_the_paper() -> None:
-    """Leaner Transformers' table 2: 119M, cut to whole millions."""
+    """Leaner Transformers, table 2: 119M, rounded down."""
     whole = Architecture(depth=16, width=768, heads=12, head_dim=64, hidden=1536)
     assert count_masked(whole, "crammed-bert", 32_768, 128).params == 119_589_889
     leaner = replace(whole, depth=10, heads=24, head_dim=32)
     assert count_masked(leaner, "crammed-bert", 32_768, 128).params == 84_182_017
 
 
-def normed(x: list[float], norm: nn.LayerNorm) -> list[float]:
+def normalize(x: list[float], norm: nn.LayerNorm) -> list[float]:
     mean = sum(x) / len(x)
-    spread = math.sqrt(sum((one - mean) ** 2 for one in x) / len(x) + 1e-12)
+    spread = math.sqrt(sum((value - mean) ** 2 for value in x) / len(x) + 1e-12)
     scales = zip(norm.weight.tolist(), norm.bias.tolist(), strict=True)
-    return [scale * (one - mean) / spread + shift for one, (scale, shift) in zip(x, scales, strict=True)]
+    return [scale * (value - mean) / spread + shift for value, (scale, shift) in zip(x, scales, strict=True)]
 
 
-def mapped(x: list[float], weight: Tensor) -> list[float]:
+def multiply(x: list[float], weight: Tensor) -> list[float]:
     return [sum(a * b for a, b in zip(row, x, strict=True)) for row in weight.tolist()]
 
 
@@ -87,42 +87,42 @@ def naive(model: MaskedEncoder, ids: list[int]) -> list[list[float]]:
         ]
         word = weights["embedding.tokens.weight"][token].tolist()
         scale = weights["embedding.scale"].item()
-        stream.append(normed([a + scale * b for a, b in zip(word, waves, strict=True)], model.embedding.norm))
+        stream.append(normalize([a + scale * b for a, b in zip(word, waves, strict=True)], model.embedding.norm))
     for attention, feed_forward in zip(model.stack.layers[::2], model.stack.layers[1::2], strict=True):
-        inputs = [normed(x, attention.project.norm) for x in stream]
-        projected = [mapped(x, attention.project.qkv.weight) for x in inputs]
-        joined: list[list[float]] = [[] for _ in ids]
+        inputs = [normalize(x, attention.project.norm) for x in stream]
+        projections = [multiply(x, attention.project.qkv.weight) for x in inputs]
+        contexts: list[list[float]] = [[] for _ in ids]
         for head in range(heads):
             parts = [
                 slice(part * heads * length + head * length, part * heads * length + (head + 1) * length)
                 for part in range(3)
             ]
-            q, k, v = ([one[part] for one in projected] for part in parts)
+            q, k, v = ([projection[part] for projection in projections] for part in parts)
             for place in range(len(ids)):
                 scores = [
                     math.exp(sum(a * b for a, b in zip(q[place], key, strict=True)) / math.sqrt(length)) for key in k
                 ]
                 for feature in range(length):
-                    joined[place].append(
+                    contexts[place].append(
                         sum(s * value[feature] for s, value in zip(scores, v, strict=True)) / sum(scores)
                     )
         stream = [
-            [a + b for a, b in zip(x, mapped(y, attention.out.weight), strict=True)]
-            for x, y in zip(stream, joined, strict=True)
+            [a + b for a, b in zip(x, multiply(y, attention.out.weight), strict=True)]
+            for x, y in zip(stream, contexts, strict=True)
         ]
-        added = []
+        updates = []
         for x in stream:
-            up = mapped(normed(x, feed_forward.norm), feed_forward.up.weight)
+            up = multiply(normalize(x, feed_forward.norm), feed_forward.up.weight)
             hidden = [value * gelu(gate) for value, gate in zip(up[:20], up[20:], strict=True)]
-            added.append(mapped(hidden, feed_forward.down.weight))
-        stream = [[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(stream, added, strict=True)]
-    return [mapped(normed(x, model.stack.norm), weights["embedding.tokens.weight"]) for x in stream]
+            updates.append(multiply(hidden, feed_forward.down.weight))
+        stream = [[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(stream, updates, strict=True)]
+    return [multiply(normalize(x, model.stack.norm), weights["embedding.tokens.weight"]) for x in stream]
 
 
 @torch.no_grad()
 def test_the_resnet_encoder_equals_its_equations() -> None:
     model, ids = encoder(), texts()[:1, :5]
-    for parameter in model.parameters():  # norms start at one and nought
+    for parameter in model.parameters():  # norms start at 1 and 0
         parameter.add_(0.1 * torch.randn_like(parameter))
     torch.testing.assert_close(model(ids)[0], torch.tensor(naive(model, ids[0].tolist()), dtype=torch.double))
 
@@ -134,9 +134,9 @@ def test_words_are_scored_by_their_own_embeddings_and_waves_start_small() -> Non
     assert model.embedding.tokens.weight.std().item() == pytest.approx(0.02, rel=0.1)
 
 
-def test_a_topology_may_draw_its_layers_otherwise() -> None:
-    plain, scaled = (encoder(topology).stack.layers[0].out.weight.std().item() for topology in ("resnet", "deepnorm"))
-    assert scaled < 0.9 * plain
+def test_a_topology_may_initialize_layers_differently() -> None:
+    plain, deepnorm = (encoder(topology).stack.layers[0].out.weight.std().item() for topology in ("resnet", "deepnorm"))
+    assert deepnorm < 0.9 * plain
 
 
 def test_padding_behind_a_text_changes_nothing_in_it() -> None:
@@ -173,8 +173,8 @@ def test_rotary_positions_depend_on_distances_alone() -> None:
     assert torch.equal(embedded[0, 0], embedded[0, 1])
     alone = model(ids)
     behind = torch.cat((torch.zeros(1, 5, dtype=torch.long), ids), dim=1)
-    shifted = model(behind, torch.arange(9)[None] >= 5)[:, 5:]
-    torch.testing.assert_close(alone, shifted)
+    later = model(behind, torch.arange(9)[None] >= 5)[:, 5:]
+    torch.testing.assert_close(alone, later)
     assert not torch.allclose(alone[:, 0], model(ids.flip(1))[:, 3])
 
 

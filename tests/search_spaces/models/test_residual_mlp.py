@@ -1,4 +1,4 @@
-"""The networks of goal-conditioned reinforcement learning: sizes as published, wiring, initialisation."""
+"""Networks of goal-conditioned RL: published sizes, topologies and initialization."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -17,26 +17,26 @@ from search_spaces.support.count import Count
 from search_spaces.topologies.registry import TOPOLOGIES, refusal
 
 HUMANOID = Sizes(state=268, goal=3, action=17)
-PUBLISHED = Architecture(depth=4, width=256, hidden=256)  # 16 layers
+PAPER = Architecture(depth=4, width=256, hidden=256)  # 16 layers
 SMALL = Architecture(depth=3, width=12, hidden=20)
 SIZES = Sizes(state=5, goal=2, action=3)
 CASES = [*TOPOLOGIES.names(), "rmt(values=4)"]
-WIRED = [case for case in CASES if refusal(replace(SMALL, topology=case)) is None]
+VALID_CASES = [case for case in CASES if refusal(replace(SMALL, topology=case)) is None]
 Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
 
 
 @pytest.mark.parametrize(("layers", "millions"), [(16, (1.140, 1.151, 1.079)), (64, (4.32, 4.33, 4.26))])
 def test_the_networks_of_humanoid_have_the_published_sizes(layers: int, millions: tuple[float, ...]) -> None:
     with torch.device("meta"):
-        agent = GoalAgent(replace(PUBLISHED, depth=layers // 4), HUMANOID)
+        agent = GoalAgent(replace(PAPER, depth=layers // 4), HUMANOID)
     digits = 3 if layers == 16 else 2
     for network, expected in zip((agent.actor, agent.phi, agent.psi), millions, strict=True):
         params = sum(parameter.numel() for parameter in network.parameters())
         assert round(params / 1e6, digits) == expected
 
 
-def published(network: ResidualMLP, x: Tensor) -> Tensor:
-    """The network as its authors' text has it, with a skip around each four layers."""
+def reference(network: ResidualMLP, x: Tensor) -> Tensor:
+    """The published network, with a skip around every four layers."""
 
     def layer(module: nn.Module, x: Tensor) -> Tensor:
         weights = dict(module.named_parameters())
@@ -57,12 +57,12 @@ def published(network: ResidualMLP, x: Tensor) -> Tensor:
 def test_the_resnet_network_equals_the_published_one() -> None:
     torch.manual_seed(0)
     network, x = ResidualMLP(SMALL, 7, 4), torch.randn(6, 7)
-    torch.testing.assert_close(network(x), published(network, x))
+    torch.testing.assert_close(network(x), reference(network, x))
 
 
 def test_every_linear_map_starts_uniform_by_its_inputs_and_without_bias() -> None:
     torch.manual_seed(0)
-    for module in GoalAgent(PUBLISHED, HUMANOID).modules():
+    for module in GoalAgent(PAPER, HUMANOID).modules():
         if isinstance(module, nn.Linear):
             bound = 1 / math.sqrt(module.in_features)
             assert 0.98 * bound < module.weight.abs().max() <= bound
@@ -80,12 +80,12 @@ def test_the_spread_of_actions_stays_between_its_bounds() -> None:
         torch.testing.assert_close(log_std, torch.full((4, 3), expected))
 
 
-def test_every_topology_without_heads_wires_an_agent() -> None:
+def test_every_topology_without_heads_builds_an_agent() -> None:
     with grouped() as case:
         for topology in CASES:
             architecture = replace(SMALL, topology=topology)
             with case(topology):
-                if topology not in WIRED:
+                if topology not in VALID_CASES:
                     with raises("unsupported", option="topology", value=topology):
                         GoalAgent(architecture, SIZES)
                     continue
@@ -112,7 +112,7 @@ def test_closed_form_and_both_counters_agree_on_an_agent(agree: Agree) -> None:
 
 def test_closed_form_and_both_counters_agree_on_a_network_of_each_topology(agree: Agree) -> None:
     with grouped() as case:
-        for topology in WIRED:
+        for topology in VALID_CASES:
             with case(topology):
                 architecture = replace(SMALL, depth=2, topology=topology)
                 with meta_device():
@@ -122,13 +122,13 @@ def test_closed_form_and_both_counters_agree_on_a_network_of_each_topology(agree
 
 @pytest.mark.slow
 def test_closed_form_and_both_counters_agree_on_every_agent(agree: Agree) -> None:
-    check_counts(WIRED, 1, 12, 20, agree)
-    check_counts(WIRED, 6, 20, 12, agree)
+    check_counts(VALID_CASES, 1, 12, 20, agree)
+    check_counts(VALID_CASES, 6, 20, 12, agree)
 
 
-def test_topologies_that_need_heads_are_these_four() -> None:
-    refused = {name for name in TOPOLOGIES.names() if refusal(replace(SMALL, topology=name))}
-    assert refused == {"depth-lstm", "rmt", "svformer", "value-residual"}
+def test_four_topologies_need_heads() -> None:
+    invalid = {name for name in TOPOLOGIES.names() if refusal(replace(SMALL, topology=name))}
+    assert invalid == {"depth-lstm", "rmt", "svformer", "value-residual"}
 
 
 def test_hidden_features_are_between_the_four_layers() -> None:

@@ -1,4 +1,4 @@
-"""A retrofitted network computes what the residual network did, and goes on learning."""
+"""A retrofitted network computes the residual network's function and can be trained."""
 
 import copy
 from collections.abc import Callable
@@ -51,10 +51,10 @@ CASES = [
 ]
 CAN = [case for case in CASES for kind, options in [load(case)] if kind.equals_resnet_behind_norms(options)]
 BEHIND_NORMS = [case for case in CAN for kind, options in [load(case)] if not kind.equals_resnet(options)]
-RUNS = ["dca(k=1)/hyper", "resnet/denseformer", "mhc/attnres-delta(gated=false)"]  # each of which starts as that one
+RUNS = ["dca(k=1)/hyper", "resnet/denseformer", "mhc/attnres-delta(gated=false)"]  # each starts as a residual network
 FORMS = ["dca", "hyper(dynamic=false)", "value-residual(first=0,own=1,learned=true)", *RUNS]
-"""Of each way in which a topology meets layers one, tried with every model."""
-UNNORMED = [*((case, "dense") for case in BEHIND_NORMS), ("resnet/mhc", "dense"), (RUNS[-1], "dense")]
+"""One topology per way of changing layers, tried with every model."""
+WITHOUT_NORMS = [*((case, "dense") for case in BEHIND_NORMS), ("resnet/mhc", "dense"), (RUNS[-1], "dense")]
 CANNOT = [
     *(case for case in CASES if case not in CAN),
     "dca/rmt/resnet",
@@ -64,7 +64,7 @@ CANNOT = [
 
 
 class Dense(nn.Module):
-    """A layer without attention, its own block."""
+    """A block of one layer without attention."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -98,8 +98,8 @@ def example(model: str) -> Tensor:
 
 
 @cache
-def trained(model: str) -> nn.Module:
-    """A residual network whose weights are not those that it starts with."""
+def perturbed_network(model: str) -> nn.Module:
+    """A residual network with perturbed weights."""
     torch.manual_seed(1)
     network = BUILD[model](RESNET)
     with torch.no_grad():
@@ -109,14 +109,14 @@ def trained(model: str) -> nn.Module:
 
 
 def computes_the_same(topology: str, model: str) -> None:
-    """Assert that a retrofitted network has the outputs of the residual network whose weights it took."""
-    before = trained(model)
+    """Assert that a retrofitted network has the outputs of its residual network."""
+    before = perturbed_network(model)
     after = retrofit(weights_of(before), RESNET, topology, BUILD[model]).eval()
     if topology in (*BEHIND_NORMS, RUNS[-1]):
         before = copy.deepcopy(before)
         for module in (*before.modules(), *after.modules()):
             if hasattr(module, "eps"):
-                module.eps = 1e-30  # which tells a vector from a multiple of it
+                module.eps = 1e-30  # norms must ignore scale
     with torch.no_grad():
         difference = (after(example(model)) - before(example(model))).abs().max()
     assert difference <= 1e-5
@@ -126,7 +126,7 @@ def computes_the_same(topology: str, model: str) -> None:
 def test_a_retrofitted_network_computes_the_same(topology: str) -> None:
     with grouped() as case:
         for model in BUILD if topology in FORMS else ("dense", "llama"):
-            if (topology, model) not in UNNORMED:
+            if (topology, model) not in WITHOUT_NORMS:
                 with case(model):
                     computes_the_same(topology, model)
 
@@ -135,14 +135,14 @@ def test_a_retrofitted_network_computes_the_same(topology: str) -> None:
 def test_a_retrofitted_network_computes_the_same_in_every_model() -> None:
     with grouped() as case:
         for topology, model in product((*CAN, *RUNS), BUILD):
-            if (topology, model) not in UNNORMED:
+            if (topology, model) not in WITHOUT_NORMS:
                 with case(f"{topology} in {model}"):
                     computes_the_same(topology, model)
 
 
 @pytest.mark.parametrize("topology", [case for case in CAN if case != "resnet" and "printed" not in case])
 def test_a_retrofitted_network_trains_what_its_topology_adds(topology: str) -> None:
-    after = retrofit(weights_of(trained("llama")), RESNET, topology, BUILD["llama"]).double()  # small moves show in it
+    after = retrofit(weights_of(perturbed_network("llama")), RESNET, topology, BUILD["llama"]).double()
     start = {name: tensor.clone() for name, tensor in weights_of(after).items()}
     optimizer = torch.optim.SGD(after.parameters(), lr=0.1)
     ids = example("llama")
@@ -153,27 +153,27 @@ def test_a_retrofitted_network_trains_what_its_topology_adds(topology: str) -> N
     assert [name for name, tensor in weights_of(after).items() if torch.equal(tensor, start[name])] == []
 
 
-def test_topologies_that_start_as_one_behind_norms_need_layers_with_norms() -> None:
+def test_topologies_equal_behind_norms_need_layers_with_norms() -> None:
     with grouped() as case:
-        for topology, model in UNNORMED:
+        for topology, model in WITHOUT_NORMS:
             with case(topology):
                 with raises("unsupported", option="topology", value=topology, needs="norms") as caught:
-                    retrofit(weights_of(trained(model)), RESNET, topology, BUILD[model])
+                    retrofit(weights_of(perturbed_network(model)), RESNET, topology, BUILD[model])
                 assert "dca" in caught.value.fields["choices"]
 
 
 def test_a_retrofitted_network_shares_no_memory_with_the_first() -> None:
-    before = trained("gpt2")
-    kept = {name: tensor.clone() for name, tensor in weights_of(before).items()}
+    before = perturbed_network("gpt2")
+    copies = {name: tensor.clone() for name, tensor in weights_of(before).items()}
     after = retrofit(weights_of(before), RESNET, "dca", BUILD["gpt2"])
     with torch.no_grad():
         for parameter in after.parameters():
             parameter.zero_()
-    assert all(torch.equal(tensor, kept[name]) for name, tensor in weights_of(before).items())
+    assert all(torch.equal(tensor, copies[name]) for name, tensor in weights_of(before).items())
 
 
 def test_topologies_that_do_not_start_as_a_residual_network_are_refused() -> None:
-    weights = weights_of(trained("llama"))
+    weights = weights_of(perturbed_network("llama"))
     in_head_space = {case for case in CANNOT if "rmt" in case}
     with grouped() as case:
         for topology in CANNOT:
@@ -184,13 +184,13 @@ def test_topologies_that_do_not_start_as_a_residual_network_are_refused() -> Non
                 assert ("choices" in caught.value.fields) == (topology not in in_head_space)
 
 
-def test_a_refused_topology_is_answered_with_those_that_can() -> None:
-    refused = refusal(RESNET, "ancre")
-    assert refused is not None
-    can = refused.fields["choices"]
+def test_error_of_a_refused_topology_lists_valid_ones() -> None:
+    error = refusal(RESNET, "ancre")
+    assert error is not None
+    can = error.fields["choices"]
     assert {"dca", "attnres", "frac", "mhc(streams=2)"} <= set(can)
     assert all(refusal(RESNET, topology) is None for topology in can)
-    narrow = refusal(replace(RESNET, width=30), "ancre")  # which four do not divide
+    narrow = refusal(replace(RESNET, width=30), "ancre")  # not a multiple of four
     assert narrow is not None
     assert "frac(parts=2)" in narrow.fields["choices"]
 
@@ -202,15 +202,15 @@ def test_only_residual_networks_are_retrofitted() -> None:
         retrofit(weights, dca, "grn-v1", BUILD["llama"])
 
 
-def test_an_unknown_topology_is_answered_with_the_nearest() -> None:
+def test_error_of_an_unknown_topology_names_the_nearest() -> None:
     with raises("unknown-name", option="topology", value="dcaa", nearest="dca"):
         retrofit({}, RESNET, "dcaa", BUILD["llama"])
 
 
-def test_weights_of_another_network_are_refused_by_the_first_that_does_not_fit() -> None:
+def test_error_of_mismatched_weights_names_the_first() -> None:
     with raises("mismatch", weight="embedding.tokens.weight", shape=(50, 24), network_shape=(60, 24)):
         retrofit(
-            weights_of(trained("llama")),
+            weights_of(perturbed_network("llama")),
             RESNET,
             "dca",
             lambda architecture: build_decoder(architecture, "llama", 60, 12),
@@ -218,17 +218,17 @@ def test_weights_of_another_network_are_refused_by_the_first_that_does_not_fit()
 
 
 def test_a_checkpoint_is_retrofitted(tmp_path: Path) -> None:
-    before = trained("gpt2-tied")
+    before = perturbed_network("gpt2-tied")
     record = Record(task="any", task_version=1, architecture=RESNET, step=70, settings={"vocabulary": 50})
     save_checkpoint(tmp_path / "resnet", weights_of(before), record)
-    after, kept = retrofit_checkpoint(tmp_path / "resnet", "dca(k=2)", BUILD["gpt2-tied"])
-    assert kept == replace(record, architecture=replace(RESNET, topology="dca(k=2)"))
+    after, record_after = retrofit_checkpoint(tmp_path / "resnet", "dca(k=2)", BUILD["gpt2-tied"])
+    assert record_after == replace(record, architecture=replace(RESNET, topology="dca(k=2)"))
     after.eval()
     with torch.no_grad():
         torch.testing.assert_close(after(example("gpt2")), before(example("gpt2")), rtol=0, atol=1e-5)
 
 
-def test_layers_of_a_plugin_whose_sites_are_normed_can_be_retrofitted() -> None:
+def test_plugin_layers_with_norms_can_be_retrofitted() -> None:
     task = load_task(f"{Path(__file__).parents[2] / 'tasks' / 'moons.py'}:Moons")
     torch.manual_seed(0)
     before = task.build(task.base)

@@ -1,4 +1,4 @@
-"""With topology resnet the ViT is timm's: the same weights give the same logits."""
+"""The ViT with topology resnet has timm's logits."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -29,8 +29,8 @@ IMAGE, PATCH, CLASSES = (3, 224, 224), 16, 1000
 
 
 def copy_from_timm(model: ViT, reference: nn.Module) -> None:
-    """Give the model timm's weights; every one of both must be used."""
-    theirs = reference.state_dict()
+    """Copy all of timm's weights into the model."""
+    state = reference.state_dict()
     names = {
         "embedding.first": "cls_token",
         "embedding.positions": "pos_embed",
@@ -49,9 +49,9 @@ def copy_from_timm(model: ViT, reference: nn.Module) -> None:
                 f"{feed_forward}.up.{kind}": f"blocks.{block}.mlp.fc1.{kind}",
                 f"{feed_forward}.down.{kind}": f"blocks.{block}.mlp.fc2.{kind}",
             }
-    assert set(names.values()) == set(theirs)
+    assert set(names.values()) == set(state)
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
-    model.load_state_dict({ours: theirs[name].reshape(shapes[ours]) for ours, name in names.items()})
+    model.load_state_dict({to: state[name].reshape(shapes[to]) for to, name in names.items()})
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -85,20 +85,20 @@ def test_the_resnet_vit_has_the_outputs_of_timm_at_full_depth(name: str) -> None
 
 def test_weights_start_with_the_spread_of_timm() -> None:
     torch.manual_seed(0)
-    ours = build_vit(replace(SHAPES["vit_tiny_patch16_224"], depth=1), IMAGE, PATCH, CLASSES)
-    theirs = timm.create_model("vit_tiny_patch16_224", pretrained=False, depth=1)
+    model = build_vit(replace(SHAPES["vit_tiny_patch16_224"], depth=1), IMAGE, PATCH, CLASSES)
+    reference = timm.create_model("vit_tiny_patch16_224", pretrained=False, depth=1)
     for mine, their in (
-        (ours.embedding.project.weight, theirs.patch_embed.proj.weight),
-        (ours.embedding.positions, theirs.pos_embed),
-        (ours.stack.layers[0].project.qkv.weight, theirs.blocks[0].attn.qkv.weight),
-        (ours.stack.layers[1].down.weight, theirs.blocks[0].mlp.fc2.weight),
-        (ours.head.weight, theirs.head.weight),
+        (model.embedding.project.weight, reference.patch_embed.proj.weight),
+        (model.embedding.positions, reference.pos_embed),
+        (model.stack.layers[0].project.qkv.weight, reference.blocks[0].attn.qkv.weight),
+        (model.stack.layers[1].down.weight, reference.blocks[0].mlp.fc2.weight),
+        (model.head.weight, reference.head.weight),
     ):
         torch.testing.assert_close(mine.std(), their.std(), rtol=0.05, atol=1e-3)
 
 
-def shares_dropped(model: ViT) -> list[float]:
-    """Of each layer, by the hooks in it."""
+def drop_rates(model: ViT) -> list[float]:
+    """The drop path rate of each layer, from its hooks."""
     return [
         sum(hook.share for module in layer.modules() for hook in module._forward_hooks.values())
         for layer in model.stack.layers
@@ -108,7 +108,7 @@ def shares_dropped(model: ViT) -> list[float]:
 def test_drop_path_grows_linearly_over_blocks_as_in_timm() -> None:
     architecture = Architecture(depth=3, width=8, heads=2, head_dim=4, hidden=8)
     model = build_vit(architecture, (1, 8, 8), 2, 10, drop_path=0.2)
-    assert shares_dropped(model) == pytest.approx([0, 0, 0.1, 0.1, 0.2, 0.2])
+    assert drop_rates(model) == pytest.approx([0, 0, 0.1, 0.1, 0.2, 0.2])
     names = [name for name, _ in build_vit(architecture, (1, 8, 8), 2, 10).named_parameters()]
     assert [name for name, _ in model.named_parameters()] == names
 
@@ -116,7 +116,7 @@ def test_drop_path_grows_linearly_over_blocks_as_in_timm() -> None:
 def test_drop_path_grows_by_block_whatever_the_layers_of_a_block() -> None:
     architecture = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=8, topology="resnet/depth-lstm")
     model = build_vit(architecture, (1, 8, 8), 2, 10, drop_path=0.3)
-    assert shares_dropped(model) == pytest.approx([0, 0, 0.1, 0.1, 0.2, 0.3])
+    assert drop_rates(model) == pytest.approx([0, 0, 0.1, 0.1, 0.2, 0.3])
 
 
 @pytest.mark.parametrize("layer_from_the_end", [1, 2])
@@ -125,8 +125,8 @@ def test_a_dropped_example_gets_nothing_from_its_layer_in_training_alone(layer_f
     model = build_vit(Architecture(depth=2, width=8, heads=2, head_dim=4, hidden=8), (1, 8, 8), 2, 10, drop_path=0.5)
     layer = model.stack.layers[-layer_from_the_end]
     x = torch.randn(64, 17, 8)
-    dropped = (layer(x) == 0).all(dim=(1, 2))
-    assert 10 < dropped.sum() < 54
+    is_zero = (layer(x) == 0).all(dim=(1, 2))
+    assert 10 < is_zero.sum() < 54
     assert not (layer.eval()(x) == 0).all(dim=(1, 2)).any()
 
 
@@ -140,7 +140,7 @@ def test_a_layer_whose_values_come_from_elsewhere_is_dropped_too() -> None:
     assert 10 < (y == 0).all(dim=(1, 2)).sum() < 54
 
 
-def test_every_topology_wires_a_vit_whose_heads_do_not_divide_the_width() -> None:
+def test_a_vit_of_every_topology_may_have_heads_that_do_not_divide_the_width() -> None:
     with grouped() as case:
         for topology in TOPOLOGIES.names():
             with case(topology):
@@ -154,7 +154,7 @@ SMALL = [
     (Architecture(depth=3, width=24, heads=5, head_dim=8, hidden=20), 128),
     (Architecture(depth=5, width=32, heads=2, head_dim=16, hidden=64), 32),
 ]
-"""Shapes, and the sides of their images."""
+"""Shapes and image sizes."""
 
 
 def check_counts(topologies: Iterable[str], shape: Architecture, side: int, agree: Agree) -> None:
@@ -198,9 +198,9 @@ def test_examples_are_dropped_as_timm_drops_them() -> None:
     x = torch.randn(64, 3, 5)
     layer = nn.Identity()
     torch.manual_seed(0)
-    ours = DropExamples(0.3)(layer, (), x)
+    outputs = DropExamples(0.3)(layer, (), x)
     torch.manual_seed(0)
-    assert torch.equal(ours, drop_path(x, 0.3, training=True))
-    assert (ours == 0).all(dim=(1, 2)).any()
+    assert torch.equal(outputs, drop_path(x, 0.3, training=True))
+    assert (outputs == 0).all(dim=(1, 2)).any()
     assert not DropExamples(1.0)(layer, (), x).any()
     assert DropExamples(0.3)(layer.eval(), (), x) is x

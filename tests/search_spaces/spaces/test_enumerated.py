@@ -1,4 +1,4 @@
-"""A space that lists its members: these and no others, told apart by its axes."""
+"""Spaces that list their members."""
 
 from itertools import product
 
@@ -12,21 +12,21 @@ from search_spaces.spaces.space import Candidate
 BASE = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=16)
 
 
-def wired(*topologies: str) -> list[Architecture]:
+def with_topologies(*topologies: str) -> list[Architecture]:
     return [BASE.with_fields({"topology": text}) for text in topologies]
 
 
 def test_a_listed_space_has_its_members_and_nothing_between_them() -> None:
-    listed = [BASE.with_fields({"depth": depth, "heads": heads}) for depth, heads in ((4, 2), (8, 1), (2, 4))]
-    space = enumerated_space("recorded", listed)
-    assert (space.base, dict(space.axes)) == (first_of(listed[::-1]), {"depth": (2, 4, 8), "heads": (1, 2, 4)})
-    assert [one.architecture for one in space] == listed
+    members = [BASE.with_fields({"depth": depth, "heads": heads}) for depth, heads in ((4, 2), (8, 1), (2, 4))]
+    space = enumerated_space("recorded", members)
+    assert (space.base, dict(space.axes)) == (first_of(members[::-1]), {"depth": (2, 4, 8), "heads": (1, 2, 4)})
+    assert [member.architecture for member in space] == members
     assert space.is_enumerable
     for depth, heads in product((2, 4, 8), (1, 2, 4)):
-        one = BASE.with_fields({"depth": depth, "heads": heads})
-        assert (Candidate(one) in space) == (one in listed)
-        assert space.point(Candidate(one)) == ({"depth": depth, "heads": heads} if one in listed else None)
-    assert Candidate(listed[0], (("lr", 0.1),)) not in space
+        member = BASE.with_fields({"depth": depth, "heads": heads})
+        assert (Candidate(member) in space) == (member in members)
+        assert space.point(Candidate(member)) == ({"depth": depth, "heads": heads} if member in members else None)
+    assert Candidate(members[0], (("lr", 0.1),)) not in space
 
 
 @pytest.mark.parametrize(
@@ -35,21 +35,21 @@ def test_a_listed_space_has_its_members_and_nothing_between_them() -> None:
         (("resnet", "none"), {"topology": ("resnet", "none")}),
         (("dca(k=4)", "dca(k=1)"), {"dca.k": (1, 4)}),
         (("dca(form=a,k=4)", "dca(form=a,k=1)", "grn-v3"), {"topology": ("dca(form=a)", "grn-v3"), "dca.k": (1, 4)}),
-        (("dca", "dca(k=1)", "resnet"), {"topology": ("dca", "dca(k=1)", "resnet")}),  # whose k is "dca"'s?
+        (("dca", "dca(k=1)", "resnet"), {"topology": ("dca", "dca(k=1)", "resnet")}),  # whose k is dca's?
         (("dca(k=1)", "dca(k=2)", "dca"), {"topology": ("dca(k=1)", "dca(k=2)", "dca")}),
         (("dca(k=1)/resnet", "dca(k=1)", "dca(k=2)"), {"topology": ("dca(k=1)/resnet", "dca"), "dca.k": (1, 2)}),
         (("unheard-of(a=x)", "unheard-of(a=y)"), {"unheard-of.a": ("x", "y")}),
     ],
 )
 def test_options_that_all_members_name_are_axes(topologies: tuple[str, ...], axes: object) -> None:
-    space = enumerated_space("recorded", wired(*topologies))
+    space = enumerated_space("recorded", with_topologies(*topologies))
     assert dict(space.axes) == axes
     points = [tuple(sorted(point.items())) for point in space.architectures.values()]
     assert len(set(points)) == len(points) == len(topologies)
 
 
 def test_an_option_applies_where_its_topology_does() -> None:
-    space = enumerated_space("recorded", wired("resnet", "dca(k=2)", "dca(k=4)"))
+    space = enumerated_space("recorded", with_topologies("resnet", "dca(k=2)", "dca(k=4)"))
     for candidate, point in space.members.items():
         assert space.options(point) == (["dca.k"] if "dca" in candidate.architecture.topology else [])
         assert space.candidate(point) == candidate
@@ -71,8 +71,8 @@ def test_a_single_architecture_is_a_space_with_an_axis() -> None:
 
 
 def test_a_listed_space_may_have_many_combinations() -> None:
-    listed = [BASE.with_fields({"depth": n, "width": n, "hidden": n, "heads": n, "head_dim": n}) for n in range(1, 40)]
-    space = enumerated_space("recorded", listed)
+    members = [BASE.with_fields({"depth": n, "width": n, "hidden": n, "heads": n, "head_dim": n}) for n in range(1, 40)]
+    space = enumerated_space("recorded", members)
     assert space.combinations > 200_000
     assert space.is_enumerable
     assert len(space) == 39

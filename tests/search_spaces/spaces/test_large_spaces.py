@@ -1,4 +1,4 @@
-"""Spaces whose blocks have axes of their own: what is in them is told by the axes, and nothing is listed."""
+"""Implicit spaces with axes per block."""
 
 from dataclasses import replace
 from itertools import product
@@ -32,16 +32,16 @@ SMALL = SearchSpace(
 
 
 def by_hand() -> set[Candidate]:
-    """Every member, by nested loops."""
-    found = set()
+    """All members, by nested loops."""
+    members = set()
     for h1, h2, *dims, t1, t2, lr in product(
         (2, 4), (1, 4), *[(8, 16)] * 4, ("resnet", "dca(k=1)", "rmt"), ("resnet", "rmt(keys=8)"), (0.1, 0.2)
     ):
         text = f"heads={h1}/{h2},head_dim={'/'.join(map(str, dims))},topology={t1}/{t2}"
         architecture = parse_architecture(text, BASE)
         if refusal(architecture) is None:
-            found.add(Candidate(architecture, (("lr", lr),)))
-    return found
+            members.add(Candidate(architecture, (("lr", lr),)))
+    return members
 
 
 def test_members_equal_those_of_nested_loops() -> None:
@@ -54,11 +54,11 @@ def test_members_equal_those_of_nested_loops() -> None:
 
 
 OUTSIDE = [
-    "heads=4/2",  # a value of the other run
-    "heads=4/4/4/1",  # runs that are none of the space's
+    "heads=4/2",  # a value from the other run
+    "heads=4/4/4/1",  # other runs than the space's
     "hidden=128/64",  # a field without an axis
-    "topology=dca(k=1)",  # one stack over both runs
-    "head_dim=8/16/8/8,topology=rmt/resnet",  # cannot be wired
+    "topology=dca(k=1)",  # one topology over both runs
+    "head_dim=8/16/8/8,topology=rmt/resnet",  # an invalid topology
     "depth=8",
     "width=64",
 ]
@@ -73,10 +73,10 @@ def test_architectures_outside_the_axes_are_no_members() -> None:
 
 
 def test_a_large_space_is_never_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Architecture] = []
-    monkeypatch.setattr(search_spaces.spaces.space, "refusal", lambda architecture: asked.append(architecture))
+    calls: list[Architecture] = []
+    monkeypatch.setattr(search_spaces.spaces.space, "refusal", lambda architecture: calls.append(architecture))
     space = per_block(replace(BASE, depth=48))
-    assert len(asked) == 1
+    assert len(calls) == 1
     assert space.combinations > 10**100
     assert not space.is_enumerable
     for listing in (len, list, lambda s: s.members, lambda s: s.architectures):
@@ -90,7 +90,7 @@ def test_a_group_has_two_blocks_at_least(depth: int, groups: int) -> None:
     assert len(space.runs["topology"]) == groups
     assert {len(space.runs[field]) for field in ("heads", "head_dim", "hidden")} == {depth}
     assert space.axes["hidden:1"] == (32, 64, 96, 128, 192, 256, 512)
-    assert "rmt" not in space.axes["topology:1"]  # which takes one head dim
+    assert "rmt" not in space.axes["topology:1"]  # needs one head dim
     assert "dca" in space.axes["topology:1"]
 
 
@@ -102,7 +102,7 @@ def test_a_network_without_heads_has_no_axes_of_heads() -> None:
 def test_the_per_block_space_is_laid_out_around_bases_of_any_kind() -> None:
     base = parse_architecture("heads=8/4,topology=rmt", BASE)
     space = per_block(base)
-    assert space.base.topology == "rmt/rmt"  # a run for each group
+    assert space.base.topology == "rmt/rmt"  # one run per group
     assert Candidate(space.base) in space
     assert (space.axes["heads:1"], space.axes["heads:4"]) == ((2, 4, 6, 8, 12, 16), (1, 2, 3, 4, 6, 8))
     with raises("unsupported", option="model", value="deit_tiny_patch16_224"):
@@ -115,8 +115,8 @@ def test_the_axis_of_a_field_replaces_those_of_its_runs() -> None:
     assert [axis for axis in alike.axes if axis.startswith("heads")] == ["heads"]
     back = alike.with_axes({"heads:1": (2, 4), "heads:2": (4,)})
     assert [axis for axis in back.axes if axis.startswith("heads")] == ["heads:1", "heads:2"]
-    one = space.with_axes({"heads:3": (4,)})
-    assert (one.axes["heads:3"], one.axes["heads:2"]) == ((4,), (1, 2, 3, 4, 6, 8))
+    smaller = space.with_axes({"heads:3": (4,)})
+    assert (smaller.axes["heads:3"], smaller.axes["heads:2"]) == ((4,), (1, 2, 3, 4, 6, 8))
 
 
 @pytest.mark.parametrize(

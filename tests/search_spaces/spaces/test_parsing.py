@@ -1,4 +1,4 @@
-"""From what people type to architectures and axes."""
+"""Text to architectures and axes."""
 
 from typing import Any
 
@@ -62,8 +62,8 @@ def test_a_wrong_architecture_is_refused(text: str, kind: Kind, fields: dict[str
     ],
 )
 def test_values_of_an_axis_keep_their_types_and_are_sorted(text: str, name: str, values: tuple[Scalar, ...]) -> None:
-    found, read = parse_axis(text)
-    assert (found, read) == (name, values)
+    axis, read = parse_axis(text)
+    assert (axis, read) == (name, values)
     assert [type(value) for value in read] == [type(value) for value in values]
 
 

@@ -18,7 +18,7 @@ BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)
 
 
 @pytest.mark.parametrize("name", SPACES.names())
-def test_every_member_of_a_named_space_can_be_built_and_stands_at_its_point(name: str) -> None:
+def test_every_member_of_a_named_space_builds_and_matches_its_point(name: str) -> None:
     space = SPACES.load(name)(BASE)
     assert space.name == name
     assert Candidate(space.base) in space
@@ -26,8 +26,8 @@ def test_every_member_of_a_named_space_can_be_built_and_stands_at_its_point(name
         base = space.point(Candidate(space.base)) or {}
         second = {axis: values for axis, values in space.axes.items() if axis.endswith(":2")}
         few = {axis: (values[0], base[axis], values[-1]) for axis, values in second.items() if axis != "topology:2"}
-        fixed = {axis: (value,) for axis, value in base.items() if axis not in second}
-        space = replace(space.with_axes({**second, **few, **fixed}), name=name)
+        rest_of_axes = {axis: (value,) for axis, value in base.items() if axis not in second}
+        space = replace(space.with_axes({**second, **few, **rest_of_axes}), name=name)
     assert len(space) == len(set(space)) > 5
     for candidate, point in space.members.items():
         assert space.candidate(point) == candidate
@@ -59,7 +59,7 @@ def test_an_option_axis_exists_only_for_its_topology() -> None:
     }
 
 
-def test_architectures_that_a_topology_cannot_wire_are_not_in_the_space() -> None:
+def test_invalid_architectures_are_not_in_the_space() -> None:
     space = SearchSpace("s", BASE, {"topology": ("resnet", "rmt"), "head_dim": (8, 12)})
     assert {(a.topology, a.head_dim) for a in space.architectures} == {("resnet", 8), ("resnet", 12), ("rmt", 8)}
 
@@ -117,14 +117,14 @@ def test_every_architecture_goes_with_every_recipe() -> None:
         assert ("dca.k" in point) == candidate.architecture.topology.startswith("dca")
 
 
-def test_each_architecture_is_asked_once_whether_it_can_be_wired(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Architecture] = []
-    monkeypatch.setattr(search_spaces.spaces.space, "refusal", lambda architecture: asked.append(architecture))
-    again = replace(RECIPES, name="again")
-    assert asked == [BASE]  # nothing is listed before it is asked for
-    asked.clear()
-    assert len(again) == 18
-    assert len(asked) == len(set(asked)) == 3
+def test_each_architecture_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Architecture] = []
+    monkeypatch.setattr(search_spaces.spaces.space, "refusal", lambda architecture: calls.append(architecture))
+    copy = replace(RECIPES, name="again")
+    assert calls == [BASE]  # members are listed lazily
+    calls.clear()
+    assert len(copy) == 18
+    assert len(calls) == len(set(calls)) == 3
 
 
 def test_the_base_comes_first_with_the_middle_of_numbers_and_the_first_of_words() -> None:
@@ -139,14 +139,14 @@ def test_a_candidate_without_settings_has_the_key_of_its_architecture() -> None:
     warm = Candidate(BASE, (("lr", 0.1), ("warm", True)))
     assert str(warm) == f"{BASE},recipe.lr=0.1,recipe.warm=true"
     assert len({warm.key, BASE.key, Candidate(BASE, (("lr", 0.2), ("warm", True))).key}) == 3
-    assert warm.key == "03c264228c"  # stored rows are found by it
+    assert warm.key == "03c264228c"  # keys of stored rows
 
 
 def test_with_axes_adds_or_replaces_axes() -> None:
     space = SearchSpace("s", BASE, {"depth": (2, 4), "heads": (4,)})
     wider = space.with_axes({"depth": (4, 8), "recipe.lr": (0.1, 0.2)})
     assert wider.axes == {"depth": (4, 8), "heads": (4,), "recipe.lr": (0.1, 0.2)}
-    assert wider.name == "s depth=4,8 recipe.lr=0.1,0.2"  # a study with other axes is another study
+    assert wider.name == "s depth=4,8 recipe.lr=0.1,0.2"  # other axes make another study
     assert space.with_axes({}) is space
     with raises("mismatch", option="base", axes=("depth",), space="s depth=8"):
         space.with_axes({"depth": (8,)})
@@ -171,20 +171,18 @@ def test_topologies_with_fixed_options_are_values_of_an_axis() -> None:
     assert {a.topology for a in space.architectures} == {"dca(per_entry=true)", "resnet"}
     with raises("mismatch", option="base", axes=()):
         space.with_axes({"dca.k": (1, 2)})
-    one = SearchSpace("s", replace(BASE, topology="dca(k=1)"), {"dca.k": (1, 2)})
-    assert [a.topology for a in one.architectures] == ["dca(k=1)", "dca(k=2)"]
+    space = SearchSpace("s", replace(BASE, topology="dca(k=1)"), {"dca.k": (1, 2)})
+    assert [a.topology for a in space.architectures] == ["dca(k=1)", "dca(k=2)"]
 
 
 def test_the_named_spaces_have_the_topologies_and_options_that_classes_declare() -> None:
-    declared = {name: TOPOLOGIES.load(name) for name in TOPOLOGIES.names()}
+    classes = {name: TOPOLOGIES.load(name) for name in TOPOLOGIES.names()}
     for space, every in ((topology(BASE), True), (joint(BASE), False)):
-        searched = sorted(
-            name for name, kind in declared.items() if (every or kind.in_joint_spaces) and name != "resnet"
-        )
-        assert list(space.axes["topology"]) == ["resnet", *searched]
+        names = sorted(name for name, kind in classes.items() if (every or kind.in_joint_spaces) and name != "resnet")
+        assert list(space.axes["topology"]) == ["resnet", *names]
         options = {axis: values for axis, values in space.axes.items() if "." in axis}
         assert options == {
-            f"{name}.{option}": values for name in searched for option, values in declared[name].axes.items()
+            f"{name}.{option}": values for name in names for option, values in classes[name].axes.items()
         }
     assert {"dca.k": (1, 2, 4), "ancre.temperature": (0.01, 0.1)}.items() <= options.items()
     assert {"rmt.keys": (16, 32), "hyper.streams": (2, 4)}.items() <= options.items()
@@ -211,8 +209,8 @@ def test_a_broken_topology_is_left_out_of_a_space_and_named(
 ) -> None:
     for name, value in attributes.items():
         monkeypatch.setattr(entry, name, value, raising=False)
-    known = Registry.load
-    monkeypatch.setattr(Registry, "load", lambda self, name: entry if name == "svformer" else known(self, name))
+    load = Registry.load
+    monkeypatch.setattr(Registry, "load", lambda self, name: entry if name == "svformer" else load(self, name))
     with warns("skipped", topology="svformer", **fields):
         space = topology(BASE)
     assert "svformer" not in space.axes["topology"]

@@ -1,4 +1,4 @@
-"""The cache of generated data: read again, and made again where it is damaged."""
+"""The cache of generated data."""
 
 import time
 import warnings
@@ -20,27 +20,25 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Maker:
-    """Counts how often it makes."""
-
     def __init__(self) -> None:
-        self.made = 0
+        self.count = 0
 
     def __call__(self) -> Arrays:
-        self.made += 1
+        self.count += 1
         return {"ids": np.arange(50, dtype=np.uint8), "lengths": np.array([20, 30], dtype=np.int32)}
 
 
 def test_arrays_are_made_once_and_read_again(cache: Path) -> None:
     make = Maker()
-    first, again = cache_arrays("a.lists", make), cache_arrays("a.lists", make)
-    assert make.made == 1
-    assert all(np.array_equal(first[name], again[name]) for name in first)
-    assert again["lengths"].dtype == np.int32
+    first, second = cache_arrays("a.lists", make), cache_arrays("a.lists", make)
+    assert make.count == 1
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+    assert second["lengths"].dtype == np.int32
     cache_arrays("b.lists", make)
-    assert make.made == 2
+    assert make.count == 2
 
 
-def test_arrays_wanted_by_two_threads_are_made_once(cache: Path) -> None:
+def test_two_threads_make_an_array_once(cache: Path) -> None:
     make = Maker()
 
     def slowly() -> Arrays:
@@ -48,9 +46,9 @@ def test_arrays_wanted_by_two_threads_are_made_once(cache: Path) -> None:
         return make()
 
     with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda _: cache_arrays("a.lists", slowly), range(2)))
-    assert make.made == 1
-    assert all(np.array_equal(one["ids"], np.arange(50)) for one in found)
+        arrays = list(pool.map(lambda _: cache_arrays("a.lists", slowly), range(2)))
+    assert make.count == 1
+    assert all(np.array_equal(each["ids"], np.arange(50)) for each in arrays)
 
 
 def test_a_damaged_file_is_detected_and_made_again(cache: Path) -> None:
@@ -65,13 +63,13 @@ def test_a_damaged_file_is_detected_and_made_again(cache: Path) -> None:
                     content[-7] ^= 4
                 path.write_bytes({"a bit": content, "the end": content[:-10], "everything": b""}[damage])
                 with warns("bad-file", path=str(path)):
-                    mended = cache_arrays("a.lists", make)
-                assert make.made == 2
-                assert all(np.array_equal(whole[name], mended[name]) for name in whole)
+                    remade = cache_arrays("a.lists", make)
+                assert make.count == 2
+                assert all(np.array_equal(whole[name], remade[name]) for name in whole)
                 with warnings.catch_warnings():
                     warnings.simplefilter("error")
                     cache_arrays("a.lists", make)
-                assert make.made == 2
+                assert make.count == 2
 
 
 def test_an_unwritable_cache_does_not_stop_the_run(tmp_path: Path, cache: Path) -> None:

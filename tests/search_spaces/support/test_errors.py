@@ -1,4 +1,4 @@
-"""Errors and notices for users: kinds, fields, one line each, and whose line is to blame."""
+"""Errors and notices: kinds, fields, one line each, and locations."""
 
 import pickle
 import runpy
@@ -25,8 +25,8 @@ from search_spaces.support.errors import (
 )
 
 
-class Refused(UserError):
-    """A subclass, as other packages have them."""
+class Refusal(UserError):
+    """A subclass as in other packages."""
 
 
 def test_kinds_are_distinct_words() -> None:
@@ -44,32 +44,32 @@ def test_an_error_has_a_kind_a_message_and_fields() -> None:
 
 def test_errors_and_notices_survive_pickling() -> None:
     fields = {"option": "--trials", "value": 0, "choices": (1, 2)}
-    for cls in (UserError, Refused, Notice):
-        one = cls("out-of-range", "--trials must be 1 or 2, got 0.", **fields)
-        copy = pickle.loads(pickle.dumps(one))
+    for cls in (UserError, Refusal, Notice):
+        error = cls("out-of-range", "--trials must be 1 or 2, got 0.", **fields)
+        copy = pickle.loads(pickle.dumps(error))
         assert type(copy) is cls
-        assert (copy.kind, copy.fields, str(copy)) == (one.kind, one.fields, str(one))
+        assert (copy.kind, copy.fields, str(copy)) == (error.kind, error.fields, str(error))
 
 
 def test_a_contract_error_names_its_rule_and_survives_pickling() -> None:
-    one = ContractError("params-are-counted", "count says 0 parameters, there are 6", said=0, counted=6)
-    assert isinstance(one, AssertionError)
-    copy = pickle.loads(pickle.dumps(one))
+    error = ContractError("params-are-counted", "count says 0 parameters, there are 6", said=0, counted=6)
+    assert isinstance(error, AssertionError)
+    copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is ContractError
-    assert (copy.check, copy.fields, str(copy)) == (one.check, {"said": 0, "counted": 6}, str(one))
+    assert (copy.check, copy.fields, str(copy)) == (error.check, {"said": 0, "counted": 6}, str(error))
 
 
-def test_an_unknown_name_comes_with_the_nearest_or_with_all() -> None:
-    found = unknown("task", "digits-vti", ["digits-vit", "moons"])
-    check(found, "unknown-name", option="task", value="digits-vti", choices=("digits-vit", "moons"))
-    assert found.fields["nearest"] == "digits-vit"
-    assert "'digits-vit'" in str(found)
+def test_error_of_an_unknown_name_lists_the_nearest_or_all() -> None:
+    error = unknown("task", "digits-vti", ["digits-vit", "moons"])
+    check(error, "unknown-name", option="task", value="digits-vti", choices=("digits-vit", "moons"))
+    assert error.fields["nearest"] == "digits-vit"
+    assert "'digits-vit'" in str(error)
     none = unknown("task", "qqqq", ["b", "a"])
     check(none, "unknown-name", option="task", value="qqqq", choices=("a", "b"), nearest=None)
     assert "a, b" in str(none)
 
 
-def test_a_name_that_begins_so_is_nearer_than_a_similar_one() -> None:
+def test_prefix_match_is_nearer_than_a_similar_name() -> None:
     assert nearest("acc", ["accuracy", "macs"]) == "accuracy"
 
 
@@ -79,16 +79,16 @@ def test_nearness_ignores_case_and_then_prefers_the_same_case() -> None:
     assert nearest("al", ["Alpha", "alpha2"]) == "alpha2"
 
 
-def test_an_unknown_name_says_of_what_it_is() -> None:
-    found = unknown("preset", "papr", ["paper"], of="task 'glue'", task="glue")
-    check(found, "unknown-name", option="preset", value="papr", nearest="paper", task="glue")
-    assert "task 'glue'" in str(found)
+def test_error_of_an_unknown_name_has_its_context() -> None:
+    error = unknown("preset", "papr", ["paper"], of="task 'glue'", task="glue")
+    check(error, "unknown-name", option="preset", value="papr", nearest="paper", task="glue")
+    assert "task 'glue'" in str(error)
     other = unknown("architecture field", "dept", ["depth"], option="field")
     check(other, "unknown-name", option="field", value="dept", choices=("depth",), nearest="depth")
     assert "architecture field" in str(other)
 
 
-def test_at_least_lets_the_least_pass() -> None:
+def test_at_least_accepts_the_minimum() -> None:
     check_at_least("--trials", 1, 1)
     check_at_least("--trials", None, 1)
     with raises("out-of-range", option="--trials", value=0, least=1) as caught:
@@ -105,21 +105,21 @@ def test_an_error_has_the_fields_of_its_cause() -> None:
     assert fields_of(KeyError("x")) == {"cause": "KeyError"}
 
 
-def test_an_error_of_somebodys_code_has_its_place(tmp_path: Path) -> None:
+def test_an_error_in_user_code_has_its_location(tmp_path: Path) -> None:
     error = raised_by(tmp_path / "theirs.py", "1 / 0\n")
     assert fields_of(error) == {"cause": "ZeroDivisionError", "where": f"{tmp_path / 'theirs.py'}, line 1"}
 
 
-def test_of_what_may_nest_an_error_has_the_type() -> None:
+def test_errors_of_nested_values_show_their_type() -> None:
     assert value_of(None) == {"value": None}
     assert value_of("x") == {"value": "x"}
     assert value_of([1]) == {"type": "list"}
 
 
-def test_a_number_is_out_of_range_and_all_else_of_a_wrong_type() -> None:
-    assert [kind_of_number(one) for one in (1, 0.5)] == 2 * ["out-of-range"]
-    assert [kind_of_number(one) for one in (True, "1", None)] == 3 * ["wrong-type"]
-    assert [kind_of_number(one, whole=True) for one in (1, 0.5, True)] == ["out-of-range", "wrong-type", "wrong-type"]
+def test_numbers_are_out_of_range_and_other_values_of_wrong_type() -> None:
+    assert [kind_of_number(value) for value in (1, 0.5)] == 2 * ["out-of-range"]
+    assert [kind_of_number(value) for value in (True, "1", None)] == 3 * ["wrong-type"]
+    assert [kind_of_number(v, whole=True) for v in (1, 0.5, True)] == ["out-of-range", "wrong-type", "wrong-type"]
 
 
 def test_the_reason_of_a_user_error_is_its_line() -> None:
@@ -131,17 +131,17 @@ def test_the_reason_of_a_user_error_is_its_line() -> None:
 def test_a_notice_is_printed_as_one_line_and_other_warnings_as_before(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    others: list[str] = []
-    monkeypatch.setattr(warnings, "showwarning", lambda message, *rest: others.append(str(message)))
+    lines: list[str] = []
+    monkeypatch.setattr(warnings, "showwarning", lambda message, *arguments: lines.append(str(message)))
     show_notices()
     warnings.warn(Notice("skipped", "three documents are passed over"), stacklevel=1)
     warnings.warn("something else", UserWarning, 1)
     assert capsys.readouterr().err == "nas: three documents are passed over\n"
-    assert others == ["something else"]
+    assert lines == ["something else"]
 
 
 def raised_by(path: Path, text: str) -> BaseException:
-    """What running a file raises."""
+    """The exception of running a file."""
     path.write_text(text)
     try:
         runpy.run_path(str(path))
@@ -154,8 +154,8 @@ def raised_by(path: Path, text: str) -> BaseException:
     ("text", "line"),
     [
         ("x = 1\nx.y\n", 2),
-        ("import json\n\njson.loads('[')\n", 3),  # the standard library raises, this file is to blame
-        ("import torch\ntorch.zeros(2) @ torch.zeros(3, 3)\n", 2),  # so is it where torch raises
+        ("import json\n\njson.loads('[')\n", 3),  # raised in the standard library, located here
+        ("import torch\ntorch.zeros(2) @ torch.zeros(3, 3)\n", 2),  # also for torch
         (
             "from search_spaces import Architecture\nArchitecture(depth=0, width=1, hidden=1)\n",
             2,

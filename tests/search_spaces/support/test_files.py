@@ -1,4 +1,4 @@
-"""Kept files: every bit that flips and every byte that is missing is noticed, and what is read is as if it had not."""
+"""Checked files: every flipped bit and missing byte is detected or harmless."""
 
 import random
 import warnings
@@ -21,21 +21,21 @@ from tasks.training.checkpoint import Checkpoint
 from toy_rows import LITTLE
 from toy_searches import TOYS
 
-RECORDED = Record(task="any", task_version=3, architecture=LITTLE, step=12, settings={"preset": "smoke"})
+EXAMPLE = Record(task="any", task_version=3, architecture=LITTLE, step=12, settings={"preset": "smoke"})
 
 
 def damaged(content: bytes, bits: int = 60, cuts: int = 20) -> Iterator[bytes]:
-    """A file with each of some bits flipped, and cut short in some places."""
+    """Copies of a file with one flipped bit each, or truncated."""
     draw = random.Random(0)
     for bit in {0, 8 * len(content) - 1, *(draw.randrange(8 * len(content)) for _ in range(bits))}:
-        flipped = bytearray(content)
-        flipped[bit // 8] ^= 1 << bit % 8
-        yield bytes(flipped)
+        copy = bytearray(content)
+        copy[bit // 8] ^= 1 << bit % 8
+        yield bytes(copy)
     for size in {0, 1, len(content) - 1, *(draw.randrange(len(content)) for _ in range(cuts))}:
         yield content[:size]
 
 
-def test_a_kept_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_checked_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "new" / "file.txt"
     assert read_checked(path) is None
     write_checked(path, b"some bytes\n")
@@ -44,14 +44,14 @@ def test_a_kept_file_is_read_as_it_was_written(tmp_path: Path) -> None:
         assert read_checked(path) == b"some bytes\n"
 
 
-def test_a_damaged_kept_file_is_set_aside_with_a_notice(tmp_path: Path) -> None:
+def test_a_damaged_file_is_quarantined_with_a_notice(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
     write_checked(path, b"some bytes that are kept")
     for content in damaged(path.read_bytes()):
         path.write_bytes(content)
-        with warns("bad-file", path=str(path)) as told:
+        with warns("bad-file", path=str(path)) as notices:
             assert read_checked(path) is None
-        assert len(told) == 1
+        assert len(notices) == 1
         assert (path.exists(), path.with_suffix(".bad").read_bytes()) == (False, content)
 
 
@@ -75,7 +75,7 @@ def test_a_damaged_cache_is_made_again(
             assert make() == whole
 
 
-def test_a_damaged_training_checkpoint_gives_way_to_the_one_before(tmp_path: Path) -> None:
+def test_a_damaged_training_checkpoint_is_replaced_by_the_previous(tmp_path: Path) -> None:
     training = Checkpoint(tmp_path, "a run")
     for step in (1, 2):
         training.save({"step": step, "weights": torch.full((30,), float(step))})
@@ -83,9 +83,9 @@ def test_a_damaged_training_checkpoint_gives_way_to_the_one_before(tmp_path: Pat
     for content in damaged(newest.read_bytes()):
         newest.write_bytes(content)
         with warns("bad-file", path=str(newest)):
-            found = training.load()
-        assert found is not None
-        assert (found["step"], found["weights"].tolist()) == (1, [1.0] * 30)
+            state = training.load()
+        assert state is not None
+        assert (state["step"], state["weights"].tolist()) == (1, [1.0] * 30)
 
 
 def test_a_damaged_row_is_evaluated_again(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_damaged_row_is_evaluated_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [WEIGHTS, RECORD])
 def test_a_damaged_network_checkpoint_is_refused(tmp_path: Path, name: str) -> None:
-    save_checkpoint(tmp_path, {"weight": torch.arange(30.0)}, RECORDED)
+    save_checkpoint(tmp_path, {"weight": torch.arange(30.0)}, EXAMPLE)
     whole = (tmp_path / name).read_bytes()
     for content in damaged(whole):
         (tmp_path / name).write_bytes(content)
@@ -109,8 +109,8 @@ def test_a_damaged_network_checkpoint_is_refused(tmp_path: Path, name: str) -> N
             weights, record = read_weights(tmp_path), read_record(tmp_path)
         except UserError:
             continue
-        # White space between words of JSON may be another white space: nothing that is read is another then.
-        assert record == RECORDED
+        # Flips between kinds of white space in JSON change nothing.
+        assert record == EXAMPLE
         assert torch.equal(weights["weight"], torch.arange(30.0))
         assert len(content) == len(whole)
 
@@ -126,10 +126,10 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 
     with pytest.raises(OSError):  # noqa: PT011  # the one that is raised above
         fails()
-    assert [one.read_text() for one in tmp_path.iterdir()] == ["as it was"]
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["as it was"]
     with atomic_open(path) as file:
         file.write(b"new")
-    assert [one.read_text() for one in tmp_path.iterdir()] == ["new"]
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["new"]
 
 
 def test_a_file_that_cannot_be_read_is_missing_too_large_or_bad() -> None:

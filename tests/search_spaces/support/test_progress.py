@@ -1,4 +1,4 @@
-"""Progress: bars in a terminal, elsewhere a line now and then."""
+"""Progress: bars in a terminal, otherwise occasional lines."""
 
 import io
 import re
@@ -20,8 +20,8 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"search_spaces.support.{name}", 0.05)
 
 
-def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Lines as they are said."""
+def record_lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The list of printed lines."""
     lines: list[str] = []
     monkeypatch.setattr(LOGGER, "filters", [lambda record: lines.append(record.getMessage())])
     return lines
@@ -34,30 +34,30 @@ def numbers(line: str) -> list[str]:
 
 @pytest.mark.usefixtures("_soon")
 def test_a_line_has_steps_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines, steps = said(monkeypatch), count()
-    with Progress("trainings", 4, 1) as shown:
-        shown.begin("a", "net a", lambda: (next(steps), 10_000))
-        shown.begin("b", "net b", lambda: None)
+    lines, steps = record_lines(monkeypatch), count()
+    with Progress("trainings", 4, 1) as bar:
+        bar.begin("a", "net a", lambda: (next(steps), 10_000))
+        bar.begin("b", "net b", lambda: None)
         until(lambda: lines and len(numbers(lines[-1])) == 5, "the time left of one and of all is in a line")
     assert re.match(r"1/4 trainings.*; net a.*; net b", lines[-1])
-    whole, one, other = lines[-1].split("; ")
+    whole, first, second = lines[-1].split("; ")
     assert re.fullmatch(r"1/4 \d+:\d\d:\d\d", " ".join(numbers(whole)))
-    assert re.fullmatch(r"\d+ 10000 \d+:\d\d:\d\d", " ".join(numbers(one)))
-    assert numbers(other) == []
+    assert re.fullmatch(r"\d+ 10000 \d+:\d\d:\d\d", " ".join(numbers(first)))
+    assert numbers(second) == []
 
 
 def test_earlier_work_does_not_count_for_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(progress, "_screen", lambda: Console(file=io.StringIO(), get_time=lambda: now[0]))
-    shown = Progress("trainings", 10)
+    bar = Progress("trainings", 10)
     for number in (1, 2, 3, 4):
-        shown.reach_at_once(number)
+        bar.reach_at_once(number)
     for number in (5, 6):
         now[0] += 100
-        shown.reach(number)
-    assert numbers(shown._line()) == ["6/10", "0:06:40"]
-    shown.reach_at_once(7)  # and what was seen is not forgotten
-    assert numbers(shown._line()) == ["7/10", "0:05:00"]
+        bar.reach(number)
+    assert numbers(bar._line()) == ["6/10", "0:06:40"]
+    bar.reach_at_once(7)  # earlier speed is kept
+    assert numbers(bar._line()) == ["7/10", "0:05:00"]
 
 
 def test_pauses_between_lines_grow() -> None:
@@ -66,24 +66,24 @@ def test_pauses_between_lines_grow() -> None:
 
 def test_quick_work_prints_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SILENCE_S", 3600.0)
-    with Progress("trainings", 4) as shown:
-        shown.advance()
+    with Progress("trainings", 4) as bar:
+        bar.advance()
     assert capsys.readouterr().err == ""
 
 
 def test_finished_work_with_a_name_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("searches", 2) as shown:
-        shown.advance("tpe")
-        shown.advance("nsga2")
+    with Progress("searches", 2) as bar:
+        bar.advance("tpe")
+        bar.advance("nsga2")
     lines = capsys.readouterr().err.splitlines()
     assert [(*numbers(line), line.split()[-1]) for line in lines] == [("1/2", "tpe"), ("2/2", "nsga2")]
 
 
 @pytest.mark.usefixtures("_soon")
-def test_a_single_thing_is_shown_without_a_total(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = said(monkeypatch)
-    with Progress("trainings", 1) as shown:
-        shown.begin("a", "net a", lambda: (3, 10))
+def test_progress_of_one_item_has_no_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = record_lines(monkeypatch)
+    with Progress("trainings", 1) as bar:
+        bar.begin("a", "net a", lambda: (3, 10))
         until(lambda: lines, "a line is said")
     assert lines[0].startswith("net a")
     assert numbers(lines[0]) == ["3", "10"]
@@ -91,15 +91,15 @@ def test_a_single_thing_is_shown_without_a_total(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("_soon")
 def test_work_without_a_known_end_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = said(monkeypatch)
-    with Progress("counts", None) as shown:
-        shown.advance()
+    lines = record_lines(monkeypatch)
+    with Progress("counts", None) as bar:
+        bar.advance()
         until(lambda: lines, "a line is said")
     assert lines[0].startswith("1 counts")
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> io.StringIO:
-    """What is written to a terminal of so many columns."""
+    """The output of a terminal with so many columns."""
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=width)
     monkeypatch.setattr(progress, "_screen", lambda: console)
@@ -109,29 +109,29 @@ def terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> io.StringIO:
 @pytest.mark.usefixtures("_soon")
 def test_bars_are_drawn_in_a_terminal_and_erased(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = terminal(monkeypatch, 80)
-    with Progress("trainings", 4) as shown:
-        shown.begin("a", "net a " + 80 * "-", lambda: (250, 1000))
-        shown.begin("again", "net b", lambda: (500, 1000), weight=0.0)
+    with Progress("trainings", 4) as bar:
+        bar.begin("a", "net a " + 80 * "-", lambda: (250, 1000))
+        bar.begin("again", "net b", lambda: (500, 1000), weight=0.0)
         until(lambda: "250/1000" in screen.getvalue(), "bars are drawn")
-        (whole,) = [task for task in shown._bars.tasks if task.description == "trainings"]
-        assert whole.completed == 0.25  # what goes on from an earlier end is not counted twice
-        shown.end("a")
-        shown.reach(1, "good")
+        (whole,) = [task for task in bar._bars.tasks if task.description == "trainings"]
+        assert whole.completed == 0.25  # resumed work is not counted twice
+        bar.end("a")
+        bar.reach(1, "good")
         until(lambda: "good" in screen.getvalue(), "the last one is named")
     text = screen.getvalue()
     for words in ("trainings", "net a --", "1/4", "\N{HORIZONTAL ELLIPSIS}"):
         assert words in text
-    drawn = re.split(r"\r|\n", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text))
-    assert max(map(len, drawn)) == 77  # of 80: ^C has room
+    lines = re.split(r"\r|\n", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text))
+    assert max(map(len, lines)) == 77  # leaves room for ^C
     assert text.rstrip().endswith("\x1b[2K")  # the last line is erased ...
     assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l")  # ... and the cursor shown
 
 
 @pytest.mark.usefixtures("_soon")
-def test_lines_stand_above_the_bars_and_slow_work_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_printed_above_the_bars(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = terminal(monkeypatch, 80)
-    with Progress("trainings", 4) as shown:
-        shown.begin("a", "net a", lambda: (250, 1000))
+    with Progress("trainings", 4) as bar:
+        bar.begin("a", "net a", lambda: (250, 1000))
         until(lambda: "250/1000" in screen.getvalue(), "bars are drawn")
         LOGGER.info("a line")
         with progress.status_if_slow("profiling"):
@@ -141,10 +141,10 @@ def test_lines_stand_above_the_bars_and_slow_work_among_them(monkeypatch: pytest
 
 @pytest.mark.usefixtures("_soon")
 def test_quiet_shows_warnings_only(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    screen, looked = terminal(monkeypatch, 80), count()
-    with log_level("WARNING"), Progress("trainings", 4) as shown:
-        shown.begin("a", "net a", lambda: (next(looked), 1000))
-        until(lambda: next(looked) > 10, "it was looked several times")
+    screen, calls = terminal(monkeypatch, 80), count()
+    with log_level("WARNING"), Progress("trainings", 4) as bar:
+        bar.begin("a", "net a", lambda: (next(calls), 1000))
+        until(lambda: next(calls) > 10, "it was looked several times")
         LOGGER.info("a line")
         LOGGER.warning("it failed")
     assert screen.getvalue() == ""

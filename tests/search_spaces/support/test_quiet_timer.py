@@ -1,11 +1,11 @@
-"""When something is to be said."""
+"""The quiet time before the first status line."""
 
 import pytest
 
 from search_spaces.support.quiet_timer import QUICK_S, SILENCE_S, QuietTimer
 
 
-def test_silence_lasts_over_all_steps_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_quiet_time_covers_all_steps_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("search_spaces.support.quiet_timer.time.monotonic", lambda: now[0])
     silence = QuietTimer(since=0.0)

@@ -1,4 +1,4 @@
-"""Entry points: who owns a name, and what is reported of those that are left out or broken."""
+"""Entry points: owners of names, and reports of unused or broken entries."""
 
 import warnings
 from collections.abc import Callable
@@ -14,9 +14,9 @@ Install = Callable[[str, str], Path]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Put a distribution with entry points on the path, in front of those that were put there before."""
+    """Install a distribution with entry points, before earlier ones on the path."""
 
-    def put(distribution: str, entries: str) -> Path:
+    def install_distribution(distribution: str, entries: str) -> Path:
         folder = tmp_path / distribution
         info = folder / f"{distribution.replace('-', '_')}-1.0.dist-info"
         info.mkdir(parents=True)
@@ -25,7 +25,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         monkeypatch.syspath_prepend(str(folder))
         return folder
 
-    return put
+    return install_distribution
 
 
 def topologies() -> Registry:
@@ -53,7 +53,7 @@ def test_of_two_plugins_the_first_in_the_alphabet_gets_the_name(order: tuple[str
         assert registry.load("mine") == "0123456789"
 
 
-def test_two_plugins_with_the_same_entry_give_no_notice(install: Install) -> None:
+def test_equal_entries_of_two_plugins_give_no_notice(install: Install) -> None:
     for distribution in ("one", "two"):
         install(distribution, "[nas.topologies]\nmine = string:digits\n")
     with warnings.catch_warnings():
@@ -61,7 +61,7 @@ def test_two_plugins_with_the_same_entry_give_no_notice(install: Install) -> Non
         assert topologies().load("mine") == "0123456789"
 
 
-def test_names_of_this_project_are_ours() -> None:
+def test_names_of_this_project_belong_to_it() -> None:
     for group in ("nas.tasks", "nas.spaces", "nas.topologies", "nas.samplers"):
         registry = Registry(group, "entry")
         assert registry.names()
@@ -78,8 +78,8 @@ def test_an_entry_that_cannot_be_imported_is_reported_with_file_and_line(install
 
 def test_user_error_of_an_entry_keeps_its_kind_beside_the_name(install: Install) -> None:
     folder = install("telling", "[nas.topologies]\ntells = telling_module:Tells\n")
-    raised = 'UserError("needs-extra", "this needs a package.", extra="there")'
-    (folder / "telling_module.py").write_text(f"from search_spaces.support.errors import UserError\n\nraise {raised}\n")
+    code = 'UserError("needs-extra", "this needs a package.", extra="there")'
+    (folder / "telling_module.py").write_text(f"from search_spaces.support.errors import UserError\n\nraise {code}\n")
     names = {"plugin": "tells", "place": "telling_module:Tells"}
     with raises("needs-extra", extra="there", **names) as raised_with_name:
         topologies().load("tells")

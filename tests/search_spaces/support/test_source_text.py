@@ -1,4 +1,4 @@
-"""Docstrings and defaults are read from source text, and nothing is run."""
+"""Docstrings and defaults are read from source text without running it."""
 
 import inspect
 import sys
@@ -228,11 +228,11 @@ def test_defaults_read_from_the_source_of_each_topology_are_those_of_its_options
             with case(name):
                 place = TOPOLOGIES.place(name)
                 assert place is not None
-                known = fields(TOPOLOGIES.load(name).Options)
-                assert option_defaults(*place) == {field.name: field.default for field in known}
+                defaults = fields(TOPOLOGIES.load(name).Options)
+                assert option_defaults(*place) == {field.name: field.default for field in defaults}
 
 
-@pytest.mark.parametrize("registry", [TASKS, TASK_FAMILIES, SPACES, TOPOLOGIES, SAMPLERS], ids=lambda one: one.kind)
+@pytest.mark.parametrize("registry", [TASKS, TASK_FAMILIES, SPACES, TOPOLOGIES, SAMPLERS], ids=lambda each: each.kind)
 def test_first_lines_read_from_the_source_are_those_of_the_docstrings(registry: Registry) -> None:
     with grouped() as case:
         for name in registry.names():

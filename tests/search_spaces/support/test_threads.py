@@ -1,5 +1,3 @@
-"""Numbers of threads during computations and trainings."""
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 

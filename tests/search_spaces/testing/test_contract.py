@@ -1,4 +1,4 @@
-"""The contract of topologies: each check finds the fault that it is there for."""
+"""The contract of topologies: each check finds its fault."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ from search_spaces.topologies.chain import Chain
 
 
 class Gated(Chain):
-    """x_{t+1} = x_t + w_t f_t(x_t), with a weight for each layer that is 1 at the start."""
+    """x_{t+1} = x_t + w_t f_t(x_t), with a weight per layer that starts at 1."""
 
     @classmethod
     def equals_resnet(cls, options: Any) -> bool:
@@ -57,14 +57,14 @@ def test_an_installed_topology_is_named_by_its_text(capsys: pytest.CaptureFixtur
 
 
 class Wide(Gated):
-    """Gives what it is not asked for."""
+    """Returns another shape."""
 
     def close(self, state: Tensor) -> Tensor:
         return torch.cat((state, state), dim=-1)
 
 
-class Unused(Gated):
-    """Has a weight that nothing reads."""
+class UnusedParameter(Gated):
+    """Has an unused weight."""
 
     def __init__(self, wiring: Wiring, options: Any) -> None:
         super().__init__(wiring, options)
@@ -75,8 +75,8 @@ class Unused(Gated):
         return super().count(wiring, options) + Count(params=1)
 
 
-class Miscounted(Gated):
-    """Forgets its weights in the closed form."""
+class WrongCount(Gated):
+    """Omits its weights in the closed form."""
 
     @classmethod
     def count(cls, wiring: Wiring, options: Any) -> Count:
@@ -84,14 +84,14 @@ class Miscounted(Gated):
 
 
 class Busy(Gated):
-    """Forgets a product in the closed form."""
+    """Omits a product in the closed form."""
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         return super().write(t, state, y @ torch.eye(y.shape[-1], dtype=y.dtype, device=y.device))
 
 
 class Keeping(Gated):
-    """Keeps on the module what belongs in the state."""
+    """Stores state on the module."""
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         self.last = state
@@ -99,14 +99,14 @@ class Keeping(Gated):
 
 
 class Meeting(Keeping):
-    """Reads what another forward may have left on the module."""
+    """Reads state of another forward from the module."""
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         return super().write(t, self.last, y)
 
 
 class Twofold(Gated):
-    """Reads otherwise in a backward pass."""
+    """Reads differently when recomputed."""
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         (x,), state = super().read(t, state)
@@ -115,21 +115,21 @@ class Twofold(Gated):
 
 
 class Mixing(Gated):
-    """Lets tokens see one another."""
+    """Mixes tokens."""
 
     def close(self, state: Tensor) -> Tensor:
         return state + 0.0 * state if state.ndim < 3 else state + 0.1 * state.mean(1, keepdim=True)
 
 
 class Late(Gated):
-    """Claims to start as the residual network, and starts at half of it."""
+    """Claims to start as the residual network, but starts at half of it."""
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         return state + 0.5 * self.w[t] * y
 
 
 class Behind(Late):
-    """Claims to do so behind norms."""
+    """Claims the same behind norms."""
 
     @classmethod
     def equals_resnet(cls, options: Any) -> bool:
@@ -141,7 +141,7 @@ class Behind(Late):
 
 
 class Weaker(Gated):
-    """Claims to do so with every strength."""
+    """Claims the same at every strength."""
 
     axes: ClassVar[Axes] = {"strength": (1.0, 0.5)}
 
@@ -158,7 +158,7 @@ class Weaker(Gated):
 
 
 class Otherwise(Gated):
-    """Delivers otherwise than its class says."""
+    """Has another input mode than its class declares."""
 
     @classmethod
     def input_mode_of(cls, options: Any) -> InputMode:
@@ -166,7 +166,7 @@ class Otherwise(Gated):
 
 
 class Fragile(Gated):
-    """Loses its numbers where they are coarse."""
+    """Overflows in low precision."""
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         return super().write(t, state, y if y.dtype != torch.bfloat16 else y * 1e30 * 1e30)
@@ -181,13 +181,13 @@ class Silent(Gated):
 
 
 class Loose(Gated):
-    """Searches an option that it has not."""
+    """Has an axis without an option."""
 
     axes: ClassVar[Axes] = {"strength": (1, 2)}
 
 
 class Growing(Gated):
-    """Grows a thousandfold with each layer behind the sixth."""
+    """Grows a thousandfold per layer after the sixth."""
 
     @classmethod
     def equals_resnet(cls, options: Any) -> bool:
@@ -198,7 +198,7 @@ class Growing(Gated):
 
 
 class Steep(Gated):
-    """Has gradients without bound behind the sixth layer, and features as before."""
+    """Has unbounded gradients after the sixth layer."""
 
     def __init__(self, wiring: Wiring, options: Any) -> None:
         super().__init__(wiring, options)
@@ -214,7 +214,7 @@ class Steep(Gated):
 
 
 class Flat(Gated):
-    """Shows its weights without rows."""
+    """Reports its weights without rows."""
 
     def coefficients(self) -> dict[str, Tensor]:
         return {"w": self.w[0]}
@@ -222,19 +222,19 @@ class Flat(Gated):
 
 @dataclass
 class Changing:
-    """Options that can be changed behind an architecture's back."""
+    """Mutable options."""
 
     strength: int = 1
 
 
-class Thawed(Gated):
-    """Has such options."""
+class NeverFrozen(Gated):
+    """Has mutable options."""
 
     Options: ClassVar[type] = Changing
 
 
 class Breaking(Gated):
-    """Does what torch.compile cannot follow."""
+    """Breaks torch.compile's graph."""
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         torch._dynamo.graph_break()
@@ -245,8 +245,8 @@ class Breaking(Gated):
     ("kind", "check", "fields"),
     [
         (Wide, "shape-is-kept", {"shape": (2, 5, 32)}),
-        (Unused, "parameters-learn", {"depth": 1, "parameters": ("idle",)}),
-        (Miscounted, "params-are-counted", {"closed_form": 0, "counted": 6}),
+        (UnusedParameter, "parameters-learn", {"depth": 1, "parameters": ("idle",)}),
+        (WrongCount, "params-are-counted", {"closed_form": 0, "counted": 6}),
         (Busy, "macs-are-counted", {"closed_form": 0}),
         (Keeping, "modules-keep-no-tensor", {"modules": ("the topology",)}),
         (Meeting, "forwards-do-not-meet", {}),
@@ -262,7 +262,7 @@ class Breaking(Gated):
         (Flat, "coefficients-have-rows", {"coefficients": "w"}),
         (Silent, "reason-is-not-empty", {}),
         (Loose, "axes-are-options", {"axes": ("strength",)}),
-        (Thawed, "options-are-frozen", {}),
+        (NeverFrozen, "options-are-frozen", {}),
     ],
 )
 def test_each_fault_is_found_by_its_check(kind: type[Gated], check: str, fields: dict[str, Any]) -> None:
@@ -277,8 +277,8 @@ def test_a_topology_that_cannot_be_compiled_is_found_on_request() -> None:
     assert "graph_break" in str(caught.value)
 
 
-def test_a_parameter_named_as_still_need_not_learn() -> None:
-    check_topology(Unused, still=("idle",))
+def test_a_parameter_marked_still_may_not_learn() -> None:
+    check_topology(UnusedParameter, still=("idle",))
 
 
 def test_an_unknown_topology_is_refused_with_the_nearest_name() -> None:
@@ -287,7 +287,7 @@ def test_an_unknown_topology_is_refused_with_the_nearest_name() -> None:
 
 
 class Spectral(Gated):
-    """Filters features by their spectrum, and says what an FFT costs."""
+    """Filters features in the frequency domain, with a handler for the FFT."""
 
     handlers: ClassVar[Handlers] = {"aten::fft_rfft": lambda inputs, outputs: 10 * inputs[0][0] * inputs[0][1],
                                     "aten::fft_irfft": None}  # fmt: skip

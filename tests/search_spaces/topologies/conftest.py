@@ -12,7 +12,7 @@ from search_spaces.topologies.registry import load
 
 @pytest.fixture
 def transformer() -> Callable[..., Stack]:
-    """Build the stack of a small causal transformer, its layers drawn from one seed, without a final norm."""
+    """Build the stack of a small causal transformer from one seed, without a final norm."""
 
     def build(topology: str, *, depth: int = 3, heads: int = 4, head_dim: int = 4) -> Stack:
         return small_networks.transformer(*load(topology), depth, heads, head_dim)
@@ -22,7 +22,7 @@ def transformer() -> Callable[..., Stack]:
 
 @pytest.fixture
 def mlp() -> Callable[..., Stack]:
-    """Build a small stack of dense layers, its layers drawn from one seed, without heads and without a final norm."""
+    """Build a small stack of dense layers from one seed, without heads and a final norm."""
 
     def build(topology: str, *, depth: int = 3) -> Stack:
         return small_networks.dense(*load(topology), depth)
@@ -32,5 +32,5 @@ def mlp() -> Callable[..., Stack]:
 
 @pytest.fixture
 def draw() -> Callable[[nn.Module], nn.Module]:
-    """Move all parameters of a module to other values, so that no weight stands at its special start."""
+    """Perturb all parameters of a module."""
     return small_networks.perturb

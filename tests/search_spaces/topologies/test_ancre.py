@@ -1,4 +1,4 @@
-"""ANCRe against its recursion, with all weights in one matrix."""
+"""ANCRe against its recursion, with a matrix of all weights."""
 
 from collections.abc import Callable
 from itertools import product
@@ -15,16 +15,16 @@ DEPTH = 4
 
 
 def shares(c: nn.ParameterList, direction: str, temperature: float) -> Tensor:
-    """p [source, target], every column (ingoing) or row (outgoing) a softmax written out."""
+    """p [source, target]: softmax over each column (ingoing) or row (outgoing)."""
     p = torch.zeros(DEPTH, DEPTH + 1).double()
-    for one in range(DEPTH):
+    for k in range(DEPTH):
         if direction == "ingoing":
-            target = one + 1
+            target = k + 1
             logits = c[DEPTH - target] if target > 1 else torch.zeros(1)
             cells = [(i, target) for i in range(target)]
         else:
-            logits = c[one] if one < DEPTH - 1 else torch.zeros(1)
-            cells = [(one, j) for j in range(one + 1, DEPTH + 1)]
+            logits = c[k] if k < DEPTH - 1 else torch.zeros(1)
+            cells = [(k, j) for j in range(k + 1, DEPTH + 1)]
         weights = torch.exp(logits / temperature)
         for cell, weight in zip(cells, weights / weights.sum(), strict=True):
             p[cell] = weight
@@ -33,8 +33,8 @@ def shares(c: nn.ParameterList, direction: str, temperature: float) -> Tensor:
 
 def test_matches_the_recursion(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
     with grouped() as case:
-        for direction, cascaded in product(("ingoing", "outgoing"), (True, False)):
-            text = f"ancre(direction={direction},cascaded={str(cascaded).lower()},temperature=0.5)"
+        for direction, cascade in product(("ingoing", "outgoing"), (True, False)):
+            text = f"ancre(direction={direction},cascaded={str(cascade).lower()},temperature=0.5)"
             with case(text):
                 stack = transformer(text, depth=DEPTH)
                 draw(stack)
@@ -45,11 +45,11 @@ def test_matches_the_recursion(transformer: Build, draw: Callable[[nn.Module], N
                     a = stack.layers[2 * j - 2](h[-1])
                     f = a + stack.layers[2 * j - 1](a + h[-1])
                     shortcuts = sum(p[i, j] * h[i] for i in range(j))
-                    h.append(f + shortcuts + (h[-1] if cascaded else 0))
+                    h.append(f + shortcuts + (h[-1] if cascade else 0))
                 torch.testing.assert_close(stack(x, torch.zeros_like(x)), h[-1])
 
 
-def test_all_shortcuts_into_a_block_begin_alike(mlp: Build) -> None:
+def test_all_shortcuts_into_a_block_start_equal(mlp: Build) -> None:
     stack = mlp("ancre", depth=2)
     x = torch.randn(2, 16).double()
     f, g = stack.layers
@@ -67,16 +67,16 @@ def test_all_weight_on_the_latest_state_is_the_residual_network(mlp: Build) -> N
 
 def test_history_is_dropped_after_the_last_block(mlp: Build) -> None:
     stack = mlp("ancre", depth=3)
-    topology, state, held = stack.topology, stack.topology.open(torch.randn(2, 16).double()), []
+    topology, state, lengths = stack.topology, stack.topology.open(torch.randn(2, 16).double()), []
     for t, layer in enumerate(stack.layers):
         inputs, state = topology.read(t, state)
         state = topology.write(t, state, layer(*inputs))
-        held.append(len(state.states))
-    assert held == [2, 3, 1]
+        lengths.append(len(state.states))
+    assert lengths == [2, 3, 1]
 
 
 def weights_into_inputs(c: nn.ParameterList, direction: str, tau: float) -> dict[tuple[int, int], float]:
-    """p of m_i into m_j, i and j from 1 as in the paper's indices, by exponentials written out."""
+    """p of m_i into m_j, with the paper's indices from 1."""
     p, last = dict[tuple[int, int], float](), DEPTH - 1
     for i in range(1, DEPTH):
         for j in range(i + 1, DEPTH + 1):
@@ -91,14 +91,14 @@ def weights_into_inputs(c: nn.ParameterList, direction: str, tau: float) -> dict
     return p
 
 
-@pytest.mark.parametrize(("inputs", "own"), [("feed-forward", True), ("both", True), ("both", False)])
+@pytest.mark.parametrize(("inputs", "cascade"), [("feed-forward", True), ("both", True), ("both", False)])
 def test_shortcuts_between_inputs_of_feed_forward_layers_match_the_recursion(
-    inputs: str, own: bool, transformer: Build, draw: Callable[[nn.Module], None]
+    inputs: str, cascade: bool, transformer: Build, draw: Callable[[nn.Module], None]
 ) -> None:
     with grouped() as case:
         for direction in ("ingoing", "outgoing"):
             with case(direction):
-                options = f"inputs={inputs},direction={direction},temperature=0.5,cascaded={str(own).lower()}"
+                options = f"inputs={inputs},direction={direction},temperature=0.5,cascaded={str(cascade).lower()}"
                 stack = transformer(f"ancre({options})", depth=DEPTH)
                 draw(stack)
                 p = shares(stack.topology.c, direction, 0.5) if inputs == "both" else torch.zeros(DEPTH, DEPTH + 1)
@@ -106,10 +106,10 @@ def test_shortcuts_between_inputs_of_feed_forward_layers_match_the_recursion(
                 x = torch.randn(2, 5, 16).double()
                 h, m = [x], {}
                 for j in range(1, DEPTH + 1):
-                    attended = stack.layers[2 * j - 2](h[-1])
-                    m[j] = h[-1] + attended + sum(inner[i, j] * m[i] for i in range(1, j))
-                    made = (m[j] if own else m[j] - h[-1]) + stack.layers[2 * j - 1](m[j])
-                    h.append(made + sum(p[i, j] * h[i] for i in range(j)))
+                    attention = stack.layers[2 * j - 2](h[-1])
+                    m[j] = h[-1] + attention + sum(inner[i, j] * m[i] for i in range(1, j))
+                    output = (m[j] if cascade else m[j] - h[-1]) + stack.layers[2 * j - 1](m[j])
+                    h.append(output + sum(p[i, j] * h[i] for i in range(j)))
                 torch.testing.assert_close(stack(x, torch.zeros_like(x)), h[-1])
 
 
@@ -126,8 +126,8 @@ def test_free_constant_and_latest_weights_match_the_recursion(mlp: Build, draw: 
                 into = {i: c[j - 1][i] for i in range(j)}
             if form == "form=latest":
                 into = {j - 1: c[j - 2]} if j > 1 else {}
-            own = 0 if "cascaded=false" in form else h[-1]
-            h.append(own + stack.layers[j - 1](h[-1]) + sum(weight * h[i] for i, weight in into.items()))
+            skip = 0 if "cascaded=false" in form else h[-1]
+            h.append(skip + stack.layers[j - 1](h[-1]) + sum(weight * h[i] for i, weight in into.items()))
         torch.testing.assert_close(stack(x), h[-1])
 
 

@@ -1,4 +1,4 @@
-"""Attention residuals, source by source, as they are printed."""
+"""Attention residuals as published, source by source."""
 
 import re
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Build = Callable[..., Stack]
 
 
 def mix(w: Tensor, sources: list[Tensor], heads: int = 1) -> Tensor:
-    """sum_i a_i v_i, a = softmax_i(w . norm(v_i)): the published one, a number for each position, head and source."""
+    """sum_i a_i v_i, a = softmax_i(w . norm(v_i)), for each position and head."""
     out, size = torch.zeros_like(sources[0]), len(w) // heads
     for b in range(out.shape[0]):
         for n in range(out.shape[1]):
@@ -32,8 +32,8 @@ def mix(w: Tensor, sources: list[Tensor], heads: int = 1) -> Tensor:
     return out
 
 
-def published(stack: Stack, x: Tensor, every: int, heads: int) -> Tensor:
-    """Blocks of so many layers."""
+def reference(stack: Stack, x: Tensor, every: int, heads: int) -> Tensor:
+    """The published network with blocks of `every` layers."""
     blocks, partial = [x], []
     for t, layer in enumerate(stack.layers):
         sources = [*blocks, *([sum(partial)] if partial else [])]
@@ -50,13 +50,13 @@ def test_behind_a_norm_it_is_the_published_network(transformer: Build, draw: Cal
             with case(f"every={every},heads={heads}"):
                 stack = transformer(f"attnres(every={every},heads={heads})")
                 draw(stack)
-                without_epsilon(stack)  # an epsilon tells a mix from a multiple of it
+                without_epsilon(stack)  # with an epsilon, norms depend on scale
                 x = torch.randn(2, 5, 16).double()
-                ours, theirs = (
+                actual, expected = (
                     F.layer_norm(end, (16,), eps=1e-14)
-                    for end in (stack(x, torch.zeros_like(x)), published(stack, x, every, heads))
+                    for end in (stack(x, torch.zeros_like(x)), reference(stack, x, every, heads))
                 )
-                torch.testing.assert_close(ours, theirs)
+                torch.testing.assert_close(actual, expected)
 
 
 def test_unscaled_it_is_the_published_network_without_a_norm(
@@ -66,7 +66,7 @@ def test_unscaled_it_is_the_published_network_without_a_norm(
         stack = transformer(f"attnres(every={every},heads={heads},scaled=false)")
         draw(stack)
         x = torch.randn(2, 5, 16).double()
-        torch.testing.assert_close(stack(x, torch.zeros_like(x)), published(stack, x, every, heads))
+        torch.testing.assert_close(stack(x, torch.zeros_like(x)), reference(stack, x, every, heads))
 
 
 def test_one_block_of_all_layers_keeps_the_input_apart_from_their_sum(
@@ -86,12 +86,12 @@ def test_one_block_of_all_layers_keeps_the_input_apart_from_their_sum(
     torch.testing.assert_close(stack.topology.close(state), x + partial[0])
 
 
-def delta(stack: Stack, x: Tensor, every: int, heads: int, gated: bool) -> Tensor:
-    """The residual stream, and beside it a mix of blocks that each layer but the first reads as well."""
+def delta(stack: Stack, x: Tensor, every: int, heads: int, gate_on: bool) -> Tensor:
+    """The residual stream, and a mix of blocks that all layers but the first read in addition."""
     h, blocks, partial = x, [x], list[Tensor]()
     for t, layer in enumerate(stack.layers):
         sources = [*blocks, *([sum(partial)] if partial else [])]
-        gate = stack.topology.g[t - 1] if gated and t else 1
+        gate = stack.topology.g[t - 1] if gate_on and t else 1
         read = h + gate * mix(stack.topology.w[t - 1], sources, heads) if t else h
         y = layer(read)
         h = h + y
@@ -103,13 +103,13 @@ def delta(stack: Stack, x: Tensor, every: int, heads: int, gated: bool) -> Tenso
 
 def test_the_delta_form_adds_a_mix_to_what_layers_read(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
     with grouped() as case:
-        for (every, heads), gated in product(((1, 1), (2, 4), (9, 1)), (True, False)):
-            text = f"attnres-delta(every={every},heads={heads},gated={str(gated).lower()})"
+        for (every, heads), gate_on in product(((1, 1), (2, 4), (9, 1)), (True, False)):
+            text = f"attnres-delta(every={every},heads={heads},gated={str(gate_on).lower()})"
             with case(text):
                 stack = transformer(text)
                 draw(stack)
                 x = torch.randn(2, 5, 16).double()
-                expected = delta(stack, x, every, heads, gated)
+                expected = delta(stack, x, every, heads, gate_on)
                 torch.testing.assert_close(stack(x, torch.zeros_like(x)), expected)
 
 
@@ -125,12 +125,12 @@ def test_the_delta_form_starts_as_the_residual_network_and_its_gate_at_a_saddle(
         stack.layers.load_state_dict(resnet.layers.state_dict())
         ends.append(stack(x, torch.zeros_like(x)))
         ends[-1].square().mean().backward()
-        own, of_layers = (max(p.grad.abs().max() for p in part.parameters()) for part in (stack.topology, stack.layers))
-        gradients.append(own / of_layers)
+        mixing, layers = (max(p.grad.abs().max() for p in part.parameters()) for part in (stack.topology, stack.layers))
+        gradients.append(mixing / layers)
     torch.testing.assert_close(ends[1], ends[0])
     torch.testing.assert_close(ends[2], ends[0], rtol=1e-4, atol=1e-4)  # norms have an epsilon
-    gated, whole = gradients
-    assert gated < 1e-4 < 1e-3 < whole
+    with_gate, without_gate = gradients
+    assert with_gate < 1e-4 < 1e-3 < without_gate
 
 
 def test_heads_do_not_change_the_cost_of_a_mix() -> None:
@@ -138,7 +138,7 @@ def test_heads_do_not_change_the_cost_of_a_mix() -> None:
     assert wire_count(*load("attnres(heads=4)"), wiring) == wire_count(*load("attnres"), wiring)
 
 
-def test_a_mix_costs_a_product_with_each_source() -> None:
+def test_a_mix_costs_one_product_per_source() -> None:
     wiring = Wiring((Site(("q", "k", "v"), 8, True), Site(("x",), 8, False)) * 2, 8, 4)
     for options, sources in {"": [2, 3, 4, 5], "(every=2)": [2, 2, 3, 3], "(every=3)": [2, 2, 2, 3]}.items():
         count = wire_count(*load(f"attnres{options}"), wiring)

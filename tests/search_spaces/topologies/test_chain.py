@@ -28,16 +28,16 @@ def test_resnet_adds_each_output_to_the_sum_of_those_before(mlp: Callable[..., S
 def test_resnet_runs_no_operator_that_the_bare_loop_does_not(mlp: Callable[..., Stack]) -> None:
     stack = mlp("resnet")
     x = torch.randn(2, 16).double()
-    with Operators() as ours:
+    with Operators() as operators:
         stack(x)
     with Operators() as bare:
         for layer in stack.layers:
             x = x + layer(x)
-    assert ours.names == bare.names
+    assert operators.names == bare.names
 
 
 class Operators(TorchDispatchMode):
-    """Writes down every operator that is run."""
+    """Records the operators that run."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The weights that a topology reports: a network computed by nothing but these is the same."""
+"""A topology's reported coefficients reproduce its network."""
 
 from collections.abc import Callable
 
@@ -21,8 +21,8 @@ def x() -> Tensor:
     return torch.randn(3, 16, generator=torch.Generator().manual_seed(3)).double()
 
 
-def weighted(row: Tensor, states: list[Tensor]) -> Tensor:
-    """The sum of those that have a weight."""
+def weighted_sum(row: Tensor, states: list[Tensor]) -> Tensor:
+    """The sum of the states with a weight."""
     return sum((w * state for w, state in zip(row, states, strict=False) if not w.isnan()), torch.zeros_like(states[0]))
 
 
@@ -36,7 +36,7 @@ def test_ancre_computed_by_its_coefficients_is_the_same(mlp: Build, draw: Draw, 
                 assert name == ("a" if "latest" in options else "p")
                 h = [x]
                 for row, layer in zip(p, stack.layers, strict=True):
-                    h.append(h[-1] + layer(h[-1]) + weighted(row, h))
+                    h.append(h[-1] + layer(h[-1]) + weighted_sum(row, h))
                 torch.testing.assert_close(stack(x), h[-1])
 
 
@@ -48,7 +48,7 @@ def test_ancre_of_feed_forward_inputs_computed_by_its_coefficients_is_the_same(t
     h, m = torch.randn(2, 5, 16).double(), list[Tensor]()
     embedded = h
     for j in range(DEPTH):
-        between = weighted(p[j], m) if j else 0
+        between = weighted_sum(p[j], m) if j else 0
         m.append(h + stack.layers[2 * j](h) + between)
         h = m[j] + stack.layers[2 * j + 1](m[j])
     torch.testing.assert_close(stack(embedded, torch.zeros_like(embedded)), h)
@@ -64,7 +64,7 @@ def test_denseformer_computed_by_its_coefficients_is_the_same(mlp: Build, draw: 
                 states, y = [x], x
                 for row, layer in zip(alpha, stack.layers, strict=True):
                     states.append(y + layer(y))
-                    y = states[-1] if row.isnan().all() else weighted(row, states)
+                    y = states[-1] if row.isnan().all() else weighted_sum(row, states)
                 torch.testing.assert_close(stack(x), y)
 
 
@@ -82,16 +82,16 @@ def test_streams_computed_by_their_coefficients_are_the_same(
 ) -> None:
     stack = mlp(topology, depth=DEPTH)
     draw(stack)
-    found = stack.topology.coefficients()
-    assert {*found} == {name for name in names if name}
-    read, mixed, write = (found.get(name) for name in names)
+    coefficients = stack.topology.coefficients()
+    assert {*coefficients} == {name for name in names if name}
+    read, mixing, write = (coefficients.get(name) for name in names)
     assert read is not None
     assert write is not None
     n = read.shape[-1]
     streams = torch.stack([x] * n, dim=-2)  # [..., N, D]
     for t, layer in enumerate(stack.layers):
         y = layer(torch.einsum("n,bnd->bd", read[t], streams))
-        mix = torch.eye(n).double() if mixed is None or mixed[t].isnan().any() else mixed[t]
+        mix = torch.eye(n).double() if mixing is None or mixing[t].isnan().any() else mixing[t]
         mix = mix.T if topology.startswith("hyper") else mix
         streams = mix @ streams + write[t][:, None] * y[:, None]
     torch.testing.assert_close(stack(x), streams.mean(-2))
@@ -100,50 +100,50 @@ def test_streams_computed_by_their_coefficients_are_the_same(
 def test_frac_computed_by_its_coefficients_is_the_same(mlp: Build, draw: Draw, x: Tensor) -> None:
     stack = mlp("frac(dynamic=false)", depth=DEPTH)
     draw(stack)
-    found = stack.topology.coefficients()
+    coefficients = stack.topology.coefficients()
     parts = x.unflatten(-1, (4, -1))
     for t, layer in enumerate(stack.layers):
-        y = layer((found["Y"][t].T @ parts).flatten(-2))
-        parts = found["A"][t].T @ parts + found["B"][t][:, None] * y.unflatten(-1, (4, -1))
+        y = layer((coefficients["Y"][t].T @ parts).flatten(-2))
+        parts = coefficients["A"][t].T @ parts + coefficients["B"][t][:, None] * y.unflatten(-1, (4, -1))
     torch.testing.assert_close(stack(x), parts.flatten(-2))
 
 
 def test_muddformer_computed_by_its_coefficients_is_the_same(transformer: Build, draw: Draw) -> None:
-    """With W_2 = 0, so that the input adds nothing."""
+    """W_2 = 0 removes the dependence on the input."""
     stack = transformer("muddformer", depth=DEPTH)
     draw(stack)
     for weights in stack.topology.weights:
         nn.init.zeros_(weights.second.weight)
-    found = stack.topology.coefficients()
-    assert [*found] == ["a of port 1", "a of port 2", "a of port 3", "a of the skip"]
+    coefficients = stack.topology.coefficients()
+    assert [*coefficients] == ["a of port 1", "a of port 2", "a of port 3", "a of the skip"]
     x = torch.randn(2, 5, 16).double()
     streams, states = [x] * 4, [x]
     for block in range(DEPTH):
         attention, feed_forward = stack.layers[2 * block : 2 * block + 2]
         middle = streams[-1] + attention(*streams[:3])
         states.append(middle + feed_forward(middle))
-        rows = [found[name][block] for name in found if block < DEPTH - 1 or name == "a of the skip"]
-        streams = [weighted(row, states) for row in rows]
+        rows = [coefficients[name][block] for name in coefficients if block < DEPTH - 1 or name == "a of the skip"]
+        streams = [weighted_sum(row, states) for row in rows]
     torch.testing.assert_close(stack(x, torch.zeros_like(x)), streams[-1])
 
 
 def test_coefficients_of_value_residuals_are_their_weights(transformer: Build, draw: Draw) -> None:
-    learned = transformer("value-residual(learned=true,last=2)", depth=DEPTH)
-    draw(learned)
-    found = learned.topology.coefficients()["V_1, own"]
-    assert found[:2].isnan().tolist() == [[True, False]] * 2
-    assert found[:2, 1].tolist() == [1, 1]
+    stack = transformer("value-residual(learned=true,last=2)", depth=DEPTH)
+    draw(stack)
+    weights = stack.topology.coefficients()["V_1, own"]
+    assert weights[:2].isnan().tolist() == [[True, False]] * 2
+    assert weights[:2, 1].tolist() == [1, 1]
     for block in (2, 3):
-        assert found[block].tolist() == learned.topology.weights[str(2 * block)].tolist()
-    fixed = transformer("value-residual(first=2,own=1)", depth=2).topology.coefficients()["V_1, own"]
-    assert fixed[1].tolist() == [2, 1]
-    shared = transformer("svformer", depth=2).topology.coefficients()["V_1, own"]
-    assert shared.isnan().tolist() == [[True, False], [False, True]]
+        assert weights[block].tolist() == stack.topology.weights[str(2 * block)].tolist()
+    constants = transformer("value-residual(first=2,own=1)", depth=2).topology.coefficients()["V_1, own"]
+    assert constants[1].tolist() == [2, 1]
+    first_only = transformer("svformer", depth=2).topology.coefficients()["V_1, own"]
+    assert first_only.isnan().tolist() == [[True, False], [False, True]]
 
 
 def test_coefficients_of_runs_are_numbered_and_resnet_has_none(transformer: Build) -> None:
     shape = Architecture(depth=6, width=16, hidden=8, heads=2, head_dim=8, topology="ancre/resnet/mhc(streams=2)")
-    found = build_vit(shape, (1, 4, 4), 2, 3).stack.topology.coefficients()
-    assert [*found] == ["run 1: p", "run 3: H_pre", "run 3: H_post", "run 3: H_res"]
-    assert found["run 1: p"].shape == (2, 2)
+    coefficients = build_vit(shape, (1, 4, 4), 2, 3).stack.topology.coefficients()
+    assert [*coefficients] == ["run 1: p", "run 3: H_pre", "run 3: H_post", "run 3: H_res"]
+    assert coefficients["run 1: p"].shape == (2, 2)
     assert transformer("resnet").topology.coefficients() == {}

@@ -1,6 +1,7 @@
-"""The contract of every installed topology, walked over the registry, so that a new one is tested on arrival."""
+"""The contract of every installed topology; new ones are tested automatically."""
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict
 from math import factorial
 
@@ -12,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from grouped import grouped
 from nas.costs.count import count_macs
 from nas.costs.shapes import Shapes
+from search_spaces.layers.stack import Stack
 from search_spaces.testing.checks import (
     CONTRACT,
     check_compiles_to_one_graph,
@@ -69,30 +71,29 @@ MORE_OPTIONS = [
     "highway(form=sigmoid)",
     "aggregation(every=2)",
 ]
-"""Whose counts are checked by default, and all else with `-m slow`."""
+"""Options whose counts run by default, and all else with `-m slow`."""
 
 DEFAULT_ROUNDS = ["mhc(dynamic=false)", "mhc(streams=1)", "mhc(streams=2)"]
-"""With the rounds of Sinkhorn's normalisation that mhc has by default, which take seconds: whose counts alone are
-checked by default, and all else with `-m slow`."""
+"""mhc with its default rounds of Sinkhorn's normalization, which take seconds: only counts run by default."""
 
-COMPILED = "dca"
-"""The one that is compiled by default: a compilation takes about a second."""
+COMPILE_CASE = "dca"
+"""The topology compiled by default; a compilation takes about 1 s."""
 
 DEEP = set(TOPOLOGIES.names()) - {"attnres", "attnres-delta", "grn-v1", "grn-v2"}
-"""Those that are tried with 64 blocks by default. Sums over all layers take seconds there: dca and grn-v3 do them."""
+"""Topologies tried with 64 blocks by default. Sums over all layers take seconds; dca and grn-v3 cover them."""
 
 pytestmark = pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight")  # RMS norm on a CPU, and true
 
 
 @pytest.mark.parametrize("case", [*TOPOLOGIES.names(), *OPTIONS])
 def test_a_topology_keeps_every_rule(case: str) -> None:
-    examined = subject(case, count_macs=by_our_counter)
+    example = subject(case, count_macs=by_our_counter)
     with grouped() as rule:
         for check in CONTRACT:
             if check is check_finite_at_64_blocks and case not in DEEP:
                 continue  # slow, below
             with rule(check.__name__):
-                check(examined)
+                check(example)
         with rule("its docstring gives its parameters"):
             check_documented_parameters(case)
         with rule("large counts are exact"):
@@ -100,7 +101,7 @@ def test_a_topology_keeps_every_rule(case: str) -> None:
 
 
 def test_a_topology_compiles_to_one_graph() -> None:
-    check_compiles_to_one_graph(subject(COMPILED))
+    check_compiles_to_one_graph(subject(COMPILE_CASE))
 
 
 @pytest.mark.slow
@@ -114,9 +115,27 @@ def test_a_topology_keeps_every_rule_with_all_options(name: str) -> None:
                         check(subject(case))
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        "aggregation",
+        "depth-lstm",
+        "highway",
+        *(pytest.param(f"highway(form={form})", marks=pytest.mark.slow) for form in ("sigmoid", "highway")),
+    ],
+)
+def test_64_blocks_are_finite_in_bf16_with_large_inputs(case: str, transformer: Callable[..., Stack]) -> None:
+    stack = transformer(case, depth=64).float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        features = stack(10 * torch.randn(2, 5, 16), torch.randn(5, 16))
+    features.float().square().mean().backward()
+    assert features.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in stack.parameters())
+
+
 def test_counts_with_more_options_are_the_closed_form() -> None:
     with grouped() as rule:
-        for case in (*MORE_OPTIONS, *DEFAULT_ROUNDS, "dca(form=printed)"):  # whose w never trains
+        for case in (*MORE_OPTIONS, *DEFAULT_ROUNDS, "dca(form=printed)"):  # where w has no gradient
             with rule(f"{case}: its docstring gives its parameters"):
                 check_documented_parameters(case)
             with rule(f"{case}: large counts are exact"):
@@ -124,19 +143,18 @@ def test_counts_with_more_options_are_the_closed_form() -> None:
 
 
 def by_our_counter(network: nn.Module, inputs: tuple[Tensor, ...]) -> int:
-    """MACs of a forward pass."""
     return count_macs(network, inputs)[0]
 
 
 def check_documented_parameters(case: str) -> None:
-    """The docstring's formula and the closed form agree."""
+    """Assert that the docstring's formula equals the closed form."""
     for depth, width, heads, head_dim in ((3, 12, 5, 4), (1, 24, 2, 4)):
         wiring = wiring_of(load(case)[0], depth, width, heads, head_dim)
-        assert documented(case, wiring) == wire_count(*load(case), wiring).params
+        assert params_by_docstring(case, wiring) == wire_count(*load(case), wiring).params
 
 
-def documented(case: str, wiring: Wiring) -> int:
-    """What the docstring's formula says."""
+def params_by_docstring(case: str, wiring: Wiring) -> int:
+    """The value of the docstring's formula."""
     topology, options = load(case)
     formula = re.search(r"Parameters: `([^`]+)`", topology.__doc__ or "")
     assert formula, f"{topology.__name__} does not say how many parameters it adds."
@@ -156,9 +174,9 @@ def documented(case: str, wiring: Wiring) -> int:
 
 
 def check_large_counts(case: str, depth: int = 2) -> None:
-    """Both counters and the closed form agree to the last digit, where a float has too few."""
+    """Assert exact counts that a float cannot represent."""
     width, heads, head_dim = 1236, 4, 309
-    if "values=4" in case:  # RMT's values have a head's length
+    if "values=4" in case:  # RMT's values have the length of a head
         heads, head_dim = 309, 4
     with torch.device("meta"):
         stack = echoes(*load(case), depth, width=width, heads=heads, head_dim=head_dim).requires_grad_(False)

@@ -1,4 +1,4 @@
-"""Which parameters are decayed."""
+"""Parameters with weight decay."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from search_spaces.topologies.registry import TOPOLOGIES
 
 Build = Callable[..., Stack]
 
-DECAYED = {
+MAPS = {
     "aggregation": {"nodes.up", "nodes.down"},
     "depth-lstm": {"steps.gates", "steps.up", "steps.down"},
     "frac": {"connections.dynamic.project"},
@@ -24,27 +24,27 @@ DECAYED = {
     "muddformer": {"weights.first", "weights.second"},
     "rmt": {"embed.keys", "loads.keys", "stores.keys", "unembed.keys"},
 }
-"""Topologies with linear maps, which are decayed as layers' are; all else is mixing weights, gains and biases."""
+"""Topologies with linear maps, which have weight decay like layers'; other parameters have none."""
 
-OTHERS = ("laurel(reach=2)", "value-residual(learned=true)")
-"""Whose mixing weights their defaults do not have."""
+MORE_CASES = ("laurel(reach=2)", "value-residual(learned=true)")
+"""Options that add mixing weights."""
 
 
-def decayed(model: nn.Module, *without: str) -> set[str]:
-    kept = {id(parameter) for parameter in split_by_decay(model, without)[0]}
-    return {name for name, parameter in model.named_parameters() if id(parameter) in kept}
+def names_with_decay(model: nn.Module, *without: str) -> set[str]:
+    ids = {id(parameter) for parameter in split_by_decay(model, without)[0]}
+    return {name for name, parameter in model.named_parameters() if id(parameter) in ids}
 
 
 def test_maps_of_every_topology_are_decayed_and_its_mixing_weights_are_not(transformer: Build) -> None:
     with grouped() as case:
-        for topology in (*TOPOLOGIES.names(), *OTHERS):
+        for topology in (*TOPOLOGIES.names(), *MORE_CASES):
             with case(topology):
                 stack = transformer(topology)
-                maps = {f"{name}.weight" for name in DECAYED.get(topology.partition("(")[0], ())}
-                own = [name for name, _ in stack.topology.named_parameters()]
-                expected = {f"topology.{name}" for name in own if re.sub(r"\.\d+\.", ".", name) in maps}
-                assert {name for name in decayed(stack) if name.startswith("topology.")} == expected
-                assert {re.sub(r"\.\d+\.", ".", name) for name in own} >= maps
+                maps = {f"{name}.weight" for name in MAPS.get(topology.partition("(")[0], ())}
+                names = [name for name, _ in stack.topology.named_parameters()]
+                expected = {f"topology.{name}" for name in names if re.sub(r"\.\d+\.", ".", name) in maps}
+                assert {name for name in names_with_decay(stack) if name.startswith("topology.")} == expected
+                assert {re.sub(r"\.\d+\.", ".", name) for name in names} >= maps
                 halves = [id(parameter) for half in split_by_decay(stack) for parameter in half]
                 assert sorted(halves) == sorted(id(parameter) for parameter in stack.parameters())
 
@@ -52,13 +52,13 @@ def test_maps_of_every_topology_are_decayed_and_its_mixing_weights_are_not(trans
 def test_matrices_of_layers_are_decayed_and_their_biases_and_gains_are_not(transformer: Build) -> None:
     stack = transformer("resnet", depth=1)
     matrices = {name for name, parameter in stack.named_parameters() if parameter.ndim == 2}
-    assert decayed(stack) == matrices
+    assert names_with_decay(stack) == matrices
     assert len(matrices) < len(list(stack.parameters()))
 
 
 def test_without_decay_exempts_named_parameters_and_modules(transformer: Build) -> None:
     stack = transformer("resnet", depth=1)
-    assert decayed(stack) - decayed(stack, "qkv", "1", "nowhere") == {
+    assert names_with_decay(stack) - names_with_decay(stack, "qkv", "1", "nowhere") == {
         "layers.0.project.qkv.weight", "layers.1.up.weight", "layers.1.down.weight",
     }  # fmt: skip
 
@@ -66,4 +66,4 @@ def test_without_decay_exempts_named_parameters_and_modules(transformer: Build) 
 def test_without_decay_takes_whole_names_and_warns_where_none_is_found(transformer: Build) -> None:
     stack = transformer("resnet", depth=1)
     with warns("skipped", option="without_decay", value=("layer", "qk")):
-        assert decayed(stack, "layer", "qk") == decayed(stack)
+        assert names_with_decay(stack, "layer", "qk") == names_with_decay(stack)

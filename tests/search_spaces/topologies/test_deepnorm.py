@@ -1,4 +1,4 @@
-"""DeepNorm, layer by layer, and what its layers start from."""
+"""DeepNorm, layer by layer, and its initial weights."""
 
 from collections.abc import Callable
 
@@ -28,9 +28,9 @@ def test_norms_stand_behind_the_sum(transformer: Build, draw: Callable[[nn.Modul
         x = torch.randn(2, 5, 16).double()
         y = x
         for layer, norm in zip(stack.layers, stack.topology.norms, strict=True):
-            summed = skip * y + layer(y)
-            centred = summed - summed.mean(-1, keepdim=True)
-            y = centred / torch.sqrt((centred**2).mean(-1, keepdim=True) + 1e-5) * norm.weight + norm.bias
+            total = skip * y + layer(y)
+            deviation = total - total.mean(-1, keepdim=True)
+            y = deviation / torch.sqrt((deviation**2).mean(-1, keepdim=True) + 1e-5) * norm.weight + norm.bias
         torch.testing.assert_close(stack(x, torch.zeros_like(x)), y, rtol=1e-3, atol=1e-3)
 
 
@@ -41,13 +41,13 @@ def test_layers_norm_nothing_themselves(transformer: Build) -> None:
 @pytest.mark.parametrize(("depth", "gain"), [(6, 0.3799), (12, 0.3195), (24, 0.2686)])
 def test_maps_of_values_and_later_ones_start_smaller(depth: int, gain: float) -> None:
     shape = Architecture(depth=depth, width=16, hidden=32, heads=2, head_dim=8)
-    first, last = slice(32), slice(32, None)  # what multiplies silu's half, and gelu's
+    first, last = slice(32), slice(32, None)  # factors of silu and gelu
     models = [
-        (lambda one: build_vit(one, (1, 4, 4), 2, 3).stack, None),
-        (lambda one: build_decoder(one, "llama", 11, 8).stack, last),
-        (lambda one: xavier(build_vit(one, (1, 4, 4), 2, 3)).stack, None),
-        (lambda one: build_encoder(one, EncoderSizes(vocabulary=9, context=8, classes=2)).stack, None),
-        (lambda one: build_masked(one, "crammed-bert", 11, 8).stack, first),
+        (lambda shape: build_vit(shape, (1, 4, 4), 2, 3).stack, None),
+        (lambda shape: build_decoder(shape, "llama", 11, 8).stack, last),
+        (lambda shape: xavier(build_vit(shape, (1, 4, 4), 2, 3)).stack, None),
+        (lambda shape: build_encoder(shape, EncoderSizes(vocabulary=9, context=8, classes=2)).stack, None),
+        (lambda shape: build_masked(shape, "crammed-bert", 11, 8).stack, first),
     ]
     for build, linear in models if depth == 6 else models[:2]:
         stacks = []

@@ -26,16 +26,16 @@ def test_matches_sums_over_the_history(transformer: Build, draw: Callable[[nn.Mo
                     states.append(y + a + stack.layers[2 * i + 1](y + a))
                     y = states[-1]
                     if (i + 1) % period == 0:
-                        taken = [j for j in range(i + 2) if j % dilation == (i + 1) % dilation]
-                        y = sum(alpha * states[j] for alpha, j in zip(next(averages).flip(0), taken, strict=True))
+                        sources = [j for j in range(i + 2) if j % dilation == (i + 1) % dilation]
+                        y = sum(alpha * states[j] for alpha, j in zip(next(averages).flip(0), sources, strict=True))
                 torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
 
 
-def test_states_that_no_later_average_takes_are_dropped(mlp: Build) -> None:
+def test_unused_states_are_dropped(mlp: Build) -> None:
     stack = mlp("denseformer(dilation=2,period=2)", depth=5)
-    topology, state, held = stack.topology, stack.topology.open(torch.randn(2, 16).double()), []
+    topology, state, lengths = stack.topology, stack.topology.open(torch.randn(2, 16).double()), []
     for t, layer in enumerate(stack.layers):
         inputs, state = topology.read(t, state)
         state = topology.write(t, state, layer(*inputs))
-        held.append(sorted(state[0][0]))
-    assert held == [[0], [0, 2], [0, 2], [], []]
+        lengths.append(sorted(state[0][0]))
+    assert lengths == [[0], [0, 2], [0, 2], [], []]

@@ -1,4 +1,4 @@
-"""Elementwise work: the closed form against the papers' equations, run on vectors that count their operations."""
+"""Elementwise work: the closed form against the papers' equations on vectors that count operations."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ CASES = [
 
 
 class Vector:
-    """So many numbers, and the list of all operations on vectors that it came from."""
+    """A vector's length, and the shared list of operations."""
 
     def __init__(self, width: int, done: list[int]) -> None:
         self.width, self.done = width, done
@@ -89,7 +89,7 @@ def layer(*inputs: Vector) -> Vector:
 
 
 def block_of(layers: int) -> Run:
-    """A block that keeps the ordinary skips inside: its output, without its input."""
+    """A block with residual skips inside; its output excludes its input."""
 
     def block(*inputs: Vector) -> Vector:
         output = layer(*inputs)
@@ -168,7 +168,7 @@ def frac(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
         x = x + 0.5 * f(x)
 
 
-def scaled(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def scaled_residual(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     for f in runs:
         x = x + 0.5 * f(x)
 
@@ -176,8 +176,8 @@ def scaled(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
 def laurel(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     states = [x]
     for f in runs:
-        reached = states[-options.reach :]
-        low_rank = reduce(add, [0.5 * state for state in reached]) if options.reach > 1 else reached[0]
+        window = states[-options.reach :]
+        low_rank = reduce(add, [0.5 * state for state in window]) if options.reach > 1 else window[0]
         states.append(states[-1] + f(states[-1]) + low_rank.like(x.width))
 
 
@@ -203,16 +203,16 @@ def depth_lstm(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None
 
 def aggregation(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     layers = len(wiring.sites) // (blocks := sum(site.starts_block for site in wiring.sites))
-    joined: list[Vector] = []
+    stages: list[Vector] = []
     for t, f in enumerate(runs, start=1):
         x = x + f(x)
         block, inside = divmod(t, layers)
         if inside == 0:
             if block % options.every == 0 or block == blocks:
-                joined.append(x)
+                stages.append(x)
             if block % (2 * options.every) == 0 or block == blocks:
-                x = reduce(add, [x.like(x.width), *joined])  # FF, and what it is of
-                joined = [x]
+                x = reduce(add, [x.like(x.width), *stages])  # FF plus its inputs
+                stages = [x]
 
 
 def attnres(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
@@ -272,18 +272,18 @@ def rmt(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
         matrix = matrix + matrix.like(matrix.width)
 
 
-def generalised(weight: Callable[[Any, Vector], Any]) -> Equation:
+def generalized_residual(weight: Callable[[Any, Vector], Any]) -> Equation:
     def equation(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
         outputs = [x]
-        merged: list[Vector] = []  # e_1 + ... + e_{t-k-1}, which grows by one output a block
+        middle: list[Vector] = []  # e_1 + ... + e_{t-k-1}, which grows by one output a block
 
         def read() -> Vector:
-            return reduce(add, [weight(options, e) * e for e in (outputs[0], *merged, *outputs[1:])])
+            return reduce(add, [weight(options, e) * e for e in (outputs[0], *middle, *outputs[1:])])
 
         for f, site in zip(runs, [site for site in wiring.sites if site.starts_block], strict=True):
             outputs.append(f(*(read() for _ in (site.ports if weight is per_port else "x"))))
             if options.k is not None and len(outputs) > options.k + 1:
-                merged = [reduce(add, [*merged, outputs.pop(1)])]
+                middle = [reduce(add, [*middle, outputs.pop(1)])]
         read()
 
     return equation
@@ -293,13 +293,13 @@ def static(options: Any, e: Vector) -> float:
     return 0.5
 
 
-def gated(options: Any, e: Vector) -> Vector:
+def gated_weight(options: Any, e: Vector) -> Vector:
     b, w_e = e.like(e.width), 0.5  # w . e is a matrix product, and ReLU an activation
     return b + w_e
 
 
 def per_port(options: Any, e: Vector) -> Vector:
-    return gated(options, e)
+    return gated_weight(options, e)
 
 
 EQUATIONS: Mapping[str, Equation] = {
@@ -312,10 +312,10 @@ EQUATIONS: Mapping[str, Equation] = {
     "attnres": attnres,
     "attnres-delta": attnres_delta,
     "frac": frac,
-    "layerscale": scaled,
-    "rezero": scaled,
+    "layerscale": scaled_residual,
+    "rezero": scaled_residual,
     "laurel": laurel,
-    "deepnorm": scaled,
+    "deepnorm": scaled_residual,
     "value-residual": value_residual,
     "svformer": residual,
     "muddformer": muddformer,
@@ -324,15 +324,15 @@ EQUATIONS: Mapping[str, Equation] = {
     "depth-lstm": depth_lstm,
     "aggregation": aggregation,
     "rmt": rmt,
-    "grn-v1": generalised(static),
-    "grn-v2": generalised(static),
-    "grn-v3": generalised(gated),
-    "dca": generalised(per_port),
+    "grn-v1": generalized_residual(static),
+    "grn-v2": generalized_residual(static),
+    "grn-v3": generalized_residual(gated_weight),
+    "dca": generalized_residual(per_port),
 }
 
 
-def tallied(case: str, wiring: Wiring, layers: int) -> int:
-    """What the equation does at one position, with so many layers in a block."""
+def tally(case: str, wiring: Wiring, layers: int) -> int:
+    """Operations of the equation at one position."""
     topology, options = load(case)
     blocks = sum(site.starts_block for site in wiring.sites)
     runs = [block_of(layers)] * blocks if topology.granularity == "block" else [layer] * (layers * blocks)
@@ -342,7 +342,7 @@ def tallied(case: str, wiring: Wiring, layers: int) -> int:
 
 
 def with_options(name: str) -> list[str]:
-    """The topology by its name alone and with each of its options here."""
+    """A topology alone and with each of its options here."""
     return [case for case in CASES if case.partition("(")[0] == name]
 
 
@@ -352,18 +352,18 @@ def test_mixing_work_in_a_transformer_equals_the_equations_tally(name: str) -> N
         for text, depth in product(with_options(name), (1, 2, 7)):
             with case(f"{text} at depth {depth}"):
                 wiring = wiring_of(load(text)[0], depth, width=12, heads=5, head_dim=4)
-                done = tallied(text, wiring, layers=len(wiring.sites) // depth)
+                done = tally(text, wiring, layers=len(wiring.sites) // depth)
                 assert wire_count(*load(text), wiring).elementwise == done
 
 
 def test_mixing_work_around_dense_layers_equals_the_equations_tally() -> None:
-    refused = set()
+    invalid = set()
     with grouped() as case:
         for text, depth in product((*CASES, "rmt(values=3)"), (1, 6)):
             if refusal(Architecture(depth=depth, width=12, hidden=12, topology=text)) is not None:
-                refused.add(text.partition("(")[0])
+                invalid.add(text.partition("(")[0])
                 continue
             with case(f"{text} at depth {depth}"):
                 wiring = Wiring((Site(("x",), 12, True),) * depth, width=12, head_dim=0)
-                assert wire_count(*load(text), wiring).elementwise == tallied(text, wiring, layers=1)
-    assert refused == {"ancre", "depth-lstm", "rmt", "svformer", "value-residual"}
+                assert wire_count(*load(text), wiring).elementwise == tally(text, wiring, layers=1)
+    assert invalid == {"ancre", "depth-lstm", "rmt", "svformer", "value-residual"}

@@ -19,23 +19,23 @@ from search_spaces.topologies.registry import load, refusal
 Build = Callable[..., Stack]
 
 
-def published(stack: Stack, x: Tensor, m: int) -> Tensor:
-    """Every part and every entry by itself."""
+def reference(stack: Stack, x: Tensor, m: int) -> Tensor:
+    """The published network, part by part and entry by entry."""
     parts = list(x.chunk(m, dim=-1))
     for connection, layer in zip(stack.topology.connections, stack.layers, strict=True):
         entries = [[connection.static[i, j] for j in range(2 * m + 1)] for i in range(m)]
         if connection.dynamic is not None:
             dynamic = connection.dynamic
             for i in range(m):
-                normed = parts[i] / torch.sqrt((parts[i] ** 2).mean(-1, keepdim=True) + 1e-6) * dynamic.norm.weight
+                normal = parts[i] / torch.sqrt((parts[i] ** 2).mean(-1, keepdim=True) + 1e-6) * dynamic.norm.weight
                 for j in range(2 * m + 1):
                     scale = dynamic.scale_write if j == 2 * m else dynamic.scale_mix
-                    change = torch.tanh((normed * dynamic.project.weight[j]).sum(-1, keepdim=True))
+                    change = torch.tanh((normal * dynamic.project.weight[j]).sum(-1, keepdim=True))
                     entries[i][j] = entries[i][j] + scale * change
         read = [sum(entries[i][j] * parts[i] for i in range(m)) for j in range(m)]
-        carried = [sum(entries[i][m + j] * parts[i] for i in range(m)) for j in range(m)]
+        carry = [sum(entries[i][m + j] * parts[i] for i in range(m)) for j in range(m)]
         outputs = layer(torch.cat(read, dim=-1)).chunk(m, dim=-1)
-        parts = [carried[j] + entries[j][2 * m] * outputs[j] for j in range(m)]
+        parts = [carry[j] + entries[j][2 * m] * outputs[j] for j in range(m)]
     return torch.cat(parts, dim=-1)
 
 
@@ -46,7 +46,7 @@ def test_matches_the_equation(transformer: Build, draw: Callable[[nn.Module], No
                 stack = transformer(f"frac(parts={m},dynamic={dynamic})")
                 draw(stack)
                 x = torch.randn(2, 5, 16).double()
-                torch.testing.assert_close(stack(x, torch.zeros_like(x)), published(stack, x, m))
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), reference(stack, x, m))
 
 
 def test_dynamic_weights_start_at_zero_with_small_scales(transformer: Build) -> None:
@@ -59,8 +59,8 @@ def test_dynamic_weights_start_at_zero_with_small_scales(transformer: Build) -> 
 
 def test_counts_are_the_published_ones() -> None:
     wiring = Wiring((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 16, 2048, 128)
-    for options, printed in {"parts=4": 165_056, "parts=4,dynamic=false": 1_152}.items():
-        assert wire_count(*load(f"frac({options})"), wiring).params == printed
+    for options, params in {"parts=4": 165_056, "parts=4,dynamic=false": 1_152}.items():
+        assert wire_count(*load(f"frac({options})"), wiring).params == params
 
 
 def test_parts_that_do_not_divide_the_width_are_refused(transformer: Build) -> None:

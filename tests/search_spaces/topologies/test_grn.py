@@ -1,4 +1,4 @@
-"""Generalised residual networks and DeepCrossAttention against the paper's matrix formulas."""
+"""Generalised residual networks and DeepCrossAttention against their matrix formulas."""
 
 from collections.abc import Callable
 from itertools import product
@@ -18,8 +18,8 @@ Build = Callable[..., Stack]
 Draw = Callable[[nn.Module], None]
 
 
-def weighted(mix: nn.Module, port: int, outputs: list[Tensor], form: str) -> Tensor:
-    """The paper's formula: a matrix G with the newest output as its first column, times weights of its shape."""
+def weighted_sum(mix: nn.Module, port: int, outputs: list[Tensor], form: str) -> Tensor:
+    """The paper's formula: a matrix G, newest output first, times weights of its shape."""
     g = torch.stack(outputs[::-1], dim=-1)  # [..., D, t]
     if isinstance(mix, StaticSum):
         return (g * mix.b.flip(0).reshape(len(outputs), -1).T).sum(-1)  # b is [D or 1, t]
@@ -31,7 +31,7 @@ def weighted(mix: nn.Module, port: int, outputs: list[Tensor], form: str) -> Ten
 
 
 def first_and_last(outputs: list[Tensor], k: int | None) -> list[Tensor]:
-    """The entries that the formula sees, oldest first, cut out of the whole history."""
+    """The entries of the formula, oldest first."""
     if k is None or len(outputs) <= k + 2:
         return outputs
     return [outputs[0], torch.stack(outputs[1:-k]).sum(0), *outputs[-k:]]
@@ -61,21 +61,21 @@ def test_grn_matches_the_matrix_formula(
                 x = torch.randn(2, 5, 16).double()
                 sums, outputs = stack.topology.inner.sums, [x]
                 for block in range(5):
-                    g = weighted(sums[block], 0, first_and_last(outputs, k), form)
+                    g = weighted_sum(sums[block], 0, first_and_last(outputs, k), form)
                     a = stack.layers[2 * block](g)
                     outputs.append(a + stack.layers[2 * block + 1](a + g))
-                y = weighted(sums[5], 0, first_and_last(outputs, k), form)
+                y = weighted_sum(sums[5], 0, first_and_last(outputs, k), form)
                 torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
 
 
 def figure_four(stack: Stack, x: Tensor, k: int | None) -> Tensor:
-    """Three mixes for each attention layer, one of them the skip inside the block."""
+    """Three mixes per attention layer, one of which is the skip."""
     depth, heads, tokens = len(stack.layers) // 2, 6, x.shape[1]
     sums, outputs = stack.topology.inner.sums, [x]
     for block in range(depth):
         attention, feed_forward = stack.layers[2 * block : 2 * block + 2]
         entries = first_and_last(outputs, k)
-        g_q, g_k, g_v = (weighted(sums[block], port, entries, "inside") for port in range(3))
+        g_q, g_k, g_v = (weighted_sum(sums[block], port, entries, "inside") for port in range(3))
         assert isinstance(attention.project, PortProjection)
         q, key, v = (
             linear(norm(g)).reshape(2, tokens, heads, 4)
@@ -88,7 +88,7 @@ def figure_four(stack: Stack, x: Tensor, k: int | None) -> Tensor:
         a = attention.out(torch.einsum("bhnm,bmhd->bnhd", scores.softmax(-1), v).reshape(2, tokens, heads * 4))
         u = feed_forward.norm(a + g_q)
         outputs.append(a + feed_forward.down(F.gelu(feed_forward.up(u))))
-    return weighted(sums[depth], 0, first_and_last(outputs, k), "inside")
+    return weighted_sum(sums[depth], 0, first_and_last(outputs, k), "inside")
 
 
 def test_dca_matches_figure_four_by_hand(transformer: Build, draw: Draw) -> None:
@@ -114,14 +114,14 @@ def test_stack_holds_the_input_the_sum_of_the_middle_and_the_last_k() -> None:
 
 
 def test_k_equal_to_the_depth_reads_the_whole_stack(transformer: Build, draw: Draw) -> None:
-    whole, cut = transformer("dca", depth=4), transformer("dca(k=4)", depth=4)
+    whole, last_four = transformer("dca", depth=4), transformer("dca(k=4)", depth=4)
     draw(whole)
-    cut.load_state_dict(whole.state_dict())
+    last_four.load_state_dict(whole.state_dict())
     x = torch.randn(2, 5, 16).double()
-    assert torch.equal(cut(x, x), whole(x, x))
+    assert torch.equal(last_four(x, x), whole(x, x))
 
 
-def test_w_of_the_printed_form_has_no_gradient_and_ours_has(transformer: Build) -> None:
+def test_w_has_a_gradient_only_in_our_form(transformer: Build) -> None:
     def gradients(text: str) -> list[bool]:
         stack = transformer(text)
         x = torch.randn(2, 5, 16).double()

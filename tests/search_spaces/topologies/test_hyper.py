@@ -19,7 +19,7 @@ Build = Callable[..., Stack]
 
 
 def matrices(connection: Connection, h: list[Tensor], n: int) -> tuple[list[list[Tensor]], list[Tensor]]:
-    """A [n][n + 1] and B [n] at each position, [..., 1] each: equations 10 to 13."""
+    """A [n][n + 1] and B [n] at each position, equations 10 to 13."""
     static = connection.static
     a = [[static[i, j] for j in range(n + 1)] for i in range(n)]
     b = [static[i, n + 1] for i in range(n)]
@@ -27,22 +27,22 @@ def matrices(connection: Connection, h: list[Tensor], n: int) -> tuple[list[list
         w = connection.dynamic.project.weight
         for i in range(n):
             mean, variance = h[i].mean(-1, keepdim=True), h[i].var(-1, correction=0, keepdim=True)
-            normed = (h[i] - mean) / torch.sqrt(variance + 1e-5)
+            z = (h[i] - mean) / torch.sqrt(variance + 1e-5)
             for j in range(n + 1):
-                change = torch.tanh((normed * w[j]).sum(-1, keepdim=True))
+                change = torch.tanh((z * w[j]).sum(-1, keepdim=True))
                 a[i][j] = a[i][j] + connection.dynamic.scale_a * change
-            b[i] = b[i] + connection.dynamic.scale_b * torch.tanh((normed * w[n + 1]).sum(-1, keepdim=True))
+            b[i] = b[i] + connection.dynamic.scale_b * torch.tanh((z * w[n + 1]).sum(-1, keepdim=True))
     return a, b
 
 
 def algorithm_two(stack: Stack, x: Tensor, n: int) -> Tensor:
-    """The published network up to its final norm: the sum of the streams."""
+    """The sum of the streams before the final norm."""
     h = [x] * n
     for connection, layer in zip(stack.topology.connections, stack.layers, strict=True):
         a, b = matrices(connection, h, n)
-        mixed = [sum(a[i][j] * h[i] for i in range(n)) for j in range(n + 1)]
-        y = layer(mixed[0])
-        h = [mixed[i + 1] + b[i] * y for i in range(n)]
+        mixes = [sum(a[i][j] * h[i] for i in range(n)) for j in range(n + 1)]
+        y = layer(mixes[0])
+        h = [mixes[i + 1] + b[i] * y for i in range(n)]
     return sum(h)
 
 
@@ -63,13 +63,13 @@ def test_behind_a_norm_value_and_gradients_are_those_of_algorithm_two(
     draw(stack)
     x = torch.randn(2, 5, 16).double()
     target = torch.randn(2, 5, 16).double()
-    found = []
+    results = []
     for end in (stack(x, torch.zeros_like(x)), algorithm_two(stack, x, 4)):
         stack.zero_grad()
-        normed = F.layer_norm(end, (16,), eps=1e-12)
-        (normed - target).square().mean().backward()
-        found.append([normed.detach(), *(parameter.grad.clone() for parameter in stack.parameters())])
-    torch.testing.assert_close(found[0], found[1])
+        y = F.layer_norm(end, (16,), eps=1e-12)
+        (y - target).square().mean().backward()
+        results.append([y.detach(), *(parameter.grad.clone() for parameter in stack.parameters())])
+    torch.testing.assert_close(results[0], results[1])
 
 
 def test_starts_by_equation_14_and_reads_streams_in_turn() -> None:
@@ -86,10 +86,10 @@ def test_starts_by_equation_14_and_reads_streams_in_turn() -> None:
 
 
 def test_counts_are_the_published_ones_of_olmo_1b() -> None:
-    """Stated: 16 blocks of width 2048, equation 26 and its example, and table 7 (0.0002625 billion for 2 streams)."""
-    published = {"streams=4": 394_048, "streams=4,dynamic=false": 768, "streams=2": 262_464}
+    """16 blocks of width 2048: equation 26 and table 7 (0.0002625 billion for 2 streams)."""
+    params = {"streams=4": 394_048, "streams=4,dynamic=false": 768, "streams=2": 262_464}
     wiring = Wiring((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 16, 2048, 128)
-    assert {options: wire_count(*load(f"hyper({options})"), wiring).params for options in published} == published
+    assert {options: wire_count(*load(f"hyper({options})"), wiring).params for options in params} == params
 
 
 def test_the_input_of_a_layer_does_not_share_the_streams_memory(transformer: Build) -> None:

@@ -17,12 +17,12 @@ from search_spaces.topologies.registry import load
 Build = Callable[..., Stack]
 
 
-def mapped(module: LowRank, x: torch.Tensor) -> torch.Tensor:
-    """B A x by one matrix of rank R."""
+def multiply(module: LowRank, x: torch.Tensor) -> torch.Tensor:
+    """B A x with one matrix of rank R."""
     return torch.einsum("ij,bnj->bni", module.up.weight @ module.down.weight, x)
 
 
-def test_rw_weighs_output_and_skip(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
+def test_rw_weights_output_and_skip(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
     for rank in (0, 3):
         stack = transformer(f"laurel-rw(rank={rank})")
         draw(stack)
@@ -30,7 +30,7 @@ def test_rw_weighs_output_and_skip(transformer: Build, draw: Callable[[nn.Module
         y = x
         for t, layer in enumerate(stack.layers):
             first, second = (math.exp(float(logit)) for logit in stack.topology.logits[t].detach())
-            skip = y + mapped(stack.topology.maps[t], y) if rank else y
+            skip = y + multiply(stack.topology.maps[t], y) if rank else y
             y = 2 * first / (first + second) * layer(y) + 2 * second / (first + second) * skip
         torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
 
@@ -47,7 +47,7 @@ def test_low_rank_maps_read_the_latest_states(transformer: Build, draw: Callable
                 for t, layer in enumerate(stack.layers):
                     new = states[t] + layer(states[t])
                     for j in range(min(reach, t + 1)):
-                        new = new + (topology.g[t][j] if reach > 1 else 1) * mapped(topology.maps[t], states[t - j])
+                        new = new + (topology.g[t][j] if reach > 1 else 1) * multiply(topology.maps[t], states[t - j])
                     states.append(new)
                 torch.testing.assert_close(stack(x, torch.zeros_like(x)), states[-1])
 

@@ -1,4 +1,4 @@
-"""What options mean is said by docstrings, their own or those that they inherit."""
+"""Meanings of options come from docstrings, own or inherited."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ def test_a_meaning_is_one_line_of_the_nearest_docstring() -> None:
         untold: int = 3
 
     @dataclass(frozen=True)
-    class Own(Options):
+    class Subclass(Options):
         """More.
 
         Attributes:
@@ -46,6 +46,6 @@ def test_a_meaning_is_one_line_of_the_nearest_docstring() -> None:
     class Kind(Chain):
         """One."""
 
-    Kind.Options = Own
+    Kind.Options = Subclass
     near, far = "How near, in steps: as many as there are.", "How far it may be."
     assert meanings(Kind) == {"near": near, "far": far, "untold": ""}

@@ -21,8 +21,8 @@ from search_spaces.topologies.registry import load
 Build = Callable[..., Stack]
 
 
-def normalised(matrix: Tensor, rounds: int) -> Tensor:
-    """Columns, then rows, by loops over the entries' sums."""
+def normalize(matrix: Tensor, rounds: int) -> Tensor:
+    """Normalize columns, then rows, entry by entry."""
     n = len(matrix)
     entries = [[float(matrix[i, j].detach().exp()) for j in range(n)] for i in range(n)]
     for _ in range(rounds):
@@ -37,7 +37,7 @@ def normalised(matrix: Tensor, rounds: int) -> Tensor:
 
 
 def mean_of_permutations(logits: Tensor, n: int) -> Tensor:
-    """Output i reads input order[i], for every order with its share."""
+    """The weighted mean of all permutation matrices."""
     weights = [float(logit.detach().exp()) for logit in logits]
     mixing = torch.zeros(n, n).double()
     for weight, order in zip(weights, permutations(range(n)), strict=True):
@@ -56,21 +56,21 @@ def at_one_position(connection: ManifoldConnection, x: Tensor, n: int) -> tuple[
     pre, post, *res = m.split(connection.slices)
     mixing = torch.eye(n).double()
     if res and connection.mixing == "sinkhorn":
-        mixing = normalised(res[0].reshape(n, n), connection.rounds)
+        mixing = normalize(res[0].reshape(n, n), connection.rounds)
     elif res:
         mixing = mean_of_permutations(res[0], n)
     return 1 / (1 + torch.exp(-pre)), 2 / (1 + torch.exp(-post)), mixing
 
 
 def each(do: Callable[..., Tensor], *batches: Sequence[Any]) -> Tensor:
-    """What is done at each position of each example."""
+    """Apply a function at each position of each example."""
     return torch.stack(
         [torch.stack([do(*at) for at in zip(*example, strict=True)]) for example in zip(*batches, strict=True)]
     )
 
 
-def published(stack: Stack, x: Tensor, n: int) -> Tensor:
-    """The network up to the sum of its streams, position by position but for the layers."""
+def reference(stack: Stack, x: Tensor, n: int) -> Tensor:
+    """The published network up to the sum of its streams, position by position."""
     streams = torch.stack([x] * n, dim=-2)
     for connection, layer in zip(stack.topology.connections, stack.layers, strict=True):
         weights = [[at_one_position(connection, streams[b, p], n) for p in range(x.shape[1])] for b in range(len(x))]
@@ -83,14 +83,14 @@ def published(stack: Stack, x: Tensor, n: int) -> Tensor:
 def test_is_the_published_network_over_the_number_of_streams(
     n: int, transformer: Build, draw: Callable[[nn.Module], None]
 ) -> None:
-    fixed = ",dynamic=false"
+    static = ",dynamic=false"
     with grouped() as case:
-        for more in ("", fixed, ",mixing=none", ",rounds=1", ",mixing=permutations", f",mixing=permutations{fixed}"):
+        for more in ("", static, ",mixing=none", ",rounds=1", ",mixing=permutations", f",mixing=permutations{static}"):
             with case(f"streams={n}{more}"):
                 stack = transformer(f"mhc(streams={n}{more})", depth=2)
                 draw(stack)
                 x = torch.randn(2, 3, 16).double()
-                torch.testing.assert_close(stack(x, torch.zeros_like(x)), published(stack, x, n) / n)
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), reference(stack, x, n) / n)
 
 
 def test_sinkhorn_mixing_is_positive_and_doubly_stochastic() -> None:
@@ -118,7 +118,7 @@ def test_streams_differ_after_training(transformer: Build) -> None:
 
 
 def test_a_layer_starts_from_the_published_biases() -> None:
-    """-3 but for 3 at the stream that is its home, 0 for what is written, 6 I - 3 for what is mixed; phi = 0."""
+    """H_pre: 3 at its own stream, else -3; H_post: 0; H_res: 6 I - 3; phi = 0."""
     options = load("mhc")[1]
     assert (options.streams, options.rounds) == (4, 20)
     for t in range(1, 9):
@@ -137,16 +137,16 @@ def test_behind_norms_it_starts_as_the_residual_network(transformer: Build) -> N
     stacks = [transformer(name, depth=8) for name in ("resnet", "mhc(streams=4)")]
     for stack in stacks:
         without_epsilon(stack)
-    resnet, ours = (F.layer_norm(stack(x, torch.zeros_like(x)), (16,)) for stack in stacks)
-    torch.testing.assert_close(ours, resnet)
+    resnet, mhc = (F.layer_norm(stack(x, torch.zeros_like(x)), (16,)) for stack in stacks)
+    torch.testing.assert_close(mhc, resnet)
 
 
 def test_a_layer_has_the_published_number_of_weights() -> None:
-    """n d (n^2 + 2 n) + n^2 + 2 n + 3 at four streams, but for the first layer."""
-    for width, printed in ((512, 49_179), (768, 73_755)):
+    """n d (n^2 + 2 n) + n^2 + 2 n + 3 at four streams, except in the first layer."""
+    for width, params in ((512, 49_179), (768, 73_755)):
         sites = (Site(("q", "k", "v"), width, True), Site(("x",), width, False))
         two, four = (wire_count(*load("mhc(streams=4)"), Wiring(sites * blocks, width, 64)).params for blocks in (1, 2))
-        assert four - two == 2 * printed
+        assert four - two == 2 * params
 
 
 def test_every_mean_of_permutations_is_doubly_stochastic(draw: Callable[[nn.Module], None]) -> None:
@@ -159,10 +159,10 @@ def test_every_mean_of_permutations_is_doubly_stochastic(draw: Callable[[nn.Modu
 
 
 def test_permutations_start_near_the_identity() -> None:
-    """The identity has e^0 and each of the others e^-8; of these (n - 1)! - 1 leave a stream where it is."""
-    for n, others in ((2, 1), (3, 5), (4, 23), (5, 119), (6, 719)):
+    """The identity has weight 1 and all others e^-8; (n - 1)! - 1 of these fix a given stream."""
+    for n, count in ((2, 1), (3, 5), (4, 23), (5, 119), (6, 719)):
         connection = ManifoldConnection(1, 8, load(f"mhc(streams={n},mixing=permutations)")[1])
         mixing = connection(torch.randn(5, n, 8))[2].detach()
-        staying = (others + 1) // n - 1
-        expected = (1 + staying * math.exp(-8)) / (1 + others * math.exp(-8))
+        staying = (count + 1) // n - 1
+        expected = (1 + staying * math.exp(-8)) / (1 + count * math.exp(-8))
         torch.testing.assert_close(mixing.diagonal(dim1=-2, dim2=-1), torch.full((5, n), expected))

@@ -1,4 +1,4 @@
-"""MUDDFormer, block by block, with every weight made for itself."""
+"""MUDDFormer, block by block, with each weight computed by itself."""
 
 import math
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def rms(x: Tensor) -> Tensor:
 
 
 def weights(module: nn.Module, x: Tensor, stream: int, source: int) -> Tensor:
-    """One weight at each position, by its own column of W_2."""
+    """One weight at each position, from its own column of W_2."""
     hidden = rms(x) @ module.first.weight.T
     hidden = hidden * 0.5 * (1 + torch.erf(hidden / math.sqrt(2)))
     column = module.second.weight[stream * module.a.shape[1] + source]
@@ -39,12 +39,12 @@ def test_each_of_four_streams_is_a_mix_of_all_states(
     for block in range(1, 4):
         inside = r + stack.layers[2 * block - 2](q, k, v)
         states.append(inside + stack.layers[2 * block - 1](inside))
-        made, streams = topology.weights[block - 1], list[Tensor]()
+        module, streams = topology.weights[block - 1], list[Tensor]()
         for c in range(4 if block < 3 else 1):
             sources = states
             if norm == "pre-post":
                 sources = [rms(state) * topology.before[j].weight for j, state in enumerate(states)]
-            mix = sum(weights(made, states[-1], c, j) * source for j, source in enumerate(sources))
+            mix = sum(weights(module, states[-1], c, j) * source for j, source in enumerate(sources))
             if norm == "pre-post":
                 if c == 3 or block == 3:
                     mix = rms(mix) * topology.behind[block - 1].weight
@@ -79,11 +79,11 @@ def test_counts_are_those_of_the_papers_formula() -> None:
 
 
 def test_weights_start_at_the_newest_state_and_gains_small(transformer: Build) -> None:
-    """W_1 from N(0, 1 / D), W_2 zeros, a the newest state's; of pre-post all zeros, and gains behind of 1e-3."""
+    """W_1 from N(0, 1 / D), W_2 = 0, a = the newest state; pre-post: a = 0 and gains 1e-3."""
     for norm, newest in (("none", 1.0), ("pre-post", 0.0)):
         topology = transformer(f"muddformer(norm={norm})", depth=6).topology
-        drawn = torch.cat([weights.first.weight.flatten() for weights in topology.weights])
-        assert abs(drawn.std().item() * 16**0.5 - 1) < 0.05
+        weights_at_start = torch.cat([weights.first.weight.flatten() for weights in topology.weights])
+        assert abs(weights_at_start.std().item() * 16**0.5 - 1) < 0.05
         for weights in topology.weights:
             assert not weights.second.weight.any()
             assert (weights.a[:, -1] == newest).all()
@@ -94,9 +94,9 @@ def test_weights_start_at_the_newest_state_and_gains_small(transformer: Build) -
 
 def test_64_hidden_features_are_rounded_to_128() -> None:
     sites = (Site(("q", "k", "v"), 8, True), Site(("x",), 8, False)) * 16
-    exact, rounded = (
+    exact, multiple = (
         wire_count(*load(name), Wiring(sites, 8, 8)).params for name in ("muddformer", "muddformer(rounded=true)")
     )
-    most = [64] * 14 + [128, 128]  # of 4 s, s = 2 .. 16, and at last of 4 * 17 = 68
+    most = [64] * 14 + [128, 128]  # multiples of 4 s, s = 2 .. 16, and 4 * 17 = 68
     sizes = [*((4 * s, 4 * s) for s in range(2, 17)), (68, 17)]
-    assert rounded - exact == sum((new - k) * (8 + outputs) for new, (k, outputs) in zip(most, sizes, strict=True))
+    assert multiple - exact == sum((new - k) * (8 + outputs) for new, (k, outputs) in zip(most, sizes, strict=True))

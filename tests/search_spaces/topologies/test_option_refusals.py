@@ -1,4 +1,4 @@
-"""Options that topologies refuse, and the largest that they take."""
+"""Invalid options of topologies, and the largest valid ones."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ BELOW_ONE = (
     *("denseformer(dilation=0)", "denseformer(period=0)", "hyper(streams=0)", "laurel(rank=0)", "laurel(reach=0)"),
     *("mhc(streams=0)", "mhc(rounds=0)", "rmt(keys=0)", "rmt(values=0)", "value-residual(last=0)", "frac(parts=0)"),
 )
-OTHERS: list[tuple[str, Kind, dict[str, Any]]] = [
+OUT_OF_RANGE: list[tuple[str, Kind, dict[str, Any]]] = [
     ("laurel-rw(rank=-1)", "out-of-range", {"option": "rank", "value": -1, "least": 0}),
     ("hyper(streams=65)", "out-of-range", {"option": "streams", "value": 65, "least": 1, "most": 64}),
     ("mhc(streams=65)", "out-of-range", {"option": "streams", "value": 65, "least": 1, "most": 64}),
@@ -28,7 +28,7 @@ OTHERS: list[tuple[str, Kind, dict[str, Any]]] = [
         {"option": "form", "value": "relu", "choices": ("tanh", "sigmoid", "highway")},
     ),
 ]
-EXCLUDED: list[tuple[str, dict[str, Any]]] = [
+EXCLUSIONS: list[tuple[str, dict[str, Any]]] = [
     ("direction=outgoing,form=constant", {"option": "direction", "value": "outgoing", "form": "constant"}),
     ("direction=none,form=latest", {"option": "direction", "value": "none", "form": "latest"}),
     ("form=latest,inputs=both", {"option": "inputs", "value": "both", "form": "latest"}),
@@ -45,7 +45,7 @@ def test_options_out_of_range_are_refused() -> None:
             (option,) = spec.options
             with case(text), raises("out-of-range", option=option, value=0, least=1):
                 load(text)
-        for text, kind, fields in OTHERS:
+        for text, kind, fields in OUT_OF_RANGE:
             with case(text), raises(kind, topology=text.partition("(")[0], **fields):
                 load(text)
     for text in LARGEST:
@@ -54,6 +54,6 @@ def test_options_out_of_range_are_refused() -> None:
 
 def test_options_that_exclude_each_other_are_refused() -> None:
     with grouped() as case:
-        for options, fields in EXCLUDED:
+        for options, fields in EXCLUSIONS:
             with case(options), raises("conflict", **fields):
                 load(f"ancre({options})")

@@ -31,15 +31,15 @@ def test_later_layers_read_the_block_input_and_all_outputs_of_the_block_so_far()
 
 def test_block_output_is_the_sum_of_its_layers_without_the_block_input() -> None:
     topology = blocks(FIRST, NEXT)
-    written: list[Tensor] = []
-    topology.inner.write = lambda t, state, y: written.append(y)  # type: ignore[method-assign]
+    outputs: list[Tensor] = []
+    topology.inner.write = lambda t, state, y: outputs.append(y)  # type: ignore[method-assign]
     x, a, b = torch.randn(3, 2, 4).double()
     state = topology.open(x)
     for t, output in enumerate((a, b)):
         _, state = topology.read(t, state)
         state = topology.write(t, state, output)
-    assert len(written) == 1
-    assert torch.equal(written[0], a + b)
+    assert len(outputs) == 1
+    assert torch.equal(outputs[0], a + b)
 
 
 def test_tensors_are_dropped_after_their_last_use() -> None:
@@ -69,7 +69,7 @@ def test_the_first_layer_must_open_a_block() -> None:
     assert type(info.value) is ValueError
 
 
-def test_a_topology_that_norms_what_it_delivers_cannot_wire_blocks() -> None:
+def test_a_topology_with_prenormed_inputs_is_refused_per_block() -> None:
     for topology, input_mode in ((RMT, "heads"), (DeepNorm, "normed")):
         with raises("bad-plugin", topology=topology.__name__, input_mode=input_mode):
             PerBlock(Wiring((FIRST,), 4, 4), Inner(topology, topology.Options()))

@@ -1,4 +1,4 @@
-"""The residual matrix transformer against its equations, with outer products and contractions over keys."""
+"""The residual matrix transformer against its equations."""
 
 import math
 import re
@@ -23,13 +23,13 @@ Build = Callable[..., Stack]
 KEYS, VALUES = 6, 4
 
 
-def stored(store: MatrixStore, y: Tensor) -> Tensor:
+def outer_sum(store: MatrixStore, y: Tensor) -> Tensor:
     """sum_h w^(h) (outer) y^(h): the paper's matrix, [..., D_k, D_v]."""
     vectors = y.reshape(*y.shape[:-1], -1, VALUES)
     return sum(torch.einsum("k,...v->...kv", store.keys.weight[:, h], vectors[..., h, :]) for h in range(store.rank))
 
 
-def loaded(load: Load, matrix: Tensor) -> list[Tensor]:
+def inner_products(load: Load, matrix: Tensor) -> list[Tensor]:
     """r^(h) . X for all h of each port, concatenated."""
     ports = []
     for keys in load.keys.weight.chunk(load.ports):
@@ -37,22 +37,22 @@ def loaded(load: Load, matrix: Tensor) -> list[Tensor]:
     return ports
 
 
-def normed(norm: nn.Module, matrix: Tensor, kind: str) -> Tensor:
-    """LN over all entries of a position, with a gain for each, as [..., D_k, D_v]."""
+def normalize(norm: nn.Module, matrix: Tensor, kind: str) -> Tensor:
+    """LayerNorm over all entries of a position, with a gain per entry: [..., D_k, D_v]."""
     gain = norm.norm.weight.reshape(VALUES, KEYS).T
     if kind == "rms":
         return gain * matrix / torch.sqrt(matrix.square().mean((-2, -1), keepdim=True) + 1e-6)
-    centred = matrix - matrix.mean((-2, -1), keepdim=True)
-    return gain * centred / torch.sqrt(centred.square().mean((-2, -1), keepdim=True) + 1e-6)
+    deviation = matrix - matrix.mean((-2, -1), keepdim=True)
+    return gain * deviation / torch.sqrt(deviation.square().mean((-2, -1), keepdim=True) + 1e-6)
 
 
-def published(stack: Stack, tokens: Tensor, positions: Tensor, kind: str, heads: int) -> Tensor:
-    """The network by the paper's equations, whose numbers stand beside them."""
+def reference(stack: Stack, tokens: Tensor, positions: Tensor, kind: str, heads: int) -> Tensor:
+    """The paper's equations, by number."""
     topology = stack.topology
     assert isinstance(topology, RMT)
-    matrix = stored(topology.embed[0], tokens) + stored(topology.embed[1], positions)  # (14)
+    matrix = outer_sum(topology.embed[0], tokens) + outer_sum(topology.embed[1], positions)  # (14)
     for t, layer in enumerate(stack.layers):
-        inputs = loaded(topology.loads[t], normed(topology.norms[t], matrix, kind))
+        inputs = inner_products(topology.loads[t], normalize(topology.norms[t], matrix, kind))
         if t % 2 == 0:  # (15, 20 to 22): no projections at all
             q, k, v = (x.reshape(2, 5, heads, VALUES) for x in inputs)
             scores = torch.einsum("bnhd,bmhd->bhnm", q, k) / math.sqrt(VALUES)
@@ -60,8 +60,8 @@ def published(stack: Stack, tokens: Tensor, positions: Tensor, kind: str, heads:
             y = torch.einsum("bhnm,bmhd->bnhd", scores.softmax(-1), v).reshape(2, 5, heads * VALUES)
         else:  # (16, 23 to 25)
             y = layer.down(F.gelu(layer.up(inputs[0])))
-        matrix = matrix + stored(topology.stores[t], y)
-    (read,) = loaded(topology.unembed, normed(topology.norms[-1], matrix, kind))  # (17, 27)
+        matrix = matrix + outer_sum(topology.stores[t], y)
+    (read,) = inner_products(topology.unembed, normalize(topology.norms[-1], matrix, kind))  # (17, 27)
     return read
 
 
@@ -72,18 +72,18 @@ def test_matches_the_equations(transformer: Build, draw: Callable[[nn.Module], N
                 stack = transformer(f"rmt(keys={KEYS},norm={kind})", heads=heads, head_dim=VALUES)
                 draw(stack)
                 tokens, positions = torch.randn(2, 5, 16).double(), torch.randn(5, 16).double()
-                expected = published(stack, tokens, positions, kind, heads)
+                expected = reference(stack, tokens, positions, kind, heads)
                 torch.testing.assert_close(stack(tokens, positions), expected)
 
 
 def test_parameters_are_those_of_appendix_a() -> None:
-    """2RVD_v + RND_v + 3RD_k + L(6RD_k + 2RD_vD_FF), of which the topology has the keys, and gains besides."""
+    """2RVD_v + RND_v + 3RD_k + L(6RD_k + 2RD_vD_FF): the topology has the keys, and gains in addition."""
     layers, rank, keys, values = 6, 12, 32, 32
     width = rank * values
     wiring = Wiring((Site(("q", "k", "v"), width, True), Site(("x",), width, False)) * layers, width, values, parts=2)
     gains = (2 * layers + 1) * keys * values
-    ours = wire_count(*load(f"rmt(keys={keys})"), wiring).params - gains
-    assert ours == 3 * rank * keys + layers * 6 * rank * keys
+    params = wire_count(*load(f"rmt(keys={keys})"), wiring).params - gains
+    assert params == 3 * rank * keys + layers * 6 * rank * keys
 
 
 def test_keys_start_by_xaviers_rule_and_those_of_stores_smaller() -> None:
@@ -105,7 +105,7 @@ def test_keys_start_by_xaviers_rule_and_those_of_stores_smaller() -> None:
     [
         ("rmt", {"width": 18}, ["values=4", "width=18"]),
         ("rmt(values=8)", {}, ["values=8", "head_dim=4"]),
-        ("rmt", {"heads": 0, "head_dim": 0}, ["values=16"]),  # what to give in a network without heads
+        ("rmt", {"heads": 0, "head_dim": 0}, ["values=16"]),  # the remedy without heads
     ],
 )
 def test_a_refusal_names_the_lengths_that_do_not_fit(topology: str, changes: dict[str, int], values: list[str]) -> None:
@@ -114,6 +114,6 @@ def test_a_refusal_names_the_lengths_that_do_not_fit(topology: str, changes: dic
     assert re.findall(r"\w+=\w+", refusal(architecture) or "") == values
 
 
-def test_a_width_that_values_do_not_divide_cannot_be_wired() -> None:
+def test_values_must_divide_the_width() -> None:
     with raises("mismatch", option="values", width=18, head_dim=4):
         wire(*load("rmt"), Wiring((Site(("x",), 18, True),), 18, 4))

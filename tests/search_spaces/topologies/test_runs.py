@@ -1,4 +1,4 @@
-"""Runs of blocks, each wired by a topology of its own, keep the contract of a topology together."""
+"""Runs of blocks with different topologies keep the contract."""
 
 import re
 from dataclasses import replace
@@ -25,7 +25,7 @@ from search_spaces.topologies.registry import TOPOLOGIES, refusal
 STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
 BASE = Architecture(depth=4, width=WIDTH, heads=4, head_dim=4, hidden=24)
 UNLIKE = BASE.with_fields({"heads": (4, 2, 3, 1), "head_dim": (4, 4, 8, 8), "hidden": (24, 8)})
-KINDS = ("resnet", "dca", "rmt", "deepnorm", "svformer", "depth-lstm")  # what is delivered, and what is reached into
+KINDS = ("resnet", "dca", "rmt", "deepnorm", "svformer", "depth-lstm")  # inputs and inner states
 CASES = [
     "dca(k=1)/resnet",
     "resnet/rmt",
@@ -47,7 +47,7 @@ def of(topology: str) -> Architecture:
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES.names())
-def test_closed_form_of_a_topology_between_all_kinds_is_what_is_counted(name: str) -> None:
+def test_closed_form_matches_counters_between_all_kinds(name: str) -> None:
     runs = [name, *(run for kind in KINDS for run in (kind, name))]
     blocks = {
         axis: tuple(islice(cycle(values), len(runs)))
@@ -65,15 +65,15 @@ def test_closed_form_of_a_topology_between_all_kinds_is_what_is_counted(name: st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_closed_form_of_two_runs_is_what_is_counted(kind: str) -> None:
+def test_closed_form_of_two_runs_matches_counters(kind: str) -> None:
     with grouped() as case:
-        for topology in (pair for one in TOPOLOGIES.names() for pair in (f"{one}/{kind}", f"{kind}/{one}")):
+        for topology in (pair for name in TOPOLOGIES.names() for pair in (f"{name}/{kind}", f"{kind}/{name}")):
             with case(topology):
                 counts_agree(of(topology))
 
 
 def counts_agree(architecture: Architecture) -> None:
-    """The closed form, the number of parameters and our counter."""
+    """Assert that closed form, parameters and our counter agree."""
     stack = network(architecture)
     form = count_transformer(architecture, STYLE, TOKENS)
     inputs = torch.empty(1, TOKENS, WIDTH).double(), torch.empty(TOKENS, WIDTH).double()
@@ -82,7 +82,7 @@ def counts_agree(architecture: Architecture) -> None:
 
 
 def by_hand(stack: Stack, runs: list[nn.Module], parts: tuple[Tensor, ...]) -> Tensor:
-    """Each run as the network that it would be alone, one after the other."""
+    """Each run as a separate network, one after the other."""
     layers = list(stack.layers)
     for run in runs:
         state = run.open(*parts)
@@ -105,17 +105,17 @@ def test_runs_are_networks_one_after_another(topology: str) -> None:
     stack = perturb(network(of(topology)))
     runs, parts = list(stack.topology.runs), embeddings()
     assert len(runs) == topology.count("/") + 1
-    ours = stack(*parts)
-    assert torch.equal(ours, by_hand(stack, runs, parts))
+    features = stack(*parts)
+    assert torch.equal(features, by_hand(stack, runs, parts))
     counts_agree(of(topology))
-    forwards_do_not_meet(stack, parts, ours)
+    forwards_do_not_meet(stack, parts, features)
 
 
 def forwards_do_not_meet(stack: Stack, parts: tuple[Tensor, ...], expected: Tensor) -> None:
-    """Two forwards layer by layer in turn give what each gives alone, and leave no tensor on a module."""
-    wiring, others = stack.topology, tuple(-2 * part for part in parts)
-    expected_of_others = stack(*others)
-    first, second = wiring.open(*parts), wiring.open(*others)
+    """Assert that interleaved forwards give separate results and leave no tensor on a module."""
+    wiring, other_parts = stack.topology, tuple(-2 * part for part in parts)
+    expected_of_others = stack(*other_parts)
+    first, second = wiring.open(*parts), wiring.open(*other_parts)
     for t in range(len(stack.layers)):
         y, first = stack.output(t, first)
         other, second = stack.output(t, second)
@@ -144,15 +144,15 @@ def test_blocks_have_their_own_heads_and_hidden_features() -> None:
 def test_every_parameter_learns(topology: str) -> None:
     stack, inputs = network(of(topology)), embeddings()
     optimizer = torch.optim.SGD(stack.parameters(), lr=0.1)
-    learned = dict(stack.topology.named_parameters())
-    learned |= {name: parameter for name, parameter in stack.layers.named_parameters() if parameter.ndim > 1}
-    start = {name: parameter.detach().clone() for name, parameter in learned.items()}
+    parameters = dict(stack.topology.named_parameters())
+    parameters |= {name: parameter for name, parameter in stack.layers.named_parameters() if parameter.ndim > 1}
+    start = {name: parameter.detach().clone() for name, parameter in parameters.items()}
     target = torch.randn_like(inputs[0])
     for _ in range(3):
         optimizer.zero_grad()
         (stack(*inputs) - target).square().mean().backward()
         optimizer.step()
-    assert [name for name, parameter in learned.items() if torch.equal(parameter, start[name])] == []
+    assert [name for name, parameter in parameters.items() if torch.equal(parameter, start[name])] == []
 
 
 @pytest.mark.parametrize(
@@ -162,14 +162,14 @@ def test_runs_compile_to_one_graph_and_recompute(topology: str) -> None:
     torch.compiler.reset()
     stack = perturb(network(of(topology)))
     expected = stack(*embeddings())
-    compiled = torch.compile(stack, fullgraph=True, backend="eager")
-    torch.testing.assert_close(compiled(*embeddings()), expected)
+    graph = torch.compile(stack, fullgraph=True, backend="eager")
+    torch.testing.assert_close(graph(*embeddings()), expected)
     stack.recompute = True
     torch.testing.assert_close(stack(*embeddings()), expected)
 
 
-def test_blocks_that_a_run_cannot_wire_are_refused() -> None:
-    assert refusal(of("resnet/rmt")) is None  # a head dim for each run
+def test_invalid_blocks_of_a_run_are_refused() -> None:
+    assert refusal(of("resnet/rmt")) is None  # one head dim per run
     within = replace(BASE.with_fields({"head_dim": (4, 8, 4, 8)}), topology="resnet/rmt")
     assert re.findall(r"\w+=[\w/]+", refusal(within) or "") == ["head_dim=4/8"]
     odd = replace(BASE.with_fields({"head_dim": (4, 4, 3, 3)}), topology="resnet/rmt")

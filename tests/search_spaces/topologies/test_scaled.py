@@ -51,9 +51,9 @@ def test_rezero_without_norms_builds_no_norm(draw: Callable[[nn.Module], None]) 
     ]
     norms = [[module for module in model.modules() if isinstance(module, nn.LayerNorm)] for model in models]
     assert [len(each) for each in norms] == [5, 0]
-    for which, model in zip(("rezero", shape.topology), models, strict=True):
-        counted = count_decoder(replace(shape, topology=which), "gpt2", 11, 7)
-        assert counted.params == sum(parameter.numel() for parameter in model.parameters())
+    for name, model in zip(("rezero", shape.topology), models, strict=True):
+        count = count_decoder(replace(shape, topology=name), "gpt2", 11, 7)
+        assert count.params == sum(parameter.numel() for parameter in model.parameters())
     deviations = [float(model.stack.layers[3].down.weight.detach().std()) for model in models]
     assert deviations[1] == pytest.approx(deviations[0], rel=0.2)  # both smaller by depth
     stack = models[1].stack.double()
@@ -69,11 +69,11 @@ def test_rezero_without_norms_builds_no_norm(draw: Callable[[nn.Module], None]) 
 def naive_attention(x: Tensor, layer: nn.Module) -> Tensor:
     """Causal softmax attention of two heads, position by position."""
     q, k, v = layer.project.qkv(x).unflatten(-1, (3, 2, 8)).unbind(-3)  # each [B, N, H, K]
-    mixed = torch.zeros_like(q)
+    out = torch.zeros_like(q)
     for n in range(x.shape[1]):
         scores = torch.einsum("bhk,bmhk->bhm", q[:, n], k[:, : n + 1]) / 8**0.5
-        mixed[:, n] = torch.einsum("bhm,bmhk->bhk", scores.softmax(-1), v[:, : n + 1])
-    return layer.out(mixed.flatten(-2))
+        out[:, n] = torch.einsum("bhm,bmhk->bhk", scores.softmax(-1), v[:, : n + 1])
+    return layer.out(out.flatten(-2))
 
 
 def test_a_layer_without_tokens_is_a_block_of_its_own(mlp: Build) -> None:
@@ -82,5 +82,5 @@ def test_a_layer_without_tokens_is_a_block_of_its_own(mlp: Build) -> None:
 
 def test_layerscale_started_at_one_is_the_residual_network(transformer: Build) -> None:
     x = torch.randn(2, 5, 16).double()
-    resnet, ours = (transformer(name)(x, torch.zeros_like(x)) for name in ("resnet", "layerscale(start=1)"))
-    torch.testing.assert_close(ours, resnet)
+    resnet, layerscale = (transformer(name)(x, torch.zeros_like(x)) for name in ("resnet", "layerscale(start=1)"))
+    torch.testing.assert_close(layerscale, resnet)

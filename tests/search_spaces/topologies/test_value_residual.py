@@ -1,4 +1,4 @@
-"""Value residuals against attention written out from its weights."""
+"""Value residuals against explicit attention."""
 
 import math
 from collections.abc import Callable
@@ -20,19 +20,19 @@ Build = Callable[..., Stack]
 STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
 
 
-def projected(layer: nn.Module, x: Tensor) -> list[Tensor]:
+def project(layer: nn.Module, x: Tensor) -> list[Tensor]:
     """Queries, keys and, where there are any, values, [B, N, inner]."""
-    normed = layer.project.norm(x)
+    z = layer.project.norm(x)
     weight, bias = layer.project.qkv.weight, layer.project.qkv.bias
     inner = layer.site.inner
     return [
-        normed @ weight[i * inner : (i + 1) * inner].T + bias[i * inner : (i + 1) * inner]
+        z @ weight[i * inner : (i + 1) * inner].T + bias[i * inner : (i + 1) * inner]
         for i in range(len(weight) // inner)
     ]
 
 
-def attended(layer: nn.Module, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal softmax attention, a head at a time."""
+def attend(layer: nn.Module, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal softmax attention, one head at a time."""
     size = q.shape[-1] // layer.heads
     hidden = torch.ones(q.shape[1], q.shape[1]).triu(1).bool()
     outputs = []
@@ -43,26 +43,26 @@ def attended(layer: nn.Module, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return layer.out(torch.cat(outputs, dim=-1))
 
 
-def by_hand(stack: Stack, x: Tensor, fixed: tuple[float, float] | None, mixed_from: int) -> Tensor:
-    """Values of layers from one on are mixed with the first, by fixed weights or the topology's own."""
+def by_hand(stack: Stack, x: Tensor, constants: tuple[float, float] | None, mixed_from: int) -> Tensor:
+    """Values from layer `mixed_from` on are mixed with the first, by constants or learned weights."""
     y, first = x, None
     for t, layer in enumerate(stack.layers):
         if t % 2:
             y = y + layer(y)
             continue
-        q, k, v = projected(layer, y)
+        q, k, v = project(layer, y)
         if first is None:
             first = v
         elif t >= mixed_from:
-            weights = fixed or stack.topology.weights[str(t)]
+            weights = constants or stack.topology.weights[str(t)]
             v = weights[0] * first + weights[1] * v
-        y = y + attended(layer, q, k, v)
+        y = y + attend(layer, q, k, v)
     return y
 
 
 def test_later_values_are_mixed_with_the_first(transformer: Build, draw: Callable[[nn.Module], None]) -> None:
     with grouped() as case:
-        for options, fixed, mixed_from in (
+        for options, constants, mixed_from in (
             ("", (0.5, 0.5), 1),
             ("(learned=true)", None, 1),
             ("(first=2,own=1)", (2, 1), 1),
@@ -73,7 +73,7 @@ def test_later_values_are_mixed_with_the_first(transformer: Build, draw: Callabl
                 stack = transformer(f"value-residual{options}", depth=4)
                 draw(stack)
                 x = torch.randn(2, 5, 16).double()
-                torch.testing.assert_close(stack(x, torch.zeros_like(x)), by_hand(stack, x, fixed, mixed_from))
+                torch.testing.assert_close(stack(x, torch.zeros_like(x)), by_hand(stack, x, constants, mixed_from))
 
 
 def test_svformer_attends_over_the_first_values_everywhere(
@@ -87,10 +87,10 @@ def test_svformer_attends_over_the_first_values_everywhere(
         if t % 2:
             y = y + layer(y)
             continue
-        q, k, *v = projected(layer, y)
+        q, k, *v = project(layer, y)
         assert len(v) == (t == 0)
         first = v[0] if v else first
-        y = y + attended(layer, q, k, first)
+        y = y + attend(layer, q, k, first)
     torch.testing.assert_close(stack(x, torch.zeros_like(x)), y)
 
 
@@ -115,8 +115,8 @@ def test_networks_of_different_blocks_are_counted_and_run(topology: str) -> None
 
 
 def fewer(shape: Architecture) -> int:
-    """Parameters that the residual network has beyond it."""
-    residual, this = (count_transformer(one, STYLE, 5) for one in (shape.with_fields({"topology": "resnet"}), shape))
+    """Parameters that the residual network has in addition."""
+    residual, this = (count_transformer(a, STYLE, 5) for a in (shape.with_fields({"topology": "resnet"}), shape))
     return residual.params - this.params
 
 

@@ -1,4 +1,4 @@
-"""Models that follow Hugging Face's convention, transformers' own among them."""
+"""Models with Hugging Face's convention, including transformers' own."""
 
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -23,28 +23,26 @@ SMOKE = HuggingFaceRecipe(steps=6, batch=10, lr=0.01, reports=3)
 
 
 def rows(examples: int, seed: int) -> list[dict[str, Any]]:
-    """Rows of 6 ids and whether the first is large, with columns that no model knows."""
+    """Rows of 6 ids and whether the first is large, with columns that the model ignores."""
     ids = torch.randint(0, 12, (examples, 6), generator=torch.Generator().manual_seed(seed))
     return [{"input_ids": row, "label": int(row[0] > 5), "text": f"{row}"} for row in ids]
 
 
 class ByDuck(nn.Module):
-    """Follows the convention, and is not of transformers."""
+    """Follows the convention without transformers."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.embedding, self.dropout, self.head = nn.Embedding(12, width), nn.Dropout(0.1), nn.Linear(6 * width, 2)
 
     def forward(self, input_ids: Tensor, labels: Tensor | None = None) -> Any:
-        """Ids [B, 6] to what has loss and logits."""
+        """Ids [B, 6] to an object with loss and logits."""
         logits = self.head(self.dropout(self.embedding(input_ids)).flatten(1))
         loss = None if labels is None else F.cross_entropy(logits, labels)
         return SimpleNamespace(loss=loss, logits=logits, past_key_values=object())
 
 
 class Ducks(HuggingFaceTask):
-    """Of the duck."""
-
     name = "ducks"
     version = 1
     metrics = (Metric("accuracy", "share", "max"), Metric("loss", "nats", "min"))
@@ -52,20 +50,18 @@ class Ducks(HuggingFaceTask):
     presets: Mapping[str, Any] = {"smoke": SMOKE, "proxy": SMOKE}
 
     def model(self, architecture: Architecture) -> nn.Module:
-        """The duck."""
         return ByDuck(architecture.width * architecture.depth)
 
     def datasets(self) -> tuple[Examples, Examples, Examples]:
-        """A hundred each."""
         return rows(100, 1), rows(100, 2), rows(95, 3)
 
     def compute_metrics(self, prediction: EvalPrediction) -> Mapping[str, float]:
-        """Accuracy, and something that nobody asked for."""
+        """Accuracy, and a metric that the task does not declare."""
         logits, labels = prediction
         return {"accuracy": (logits.argmax(-1) == labels).mean(), "examples": len(labels)}
 
 
-def fitted(task: HuggingFaceTask, recipe: Any = SMOKE) -> FitResult:
+def fit(task: HuggingFaceTask, recipe: Any = SMOKE) -> FitResult:
     return task.fit(Run(architecture=task.base, recipe=recipe, seed=0))
 
 
@@ -109,14 +105,14 @@ def test_a_model_that_gives_a_cache_is_trained_and_counted() -> None:
 
 
 def test_a_training_learns() -> None:
-    assert fitted(Ducks(), HuggingFaceRecipe(epochs=20, batch=10, lr=0.02)).metrics["accuracy"] > 0.9
+    assert fit(Ducks(), HuggingFaceRecipe(epochs=20, batch=10, lr=0.02)).metrics["accuracy"] > 0.9
 
 
 def test_metrics_have_standard_errors() -> None:
-    found = fitted(Ducks())
-    share = found.metrics["accuracy"]
-    assert set(found.metrics) == {"accuracy", "accuracy_se", "loss", "loss_se"} == set(found.test)
-    assert found.metrics["accuracy_se"] == pytest.approx((share * (1 - share) / 100) ** 0.5, rel=0.5)
+    result = fit(Ducks())
+    share = result.metrics["accuracy"]
+    assert set(result.metrics) == {"accuracy", "accuracy_se", "loss", "loss_se"} == set(result.test)
+    assert result.metrics["accuracy_se"] == pytest.approx((share * (1 - share) / 100) ** 0.5, rel=0.5)
 
 
 def test_the_standard_error_of_the_loss_is_that_of_its_examples() -> None:
@@ -125,16 +121,16 @@ def test_the_standard_error_of_the_loss_is_that_of_its_examples() -> None:
     for draw in draws:
         loss = torch.tensor(draw).mean(dim=1).repeat_interleave(10)
         opens = torch.arange(120) % 10 == 0
-        found = task.summary({"loss": loss, "opens": opens, "prediction 0": torch.zeros(120, 2), "label 0": opens})
-        assert found["loss"] == pytest.approx(draw.mean())
-        errors.append(found["loss_se"])
+        metrics = task.summary({"loss": loss, "opens": opens, "prediction 0": torch.zeros(120, 2), "label 0": opens})
+        assert metrics["loss"] == pytest.approx(draw.mean())
+        errors.append(metrics["loss_se"])
     assert np.mean(np.square(errors)) == pytest.approx(1 / 120, rel=0.1)
 
 
 def test_the_loss_of_one_batch_has_no_standard_error() -> None:
-    found = fitted(Ducks(), HuggingFaceRecipe(steps=2, batch=100))
-    assert "loss_se" not in found.metrics
-    assert "accuracy_se" in found.metrics
+    result = fit(Ducks(), HuggingFaceRecipe(steps=2, batch=100))
+    assert "loss_se" not in result.metrics
+    assert "accuracy_se" in result.metrics
 
 
 def test_the_loss_alone_keeps_no_predictions() -> None:
@@ -144,7 +140,7 @@ def test_the_loss_alone_keeps_no_predictions() -> None:
 
     outputs = {"loss": torch.tensor(1.0), "logits": torch.zeros(3, 2)}
     assert set(Plain().measure(outputs, {"labels": torch.zeros(3)})) == {"loss", "opens"}
-    assert fitted(Plain()).metrics["loss"] > 0
+    assert fit(Plain()).metrics["loss"] > 0
 
 
 def test_logits_may_be_preprocessed_for_metrics() -> None:
@@ -155,12 +151,12 @@ def test_logits_may_be_preprocessed_for_metrics() -> None:
         def compute_metrics(self, prediction: EvalPrediction) -> Mapping[str, float]:
             return {"accuracy": (prediction.predictions == prediction.label_ids).mean()}
 
-    assert fitted(Guesses()) == fitted(Ducks())
+    assert fit(Guesses()) == fit(Ducks())
 
 
 def test_texts_of_different_lengths_are_padded() -> None:
-    made = concatenate([torch.zeros(2, 3), torch.ones(1, 5)])
-    assert made.tolist() == [[0, 0, 0, -100, -100], [0, 0, 0, -100, -100], [1, 1, 1, 1, 1]]
+    rows_together = concatenate([torch.zeros(2, 3), torch.ones(1, 5)])
+    assert rows_together.tolist() == [[0, 0, 0, -100, -100], [0, 0, 0, -100, -100], [1, 1, 1, 1, 1]]
     assert concatenate([torch.zeros(2), torch.ones(1)]).tolist() == [0, 0, 1]
 
 
@@ -184,21 +180,21 @@ def test_random_collators_depend_on_seed_and_batch_alone() -> None:
     assert torch.equal(torch.cat([*some(0, (), 3), *some(0, (3,), 4)]), first)
     assert torch.equal(torch.get_rng_state(), before)
     assert not torch.equal(torch.cat(some(1, (), 7)), first)
-    once, again = (
+    first_pass, second_pass = (
         [inputs["input_ids"] for (inputs, _) in splits.evaluation_batches("test", SMOKE, cpu)] for _ in range(2)
     )
-    assert torch.equal(torch.cat(once), torch.cat(again))
+    assert torch.equal(torch.cat(first_pass), torch.cat(second_pass))
 
 
-def test_mistakes_are_refused() -> None:
+def test_errors_of_models_and_data_are_refused() -> None:
     class NoLabels(Ducks):
         label_names = ("start",)
 
         def datasets(self) -> tuple[Examples, Examples, Examples]:
             parts = super().datasets()
-            return tuple([{"input_ids": one["input_ids"]} for one in part] for part in parts)  # type: ignore[return-value, attr-defined]
+            return tuple([{"input_ids": row["input_ids"]} for row in part] for part in parts)  # type: ignore[return-value, attr-defined]
 
-    class Misnamed(Ducks):
+    class WrongMetric(Ducks):
         metrics = (Metric("f1", "share", "max"),)
 
     class Pixels(Ducks):
@@ -209,24 +205,24 @@ def test_mistakes_are_refused() -> None:
             return {**stack_examples(examples), "text": ["a"]}
 
     with raises("bad-plugin", task="ducks", option="label_names", value=()):
-        fitted(NoLabels())
-    given = ("loss", "accuracy", "examples")
-    with raises("bad-plugin", task="ducks", option="metrics", value=("f1",), choices=given):
-        fitted(Misnamed())
+        fit(NoLabels())
+    choices = ("loss", "accuracy", "examples")
+    with raises("bad-plugin", task="ducks", option="metrics", value=("f1",), choices=choices):
+        fit(WrongMetric())
     columns = ("input_ids", "labels")
     with raises("bad-plugin", task="ducks", option="input_names", value="pixel_values", choices=columns):
         Pixels().example()
     with raises("bad-plugin", option="text", type="list"):
-        fitted(Texts())
+        fit(Texts())
     with raises("unsupported", option="topology", value="ancre"):
         Ducks().build(Ducks.base.with_fields({"topology": "ancre"}))
     with raises("unsupported", option="label_smoothing", value=0.1):
         HuggingFaceRecipe(steps=1, label_smoothing=0.1)
 
 
-def test_other_data_has_another_fingerprint() -> None:
-    class Others(Ducks):
+def test_fingerprint_depends_on_the_data() -> None:
+    class OtherData(Ducks):
         def datasets(self) -> tuple[Examples, Examples, Examples]:
             return rows(100, 4), rows(100, 2), rows(95, 3)
 
-    assert Others().fingerprint(SMOKE) != Ducks().fingerprint(SMOKE) == Ducks().fingerprint(SMOKE)
+    assert OtherData().fingerprint(SMOKE) != Ducks().fingerprint(SMOKE) == Ducks().fingerprint(SMOKE)

@@ -1,4 +1,4 @@
-"""Somebody's LightningModule keeps the contract, whatever it does."""
+"""Tasks of LightningModules keep the contract."""
 
 import signal
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from tests.tasks.lightning_toys import (
     OfTwo,
     OwnGenerator,
     Points,
-    Streamed,
+    StreamPoints,
     Toy,
     Two,
     toy,
@@ -43,38 +43,38 @@ ONE_STEP = LightningRecipe(max_steps=1)
 TASKS = {
     "gathered gradients and a generator": lambda: toy(data_of=OwnGenerator, accumulate_grad_batches=3),
     "optimizers by hand and random data": lambda: toy(ByHand, NoisyPoints),
-    "no length": lambda: toy(data_of=Streamed, val_check_interval=4),
+    "no length": lambda: toy(data_of=StreamPoints, val_check_interval=4),
     "loaders of two lengths": lambda: toy(OfTwo, Two),
     "validation by batches and random data of another process": lambda: toy(
         data_of=InAnotherProcess, check_val_every_n_epoch=None, val_check_interval=3
     ),
 }
-"""All but the second have a schedule that waits for a plateau."""
+"""All but the second use ReduceLROnPlateau."""
 
 
-class Killed(Exception):
-    """As a process is, in the middle of something."""
+class Kill(Exception):
+    pass
 
 
 def fit(
     task: LightningTask, folder: Path | None = None, *, die: int = 0, recipe: Any = SMOKE, **run: Any
 ) -> tuple[FitResult, list[Any]]:
-    """Train, and die at a report if that is asked."""
+    """Train; raise Kill at report number `die`."""
     curve: list[Any] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
         curve.append((step, dict(metrics)))
         if len(curve) == die:
-            raise Killed
+            raise Kill
         return CONTINUE
 
-    given = {"architecture": task.base, "recipe": recipe, "seed": 0, "report": report, "folder": folder} | run
-    return task.fit(Run(**given)), curve
+    arguments = {"architecture": task.base, "recipe": recipe, "seed": 0, "report": report, "folder": folder} | run
+    return task.fit(Run(**arguments)), curve
 
 
 @pytest.fixture(scope="module")
 def plain() -> FitResult:
-    """A whole training of the toy."""
+    """A complete training of the toy."""
     return fit(toy())[0]
 
 
@@ -85,33 +85,33 @@ def test_a_lightning_task_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("kind", TASKS)
-def test_a_killed_training_resumes_to_the_same_end(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_after_a_kill_gives_the_same_result(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, curve = fit(TASKS[kind](), recipe=TWO_EPOCHS)
     assert len(curve) >= 3
-    # Kept between any two steps: it goes on from the one before the report that it dies at.
+    # A checkpoint after each step: the training resumes from the step before the report.
     monkeypatch.setattr(Checkpoint, "due", lambda self: self.folder is not None)
     for die in (2, 3):
-        with pytest.raises(Killed):
+        with pytest.raises(Kill):
             fit(TASKS[kind](), tmp_path, die=die, recipe=TWO_EPOCHS)
-    again, told = fit(TASKS[kind](), tmp_path, recipe=TWO_EPOCHS)
-    assert told == curve
-    assert again == whole
+    result, resumed_curve = fit(TASKS[kind](), tmp_path, recipe=TWO_EPOCHS)
+    assert resumed_curve == curve
+    assert result == whole
     assert not any(tmp_path.iterdir())
 
 
 def test_a_training_resumes_within_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[int] = []
+    batches: list[int] = []
 
-    class Watched(Net):
+    class Recording(Net):
         def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
-            begun.append(batch_idx)
+            batches.append(batch_idx)
 
     monkeypatch.setattr(Checkpoint, "due", lambda self: self.folder is not None)
-    with pytest.raises(Killed):
-        fit(toy(Watched), tmp_path, die=1, recipe=ONE_EPOCH)
-    assert begun == [0, 1, 2, 3]
-    fit(toy(Watched), tmp_path, recipe=ONE_EPOCH)
-    assert begun[4:] == [3, 4, 5, 6, 7]
+    with pytest.raises(Kill):
+        fit(toy(Recording), tmp_path, die=1, recipe=ONE_EPOCH)
+    assert batches == [0, 1, 2, 3]
+    fit(toy(Recording), tmp_path, recipe=ONE_EPOCH)
+    assert batches[4:] == [3, 4, 5, 6, 7]
 
 
 def test_early_stopping_by_a_callback_is_resumed(tmp_path: Path) -> None:
@@ -120,27 +120,27 @@ def test_early_stopping_by_a_callback_is_resumed(tmp_path: Path) -> None:
 
     whole, curve = fit(task())
     assert whole.steps < 24
-    with pytest.raises(Killed):
+    with pytest.raises(Kill):
         fit(task(), tmp_path, die=1)
     assert fit(task(), tmp_path) == (whole, curve)
 
 
 def test_hooks_are_called(plain: FitResult) -> None:
-    called = plain.network.called  # type: ignore[union-attr]
-    assert [called.count(name) for name in ("backward", "train epoch")] == [24, 3]  # type: ignore[operator]
-    assert called.count("validation epoch") == 8  # type: ignore[operator]  # before training, six on the way, at the end
+    calls = plain.network.calls  # type: ignore[union-attr]
+    assert [calls.count(name) for name in ("backward", "train epoch")] == [24, 3]  # type: ignore[operator]
+    assert calls.count("validation epoch") == 8  # type: ignore[operator]  # before training, six on the way, at the end
 
 
 def test_hyperparameters_are_not_in_the_checkpoint(tmp_path: Path) -> None:
     toy().fit(Run(architecture=Toy.base, recipe=SMOKE, seed=0, folder=tmp_path, report=lambda *_: STOP))
     (file,) = tmp_path.iterdir()
-    kept = torch.load(file, weights_only=True)["state"]["training"]
-    assert "state_dict" in kept
-    assert "hyper_parameters" not in kept
+    state = torch.load(file, weights_only=True)["state"]["training"]
+    assert "state_dict" in state
+    assert "hyper_parameters" not in state
 
 
-class Asked(KeyboardInterrupt):
-    """Somebody wants an end."""
+class CtrlC(KeyboardInterrupt):
+    pass
 
 
 def meanings() -> tuple[Any, Any]:
@@ -149,17 +149,17 @@ def meanings() -> tuple[Any, Any]:
 
 def test_ctrl_c_ends_a_training() -> None:
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
-        raise Asked
+        raise CtrlC
 
     class Early(Points):
         def setup(self, stage: str) -> None:
             super().setup(stage)
-            if self.trainer is not None:  # not while its fingerprint is made
-                raise Asked
+            if self.trainer is not None:  # not while the fingerprint is computed
+                raise CtrlC
 
     before = meanings()
     for task in (toy(), toy(data_of=Early)):
-        with pytest.raises(Asked):
+        with pytest.raises(CtrlC):
             task.fit(Run(architecture=Toy.base, recipe=SMOKE, seed=0, report=report))
         assert meanings() == before
 
@@ -203,34 +203,34 @@ def test_a_metric_may_be_logged_under_another_name() -> None:
 
 
 def test_standard_errors_come_from_examples_or_the_log(plain: FitResult) -> None:
-    fitted, curve = fit(toy(Eachwise, limit_val_batches=2), recipe=ONE_EPOCH)
+    result, curve = fit(toy(Eachwise, limit_val_batches=2), recipe=ONE_EPOCH)
     assert curve
-    assert fitted.metrics["loss_se"] > 0
-    assert fitted.test["loss_se"] == 0.25
+    assert result.metrics["loss_se"] > 0
+    assert result.test["loss_se"] == 0.25
     assert all("loss_se" in metrics for _, metrics in curve)
     assert set(plain.metrics) == {"loss"}
 
 
 def test_the_standard_error_is_that_of_all_examples() -> None:
-    class Known(Eachwise):
+    class LabelAsError(Eachwise):
         def off(self, batch: Any) -> torch.Tensor:
             return super().off(batch) * 0 + batch[1]
 
-    fitted, _ = fit(toy(Known), recipe=ONE_EPOCH)
+    result, _ = fit(toy(LabelAsError), recipe=ONE_EPOCH)
     with lightning_module.seeded_rng(0):
         data = Points()
     with lightning_module.seeded_rng(0):
         data.setup("validate")
     y = torch.stack([example[1] for example in data.val]).double()
-    assert fitted.metrics["loss"] == pytest.approx(y.mean().item())
-    assert fitted.metrics["loss_se"] == pytest.approx((y.var(correction=0) / 20).sqrt().item())
+    assert result.metrics["loss"] == pytest.approx(y.mean().item())
+    assert result.metrics["loss_se"] == pytest.approx((y.var(correction=0) / 20).sqrt().item())
 
 
 def test_a_module_without_a_test_step_has_no_test_metrics() -> None:
-    class Untested(Net):
+    class WithoutTest(Net):
         test_step = L.LightningModule.test_step
 
-    assert fit(toy(Untested), recipe=ONE_EPOCH)[0].test == {}
+    assert fit(toy(WithoutTest), recipe=ONE_EPOCH)[0].test == {}
 
 
 def test_data_splits_are_the_same_for_all_seeds() -> None:
@@ -238,28 +238,28 @@ def test_data_splits_are_the_same_for_all_seeds() -> None:
         def off(self, batch: Any) -> torch.Tensor:
             return super().off(batch) * 0 + batch[1]
 
-    one, other = (fit(toy(Constant), recipe=ONE_STEP, seed=seed)[0] for seed in (0, 1))
-    assert one.metrics == other.metrics
-    assert one.test == other.test
+    first, second = (fit(toy(Constant), recipe=ONE_STEP, seed=seed)[0] for seed in (0, 1))
+    assert first.metrics == second.metrics
+    assert first.test == second.test
 
 
 def test_random_numbers_in_setup_depend_on_the_seed() -> None:
     class Drawing(Net):
         def setup(self, stage: str) -> None:
-            self.drawn = torch.randn(3).tolist()
+            self.numbers = torch.randn(3).tolist()
 
     networks: list[Any] = [fit(toy(Drawing), recipe=ONE_STEP, seed=seed)[0].network for seed in (0, 0, 1)]
-    drawn = [network.drawn for network in networks]
-    assert drawn[0] == drawn[1] != drawn[2]
+    numbers = [network.numbers for network in networks]
+    assert numbers[0] == numbers[1] != numbers[2]
 
 
-def test_a_stop_before_the_checkpoint_has_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_before_the_checkpoint_gives_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Checkpoint, "due", lambda self: self.folder is not None)
-    with pytest.raises(Killed):
+    with pytest.raises(Kill):
         fit(toy(), tmp_path, die=3)
     run = Run(architecture=Toy.base, recipe=SMOKE, seed=0, folder=tmp_path, report=lambda *_: STOP)
-    stopped = toy().fit(run)
-    assert (stopped.steps, stopped.network) == (4, None)
+    result = toy().fit(run)
+    assert (result.steps, result.network) == (4, None)
     at_its_end = toy().fit(replace(run, report=lambda step, _: STOP if step == 8 else CONTINUE))
     assert at_its_end.steps == 8
     assert at_its_end.network is not None
@@ -275,8 +275,8 @@ def test_a_loss_that_is_not_finite_ends_a_training(tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
-def test_a_checkpoint_of_other_weights_is_set_aside(tmp_path: Path) -> None:
-    class Renamed(Net):
+def test_a_checkpoint_of_other_weights_is_quarantined(tmp_path: Path) -> None:
+    class OtherWeights(Net):
         def __init__(self, architecture: Any) -> None:
             super().__init__(architecture)
             self.other = nn.Linear(1, 1)
@@ -284,8 +284,8 @@ def test_a_checkpoint_of_other_weights_is_set_aside(tmp_path: Path) -> None:
     toy().fit(Run(architecture=Toy.base, recipe=ONE_EPOCH, seed=0, folder=tmp_path, report=lambda *_: STOP))
     (checkpoint,) = tmp_path.iterdir()
     with warns("bad-file", path=str(checkpoint)):
-        found = fit(toy(Renamed), tmp_path, recipe=ONE_EPOCH)
-    assert found == fit(toy(Renamed), recipe=ONE_EPOCH)
+        result = fit(toy(OtherWeights), tmp_path, recipe=ONE_EPOCH)
+    assert result == fit(toy(OtherWeights), recipe=ONE_EPOCH)
 
 
 def test_a_training_starts_from_given_weights_and_reports_them(plain: FitResult) -> None:
@@ -322,7 +322,7 @@ def test_modules_that_cannot_be_trained_are_refused_at_once(monkeypatch: pytest.
         toy().prepare()
 
 
-def test_an_unwired_topology_is_refused() -> None:
+def test_a_topology_that_the_module_ignores_is_refused() -> None:
     architecture = Toy.base.with_fields({"topology": "dca(k=2)"})
     with raises("unsupported", option="topology", value="dca(k=2)"):
         toy().build(architecture)
@@ -334,16 +334,16 @@ def test_a_recipe_without_an_end_is_refused() -> None:
     assert str(LightningRecipe(max_steps=5)) == "max_epochs -1, max_steps 5"
 
 
-def test_other_data_has_another_fingerprint() -> None:
-    found = {toy(data_of=data).fingerprint(SMOKE) for data in (Points, NoisyPoints, Streamed, Two)}
-    assert len(found) == 4
+def test_fingerprint_depends_on_the_data() -> None:
+    fingerprints = {toy(data_of=data).fingerprint(SMOKE) for data in (Points, NoisyPoints, StreamPoints, Two)}
+    assert len(fingerprints) == 4
 
 
 @pytest.mark.parametrize("kind", ["gathered gradients and a generator", "no length"])
 def test_a_training_reports_its_progress(kind: str) -> None:
-    said: list[tuple[int, int]] = []
-    fitted, _ = fit(TASKS[kind](), recipe=ONE_EPOCH, on_step=lambda *at: said.append(at))
-    assert {of for _, of in said} <= {fitted.steps}
-    assert said == sorted(said)
-    assert said[-1:] in ([], [(fitted.steps, fitted.steps)])
-    assert said or kind == "no length"
+    progress: list[tuple[int, int]] = []
+    result, _ = fit(TASKS[kind](), recipe=ONE_EPOCH, on_step=lambda *at: progress.append(at))
+    assert {of for _, of in progress} <= {result.steps}
+    assert progress == sorted(progress)
+    assert progress[-1:] in ([], [(result.steps, result.steps)])
+    assert progress or kind == "no length"

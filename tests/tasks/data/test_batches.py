@@ -1,4 +1,4 @@
-"""Batches that are tensors, tuples or mappings, from the data to the network and back."""
+"""Batches of tensors, tuples or mappings, from data to network and back."""
 
 from collections.abc import Mapping
 
@@ -36,11 +36,11 @@ WIDTH, TIMES = 8, 4
 
 
 class Denoiser(nn.Module):
-    """Tells the noise in points [B, 2], given the time [B, T] by which they were noised."""
+    """Predicts the noise in points [B, 2] from their time [B, T]."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        layers = [Modulated() for _ in range(architecture.depth)]
+        layers = [ModulatedNetwork() for _ in range(architecture.depth)]
         self.embedding = nn.Linear(2, WIDTH)
         self.stack = build_stack(architecture, layers, Norm("layer", 1e-6), parts=1)
         self.head = nn.Linear(WIDTH, 2)
@@ -49,8 +49,8 @@ class Denoiser(nn.Module):
         return {"noise": self.head(self.stack(self.embedding(noised), condition=time))}
 
 
-class Modulated(nn.Module):
-    """A dense layer that takes a condition."""
+class ModulatedNetwork(nn.Module):
+    """A dense layer with a condition."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Modulated(nn.Module):
 
 
 class Denoising(SupervisedTask):
-    """Inputs, targets and outputs are mappings."""
+    """A task whose inputs, targets and outputs are mappings."""
 
     name = "denoising"
     version = 1
@@ -74,31 +74,25 @@ class Denoising(SupervisedTask):
     }
 
     def load(self) -> TensorSplits:
-        """Draw points, noise and times."""
-        return TensorSplits(*(noised(number, seed) for seed, number in enumerate((200, 50, 30))), encode=dict)
+        return TensorSplits(*(noisy(number, seed) for seed, number in enumerate((200, 50, 30))), encode=dict)
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """The denoiser."""
         return Denoiser(architecture)
 
     def example(self) -> dict[str, Tensor]:
-        """One point at the first time."""
         return {"time": torch.zeros(1, TIMES), "noised": torch.zeros(1, 2)}
 
     def loss(self, outputs: Mapping[str, Tensor], targets: Mapping[str, Tensor], recipe: Recipe) -> Tensor:
-        """The squared error."""
         return (outputs["noise"] - targets["noise"]).square().mean()
 
     def measure(self, outputs: Mapping[str, Tensor], targets: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """That of each example."""
         return {"squared_error": (outputs["noise"] - targets["noise"]).square().mean(dim=1)}
 
-    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
-        """The mean."""
-        return means(measured)
+    def summary(self, measurements: Mapping[str, Tensor]) -> Mapping[str, float]:
+        return means(measurements)
 
 
-def noised(number: int, seed: int) -> Batch:
+def noisy(number: int, seed: int) -> Batch:
     generator = torch.Generator().manual_seed(seed)
     time = torch.randint(TIMES, (number,), generator=generator)
     points, noise = torch.ones(number, 2), torch.randn(number, 2, generator=generator)
@@ -111,31 +105,31 @@ def noised(number: int, seed: int) -> Batch:
 
 def test_a_task_of_mappings_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
     check_task(Denoising())
-    said = capsys.readouterr().out.splitlines()
-    assert len(said) == len(CONTRACT)
-    assert all(line.endswith("... ok") for line in said)  # and none had nothing to stop at
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(CONTRACT)
+    assert all(line.endswith("... ok") for line in lines)  # no check was skipped
 
 
 def test_a_task_of_mappings_learns_and_is_counted() -> None:
     task = Denoising()
-    fitted = task.fit(Run(architecture=task.base, recipe=task.presets["proxy"], seed=0))
-    assert fitted.metrics["squared_error"] < 0.8  # of 1, which those who know no time are left with
-    assert set(fitted.test) == {"squared_error", "squared_error_se"}
+    result = task.fit(Run(architecture=task.base, recipe=task.presets["proxy"], seed=0))
+    assert result.metrics["squared_error"] < 0.8  # 1 without the time
+    assert set(result.test) == {"squared_error", "squared_error_se"}
     linear = 2 * WIDTH + 2 * (WIDTH * WIDTH + TIMES * WIDTH) + 2 * WIDTH
     assert count(task, task.base).macs >= linear
 
 
 def test_inputs_are_passed_by_position_or_name() -> None:
-    def network(*args: Tensor, **named: Tensor) -> tuple[int, list[str]]:
-        return len(args), list(named)
+    def network(*args: Tensor, **keywords: Tensor) -> tuple[int, list[str]]:
+        return len(args), list(keywords)
 
     assert [call(network, inputs) for inputs in FORMS.values()] == [(1, []), (2, []), (0, ["x", "y"])]
 
 
 def test_named_inputs_are_ordered_by_the_signature() -> None:
     network, example = Denoiser(Denoising.base), Denoising().example()
-    noised, time = positional(network, example)
-    assert noised is example["noised"]
+    noisy, time = positional(network, example)
+    assert noisy is example["noised"]
     assert time is example["time"]
     assert positional(network, X)[0] is X
     assert positional(network, (X, Y)) == (X, Y)

@@ -1,4 +1,4 @@
-"""Examples of all kinds have fingerprints, others for others."""
+"""Fingerprints of examples of all kinds."""
 
 from typing import Any
 
@@ -33,9 +33,9 @@ KINDS: list[Any] = [
 
 
 def test_different_examples_have_different_fingerprints() -> None:
-    found = [fingerprint_of([[value]]) for value in KINDS]
-    assert len(set(found)) == len(KINDS)
-    assert found == [fingerprint_of([[value]]) for value in KINDS]
+    fingerprints = [fingerprint_of([[value]]) for value in KINDS]
+    assert len(set(fingerprints)) == len(KINDS)
+    assert fingerprints == [fingerprint_of([[value]]) for value in KINDS]
 
 
 def test_fingerprints_depend_on_parts_and_order() -> None:
@@ -43,8 +43,8 @@ def test_fingerprints_depend_on_parts_and_order() -> None:
 
 
 def test_fingerprints_of_object_arrays_contain_no_addresses() -> None:
-    one, other = (np.array([f"{text}!", None], dtype=object) for text in ("a" * 50, "a" * 50))
-    assert fingerprint_of([[one]]) == fingerprint_of([[other]])
+    first, second = (np.array([f"{text}!", None], dtype=object) for text in ("a" * 50, "a" * 50))
+    assert fingerprint_of([[first]]) == fingerprint_of([[second]])
 
 
 def test_unreadable_examples_are_refused() -> None:
@@ -54,12 +54,12 @@ def test_unreadable_examples_are_refused() -> None:
 
 def test_indexable_data_is_read_example_by_example() -> None:
     data = TensorDataset(torch.arange(5))
-    assert [int(one[0]) for one in iter_examples(DataLoader(data, 2, shuffle=True))] == [0, 1, 2, 3, 4]
+    assert [int(example[0]) for example in iter_examples(DataLoader(data, 2, shuffle=True))] == [0, 1, 2, 3, 4]
     assert list(iter_examples([1, 2])) == [1, 2]
 
 
 def test_fingerprints_of_random_examples_are_reproducible_and_move_no_generator() -> None:
     before = torch.get_rng_state()
-    one, other = (fingerprint_of([(torch.randn(2) for _ in range(3))]) for _ in range(2))
-    assert one == other
+    first, second = (fingerprint_of([(torch.randn(2) for _ in range(3))]) for _ in range(2))
+    assert first == second
     assert torch.equal(torch.get_rng_state(), before)

@@ -1,4 +1,4 @@
-"""Images in shards: what webdataset writes and reads, and what is no such shard."""
+"""Image shards: webdataset's format, and errors of other files."""
 
 import gzip
 import io
@@ -24,9 +24,9 @@ RANDOM = np.random.default_rng(0)
 
 
 def picture(kind: str = "jpeg") -> bytes:
-    written = io.BytesIO()
-    Image.fromarray(RANDOM.integers(0, 256, (6, 5, 3), dtype=np.uint8)).save(written, kind)
-    return written.getvalue()
+    buffer = io.BytesIO()
+    Image.fromarray(RANDOM.integers(0, 256, (6, 5, 3), dtype=np.uint8)).save(buffer, kind)
+    return buffer.getvalue()
 
 
 def list_shards(folder: Path, shards: Mapping[str, int]) -> None:
@@ -34,8 +34,8 @@ def list_shards(folder: Path, shards: Mapping[str, int]) -> None:
     (folder / "_info.json").write_text(json.dumps({"splits": {"training": train}}))
 
 
-def written(folder: Path, files: Sequence[tuple[str, bytes]], images: int = 1) -> Path:
-    """A folder of one shard with these files."""
+def write_shard(folder: Path, files: Sequence[tuple[str, bytes]], images: int = 1) -> Path:
+    """Write a folder with one shard of these files."""
     with tarfile.open(folder / "a.tar", "w") as tar:
         for name, content in files:
             entry = tarfile.TarInfo(name)
@@ -45,11 +45,11 @@ def written(folder: Path, files: Sequence[tuple[str, bytes]], images: int = 1) -
     return folder
 
 
-def found(folder: Path) -> Any:
+def read_shards(folder: Path) -> Any:
     return shard_source(folder, ("train", "training"), 10).images
 
 
-def test_shards_of_webdataset_are_read_as_webdataset_does(tmp_path: Path) -> None:
+def test_shards_are_read_as_by_webdataset(tmp_path: Path) -> None:
     for name in ("a.tar", "sub/b.tar"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         with webdataset.TarWriter(str(tmp_path / name)) as sink:
@@ -57,9 +57,9 @@ def test_shards_of_webdataset_are_read_as_webdataset_does(tmp_path: Path) -> Non
                 more = {"json": {"filename": "x"}, "jpg": picture(), "cls": number * 2}
                 sink.write({"__key__": f"n01/{number:03d}"} | more)
     list_shards(tmp_path, {"a.tar": 5, "sub/b.tar": 5})
-    images = found(tmp_path)
-    theirs = webdataset.WebDataset([str(tmp_path / "a.tar"), str(tmp_path / "sub/b.tar")], shardshuffle=False)
-    expected = [(one["jpg"], one["cls"]) for one in theirs.decode("rgb8")]
+    images = read_shards(tmp_path)
+    reader = webdataset.WebDataset([str(tmp_path / "a.tar"), str(tmp_path / "sub/b.tar")], shardshuffle=False)
+    expected = [(sample["jpg"], sample["cls"]) for sample in reader.decode("rgb8")]
     assert len(images) == len(expected) == 10
     for index in torch.randperm(10).tolist():  # in any order
         image, label = images[index]
@@ -67,7 +67,7 @@ def test_shards_of_webdataset_are_read_as_webdataset_does(tmp_path: Path) -> Non
         assert np.array_equal(np.asarray(image), expected[index][0])
 
 
-def test_names_order_and_other_files_are_treated_as_webdataset_does(tmp_path: Path) -> None:
+def test_names_order_and_other_files_match_webdataset(tmp_path: Path) -> None:
     files = [
         ("x/one.cls", b"3\n"),
         ("x/one.seg.png", b"no image of its own"),
@@ -83,9 +83,9 @@ def test_names_order_and_other_files_are_treated_as_webdataset_does(tmp_path: Pa
         ("four.webp", picture("webp")),
         ("four.cls", b"6"),
     ]
-    images = found(written(tmp_path, files, 4))
-    theirs = webdataset.WebDataset(str(tmp_path / "a.tar"), shardshuffle=False)
-    expected = [*theirs.decode("rgb8", only=["jpg", "png", "webp", "cls"]).to_tuple("jpg;png;webp", "cls")]
+    images = read_shards(write_shard(tmp_path, files, 4))
+    reader = webdataset.WebDataset(str(tmp_path / "a.tar"), shardshuffle=False)
+    expected = [*reader.decode("rgb8", only=["jpg", "png", "webp", "cls"]).to_tuple("jpg;png;webp", "cls")]
     assert [images[index][1] for index in range(4)] == [label for _, label in expected] == [3, 4, 5, 6]
     for index, (pixels, _) in enumerate(expected):
         assert np.array_equal(np.asarray(images[index][0]), pixels)
@@ -93,18 +93,18 @@ def test_names_order_and_other_files_are_treated_as_webdataset_does(tmp_path: Pa
 
 def test_shards_are_scanned_once_and_again_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [("one.jpg", picture()), ("one.cls", b"3")]
-    folder = written(tmp_path, files)
-    first = found(folder)[0]
+    folder = write_shard(tmp_path, files)
+    first = read_shards(folder)[0]
 
     def fail(*_: Any) -> None:
         raise AssertionError("looked up again")
 
     with monkeypatch.context() as patch:
         patch.setattr("tasks.data.image_shards._places", fail)
-        assert found(folder)[0] == first
-    written(tmp_path, [("zero.txt", b"0" * 3000), *files[:1], ("one.cls", b"4")])
+        assert read_shards(folder)[0] == first
+    write_shard(tmp_path, [("zero.txt", b"0" * 3000), *files[:1], ("one.cls", b"4")])
     os.utime(folder / "a.tar", ns=(1, 1))
-    assert found(folder)[0] == (first[0], 4)
+    assert read_shards(folder)[0] == (first[0], 4)
 
 
 def test_shards_that_differ_from_their_listing_are_refused(tmp_path: Path) -> None:
@@ -127,38 +127,38 @@ def test_shards_that_differ_from_their_listing_are_refused(tmp_path: Path) -> No
         ("a long class", [("one.jpg", b""), ("one.cls", b" " * 99 + b"3")], "bad-data", {"option": "one.cls"}),
     ]
     with grouped() as case:
-        for what, files, kind, fields in refusals:
-            with case(what), raises(kind, path=str(tmp_path / "a.tar"), **fields):
-                found(written(tmp_path, files))
+        for name, files, kind, fields in refusals:
+            with case(name), raises(kind, path=str(tmp_path / "a.tar"), **fields):
+                read_shards(write_shard(tmp_path, files))
 
 
 def test_damaged_or_compressed_shards_are_refused(tmp_path: Path) -> None:
     with grouped() as case:
         for damage in ("text", "packed", "cut"):
-            folder = written(tmp_path, [("one.jpg", picture()), ("one.cls", b"3")])
+            folder = write_shard(tmp_path, [("one.jpg", picture()), ("one.cls", b"3")])
             content = (folder / "a.tar").read_bytes()
             damaged = {"text": b"no tar file" * 99, "packed": gzip.compress(content), "cut": content[:700]}
             (folder / "a.tar").write_bytes(damaged[damage])
             with case(damage), raises("bad-file", path=str(folder / "a.tar")):
-                found(folder)
+                read_shards(folder)
 
 
 def test_a_shard_rewritten_during_reading_gives_no_wrong_labels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = [("one.jpg", picture()), ("one.cls", b"3")]
-    images = found(written(tmp_path, files))
+    images = read_shards(write_shard(tmp_path, files))
     os.utime(tmp_path / "a.tar", ns=(1, 1))
     with pytest.raises(OSError, match=r"512 .*a\.tar") as caught:
         images[0]
     assert type(caught.value.__cause__) is OSError
     monkeypatch.setattr("tasks.data.image_shards._label", lambda *_: os.utime(tmp_path / "a.tar", ns=(2, 2)) or 3)
     with raises("in-use", path=str(tmp_path / "a.tar")):
-        found(tmp_path)
+        read_shards(tmp_path)
 
 
 def test_an_unreadable_image_is_located_by_its_byte(tmp_path: Path) -> None:
-    images = found(written(tmp_path, [("one.jpg", b"no picture"), ("one.cls", b"3")]))
+    images = read_shards(write_shard(tmp_path, [("one.jpg", b"no picture"), ("one.cls", b"3")]))
     with pytest.raises(OSError, match=r"512 .*a\.tar") as caught:
         images[0]
     assert isinstance(caught.value.__cause__, UnidentifiedImageError)

@@ -1,4 +1,4 @@
-"""Processes that train together, without starting any: what each of three would read, and what it would draw."""
+"""The shares of three processes, without starting any."""
 
 from collections import Counter
 from dataclasses import replace
@@ -30,7 +30,7 @@ KINDS = ("tensors", "images", "shards")
 
 
 def pixels(image: Image.Image) -> Tensor:
-    """A number that no other image here has."""
+    """A number that is unique to the image."""
     return torch.tensor(np.asarray(image.convert("RGB"), dtype=np.int64).sum())
 
 
@@ -40,18 +40,18 @@ def as_they_are(batch: Batch, recipe: Recipe, generator: Generator) -> Batch:
 
 @pytest.fixture
 def splits(request: pytest.FixtureRequest) -> Splits:
-    """The examples of one kind, each of which is a number."""
+    """Splits of one kind whose examples are unique numbers."""
     if request.param == "tensors":
         train, validation, test = (torch.arange(first, first + 25) for first in (0, 100, 200))
         return TensorSplits((train, train), (validation, validation), (test, test))
     folder: Path = request.getfixturevalue("image_folder" if request.param == "images" else "image_shards")
-    found = ImageNetViT(folder).load()
-    assert isinstance(found, ImageSplits)
-    return replace(found, eval_transform=pixels, train_transform=lambda recipe: pixels, augment=as_they_are)
+    splits = ImageNetViT(folder).load()
+    assert isinstance(splits, ImageSplits)
+    return replace(splits, eval_transform=pixels, train_transform=lambda recipe: pixels, augment=as_they_are)
 
 
-def measured(splits: Splits, part: Part, recipe: Any, share: RankInfo) -> Counter[int]:
-    return Counter(int(one) for inputs, _ in splits.evaluation_batches(part, recipe, CPU, share) for one in inputs)
+def measured_examples(splits: Splits, part: Part, recipe: Any, share: RankInfo) -> Counter[int]:
+    return Counter(int(x) for inputs, _ in splits.evaluation_batches(part, recipe, CPU, share) for x in inputs)
 
 
 @pytest.mark.parametrize("splits", KINDS, indirect=True)
@@ -62,8 +62,8 @@ def test_processes_measure_every_example_exactly_once(splits: Splits) -> None:
             for part in parts:
                 with case(f"{part}, measured={limit}"):
                     recipe = replace(RECIPE, measured=limit)
-                    alone = measured(splits, part, recipe, ALONE)
-                    together = [measured(splits, part, recipe, share) for share in THREE]
+                    alone = measured_examples(splits, part, recipe, ALONE)
+                    together = [measured_examples(splits, part, recipe, share) for share in THREE]
                     assert sum(together, Counter()) == alone
                     assert set(alone.values()) == {1}
 
@@ -71,8 +71,8 @@ def test_processes_measure_every_example_exactly_once(splits: Splits) -> None:
 @pytest.mark.parametrize("splits", KINDS, indirect=True)
 def test_processes_share_every_micro_batch_without_overlap(splits: Splits) -> None:
     def batches(share: RankInfo) -> list[Counter[int]]:
-        found = islice(splits.training(RECIPE, 0, (), CPU, share), 9)
-        return [Counter(map(int, inputs)) for (inputs, _), _ in found]
+        batches = islice(splits.training(RECIPE, 0, (), CPU, share), 9)
+        return [Counter(map(int, inputs)) for (inputs, _), _ in batches]
 
     together = [sum(parts, Counter()) for parts in zip(*map(batches, THREE), strict=True)]
     assert together == batches(ALONE)
@@ -85,9 +85,9 @@ def test_each_process_draws_its_own_dropout() -> None:
     recipe = task.presets["smoke"]
     training = task.training(Run(architecture=task.base, recipe=recipe, seed=0), recipe, task.splits)
     with torch.random.fork_rng():
-        drawn = []
+        draws = []
         for share in (ALONE, *THREE):
             training.rank_info = share
             training._seed_draws(0)
-            drawn.append(torch.rand(1).item())
-    assert len(set(drawn)) == 4
+            draws.append(torch.rand(1).item())
+    assert len(set(draws)) == 4

@@ -1,4 +1,4 @@
-"""Examples in memory: order, augmentation, and what makes data other data."""
+"""Examples in memory: order, augmentation and fingerprints."""
 
 from dataclasses import replace
 from itertools import islice
@@ -15,15 +15,15 @@ CPU = torch.device("cpu")
 RECIPE = Recipe(epochs=1, batch=4, lr=1.0)
 
 
-def numbered(examples: int, first: int = 0) -> Batch:
+def number_examples(examples: int, first: int = 0) -> Batch:
     return torch.arange(first, first + examples).float()[:, None], torch.arange(first, first + examples)
 
 
-def jittered(batch: Batch, recipe: Recipe, generator: Generator) -> Batch:
+def jitter(batch: Batch, recipe: Recipe, generator: Generator) -> Batch:
     return batch[0] + torch.rand(batch[0].shape, generator=generator), batch[1]
 
 
-SPLITS = TensorSplits(numbered(10), numbered(6, 100), numbered(5, 200), augment=jittered)
+SPLITS = TensorSplits(number_examples(10), number_examples(6, 100), number_examples(5, 200), augment=jitter)
 
 
 def test_an_epoch_has_whole_batches_of_distinct_examples_in_a_new_order() -> None:
@@ -44,10 +44,10 @@ def test_batches_resume_from_any_position() -> None:
 
 
 def test_seeds_give_different_orders_and_draws() -> None:
-    (one, order), _ = next(SPLITS.training(RECIPE, 0, (), CPU))
-    (two, other), _ = next(SPLITS.training(RECIPE, 1, (), CPU))
+    (first, order), _ = next(SPLITS.training(RECIPE, 0, (), CPU))
+    (second, other), _ = next(SPLITS.training(RECIPE, 1, (), CPU))
     assert order.tolist() != other.tolist()
-    assert not torch.equal(one - order[:, None], two - other[:, None])
+    assert not torch.equal(first - order[:, None], second - other[:, None])
 
 
 def test_measured_examples_are_in_order_and_not_augmented() -> None:
@@ -66,18 +66,18 @@ def test_a_recipe_may_measure_fewer_evenly_spread_examples() -> None:
 
 
 def test_inputs_are_encoded_after_augmentation() -> None:
-    encoded = replace(SPLITS, encode=lambda inputs: 1000 * inputs)
-    (inputs, _), _ = next(encoded.training(RECIPE, 0, (), CPU))
+    splits = replace(SPLITS, encode=lambda inputs: 1000 * inputs)
+    (inputs, _), _ = next(splits.training(RECIPE, 0, (), CPU))
     (plain, _), _ = next(SPLITS.training(RECIPE, 0, (), CPU))
     assert torch.equal(inputs, 1000 * plain)
 
 
-def test_other_data_has_another_fingerprint() -> None:
+def test_fingerprint_depends_on_the_data() -> None:
     for part in ("train", "validation", "test"):
         inputs, labels = getattr(SPLITS, part)
-        changed = inputs.clone()
-        changed[-1] += 1
-        assert replace(SPLITS, **{part: (changed, labels)}).fingerprint != SPLITS.fingerprint
+        other_inputs = inputs.clone()
+        other_inputs[-1] += 1
+        assert replace(SPLITS, **{part: (other_inputs, labels)}).fingerprint != SPLITS.fingerprint
         assert replace(SPLITS, **{part: (inputs.double(), labels)}).fingerprint != SPLITS.fingerprint
         assert replace(SPLITS, **{part: (inputs.clone(), labels)}).fingerprint == SPLITS.fingerprint
 
@@ -88,7 +88,7 @@ def test_fingerprints_include_names_and_types() -> None:
         return TensorSplits(*[(inputs, torch.arange(2))] * 3).fingerprint
 
     assert len({of("p", "q"), of("q", "p"), of("p", "q", dtype=torch.bfloat16), of("p", "q", dtype=torch.half)}) == 4
-    assert load_task("digits-vit").fingerprint(None) == "07ec2a2be140"  # plain data has the one that it always had
+    assert load_task("digits-vit").fingerprint(None) == "07ec2a2be140"  # the fingerprint of plain data never changes
 
 
 def test_random_numbers_for_different_purposes_differ() -> None:

@@ -1,4 +1,4 @@
-"""digits-dit: what it learns from, how it is measured, and what it draws."""
+"""The digits-dit task: training, measurement and samples."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -41,29 +41,29 @@ def test_every_held_out_scan_is_measured_at_eight_evenly_spread_times() -> None:
         scans, labels = getattr(DigitsViT().load(), part)
         assert torch.bincount(targets["picture"]).tolist() == [8] * 360
         for picture in (0, 100, 359):
-            own = targets["picture"] == picture
-            assert (times[own] // 125).tolist() == [*range(8)]
-            assert set(classes[own].tolist()) == {labels[picture].item()}
+            rows = targets["picture"] == picture
+            assert (times[rows] // 125).tolist() == [*range(8)]
+            assert set(classes[rows].tolist()) == {labels[picture].item()}
             start = (2 * scans[picture] - 1).expand(8, -1, -1, -1)
-            torch.testing.assert_close(noisy[own], add_noise(start, targets["noise"][own], times[own]))
+            torch.testing.assert_close(noisy[rows], add_noise(start, targets["noise"][rows], times[rows]))
 
 
 def test_standard_error_is_over_scans() -> None:
-    found = TASK.summary({"loss": torch.tensor([1.0, 2, 3, 6]), "picture": torch.tensor([0, 1, 0, 1])})
-    assert found["loss"] == 3
-    assert found["loss_se"] == pytest.approx(((2 - 3) ** 2 + (4 - 3) ** 2) ** 0.5 / 2)
+    metrics = TASK.summary({"loss": torch.tensor([1.0, 2, 3, 6]), "picture": torch.tensor([0, 1, 0, 1])})
+    assert metrics["loss"] == 3
+    assert metrics["loss_se"] == pytest.approx(((2 - 3) ** 2 + (4 - 3) ** 2) ** 0.5 / 2)
 
 
 def test_measures_and_keeps_the_averaged_weights() -> None:
     fast = replace(SMOKE, measured=40)
     recipes = replace(fast, ema=0.5, samples=0), replace(fast, ema=0.0), replace(fast, ema=0.0, samples=0)
     torch.manual_seed(0)
-    averaged, last, without_samples = (TASK.fit(Run(architecture=TINY, recipe=recipe, seed=0)) for recipe in recipes)
-    assert averaged.metrics["loss"] != last.metrics["loss"]
+    average, last, without_samples = (TASK.fit(Run(architecture=TINY, recipe=recipe, seed=0)) for recipe in recipes)
+    assert average.metrics["loss"] != last.metrics["loss"]
     name, weights = "stack.layers.0.layer.out.weight", []
-    for fitted in (averaged, last, without_samples):
-        assert fitted.network is not None
-        weights.append(fitted.network.get_parameter(name))
+    for result in (average, last, without_samples):
+        assert result.network is not None
+        weights.append(result.network.get_parameter(name))
     assert not torch.equal(weights[0], weights[1])
     assert torch.equal(weights[1], weights[2])
 

@@ -1,4 +1,4 @@
-"""Images to latents."""
+"""The command `nas encode`."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from tasks.diffusion.imagenet_dit import ImageNetDiT
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """train/ with 3 classes of 4 small images."""
+    """A folder train/ with 3 classes of 4 small images."""
     generator, folder = np.random.default_rng(0), tmp_path_factory.mktemp("images")
     for label in ("ant", "bee", "cat"):
         (folder / "train" / label).mkdir(parents=True)
@@ -35,7 +35,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def command(images: Path, tiny_vae: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder that `nas encode` has written, and what it has printed."""
+    """The folder and the output of `nas encode`."""
     folder = tmp_path_factory.mktemp("encoded") / "latents"
     done = CliRunner().invoke(app, ["encode", str(images), str(folder), "--vae", str(tiny_vae), "--size", "32"])
     assert done.exit_code == 0, done.output
@@ -67,13 +67,13 @@ def test_encodes_each_picture_and_its_mirror_image(images: Path, folder: Path, t
 
 def test_resume_gives_the_same_latents(images: Path, folder: Path, tiny_vae: Path) -> None:
     before = {file: file.read_bytes() for file in folder.rglob("*.np?")}
-    for gone in ("labels/9.npy", "features/11.npy", "labels/11.npy", "reference.npz"):
-        (folder / gone).unlink()
-    kept = (folder / "features" / "0.npy").stat().st_mtime_ns
-    found = nas.encode(images, folder, vae=str(tiny_vae), size=32)
-    assert (found.pictures, found.classes, found.shape) == (12, 3, (4, 4, 4))
+    for name in ("labels/9.npy", "features/11.npy", "labels/11.npy", "reference.npz"):
+        (folder / name).unlink()
+    modified_at = (folder / "features" / "0.npy").stat().st_mtime_ns
+    folders = nas.encode(images, folder, vae=str(tiny_vae), size=32)
+    assert (folders.pictures, folders.classes, folders.shape) == (12, 3, (4, 4, 4))
     assert {file: file.read_bytes() for file in folder.rglob("*.np?")} == before
-    assert (folder / "features" / "0.npy").stat().st_mtime_ns == kept
+    assert (folder / "features" / "0.npy").stat().st_mtime_ns == modified_at
 
 
 def test_refuses_a_folder_with_other_latents(images: Path, folder: Path, tiny_vae: Path) -> None:
@@ -105,7 +105,7 @@ def test_refuses_a_size_that_does_not_divide_into_patches(images: Path, tmp_path
 
 
 def test_the_command_prints_the_next_command(command: tuple[Path, str]) -> None:
-    folder, printed = command
-    *_, counts, following = printed.splitlines()
+    folder, output = command
+    *_, counts, following = output.splitlines()
     assert Counter(re.findall(r"\d+", counts)) == Counter(["12", "3", "4", "4", "4"])
     assert following.split() == ["nas", "evaluate", "imagenet-dit", "--data", str(folder)]

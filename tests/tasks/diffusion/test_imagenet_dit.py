@@ -1,4 +1,4 @@
-"""imagenet-dit: what it measures, what it needs for that, and what it draws."""
+"""The imagenet-dit task: data, metrics and samples."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_samples_are_decoded_and_compared_with_the_reference(latent_folder: Path
     task.splits_for(SMOKE)
     torch.manual_seed(0)
     network = task.build(TINY)
-    found = task.measure_network(lambda inputs: network(*inputs), "test", SMOKE, torch.device("cpu"))
+    metrics = task.measure_network(lambda inputs: network(*inputs), "test", SMOKE, torch.device("cpu"))
 
     classes = evenly(3, 12)
     latents = draw(
@@ -45,20 +45,20 @@ def test_samples_are_decoded_and_compared_with_the_reference(latent_folder: Path
     )
     pictures = decode_latents(autoencoder(latent_folder / "vae"), latents)
     assert pictures.shape == (12, 3, 32, 32)
-    inception = imagenet_dit.inception(None)  # the tiny one
-    seen = extract_features(inception, [pictures], torch.device("cpu"))
+    inception = imagenet_dit.inception(None)  # the tiny Inception
+    features = extract_features(inception, [pictures], torch.device("cpu"))
     real = real_pictures(latent_folder / "reference.npz", inception, torch.device("cpu"))
-    assert found["fid"] == pytest.approx(frechet(normal(seen.pooled), normal(real.pooled)), rel=1e-6)
-    assert found["sfid"] == pytest.approx(frechet(normal(seen.spatial), real.sfid), rel=1e-6)
-    assert set(found) == {
+    assert metrics["fid"] == pytest.approx(frechet(normal(features.pooled), normal(real.pooled)), rel=1e-6)
+    assert metrics["sfid"] == pytest.approx(frechet(normal(features.spatial), real.sfid), rel=1e-6)
+    assert set(metrics) == {
         "fid", "sfid", "inception_score", "inception_score_se", "precision", "precision_se", "recall", "recall_se"
     }  # fmt: skip
 
 
 def test_training_measures_every_metric(latent_folder: Path) -> None:
-    fitted = ImageNetDiT(latent_folder).fit(Run(architecture=TINY, recipe=SMOKE, seed=0))
-    assert {metric.name for metric in ImageNetDiT.metrics} <= set(fitted.metrics)
-    assert fitted.metrics["fid"] > 0
+    result = ImageNetDiT(latent_folder).fit(Run(architecture=TINY, recipe=SMOKE, seed=0))
+    assert {metric.name for metric in ImageNetDiT.metrics} <= set(result.metrics)
+    assert result.metrics["fid"] > 0
 
 
 @pytest.mark.parametrize("name", ["vae", "reference.npz"])
@@ -67,8 +67,8 @@ def test_refuses_data_without_what_measures_samples(name: str, latent_folder: Pa
     task = ImageNetDiT(latent_folder)
     with raises("missing-data", path=str(latent_folder), value=name):
         task.fingerprint(SMOKE)
-    found = task.fit(Run(architecture=TINY, recipe=replace(SMOKE, samples=0), seed=0))
-    assert set(found.metrics) == {"loss", "loss_se"}
+    result = task.fit(Run(architecture=TINY, recipe=replace(SMOKE, samples=0), seed=0))
+    assert set(result.metrics) == {"loss", "loss_se"}
 
 
 def test_asks_for_data() -> None:

@@ -1,4 +1,4 @@
-"""What Inception sees, and what a reference batch tells."""
+"""Inception's features, and statistics of a reference batch."""
 
 from pathlib import Path
 
@@ -19,27 +19,27 @@ PICTURES = torch.randint(0, 256, (2, 3, 40, 40), dtype=torch.uint8, generator=to
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of random weights, as torch-fidelity's is."""
+    """A file of random weights in torch-fidelity's format."""
 
-    class Untrained(fidelity.FeatureExtractorInceptionV3):
+    class RandomWeights(fidelity.FeatureExtractorInceptionV3):
         def load_state_dict(self, state: object) -> None:
-            """Leave them as they were drawn."""
+            pass
 
     file = tmp_path_factory.mktemp("inception") / "inception.pth"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fidelity, "load_state_dict_from_url", lambda *_, **__: {})
-        torch.save(Untrained("untrained", ["2048"]).state_dict(), file)
+        torch.save(RandomWeights("untrained", ["2048"]).state_dict(), file)
     return file
 
 
 def test_features_match_torch_fidelity(weights: Path) -> None:
     network = inception(weights)
-    seen = extract_features(network, [PICTURES[:1], PICTURES[1:]], CPU)
-    assert [each.shape for each in seen] == [(2, 2048), (2, 7 * 17 * 17), (2, 1008)]
-    pooled, logits = network(PICTURES[1:])
-    np.testing.assert_allclose(seen.pooled[1:], pooled.numpy(), rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(seen.logits[1:], logits.numpy(), rtol=1e-4, atol=1e-6)
-    assert (seen.spatial >= 0).all(), "behind the rectifier"
+    features = extract_features(network, [PICTURES[:1], PICTURES[1:]], CPU)
+    assert [each.shape for each in features] == [(2, 2048), (2, 7 * 17 * 17), (2, 1008)]
+    pools, logits = network(PICTURES[1:])
+    np.testing.assert_allclose(features.pooled[1:], pools.numpy(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(features.logits[1:], logits.numpy(), rtol=1e-4, atol=1e-6)
+    assert (features.spatial >= 0).all(), "behind the rectifier"
     assert not network.get_submodule("Mixed_6d.branch1x1")._forward_hooks
 
 
@@ -58,13 +58,13 @@ def test_weights_that_cannot_be_downloaded_are_a_user_error(monkeypatch: pytest.
         raise OSError("no network")
 
     monkeypatch.setattr(fidelity, "load_state_dict_from_url", fetch)
-    with raises("unavailable", cause="OSError") as raised:
+    with raises("unavailable", cause="OSError") as error:
         inception(None)
-    assert isinstance(raised.value.__cause__, OSError)
+    assert isinstance(error.value.__cause__, OSError)
 
 
 class Tiny(nn.Module):
-    """Means of the colours, in Inception's place."""
+    """Mean colours instead of Inception's features."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,10 +95,10 @@ def test_features_of_a_reference_batch_are_cached(tmp_path: Path, monkeypatch: p
 
 def test_given_statistics_are_used_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAS_CACHE", str(tmp_path / "cache"))
-    given = {"mu": np.full(3, 5.0), "sigma": np.eye(3), "mu_s": np.zeros(28), "sigma_s": 2 * np.eye(28)}
-    real = real_pictures(a_reference(tmp_path / "reference.npz", **given), Tiny(), CPU)
-    for found, name in zip((*real.fid, *real.sfid), given, strict=True):
-        assert np.array_equal(found, given[name])
+    statistics = {"mu": np.full(3, 5.0), "sigma": np.eye(3), "mu_s": np.zeros(28), "sigma_s": 2 * np.eye(28)}
+    real = real_pictures(a_reference(tmp_path / "reference.npz", **statistics), Tiny(), CPU)
+    for values, name in zip((*real.fid, *real.sfid), statistics, strict=True):
+        assert np.array_equal(values, statistics[name])
 
 
 @pytest.mark.parametrize(
@@ -114,22 +114,22 @@ def test_refuses_a_file_without_reference_pictures(
 ) -> None:
     file = tmp_path / "reference.npz"
     file.write_text("no arrays") if arrays is None else np.savez(file, **arrays)
-    with raises(kind, path=str(file)) as raised:
+    with raises(kind, path=str(file)) as error:
         real_pictures(file, Tiny(), CPU)
-    assert isinstance(raised.value.__cause__, cause)
+    assert isinstance(error.value.__cause__, cause)
 
 
 def test_samples_are_compared_by_the_formulas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAS_CACHE", str(tmp_path / "cache"))
     real = real_pictures(a_reference(tmp_path / "reference.npz"), Tiny(), CPU)
     random = np.random.RandomState(1)
-    drawn = InceptionFeatures(real.pooled[:20] + 1, random.randn(20, 28), 3 * random.randn(20, 4))
-    found = fid_scores(drawn, real)
-    assert found["fid"] == pytest.approx(frechet(normal(drawn.pooled), real.fid))
-    assert found["sfid"] == pytest.approx(frechet(normal(drawn.spatial), real.sfid))
+    samples = InceptionFeatures(real.pooled[:20] + 1, random.randn(20, 28), 3 * random.randn(20, 4))
+    metrics = fid_scores(samples, real)
+    assert metrics["fid"] == pytest.approx(frechet(normal(samples.pooled), real.fid))
+    assert metrics["sfid"] == pytest.approx(frechet(normal(samples.spatial), real.sfid))
     order = np.random.RandomState(2020).permutation(20)
-    shares = np.exp(drawn.logits[order])
+    shares = np.exp(samples.logits[order])
     shares /= shares.sum(1, keepdims=True)
     scores = [np.exp((part * np.log(part / part.mean(0))).sum(1).mean()) for part in np.split(shares, 10)]
-    assert found["inception_score"] == pytest.approx(np.mean(scores))
-    assert found["inception_score_se"] == pytest.approx(np.std(scores) / 10**0.5)
+    assert metrics["inception_score"] == pytest.approx(np.mean(scores))
+    assert metrics["inception_score_se"] == pytest.approx(np.std(scores) / 10**0.5)

@@ -1,4 +1,4 @@
-"""Folders of latents: what is read, what is held out, and what is refused."""
+"""Folders of latents: splits, noise and errors."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,39 +25,40 @@ def splits(folder: Path) -> LatentSplits:
     return latent_splits(folder, with_noise, ())
 
 
-def started(batches: Iterator[Batch]) -> list[bytes]:
-    """The pictures without the noise that is known to be in them."""
-    found = []
+def start_images(batches: Iterator[Batch]) -> list[bytes]:
+    """The pictures without their noise, which is known."""
+    pairs = []
     for (noisy, times, classes), targets in batches:
         zeros = torch.zeros_like(noisy)
         start = (noisy - add_noise(zeros, targets["noise"], times)) / add_noise(torch.ones_like(noisy), zeros, times)
-        found += [(one.numpy().round(2).tobytes(), label) for one, label in zip(start, classes.tolist(), strict=True)]
-    return found
+        pairs += [(x.numpy().round(2).tobytes(), label) for x, label in zip(start, classes.tolist(), strict=True)]
+    return pairs
 
 
 def test_every_picture_is_in_one_split_with_its_label(latent_folder: Path) -> None:
-    made = {np.load(latent_folder / "imagenet32_features" / f"{n}.npy")[0].round(2).tobytes(): n % 3 for n in range(24)}
-    found = splits(latent_folder)
-    assert (found.examples, found.held_out, len(found.test.images)) == (20, 2, 2)
-    assert (found.classes, found.shape) == (3, (4, 4, 4))
-    training = found.training(replace(RECIPE, class_dropout=0.0), 0, (), CPU)
+    folder = latent_folder / "imagenet32_features"
+    label_of = {np.load(folder / f"{n}.npy")[0].round(2).tobytes(): n % 3 for n in range(24)}
+    data = splits(latent_folder)
+    assert (data.examples, data.held_out, len(data.test.images)) == (20, 2, 2)
+    assert (data.classes, data.shape) == (3, (4, 4, 4))
+    training = data.training(replace(RECIPE, class_dropout=0.0), 0, (), CPU)
     learnt = {}
     for _, ((_, _, classes), targets) in zip(range(5), (batch for batch, _ in training), strict=False):
-        starts = (one.numpy().round(2).tobytes() for one in targets["start"])
+        starts = (image.numpy().round(2).tobytes() for image in targets["start"])
         learnt |= dict(zip(starts, classes.tolist(), strict=True))
-    assert learnt.items() <= made.items()
+    assert learnt.items() <= label_of.items()
     assert len(learnt) == 20
-    labels = [label for _, label in started(found.evaluation_batches("validation", RECIPE, CPU))]
+    labels = [label for _, label in start_images(data.evaluation_batches("validation", RECIPE, CPU))]
     assert len(labels) == 2
 
 
 def test_held_out_pictures_always_get_the_same_noise(latent_folder: Path) -> None:
     for part in ("validation", "test"):
-        one, two = (next(splits(latent_folder).evaluation_batches(part, RECIPE, CPU)) for _ in range(2))
-        for left, right in zip((*one[0], *one[1].values()), (*two[0], *two[1].values()), strict=True):
-            assert torch.equal(left, right)
-        assert len({noise.numpy().tobytes() for noise in one[1]["noise"]}) == 2, "each has noise of its own"
-        assert one[0][1].unique().numel() == 2
+        first, second = (next(splits(latent_folder).evaluation_batches(part, RECIPE, CPU)) for _ in range(2))
+        for a, b in zip((*first[0], *first[1].values()), (*second[0], *second[1].values()), strict=True):
+            assert torch.equal(a, b)
+        assert len({noise.numpy().tobytes() for noise in first[1]["noise"]}) == 2, "each has noise of its own"
+        assert first[0][1].unique().numel() == 2
 
 
 def test_processes_share_the_measurement(latent_folder: Path) -> None:
@@ -65,9 +66,9 @@ def test_processes_share_the_measurement(latent_folder: Path) -> None:
         for kind in ("features", "labels"):
             folder = latent_folder / f"imagenet32_{kind}"
             (folder / f"{number}.npy").write_bytes((folder / f"{number % 24}.npy").read_bytes())
-    found, recipe = splits(latent_folder), replace(RECIPE, batch=2)
-    alone = [*found.evaluation_batches("test", recipe, CPU)]
-    shares = [batch for rank in range(2) for batch in found.evaluation_batches("test", recipe, CPU, RankInfo(rank, 2))]
+    data, recipe = splits(latent_folder), replace(RECIPE, batch=2)
+    alone = [*data.evaluation_batches("test", recipe, CPU)]
+    shares = [batch for rank in range(2) for batch in data.evaluation_batches("test", recipe, CPU, RankInfo(rank, 2))]
     pictures = torch.cat([targets["picture"] for _, targets in shares])
     assert sorted(pictures.tolist()) == [*range(5)]
     together = torch.cat([inputs[0] for inputs, _ in shares])[pictures.argsort()]
@@ -75,15 +76,15 @@ def test_processes_share_the_measurement(latent_folder: Path) -> None:
     assert torch.cat([targets["picture"] for _, targets in alone]).tolist() == [*range(5)]
 
 
-def test_trains_on_any_view_and_measures_the_first(latent_folder: Path) -> None:
+def test_training_uses_any_view_and_measurement_the_first(latent_folder: Path) -> None:
     for number in range(24):
         views = np.stack([np.full((4, 4, 4), float(view), np.float32) for view in range(3)])
         np.save(latent_folder / "imagenet32_features" / f"{number}.npy", views)
-    found = splits(latent_folder)
-    training = found.training(RECIPE, 0, (), CPU)
-    drawn = torch.cat([next(training)[0][1]["start"] for _ in range(20)])
-    assert sorted(torch.bincount(drawn.mean((1, 2, 3)).long()).clamp(max=15).tolist()) == [15, 15, 15]
-    assert {one for one, _ in started(found.evaluation_batches("test", RECIPE, CPU))} == {
+    data = splits(latent_folder)
+    training = data.training(RECIPE, 0, (), CPU)
+    starts = torch.cat([next(training)[0][1]["start"] for _ in range(20)])
+    assert sorted(torch.bincount(starts.mean((1, 2, 3)).long()).clamp(max=15).tolist()) == [15, 15, 15]
+    assert {image for image, _ in start_images(data.evaluation_batches("test", RECIPE, CPU))} == {
         np.zeros((4, 4, 4), "f4").tobytes()
     }
 
@@ -128,8 +129,8 @@ def test_refuses_a_folder_with_none_or_two_sets_of_latents(latent_folder: Path, 
     with raises("missing-data", path=str(tmp_path / "nowhere"), choices=()):
         splits(tmp_path / "nowhere")
     (latent_folder / "features").mkdir()
-    both = tuple(str(latent_folder / name) for name in ("features", "imagenet32_features"))
-    with raises("conflict", path=str(latent_folder), choices=both):
+    paths = tuple(str(latent_folder / name) for name in ("features", "imagenet32_features"))
+    with raises("conflict", path=str(latent_folder), choices=paths):
         splits(latent_folder)
 
 

@@ -1,4 +1,4 @@
-"""The process and the bound, by their definitions: chains of steps, and divergences of normal distributions."""
+"""The diffusion process and its bound, against chains of steps and divergences of normals."""
 
 import math
 
@@ -12,8 +12,8 @@ from tasks.diffusion.noise import STEPS, add_noise, bounds, squared_errors
 BETAS = [1e-4 + (0.02 - 1e-4) * t / 999 for t in range(STEPS)]
 
 
-def kept(t: int) -> float:
-    """a_t; nothing is lost before the first step."""
+def signal_share(t: int) -> float:
+    """The cumulative product a_t."""
     return math.prod(1 - beta for beta in BETAS[: t + 1])
 
 
@@ -26,12 +26,12 @@ def pictures(batch: int) -> tuple[Tensor, Tensor]:
 def test_noise_matches_the_chain_of_steps() -> None:
     times = torch.tensor([0, 1, 40, 999])
     start, noise = pictures(4)
-    found = add_noise(start, noise, times)
-    for one, t in enumerate(times.tolist()):
+    noisy = add_noise(start, noise, times)
+    for i, t in enumerate(times.tolist()):
         mean, variance = 1.0, 0.0
         for beta in BETAS[: t + 1]:  # x <- sqrt(1 - beta) x + sqrt(beta) noise
             mean, variance = mean * math.sqrt(1 - beta), variance * (1 - beta) + beta
-        torch.testing.assert_close(found[one], mean * start[one] + math.sqrt(variance) * noise[one])
+        torch.testing.assert_close(noisy[i], mean * start[i] + math.sqrt(variance) * noise[i])
 
 
 def test_noise_keeps_the_dtype() -> None:
@@ -40,19 +40,19 @@ def test_noise_keeps_the_dtype() -> None:
 
 
 def naive_bound(start: Tensor, noise: Tensor, outputs: Tensor, t: int) -> float:
-    """One picture's bound in bits, by Bayes' rule and torch's distributions."""
-    predicted, v = outputs[: len(start)], outputs[len(start) :]
-    noisy = math.sqrt(kept(t)) * start + math.sqrt(1 - kept(t)) * noise
-    guess = (noisy - math.sqrt(1 - kept(t)) * predicted) / math.sqrt(kept(t))
+    """The bound of one picture in bits, by Bayes' rule and torch's distributions."""
+    eps, v = outputs[: len(start)], outputs[len(start) :]
+    noisy = math.sqrt(signal_share(t)) * start + math.sqrt(1 - signal_share(t)) * noise
+    guess = (noisy - math.sqrt(1 - signal_share(t)) * eps) / math.sqrt(signal_share(t))
 
     def back(of: Tensor) -> tuple[Tensor, float]:
-        """Mean and variance of x_{t-1} given x_t and x_0: the product of two normal densities."""
-        prior_mean, prior_variance = math.sqrt(kept(t - 1)) * of, 1 - kept(t - 1)
+        """Mean and variance of x_{t-1} given x_t and x_0, by a product of normal densities."""
+        prior_mean, prior_variance = math.sqrt(signal_share(t - 1)) * of, 1 - signal_share(t - 1)
         seen_mean, seen_variance = noisy / math.sqrt(1 - BETAS[t]), BETAS[t] / (1 - BETAS[t])
         precision = 1 / prior_variance + 1 / seen_variance
         return (prior_mean / prior_variance + seen_mean / seen_variance) / precision, 1 / precision
 
-    low = back(start)[1] if t else (1 - kept(0)) / (1 - kept(1)) * BETAS[1]
+    low = back(start)[1] if t else (1 - signal_share(0)) / (1 - signal_share(1)) * BETAS[1]
     share = (v + 1) / 2
     deviation = (share * math.log(BETAS[t]) + (1 - share) * math.log(low)).exp().sqrt()
     if t:
@@ -66,20 +66,20 @@ def naive_bound(start: Tensor, noise: Tensor, outputs: Tensor, t: int) -> float:
     return -likely.clamp(min=1e-12).log2().mean().item()
 
 
-def test_bound_is_the_divergence_from_the_true_step_back() -> None:
+def test_bound_is_the_divergence_from_the_true_reverse_step() -> None:
     start, noise = pictures(3)
     start[0, 0, 0], start[1, 1, 1] = 1, -1
     generator = torch.Generator().manual_seed(1)
-    found, expected = {}, {}
+    actual, expected = {}, {}
     for t in (0, 1, 2, 500, 999):
-        # Near the truth, as a network that has learnt is, and anywhere.
+        # Outputs of a trained network, and arbitrary ones.
         for far in (0.01, 1.0):
             error = far * torch.randn(noise.shape, generator=generator).double()
             outputs = torch.cat((noise + error, torch.randn(noise.shape, generator=generator).double()), dim=1)
-            found[t, far] = bounds(outputs, start, noise, torch.full((3,), t)).tolist()
-            known = [naive_bound(*one, t) for one in zip(start, noise, outputs, strict=True)]
-            expected[t, far] = pytest.approx(known, rel=1e-6, abs=1e-8)
-    assert found == expected
+            actual[t, far] = bounds(outputs, start, noise, torch.full((3,), t)).tolist()
+            naive_bounds = [naive_bound(*example, t) for example in zip(start, noise, outputs, strict=True)]
+            expected[t, far] = pytest.approx(naive_bounds, rel=1e-6, abs=1e-8)
+    assert actual == expected
 
 
 def test_gradient_of_the_bound_reaches_the_variance_alone() -> None:

@@ -1,4 +1,4 @@
-"""Drawing: by the samplers' equations, guided, and the same each time."""
+"""Samplers: equations, guidance and determinism."""
 
 import math
 import sys
@@ -24,31 +24,31 @@ CLASSES = torch.tensor([0, 1, 2, 1])
 def network(inputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
     """Noise that depends on all three inputs, and a variance."""
     x, times, classes = inputs
-    told = (classes + 1 + times / 1000)[:, None, None, None]
-    return torch.cat((torch.tanh(x * told), torch.sin(x + told)), dim=1)
+    condition = (classes + 1 + times / 1000)[:, None, None, None]
+    return torch.cat((torch.tanh(x * condition), torch.sin(x + condition)), dim=1)
 
 
-def kept(t: int) -> float:
+def signal_share(t: int) -> float:
     return math.prod(1 - (1e-4 + (0.02 - 1e-4) * s / 999) for s in range(t + 1))
 
 
-def drawn_naively(recipe: DiffusionRecipe, seed: int) -> Tensor:
+def draw_by_hand(recipe: DiffusionRecipe, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(4, 2, 4, 4, generator=generator)
     times = [999, 749, 499, 249] if recipe.sampler == "ddim" else [999, 666, 333, 0]
     for t, following in zip(times, [*times[1:], -1], strict=True):
         at = torch.full((4,), t)
-        own = network((x, at, CLASSES))
+        output = network((x, at, CLASSES))
         free = network((x, at, torch.full((4,), PICTURES.classes)))
-        noise, v = own[:, :2].clone(), own[:, 2:]
-        guided = recipe.guided or 2
-        noise[:, :guided] = (free[:, :2] + recipe.guidance * (own[:, :2] - free[:, :2]))[:, :guided]
-        a, b = kept(t), kept(following) if following >= 0 else 1.0
+        noise, v = output[:, :2].clone(), output[:, 2:]
+        channels = recipe.guided or 2
+        noise[:, :channels] = (free[:, :2] + recipe.guidance * (output[:, :2] - free[:, :2]))[:, :channels]
+        a, b = signal_share(t), signal_share(following) if following >= 0 else 1.0
         guess = ((x - math.sqrt(1 - a) * noise) / math.sqrt(a)).clamp(-1, 1)
         if recipe.sampler == "ddim":  # Song et al. (2021), equation 12 with sigma = 0
             x = math.sqrt(b) * guess + math.sqrt(1 - b) * noise
             continue
-        beta = 1 - a / b  # of the steps that were left out and this one
+        beta = 1 - a / b  # of this step and those skipped before it
         x = math.sqrt(b) * beta / (1 - a) * guess + math.sqrt(1 - beta) * (1 - b) / (1 - a) * x
         if t:
             low, high = math.log((1 - b) / (1 - a) * beta), math.log(beta)
@@ -59,11 +59,11 @@ def drawn_naively(recipe: DiffusionRecipe, seed: int) -> Tensor:
 @pytest.mark.parametrize("sampler", ["ddim", "ddpm"])
 def test_samples_match_the_samplers_equations(sampler: str) -> None:
     wrong = {}
-    for guidance, guided in product((1.0, 0.0, 2.5), (0, 1)):
-        recipe = replace(RECIPE, sampler=sampler, guidance=guidance, guided=guided)
-        found, expected = draw(network, PICTURES, CLASSES, recipe, 3, clip=True), drawn_naively(recipe, 3)
-        if not torch.allclose(found, expected, rtol=1e-3, atol=1e-4):
-            wrong[guidance, guided] = (found - expected).abs().max()
+    for guidance, guided_channels in product((1.0, 0.0, 2.5), (0, 1)):
+        recipe = replace(RECIPE, sampler=sampler, guidance=guidance, guided=guided_channels)
+        samples, expected = draw(network, PICTURES, CLASSES, recipe, 3, clip=True), draw_by_hand(recipe, 3)
+        if not torch.allclose(samples, expected, rtol=1e-3, atol=1e-4):
+            wrong[guidance, guided_channels] = (samples - expected).abs().max()
     assert not wrong
 
 
@@ -89,14 +89,14 @@ def test_samples_depend_on_the_seed_alone(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_without_guidance_the_network_runs_once_a_step() -> None:
-    asked: list[int] = []
+    sizes: list[int] = []
 
     def counting(inputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        asked.append(len(inputs[0]))
+        sizes.append(len(inputs[0]))
         return network(inputs)
 
     draw(counting, PICTURES, CLASSES, RECIPE, 0, clip=True)
-    assert asked == [4] * 4
+    assert sizes == [4] * 4
 
 
 def test_steps_go_from_pure_noise_to_the_first_time() -> None:
@@ -112,7 +112,7 @@ def test_classes_are_drawn_evenly() -> None:
     assert len(evenly(3, 0)) == 0
 
 
-def test_names_the_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "diffusers.schedulers.scheduling_ddim", None)
     with raises("needs-extra", extra="diffusion"):
         draw(network, PICTURES, CLASSES, RECIPE, 0, clip=True)

@@ -1,4 +1,4 @@
-"""The sets of stdlib-glue are made once for all tests."""
+"""Make the sets of stdlib-glue once."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -11,7 +11,7 @@ from tasks.glue.stdlib_glue import StdlibGlue
 
 @pytest.fixture(autouse=True, scope="package")
 def sets_made_once() -> Iterator[None]:
-    """A set of stdlib-glue is the same whichever task asks for it."""
+    """Share sets between tasks."""
     make = cache(StdlibGlue().load_texts)
 
     def load_texts(self: StdlibGlue, name: str) -> SetTexts:

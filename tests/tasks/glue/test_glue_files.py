@@ -1,4 +1,4 @@
-"""GLUE's sets as files: GLUE's own, and those of the hub."""
+"""GLUE's sets from its own files and from the hub."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +13,8 @@ from tasks.glue.glue_files import GLUE, read_set
 from tasks.glue.sets import SetTexts
 
 
-def written(folder: Path, name: str, lines: list[str]) -> Path:
-    """A set whose train and dev have these lines, in its folder."""
+def write_set(folder: Path, name: str, lines: list[str]) -> Path:
+    """Write a set with these lines in train and dev."""
     of = GLUE[name]
     (folder / of.folder).mkdir()
     for part in ("train", *of.dev):
@@ -24,42 +24,42 @@ def written(folder: Path, name: str, lines: list[str]) -> Path:
 
 def test_every_set_has_its_texts_and_answers(glue_data: Path) -> None:
     folder = Path(str(glue_data).partition(",")[0])
-    found, expected = {}, {}
+    sets, expected = {}, {}
     for name, of in GLUE.items():
         texts = read_set(of, folder)
         sizes = [len(part.texts) for part in (texts.train, *texts.dev)]
-        found[name] = sizes, {len(text) for text in texts.train.texts}, texts.train.answers
+        sets[name] = sizes, {len(text) for text in texts.train.texts}, texts.train.answers
         answers = [float(number % (len(of.labels) or 6)) for number in range(40)]
         expected[name] = [40] + [10] * len(of.dev), {len(of.columns)}, answers
-    assert found == expected
+    assert sets == expected
 
 
 def test_parquet_files_of_the_hub_give_the_same_sets(glue_data: Path, tmp_path: Path) -> None:
     folder = Path(str(glue_data).partition(",")[0])
-    known = {name: read_set(of, folder) for name, of in GLUE.items()}
+    plain = {name: read_set(of, folder) for name, of in GLUE.items()}
     for name, of in GLUE.items():
         copy = tmp_path / "hub" / name
         copy.mkdir(parents=True)
-        for split, part in zip(("train", *of.dev.values()), (known[name].train, *known[name].dev), strict=True):
+        for split, part in zip(("train", *of.dev.values()), (plain[name].train, *plain[name].dev), strict=True):
             kind = int if of.labels else float
             columns = dict(zip(of.hub_columns, zip(*part.texts, strict=True), strict=True))
             table = pyarrow.table({**columns, "label": [kind(answer) for answer in part.answers]})
             pyarrow.parquet.write_table(table, copy / f"{split}-00000-of-00001.parquet")
-    assert {name: read_set(of, tmp_path / "hub") for name, of in GLUE.items()} == known
+    assert {name: read_set(of, tmp_path / "hub") for name, of in GLUE.items()} == plain
 
 
 def test_quotation_marks_are_text_and_either_line_end_is_read(tmp_path: Path) -> None:
     lines = ['gj04\t1\t\t"Never, he said.\r', "gj04\t0\t*\tHe\u2028said never."]
-    found = read_set(GLUE["cola"], written(tmp_path, "cola", lines))
-    assert found.train.texts == [('"Never, he said.',), ("He\u2028said never.",)]
-    assert found.train.answers == [1.0, 0.0]
+    texts = read_set(GLUE["cola"], write_set(tmp_path, "cola", lines))
+    assert texts.train.texts == [('"Never, he said.',), ("He\u2028said never.",)]
+    assert texts.train.answers == [1.0, 0.0]
 
 
 def test_a_few_short_lines_are_skipped_with_a_notice(tmp_path: Path) -> None:
     good = ["sentence\tlabel", *["a film\t1"] * 2000]
     with warns("skipped", short_lines=1, examples=2000, line=2002):
-        found: SetTexts = read_set(GLUE["sst2"], written(tmp_path, "sst2", [*good, "a film"]))
-    assert len(found.train.texts) == 2000
+        texts: SetTexts = read_set(GLUE["sst2"], write_set(tmp_path, "sst2", [*good, "a film"]))
+    assert len(texts.train.texts) == 2000
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_a_few_short_lines_are_skipped_with_a_notice(tmp_path: Path) -> None:
 def test_refuses_a_tsv_file_of_another_schema(
     lines: list[str], kind: Kind, fields: dict[str, object], tmp_path: Path
 ) -> None:
-    folder = written(tmp_path, "sst2", lines)
+    folder = write_set(tmp_path, "sst2", lines)
     with raises(kind, path=str(folder / "SST-2" / "train.tsv"), **fields):
         read_set(GLUE["sst2"], folder)
 
 
 def in_parquet(folder: Path, name: str, columns: dict[str, list[object]]) -> Path:
-    """A set of the hub's whose train and dev hold these columns."""
+    """Write a set of the hub with these columns in train and dev."""
     (folder / name).mkdir()
     for split in ("train", *GLUE[name].dev.values()):
         pyarrow.parquet.write_table(pyarrow.table(columns), folder / name / f"{split}-00000-of-00001.parquet")
@@ -123,7 +123,7 @@ def test_names_a_parquet_file_that_is_damaged_or_missing(tmp_path: Path) -> None
 
 
 def test_names_a_tsv_file_that_is_damaged_or_missing(tmp_path: Path) -> None:
-    folder = written(tmp_path, "rte", ["sentence1\tsentence2\tlabel", "a\tb\tentailment"])
+    folder = write_set(tmp_path, "rte", ["sentence1\tsentence2\tlabel", "a\tb\tentailment"])
     path = folder / "RTE" / "dev.tsv"
     path.write_bytes(b"\xff\xfe\x00")
     with raises("bad-file", path=str(path)):

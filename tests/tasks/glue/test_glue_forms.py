@@ -1,4 +1,4 @@
-"""GLUE's sets as GLUE and the hub publish them: headers, classes, scores and parts, as literals."""
+"""Formats of GLUE's sets, its own and the hub's, as literals."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ TSV: dict[str, tuple[str, str | None, str, tuple[str, ...], float]] = {
             ("It rains.", "It is wet."), 1),
 }  # fmt: skip
 
-# name: (columns, the number of a class or the value, the answer that it is)
+# name: (columns, class number or value, answer)
 HUB: dict[str, tuple[dict[str, str], float, str]] = {
     "cola": ({"sentence": "a"}, 1, "1"),
     "sst2": ({"sentence": "a"}, 1, "1"),
@@ -38,8 +38,8 @@ HUB: dict[str, tuple[dict[str, str], float, str]] = {
     "rte": ({"sentence1": "a", "sentence2": "b"}, 0, "entailment"),
 }
 
-# name: (what its score is a mean of, development sets in GLUE, and on the hub)
-SCORED = {
+# name: (scores, development sets in GLUE, and on the hub)
+SCORES = {
     "cola": ({"matthews"}, ["dev"], ["validation"]),
     "sst2": ({"accuracy"}, ["dev"], ["validation"]),
     "mrpc": ({"accuracy", "f1"}, ["dev"], ["validation"]),
@@ -52,33 +52,33 @@ SCORED = {
 
 
 def test_every_set_has_glues_scores_and_development_sets() -> None:
-    found = {name: ({*of.scores}, [*of.dev], [*of.dev.values()]) for name, of in GLUE.items()}
-    assert found == SCORED
+    scores = {name: ({*of.scores}, [*of.dev], [*of.dev.values()]) for name, of in GLUE.items()}
+    assert scores == SCORES
 
 
 def test_reads_glues_own_files(tmp_path: Path) -> None:
     assert {*GLUE} == {*TSV}
-    found, expected = {}, {}
+    contents, expected = {}, {}
     for name, (folder, header, line, texts, answer) in TSV.items():
         (tmp_path / folder).mkdir()
-        for part in ("train", *SCORED[name][1]):
+        for part in ("train", *SCORES[name][1]):
             lines = [line] if header is None else [header, line]
-            (tmp_path / folder / f"{part}.tsv").write_text("".join(one.replace("|", "\t") + "\n" for one in lines))
+            (tmp_path / folder / f"{part}.tsv").write_text("".join(line.replace("|", "\t") + "\n" for line in lines))
         read = read_set(GLUE[name], tmp_path)
-        found[name] = [(part.texts, part.answers) for part in (read.train, *read.dev)]
-        expected[name] = [([texts], [answer])] * (1 + len(SCORED[name][1]))
-    assert found == expected
+        contents[name] = [(part.texts, part.answers) for part in (read.train, *read.dev)]
+        expected[name] = [([texts], [answer])] * (1 + len(SCORES[name][1]))
+    assert contents == expected
 
 
 def test_reads_the_hubs_files(tmp_path: Path) -> None:
     assert {*GLUE} == {*HUB}
-    found, expected = {}, {}
+    texts, expected = {}, {}
     for name, (columns, label, answer) in HUB.items():
         (tmp_path / name).mkdir()
         table: dict[str, list[Any]] = {**{column: [text] for column, text in columns.items()}, "label": [label]}
-        for split in ("train", *SCORED[name][2]):
+        for split in ("train", *SCORES[name][2]):
             pyarrow.parquet.write_table(pyarrow.table(table), tmp_path / name / f"{split}-00000-of-00001.parquet")
         read, labels = read_set(GLUE[name], tmp_path), GLUE[name].labels
-        told = labels[int(read.train.answers[0])] if labels else str(read.train.answers[0])
-        found[name], expected[name] = (read.train.texts, told), ([tuple(columns.values())], answer)
-    assert found == expected
+        read_answer = labels[int(read.train.answers[0])] if labels else str(read.train.answers[0])
+        texts[name], expected[name] = (read.train.texts, read_answer), ([tuple(columns.values())], answer)
+    assert texts == expected

@@ -1,4 +1,4 @@
-"""GLUE's scores, against what is worked out by hand, and their means."""
+"""GLUE's scores against hand-computed values, and their means."""
 
 import math
 
@@ -10,33 +10,34 @@ from tasks.glue.sets import GlueSet
 from tasks.glue.summary import component_scores, mean_over_sets, score_columns
 
 DRAW = np.random.default_rng(0)
-SAID, ANSWERS = DRAW.integers(2, size=200), DRAW.integers(2, size=200)
-ANSWERS = np.where(DRAW.random(200) < 0.4, SAID, ANSWERS)
-TRUE_YES = sum(1 for said, answer in zip(SAID, ANSWERS, strict=True) if said == answer == 1)
-TRUE_NO = sum(1 for said, answer in zip(SAID, ANSWERS, strict=True) if said == answer == 0)
-FALSE_YES = sum(1 for said, answer in zip(SAID, ANSWERS, strict=True) if said > answer)
-FALSE_NO = sum(1 for said, answer in zip(SAID, ANSWERS, strict=True) if said < answer)
+PREDICTIONS, ANSWERS = DRAW.integers(2, size=200), DRAW.integers(2, size=200)
+ANSWERS = np.where(DRAW.random(200) < 0.4, PREDICTIONS, ANSWERS)
+TRUE_YES = sum(1 for guess, answer in zip(PREDICTIONS, ANSWERS, strict=True) if guess == answer == 1)
+TRUE_NO = sum(1 for guess, answer in zip(PREDICTIONS, ANSWERS, strict=True) if guess == answer == 0)
+FALSE_YES = sum(1 for guess, answer in zip(PREDICTIONS, ANSWERS, strict=True) if guess > answer)
+FALSE_NO = sum(1 for guess, answer in zip(PREDICTIONS, ANSWERS, strict=True) if guess < answer)
 
 
-def correlation(some: list[float], others: list[float]) -> float:
-    """Pearson's, as it is written in books."""
-    mean, other_mean = sum(some) / len(some), sum(others) / len(others)
-    products = sum((a - mean) * (b - other_mean) for a, b in zip(some, others, strict=True))
-    return products / math.sqrt(sum((a - mean) ** 2 for a in some) * sum((b - other_mean) ** 2 for b in others))
+def correlation(first: list[float], second: list[float]) -> float:
+    """Pearson's correlation."""
+    mean, other_mean = sum(first) / len(first), sum(second) / len(second)
+    products = sum((a - mean) * (b - other_mean) for a, b in zip(first, second, strict=True))
+    return products / math.sqrt(sum((a - mean) ** 2 for a in first) * sum((b - other_mean) ** 2 for b in second))
 
 
-def test_class_scores_match_the_confusion_matrix() -> None:
-    assert accuracy(SAID, ANSWERS) == pytest.approx((TRUE_YES + TRUE_NO) / 200)
-    assert f1(SAID, ANSWERS) == pytest.approx(2 * TRUE_YES / (2 * TRUE_YES + FALSE_YES + FALSE_NO))
+def test_classification_scores_match_the_confusion_matrix() -> None:
+    assert accuracy(PREDICTIONS, ANSWERS) == pytest.approx((TRUE_YES + TRUE_NO) / 200)
+    assert f1(PREDICTIONS, ANSWERS) == pytest.approx(2 * TRUE_YES / (2 * TRUE_YES + FALSE_YES + FALSE_NO))
     under = (TRUE_YES + FALSE_YES) * (TRUE_YES + FALSE_NO) * (TRUE_NO + FALSE_YES) * (TRUE_NO + FALSE_NO)
-    assert matthews(SAID, ANSWERS) == pytest.approx((TRUE_YES * TRUE_NO - FALSE_YES * FALSE_NO) / math.sqrt(under))
+    expected = (TRUE_YES * TRUE_NO - FALSE_YES * FALSE_NO) / math.sqrt(under)
+    assert matthews(PREDICTIONS, ANSWERS) == pytest.approx(expected)
 
 
 def test_correlations_match_the_textbook_formula() -> None:
-    said, answers = DRAW.normal(size=50), DRAW.normal(size=50)
-    assert pearson(said, answers) == pytest.approx(correlation(list(said), list(answers)))
-    ranks = [[sum(other < one for other in values) for one in values] for values in (said, answers)]
-    assert spearman(said, answers) == pytest.approx(correlation(*ranks))
+    predictions, answers = DRAW.normal(size=50), DRAW.normal(size=50)
+    assert pearson(predictions, answers) == pytest.approx(correlation(list(predictions), list(answers)))
+    ranks = [[sum(other < value for other in values) for value in values] for values in (predictions, answers)]
+    assert spearman(predictions, answers) == pytest.approx(correlation(*ranks))
     assert pearson(2 * answers + 1, answers) == pytest.approx(1)
     assert spearman(np.exp(answers), answers) == pytest.approx(1)
 
@@ -59,30 +60,30 @@ def test_f1_of_constant_predictions() -> None:
 def test_a_sets_score_is_the_mean_over_scores_and_groups() -> None:
     of = GlueSet(name="twice", labels=("0", "1"), scores=("accuracy", "f1"))
     group = np.arange(200) >= 150
-    found = of.score(SAID, ANSWERS, group)
-    each = [accuracy(SAID[:150], ANSWERS[:150]), accuracy(SAID[150:], ANSWERS[150:])]
-    assert found["twice_accuracy"] == pytest.approx(sum(each) / 2)
-    assert found["twice"] == pytest.approx((found["twice_accuracy"] + found["twice_f1"]) / 2)
-    one = GlueSet(name="one", labels=("0", "1"), scores=("accuracy",))
-    assert one.score(SAID, ANSWERS, group) == {"one": pytest.approx(sum(each) / 2)}
+    metrics = of.score(PREDICTIONS, ANSWERS, group)
+    each = [accuracy(PREDICTIONS[:150], ANSWERS[:150]), accuracy(PREDICTIONS[150:], ANSWERS[150:])]
+    assert metrics["twice_accuracy"] == pytest.approx(sum(each) / 2)
+    assert metrics["twice"] == pytest.approx((metrics["twice_accuracy"] + metrics["twice_f1"]) / 2)
+    glue_set = GlueSet(name="one", labels=("0", "1"), scores=("accuracy",))
+    assert glue_set.score(PREDICTIONS, ANSWERS, group) == {"one": pytest.approx(sum(each) / 2)}
 
 
 def test_standard_error_of_accuracy_is_the_binomial_one() -> None:
     of = GlueSet(name="one", labels=("0", "1"), scores=("accuracy",))
     draw = np.random.default_rng(0)
     answer = draw.integers(2, size=4000)
-    said = np.where(draw.random(4000) < 0.5, answer, draw.integers(2, size=4000))
-    found = score_columns(
-        of, {"predicted": said, "answer": answer, "group": np.zeros(4000), "document": np.arange(4000)}
+    predictions = np.where(draw.random(4000) < 0.5, answer, draw.integers(2, size=4000))
+    metrics = score_columns(
+        of, {"predicted": predictions, "answer": answer, "group": np.zeros(4000), "document": np.arange(4000)}
     )
-    assert found["one_se"] == pytest.approx(math.sqrt(found["one"] * (1 - found["one"]) / 4000), rel=0.5)
+    assert metrics["one_se"] == pytest.approx(math.sqrt(metrics["one"] * (1 - metrics["one"]) / 4000), rel=0.5)
 
 
 def test_standard_errors_are_over_documents() -> None:
     of = GlueSet(name="one", labels=("0", "1"), scores=("accuracy",))
     group, document = np.zeros(200), np.arange(200)
-    once = score_columns(of, {"predicted": SAID, "answer": ANSWERS, "group": group, "document": document})
-    four = {"predicted": SAID, "answer": ANSWERS, "group": group, "document": document}
+    once = score_columns(of, {"predicted": PREDICTIONS, "answer": ANSWERS, "group": group, "document": document})
+    four = {"predicted": PREDICTIONS, "answer": ANSWERS, "group": group, "document": document}
     order = np.random.default_rng(3).permutation(800)
     assert score_columns(of, {name: np.tile(values, 4)[order] for name, values in four.items()}) == {
         "one": pytest.approx(once["one"]),
@@ -91,8 +92,8 @@ def test_standard_errors_are_over_documents() -> None:
 
 
 def test_overall_score_is_the_mean_over_sets() -> None:
-    found = {"one": {"one": 0.5, "one_se": 0.03}, "two": {"two": 0.7, "two_se": 0.04, "two_f1": 0.9, "two_f1_se": 0.1}}
-    assert mean_over_sets(found) == {
+    sets = {"one": {"one": 0.5, "one_se": 0.03}, "two": {"two": 0.7, "two_se": 0.04, "two_f1": 0.9, "two_f1_se": 0.1}}
+    assert mean_over_sets(sets) == {
         "score": pytest.approx(0.6),
         "score_se": pytest.approx(0.025),
         "one": 0.5,
@@ -100,5 +101,5 @@ def test_overall_score_is_the_mean_over_sets() -> None:
         "two": 0.7,
         "two_se": 0.04,
     }
-    assert component_scores(found) == {"two_f1": 0.9, "two_f1_se": 0.1}
-    assert "score_se" not in mean_over_sets({"one": {"one": 0.5}, "two": found["two"]})
+    assert component_scores(sets) == {"two_f1": 0.9, "two_f1_se": 0.1}
+    assert "score_se" not in mean_over_sets({"one": {"one": 0.5}, "two": sets["two"]})

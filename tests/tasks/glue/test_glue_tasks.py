@@ -1,4 +1,4 @@
-"""GLUE as a task: how it starts, resumes, and what it refuses."""
+"""The GLUE task: start, resume, recipes and errors."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,7 +44,7 @@ def weights() -> dict[str, torch.Tensor]:
 
 @cache
 def whole() -> FitResult:
-    """A training that nothing interrupts."""
+    """An uninterrupted training."""
     return TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0))
 
 
@@ -52,15 +52,15 @@ def whole() -> FitResult:
 def test_given_weights_replace_the_pretraining() -> None:
     assert whole().steps == 4 + 2 * 2
     assert "pretraining_loss" in whole().extra_metrics
-    given = weights()
-    began = TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0, start=given))
+    start = weights()
+    began = TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0, start=start))
     assert began.steps == 4
     assert "pretraining_loss" not in began.extra_metrics
     assert began.network is not None
-    kept = weights_of(began.network)
-    assert all(torch.equal(kept[name], tensor) for name, tensor in given.items())
+    end_weights = weights_of(began.network)
+    assert all(torch.equal(end_weights[name], tensor) for name, tensor in start.items())
     with raises("mismatch", source="the checkpoint", shape=None):
-        TASK.fit(Run(architecture=replace(TINY, depth=2), recipe=SMOKE, seed=0, start=given))
+        TASK.fit(Run(architecture=replace(TINY, depth=2), recipe=SMOKE, seed=0, start=start))
 
 
 def test_resume_between_sets_gives_the_same_numbers(tmp_path: Path) -> None:
@@ -68,79 +68,79 @@ def test_resume_between_sets_gives_the_same_numbers(tmp_path: Path) -> None:
         pass
 
     def until(step: int) -> Callable[[int, int], None]:
-        def advanced(number: int, steps: int) -> None:
+        def callback(number: int, steps: int) -> None:
             assert steps == 8
             if number == step:
                 raise Enough
 
-        return advanced
+        return callback
 
     for step in (7, 8):  # in the second set, twice
         with pytest.raises(Enough):
             TASK.fit(Run(architecture=TINY, recipe=SMOKE, seed=0, folder=tmp_path, on_step=until(step)))
     steps: list[int] = []
-    again = TASK.fit(
+    result = TASK.fit(
         Run(architecture=TINY, recipe=SMOKE, seed=0, folder=tmp_path, on_step=lambda step, _: steps.append(step))
     )
-    assert again == whole()
+    assert result == whole()
     assert min(steps) >= 7
     assert not list(tmp_path.iterdir())
 
 
 def test_progress_of_a_pretraining_in_hours_includes_the_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = count(0, 0.25)  # seconds: a step takes as much, and 12 of them are the three seconds
+    clock = count(0, 0.25)  # seconds per step: 12 steps in three seconds
     monkeypatch.setattr(tasks.training.time_budget, "perf_counter", lambda: next(clock))
     recipe = replace(TASK.presets["smoke"], pretraining="hours")
     short = replace(BEFORE, steps=0, hours=3 / 3600, reports=1)
     monkeypatch.setattr(type(TASK.pretraining), "presets", {"hours": short})
-    told: list[tuple[int, int]] = []
-    fitted = TASK.fit(Run(architecture=TINY, recipe=recipe, seed=0, on_step=lambda *at: told.append(at)))
-    assert fitted.steps == 12 + 4
-    assert [step for step, _ in told] == [*range(1, 17)]
-    assert {whole for _, whole in told} == {16}
+    progress: list[tuple[int, int]] = []
+    result = TASK.fit(Run(architecture=TINY, recipe=recipe, seed=0, on_step=lambda *at: progress.append(at)))
+    assert result.steps == 12 + 4
+    assert [step for step, _ in progress] == [*range(1, 17)]
+    assert {whole for _, whole in progress} == {16}
 
 
 def test_fine_tuning_starts_from_the_encoder_and_drops_out_in_training_only() -> None:
-    given, one = weights(), TASK.sets["reference"]
-    tuning = FineTuning(TASK.pretraining, given, one, TASK.splits_of("reference"))
+    start, reference = weights(), TASK.sets["reference"]
+    tuning = FineTuning(TASK.pretraining, start, reference, TASK.splits_of("reference"))
     judge = tuning.build_for_training(TINY, SMOKE)
-    own = weights_of(judge.encoder)  # type: ignore[arg-type]
-    assert all(torch.equal(own[name], tensor) for name, tensor in given.items())
+    encoder_weights = weights_of(judge.encoder)  # type: ignore[arg-type]
+    assert all(torch.equal(encoder_weights[name], tensor) for name, tensor in start.items())
     ids, real = torch.randint(2000, (2, 9)), torch.arange(9) < torch.tensor([[9], [4]])
     assert not torch.equal(judge(ids, real), judge(ids, real))
     judge.eval()
     assert torch.allclose(judge(ids, real)[1:], judge(ids[1:, :4], real[1:, :4]), atol=1e-6)
     features = judge.encoder.features(ids[:1], real[:1])[0]  # type: ignore[operator, union-attr]
-    said = judge.answer(torch.tanh(judge.pool(sum(features) / 9)))  # type: ignore[operator]
-    assert torch.allclose(judge(ids, real)[0], said, atol=1e-5)
-    other = FineTuning(TASK.pretraining, {**given}, TASK.sets["word_order"], TASK.splits_of("reference"))
+    logits = judge.answer(torch.tanh(judge.pool(sum(features) / 9)))  # type: ignore[operator]
+    assert torch.allclose(judge(ids, real)[0], logits, atol=1e-5)
+    other = FineTuning(TASK.pretraining, {**start}, TASK.sets["word_order"], TASK.splits_of("reference"))
     assert other.fingerprint(SMOKE) != tuning.fingerprint(SMOKE)
-    changed = {name: tensor + 1 for name, tensor in given.items()}
-    of_others = FineTuning(TASK.pretraining, changed, one, TASK.splits_of("reference"))
-    assert of_others.fingerprint(SMOKE) != tuning.fingerprint(SMOKE)
+    other_weights = {name: tensor + 1 for name, tensor in start.items()}
+    other_tuning = FineTuning(TASK.pretraining, other_weights, reference, TASK.splits_of("reference"))
+    assert other_tuning.fingerprint(SMOKE) != tuning.fingerprint(SMOKE)
 
 
 def test_regression_loss_is_the_mean_square() -> None:
     tuning = FineTuning(TASK.pretraining, weights(), GLUE["stsb"], TASK.splits_of("reference"))
-    said, answers = [0.5, 3.0, -1.0], [1.0, 4.5, 0.0]
-    loss = tuning.loss(torch.tensor(said)[:, None], {"answer": torch.tensor(answers, dtype=torch.float64)}, SMOKE)
-    squares = [(one - other) ** 2 for one, other in zip(said, answers, strict=True)]
+    outputs, answers = [0.5, 3.0, -1.0], [1.0, 4.5, 0.0]
+    loss = tuning.loss(torch.tensor(outputs)[:, None], {"answer": torch.tensor(answers, dtype=torch.float64)}, SMOKE)
+    squares = [(output - answer) ** 2 for output, answer in zip(outputs, answers, strict=True)]
     assert loss.item() == pytest.approx(sum(squares) / 3)
 
 
 def test_fingerprint_depends_on_the_pretraining(monkeypatch: pytest.MonkeyPatch) -> None:
-    own, before = TASK.fingerprint(SMOKE), type(TASK.pretraining)
+    fingerprint, before = TASK.fingerprint(SMOKE), type(TASK.pretraining)
     longer = replace(BEFORE, steps=5)
     monkeypatch.setattr(before, "presets", {**before.presets, "smoke": longer})
-    assert TASK.fingerprint(SMOKE) != own
+    assert TASK.fingerprint(SMOKE) != fingerprint
     monkeypatch.setattr(before, "presets", {**before.presets, "smoke": BEFORE})
-    assert TASK.fingerprint(SMOKE) == own
+    assert TASK.fingerprint(SMOKE) == fingerprint
     monkeypatch.setattr(before, "version", before.version + 1)
-    assert TASK.fingerprint(SMOKE) != own
+    assert TASK.fingerprint(SMOKE) != fingerprint
 
 
 def test_baseline_is_the_majority_class() -> None:
-    found = TASK.baselines(SMOKE)["majority"]
+    baseline = TASK.baselines(SMOKE)["majority"]
     whole = TASK.baselines(replace(SMOKE, measured=0))["majority"]
     for name, splits in ((name, TASK.splits_of(name)) for name in TASK.sets):
         learnt = splits.train[1]["answer"].tolist()
@@ -150,7 +150,7 @@ def test_baseline_is_the_majority_class() -> None:
             right = answers.count(usual) / len(answers)
             assert whole[prefix + name] == pytest.approx(0 if name == "word_order" else right)
     assert whole["test_score"] == pytest.approx((whole["test_word_order"] + whole["test_reference"]) / 2)
-    assert found["test_reference_se"] > whole["test_reference_se"] > 0
+    assert baseline["test_reference_se"] > whole["test_reference_se"] > 0
 
 
 def test_baseline_of_a_regression_set_is_the_mean(glue_data: Path) -> None:
@@ -173,11 +173,11 @@ def test_truncates_the_longest_sentence_first() -> None:
 
 
 def test_a_recipe_can_select_sets() -> None:
-    one = replace(SMOKE, sets=("word_order",))
-    assert [metric.name for metric in TASK.metrics_for(one)] == ["score", "word_order"]
-    assert TASK.fingerprint(one) != TASK.fingerprint(SMOKE)
-    fitted = TASK.fit(Run(architecture=TINY, recipe=one, seed=0, start=weights()))
-    assert set(fitted.test) == {"score", "score_se", "word_order", "word_order_se"}
+    recipe = replace(SMOKE, sets=("word_order",))
+    assert [metric.name for metric in TASK.metrics_for(recipe)] == ["score", "word_order"]
+    assert TASK.fingerprint(recipe) != TASK.fingerprint(SMOKE)
+    result = TASK.fit(Run(architecture=TINY, recipe=recipe, seed=0, start=weights()))
+    assert set(result.test) == {"score", "score_se", "word_order", "word_order_se"}
     with raises("unknown-name", option="set", value="wordorder", nearest="word_order"):
         TASK.fingerprint(replace(SMOKE, sets=("wordorder",)))
     with raises("unknown-name", option="preset", value="prox", nearest="proxy"):
@@ -215,11 +215,11 @@ def test_refuses_a_misspelt_part_of_data() -> None:
         Glue(Path("a,pretrainin=b,tokenizer=c")).load_texts("cola")
 
 
-def test_no_selection_means_all_sets() -> None:
+def test_empty_selection_means_all_sets() -> None:
     assert {*TASK.sets_for(SMOKE)} == {"word_order", "reference"}
-    both = ("reference", "word_order")
-    with raises("conflict", option="sets", value=both):
-        TASK.sets_for(replace(SMOKE, sets=both))
+    names = ("reference", "word_order")
+    with raises("conflict", option="sets", value=names):
+        TASK.sets_for(replace(SMOKE, sets=names))
 
 
 def test_starts_from_its_own_checkpoints_and_those_of_its_pretraining() -> None:

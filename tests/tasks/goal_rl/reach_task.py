@@ -1,4 +1,4 @@
-"""A goal task in a few lines of NumPy: what a training is tested by, where the simulator does not matter."""
+"""A goal task in NumPy, for tests that do not need the simulator."""
 
 from typing import Any
 
@@ -14,14 +14,13 @@ BOX = {name: gymnasium.spaces.Box(-10, 10, (size,)) for name, size in (("observa
 
 
 def goal_task(name: str) -> GoalTask:
-    """An installed task."""
     task = load_task(name)
     assert isinstance(task, GoalTask)
     return task
 
 
 class Reach(gymnasium.Env[Any, Any]):
-    """A ball on a table, pushed by two forces; a goal is reached within half a metre."""
+    """A ball on a table, moved by two forces; the goal is within half a metre."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
     render_mode = "rgb_array"
@@ -41,7 +40,7 @@ class Reach(gymnasium.Env[Any, Any]):
         return self.observation(), 0.0, False, False, {"success": np.linalg.norm(self.position - self.goal) < 0.5}
 
     def render(self) -> Any:
-        """A picture as bright as the steps are many."""
+        """A picture whose brightness is the number of steps."""
         return np.full((32, 48, 3), min(40 * self.steps, 255), np.uint8)
 
     def observation(self) -> dict[str, Any]:
@@ -50,7 +49,7 @@ class Reach(gymnasium.Env[Any, Any]):
 
 
 class ReachTask(GoalTask):
-    """That ball. Episodes have 20 steps where the recipe does not say."""
+    """The ball task. Episodes have 20 steps by default."""
 
     name = "reach"
     version = 1
@@ -59,5 +58,4 @@ class ReachTask(GoalTask):
     presets = {"smoke": SHORT, "proxy": SHORT}  # noqa: RUF012
 
     def environment(self, length: int, *, render: bool = False) -> gymnasium.Env[Any, Any]:
-        """The ball, with one goal an episode."""
         return gymnasium.wrappers.TimeLimit(Reach(), length or 20)

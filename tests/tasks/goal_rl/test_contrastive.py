@@ -1,4 +1,4 @@
-"""Losses against the equations, written out; and what one update changes."""
+"""Losses against their equations, and the effects of one update."""
 
 import math
 from copy import deepcopy
@@ -61,7 +61,7 @@ def test_actor_and_entropy_losses_match_the_equations() -> None:
     assert actor_loss(distance, log_prob, alpha).item() == pytest.approx((0.3 * 0.5 + 1 + 0.3 * -2.5 + 3) / 2)
     loss = entropy_loss(alpha.log(), log_prob, target=-1.5)
     assert loss.item() == pytest.approx(0.3 * ((-0.5 + 1.5) + (2.5 + 1.5)) / 2)
-    assert not loss.requires_grad  # the policy learns nothing from it
+    assert not loss.requires_grad  # no gradient for the policy
 
 
 def test_action_density_is_that_of_a_squashed_normal() -> None:
@@ -76,13 +76,13 @@ def test_action_density_is_that_of_a_squashed_normal() -> None:
 
 def test_the_given_share_of_actor_goals_comes_from_other_samples() -> None:
     goals = torch.arange(8.0)[:, None]
-    for share, others in ((0.0, 0), (0.5, 4), (1.0, 8)):
-        changed = actor_goals(goals, share) != goals
-        assert changed.sum() == others
-        assert set(actor_goals(goals, share)[:others].flatten().tolist()) <= set(range(8))
+    for share, count in ((0.0, 0), (0.5, 4), (1.0, 8)):
+        is_other = actor_goals(goals, share) != goals
+        assert is_other.sum() == count
+        assert set(actor_goals(goals, share)[:count].flatten().tolist()) <= set(range(8))
 
 
-def moved(before: GoalAgent, after: GoalAgent) -> dict[str, float]:
+def weight_changes(before: GoalAgent, after: GoalAgent) -> dict[str, float]:
     changes = {}
     for name in ("actor", "phi", "psi"):
         pairs = zip(getattr(before, name).parameters(), getattr(after, name).parameters(), strict=True)
@@ -96,17 +96,17 @@ def test_an_update_changes_all_networks_and_alpha() -> None:
     learner = Learner(network, 3, RECIPE)
     losses = learner.update(batch(), Generator().manual_seed(0))
     assert all(loss.isfinite() for loss in losses)
-    assert all(change > 0 for change in moved(before, network).values())
+    assert all(change > 0 for change in weight_changes(before, network).values())
     assert learner.log_alpha.item() != 0
 
 
-def by_hand(network: GoalAgent, given: Transitions, noise: Tensor) -> None:
-    """One update with plain autograd and three plain Adams, in the published order."""
-    states, actions, goals = given
+def by_hand(network: GoalAgent, batch: Transitions, noise: Tensor) -> None:
+    """One update with autograd and three Adams, in the published order."""
+    states, actions, goals = batch
     log_alpha = torch.zeros((), requires_grad=True)
     mean, log_std = network.policy(states, goals)
-    chosen, log_prob = sample_with_log_prob(mean, log_std, noise)
-    distance = (network.reach(states, chosen) - network.place(goals)).norm(dim=1)
+    action, log_prob = sample_with_log_prob(mean, log_std, noise)
+    distance = (network.reach(states, action) - network.place(goals)).norm(dim=1)
     loss = (log_alpha.exp().detach() * log_prob + distance).mean()
     network.zero_grad()
     loss.backward()
@@ -117,10 +117,10 @@ def by_hand(network: GoalAgent, given: Transitions, noise: Tensor) -> None:
 
 
 def test_an_update_is_the_actors_step_then_the_critics() -> None:
-    ours, theirs = agent(), agent()
-    Learner(ours, 3, RECIPE).update(batch(), Generator().manual_seed(5))
-    by_hand(theirs, batch(), torch.randn(8, 3, generator=Generator().manual_seed(5)))
-    for mine, their in zip(ours.parameters(), theirs.parameters(), strict=True):
+    actual, expected = agent(), agent()
+    Learner(actual, 3, RECIPE).update(batch(), Generator().manual_seed(5))
+    by_hand(expected, batch(), torch.randn(8, 3, generator=Generator().manual_seed(5)))
+    for mine, their in zip(actual.parameters(), expected.parameters(), strict=True):
         torch.testing.assert_close(mine, their, rtol=0, atol=1e-5)
 
 
@@ -152,5 +152,5 @@ def test_a_restored_learner_continues_identically() -> None:
     second.load_state_dict(deepcopy(first.state_dict()))
     for learner in (first, second):
         learner.update(batch(), Generator().manual_seed(9))
-    assert all(change == 0 for change in moved(first.agent, second.agent).values())
+    assert all(change == 0 for change in weight_changes(first.agent, second.agent).values())
     assert first.log_alpha == second.log_alpha

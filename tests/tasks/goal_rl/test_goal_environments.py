@@ -1,4 +1,4 @@
-"""The named environments match their docstrings, and others are refused."""
+"""Goal environments match their docstrings; others are refused."""
 
 import sys
 from collections.abc import Iterator
@@ -29,33 +29,33 @@ TINY = Architecture(depth=1, width=8, hidden=8)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_goal_slice_is_the_achieved_goal(name: str) -> None:
-    one = goal_task(name)
-    environment = one.environment(10)
-    environments = SyncVectorEnv(lambda: environment, 1, one.goal_offset)
+    task = goal_task(name)
+    environment = task.environment(10)
+    environments = SyncVectorEnv(lambda: environment, 1, task.goal_offset)
     environments.reset([True], [3])
-    environments.step(torch.zeros(1, one.sizes.action))
+    environments.step(torch.zeros(1, task.sizes.action))
     plain: Any = environment.unwrapped
-    achieved = {"mujoco": lambda: plain.data.qpos[:3], "maze": lambda: plain.data.qpos[:2]}
+    goals_by_kind = {"mujoco": lambda: plain.data.qpos[:3], "maze": lambda: plain.data.qpos[:2]}
     kind = "maze" if "maze" in name else "mujoco"
-    expected = plain._get_obs()["achieved_goal"] if "arm" in name else achieved[kind]()
-    torch.testing.assert_close(environments.states[0, one.goal], torch.tensor(expected, dtype=torch.float32))
-    assert environments.states.shape == (1, one.sizes.state)
+    expected = plain._get_obs()["achieved_goal"] if "arm" in name else goals_by_kind[kind]()
+    torch.testing.assert_close(environments.states[0, task.goal], torch.tensor(expected, dtype=torch.float32))
+    assert environments.states.shape == (1, task.sizes.state)
     environments.close()
 
 
 def test_an_episode_depends_on_its_seed_and_ends_after_its_length() -> None:
-    one = goal_task("goal-arm-push-hard")
-    environments = SyncVectorEnv(lambda: one.environment(5), 2, one.goal_offset)
+    task = goal_task("goal-arm-push-hard")
+    environments = SyncVectorEnv(lambda: task.environment(5), 2, task.goal_offset)
     environments.reset([True, True], [7, 8])
-    begun, goals = environments.states, environments.goals
+    states_at_start, goals = environments.states, environments.goals
     assert (goals[0] != goals[1]).any()
     ends = [environments.step(torch.full((2, 4), 0.5))[1].tolist() for _ in range(5)]
     assert ends == [[False, False]] * 4 + [[True, True]]
     environments.reset([True, True], [7, 8])
-    assert torch.equal(environments.states, begun)
+    assert torch.equal(environments.states, states_at_start)
     assert torch.equal(environments.goals, goals)
     assert (environments.states[:, 4] < 0.75).all()  # the cube on one side of the table
-    assert (goals[:, 1] > 0.75).all()  # and the goal on the other
+    assert (goals[:, 1] > 0.75).all()  # the goal on the other side
     environments.close()
 
 
@@ -65,9 +65,9 @@ def test_the_big_maze_matches_the_paper() -> None:
     environment: Any = goal_task("goal-ant-maze").environment(10)
     starts, goals = [], []
     for seed in range(20):
-        observed, _ = environment.reset(seed=seed)
-        starts.append(observed["achieved_goal"])
-        goals.append(observed["desired_goal"])
+        observation, _ = environment.reset(seed=seed)
+        starts.append(observation["achieved_goal"])
+        goals.append(observation["desired_goal"])
     middle = environment.unwrapped.maze.cell_rowcol_to_xy([1, 1])
     assert all(abs(start - middle).max() <= 0.1 for start in starts)
     assert len({tuple(environment.unwrapped.maze.cell_xy_to_rowcol(goal)) for goal in goals}) > 8
@@ -75,21 +75,21 @@ def test_the_big_maze_matches_the_paper() -> None:
 
 
 def test_humanoid_goals_are_1_to_5_metres_away_and_falling_ends_the_episode() -> None:
-    one = goal_task("goal-humanoid")
-    environments = SyncVectorEnv(lambda: one.environment(200), 4, one.goal_offset)
+    task = goal_task("goal-humanoid")
+    environments = SyncVectorEnv(lambda: task.environment(200), 4, task.goal_offset)
     environments.reset([True] * 4, [1, 2, 3, 4])
     far = environments.goals[:, :2].norm(dim=1)
     assert ((far >= 1) & (far <= 5)).all()
     assert (environments.goals[:, 2] == 1.25).all()
     over = torch.zeros(4, dtype=torch.bool)
-    while not over.any():  # Humanoid's own 200 steps would end it too, but the height would be right then
+    while not over.any():  # before Humanoid's own limit of 200 steps
         _, over = environments.step(torch.zeros(4, 17))
     assert ((environments.states[over, 2] < 1) | (environments.states[over, 2] > 2)).all()
     environments.close()
 
 
 class Toy(gymnasium.Env[Any, Any]):
-    """Stands still; what it observes, takes and does is told."""
+    """An environment that stands still; its spaces and rewards are arguments."""
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
 
@@ -146,10 +146,10 @@ def toys() -> Iterator[None]:
         ("Boundless-v0", "unsupported", {"needs": "actions"}),
     ],
 )
-def test_refuses_what_is_no_goal_environment(name: str, kind: Kind, fields: dict[str, str]) -> None:
-    with raises(kind, **fields) as raised:
+def test_environments_without_goals_are_refused(name: str, kind: Kind, fields: dict[str, str]) -> None:
+    with raises(kind, **fields) as error:
         load_task(f"goal:{name}").prepare()
-    assert "FetchReach-v4" in raised.value.fields["choices"]
+    assert "FetchReach-v4" in error.value.fields["choices"]
 
 
 @pytest.mark.usefixtures("toys")
@@ -157,10 +157,10 @@ def test_an_environment_that_raises_fails_its_trial() -> None:
     row = evaluate(EvaluationJob(task="goal:Fragile-v0", architecture=TINY, preset="smoke", seed=0))
     assert row.status == "failed"
     assert "RuntimeError" in str(row.error)
-    assert "the simulation became unstable" in str(row.error)  # the environment's own words
+    assert "the simulation became unstable" in str(row.error)  # the environment's message
 
 
-def test_names_the_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with raises("needs-extra", extra="rl"):
         load_task("goal-humanoid").prepare()

@@ -1,4 +1,4 @@
-"""ANCRe's networks, by the table that prints their temperatures."""
+"""ANCRe's networks, against its table of temperatures."""
 
 from dataclasses import replace
 
@@ -15,12 +15,12 @@ NAMES = {
 
 def test_presets_have_the_temperatures_of_table_8() -> None:
     lines = [row for row in lines_of("ancre") if row["table"] == "8"]
-    found, expected = {}, {}
+    temperatures, expected = {}, {}
     for name, depth, temperature in ((NAMES[row["data"]], row["depth"], row["temperature"]) for row in lines):
         task = load_task(name)
         base = task.bases[f"ancre-{depth}"]
-        found[name, depth] = base.depth * 4, base.topology  # a block is four layers
+        temperatures[name, depth] = base.depth * 4, base.topology  # a block is four layers
         expected[name, depth] = int(depth), replace(base, topology=f"ancre(temperature={temperature})").topology
         assert task.presets[f"ancre-{depth}"] == task.presets["paper"], name
-    assert found == expected
-    assert len(found) == 8
+    assert temperatures == expected
+    assert len(temperatures) == 8

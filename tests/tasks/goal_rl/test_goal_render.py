@@ -1,4 +1,4 @@
-"""An evaluation episode as a film."""
+"""Films of evaluation episodes."""
 
 import os
 import sys
@@ -36,16 +36,16 @@ def test_names_the_packages_to_install_for_drawing(tmp_path: Path, monkeypatch: 
 
 def test_renders_an_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MUJOCO_GL", "PYOPENGL_PLATFORM"):
-        monkeypatch.setenv(name, os.environ.get(name, ""))  # put back what rendering sets
+        monkeypatch.setenv(name, os.environ.get(name, ""))  # restore what rendering sets
         monkeypatch.delenv(name)
-    one = goal_task("goal-point-maze")
-    monkeypatch.setattr(type(one), "presets", {"proxy": replace(smoke(), length=4)})
+    task = goal_task("goal-point-maze")
+    monkeypatch.setattr(type(task), "presets", {"proxy": replace(smoke(), length=4)})
     file = tmp_path / "film.gif"
     try:
-        one.render(None, file)
+        task.render(None, file)
     except UserError as error:
         pytest.skip(str(error))
-    one.render(one.build(TINY), file)
+    task.render(task.build(TINY), file)
     import imageio.v3 as imageio
 
     pictures = imageio.imread(file)
@@ -55,8 +55,8 @@ def test_renders_an_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("suffix", [".gif", ".mp4"])
 def test_a_film_has_25_pictures_a_second(suffix: str, tmp_path: Path) -> None:
-    one, file = ReachTask(), tmp_path / f"film{suffix}"
-    film(one.environment(5, render=True), one.goal_offset, one.build(TINY), file)
+    task, file = ReachTask(), tmp_path / f"film{suffix}"
+    film(task.environment(5, render=True), task.goal_offset, task.build(TINY), file)
     import imageio.v3 as imageio
 
     pictures = imageio.imread(file)

@@ -1,4 +1,4 @@
-"""Every installed goal task in its simulator."""
+"""All installed goal tasks in their simulators."""
 
 import sys
 from dataclasses import replace
@@ -36,16 +36,16 @@ def test_a_goal_task_in_a_simulator_fulfils_the_contract() -> None:
 
 
 @pytest.mark.parametrize("name", [*NAMES, "goal:FetchReach-v4"])
-def test_a_task_trains_and_is_measured(name: str) -> None:
-    one = goal_task(name)
+def test_training_measures_a_task(name: str) -> None:
+    task = goal_task(name)
     sizes = {"length": 10, "unroll": 10, "environments": 1, "episodes": 1, "reports": 1}
-    recipe = replace(one.presets["smoke"], **sizes)
-    fitted = one.fit(Run(architecture=TINY, recipe=recipe, seed=0))
-    assert fitted.steps == recipe.rounds * recipe.updates
-    assert fitted.extra_metrics["env_steps"] == 10 * (recipe.rounds + recipe.prefill)
-    assert {"env_steps_per_second", "updates_per_second"} <= set(fitted.speeds)
-    assert 0 <= fitted.metrics["time_at_goal"] <= 10
-    assert count(one, TINY).params == sum(p.numel() for p in one.build(TINY).parameters())
+    recipe = replace(task.presets["smoke"], **sizes)
+    result = task.fit(Run(architecture=TINY, recipe=recipe, seed=0))
+    assert result.steps == recipe.rounds * recipe.updates
+    assert result.extra_metrics["env_steps"] == 10 * (recipe.rounds + recipe.prefill)
+    assert {"env_steps_per_second", "updates_per_second"} <= set(result.speeds)
+    assert 0 <= result.metrics["time_at_goal"] <= 10
+    assert count(task, TINY).params == sum(p.numel() for p in task.build(TINY).parameters())
 
 
 def test_a_row_has_steps_and_speeds() -> None:
@@ -67,11 +67,11 @@ def test_random_actions_and_the_untrained_agent_are_the_baselines() -> None:
 
 @pytest.mark.slow
 def test_proxy_learns_to_reach_goals_and_to_stay_there() -> None:
-    one = goal_task("goal-point-maze")
-    by_chance = max(columns["time_at_goal"] for columns in one.baselines(one.presets["proxy"]).values())
-    fitted = one.fit(Run(architecture=replace(one.base, depth=1), recipe=one.presets["proxy"], seed=0))
-    assert fitted.metrics["time_at_goal"] > 5 * by_chance
-    assert fitted.metrics["success_any"] > 0.8
+    task = goal_task("goal-point-maze")
+    by_chance = max(columns["time_at_goal"] for columns in task.baselines(task.presets["proxy"]).values())
+    result = task.fit(Run(architecture=replace(task.base, depth=1), recipe=task.presets["proxy"], seed=0))
+    assert result.metrics["time_at_goal"] > 5 * by_chance
+    assert result.metrics["success_any"] > 0.8
 
 
 def test_the_paper_preset_has_the_published_settings() -> None:
@@ -85,7 +85,7 @@ def test_the_paper_preset_has_the_published_settings() -> None:
         assert kind.bases["paper"] == Architecture(depth=4, width=256, hidden=256)
 
 
-def test_refuses_settings_that_cannot_be() -> None:
+def test_impossible_settings_are_refused() -> None:
     with raises("out-of-range", option="goals_of_others", value=1.5):
         GoalRecipe(unroll=5, rounds=1, updates=1, goals_of_others=1.5)
     with raises("out-of-range", option="window", value=1, least=2):

@@ -1,4 +1,4 @@
-"""Environments in other processes: the same episodes, and their errors."""
+"""Environments in other processes give the same episodes and raise their errors."""
 
 import multiprocessing
 import pickle
@@ -23,14 +23,14 @@ pytest.importorskip("gymnasium_robotics")
 
 @pytest.fixture(scope="module")
 def task() -> GoalTask:
-    found = load_task("goal:FetchReach-v4")
-    assert isinstance(found, GoalTask)
-    return found
+    task = load_task("goal:FetchReach-v4")
+    assert isinstance(task, GoalTask)
+    return task
 
 
 @pytest.fixture(scope="module")
 def apart(task: GoalTask) -> Iterator[Environments]:
-    """In two processes, which are forked rather than spawned: they need not load everything."""
+    """Two forked processes, which start faster than spawned ones."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vectors, "get_context", lambda method: multiprocessing.get_context("fork"))
         vector = make_environments(partial(task.environment, 6), 3, task.goal_offset, processes=2)
@@ -42,8 +42,8 @@ def apart(task: GoalTask) -> Iterator[Environments]:
 def test_a_task_can_be_sent_to_other_processes(task: GoalTask) -> None:
     there = pickle.loads(pickle.dumps(partial(task.environment, 6)))
     assert there.func.__self__.name == task.name
-    with closing(there()) as one:
-        assert one.spec.id == "FetchReach-v4"
+    with closing(there()) as environments:
+        assert environments.spec.id == "FetchReach-v4"
 
 
 @pytest.mark.slow
@@ -57,29 +57,29 @@ def test_episodes_do_not_depend_on_the_number_of_processes(task: GoalTask, apart
 
 
 def compare(task: GoalTask, apart: Environments) -> None:
-    """Assert that environments in other processes go through the same episodes as those in this one."""
+    """Assert equal episodes in other processes and in this one."""
     here = SyncVectorEnv(partial(task.environment, 6), 3, task.goal_offset)
-    mine, theirs = (Collector(vector, seed=5).rollout(15, random_policy(4, 0)) for vector in (here, apart))
+    expected, actual = (Collector(vector, seed=5).rollout(15, random_policy(4, 0)) for vector in (here, apart))
     for name in ("states", "actions", "dones", "final"):
-        assert torch.equal(getattr(mine, name), getattr(theirs, name))
-    assert mine.dones.sum() == 6
+        assert torch.equal(getattr(expected, name), getattr(actual, name))
+    assert expected.dones.sum() == 6
     assert torch.equal(here.goals, apart.goals)
     here.close()
 
 
 def test_some_episodes_restart_while_others_continue(apart: Environments) -> None:
     apart.reset([True] * 3, [1, 2, 3])
-    begun = apart.states
+    states_before = apart.states
     apart.step(torch.ones(3, 4))
     gone_on = apart.states
     apart.reset([False, False, True], [1, 2, 3])
-    assert torch.equal(apart.states[2], begun[2])
+    assert torch.equal(apart.states[2], states_before[2])
     assert torch.equal(apart.states[:2], gone_on[:2])
 
 
 def test_an_error_of_another_process_is_raised_here(apart: Environments) -> None:
     apart.reset([True] * 3, [1, 2, 3])
-    with pytest.raises(RuntimeError, match="Error: "):  # the class of the error there
+    with pytest.raises(RuntimeError, match="Error: "):  # the original class
         apart.step(torch.zeros(3, 9))
 
 
@@ -90,11 +90,11 @@ def test_a_single_environment_runs_in_this_process(task: GoalTask) -> None:
 
 
 class Silent(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An environment that does not tell whether the goal is reached."""
+    """An environment that does not report success."""
 
     def step(self, action: Any) -> Any:
-        *seen, _ = super().step(action)
-        return *seen, {"score": 1.0}
+        *parts, _ = super().step(action)
+        return *parts, {"score": 1.0}
 
 
 def test_refuses_an_environment_that_does_not_report_success(task: GoalTask) -> None:

@@ -1,4 +1,4 @@
-"""Files in C4's own schema, and a small tokenizer."""
+"""Files in C4's schema, and a small tokenizer."""
 
 import gzip
 import json
@@ -20,18 +20,17 @@ SENTENCES = (
 
 
 def story(number: int, sentences: int = 6) -> str:
-    """A text of its own for each number."""
+    """A unique text per number."""
     return " ".join(f"{number}: {SENTENCES[(number * 7 + i * 3) % len(SENTENCES)]}" for i in range(sentences))
 
 
 def line(text: str) -> bytes:
-    """One line as C4 has it."""
+    """One line in C4's format."""
     record = {"text": text, "timestamp": "2019-04-25T12:57:54Z", "url": f"https://example.org/{len(text)}"}
     return json.dumps(record).encode() + b"\n"
 
 
 def write_gz(path: Path, texts: Sequence[str]) -> None:
-    """A file of C4."""
     path.write_bytes(gzip.compress(b"".join(map(line, texts))))
 
 
@@ -42,12 +41,12 @@ def nothing_told_before() -> None:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
-    """Byte pairs trained on some of the stories: 300 tokens, so that words fall apart."""
+    """Byte pairs trained on the stories: 300 tokens, so that words split."""
     return train_tokenizer([story(number) for number in range(20)], 300)
 
 
 def write_c4(folder: Path, tokenizer: Tokenizer) -> Path:
-    """A small C4 with a corrupt line in its first file and a second one cut in half, and a tokenizer.json."""
+    """Write a small C4 with a corrupt line, a truncated second file and a tokenizer.json."""
     write_gz(folder / "c4-validation.00000-of-00001.json.gz", [story(number) for number in range(1000, 1040)])
     lines = [line(story(number)) for number in range(30)]
     lines[4] = b'{"text": "this line ends in the midd\n'
@@ -60,11 +59,11 @@ def write_c4(folder: Path, tokenizer: Tokenizer) -> Path:
 
 @pytest.fixture
 def c4(tmp_path: Path, tokenizer: Tokenizer) -> Path:
-    """A small C4, which a test may change."""
+    """A small C4 for tests that change it."""
     return write_c4(tmp_path, tokenizer)
 
 
 @pytest.fixture(scope="session")
 def shared_c4(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> Path:
-    """The same, which no test changes."""
+    """A small C4 for tests that do not change it."""
     return write_c4(tmp_path_factory.mktemp("c4"), tokenizer)

@@ -1,7 +1,6 @@
-"""A training of several processes, run by test_shared_training.py: python or torchrun, with WHAT-SHARING-OPTIMIZER
-and a folder.
+"""A distributed training for test_shared_training.py, with arguments KIND-SHARING-OPTIMIZER and a folder.
 
-Each process prints a line of JSON: its results, and which examples it has read.
+Each process prints a line of JSON with its results and examples.
 """
 
 import json
@@ -36,14 +35,13 @@ MEASUREMENT_TEXTS: set[str] = set()
 
 
 class Points(ClassificationTask):
-    """On which side of a circle does a point lie? The number of examples measured is odd."""
+    """Is a point inside a circle? The number of measured examples is odd."""
 
     name = "points"
     version = 1
     base = Architecture(depth=1, width=8, hidden=8)
 
     def load(self) -> TensorSplits:
-        """Draw the points."""
         return RecordingSplits(examples(100, 1), examples(33, 2), examples(21, 3))
 
     def build(self, architecture: Architecture) -> nn.Module:
@@ -51,13 +49,10 @@ class Points(ClassificationTask):
         return nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 2))
 
     def example(self) -> tuple[Tensor, ...]:
-        """One point."""
         return (torch.zeros(1, 2),)
 
 
 class RecordingSplits(TensorSplits):
-    """Remembers what was read."""
-
     def training(self, *args: Any) -> Iterator[tuple[Batch, tuple[int, ...]]]:
         for (inputs, targets), position in super().training(*args):
             READ.append(len(inputs))
@@ -81,32 +76,31 @@ def watch_the_tokenizer() -> None:
         TRAINING_TEXTS.update(texts)
         return encode(self, texts)
 
-    def measured(self: Tokenizer, texts: list[str]) -> Any:
+    def measurement(self: Tokenizer, texts: list[str]) -> Any:
         MEASUREMENT_TEXTS.update(texts)
         return encode_with_sizes(self, texts)
 
-    Tokenizer.encode, Tokenizer.encode_with_sizes = training, measured  # type: ignore[method-assign]
+    Tokenizer.encode, Tokenizer.encode_with_sizes = training, measurement  # type: ignore[method-assign]
 
 
 def _clock(seconds: float) -> Callable[[], float]:
-    """A clock on which so much passes between two looks at it."""
+    """A clock that advances by so many seconds per call."""
     times = count(0, seconds)
     return lambda: next(times)
 
 
 def main() -> None:
-    """Train, and tell."""
-    (what, sharing, *optimizers), folder = sys.argv[1].split("-"), sys.argv[2] if len(sys.argv) > 2 else ""
+    (kind, sharing, *optimizers), folder = sys.argv[1].split("-"), sys.argv[2] if len(sys.argv) > 2 else ""
     torch.set_num_threads(1)
     watch_the_tokenizer()
-    task: Task = StoriesLM() if what == "stories" else Points()
-    recipe = SHORT if what == "stories" else Recipe(steps=40, batch=16, lr=0.01, accumulate=2)
-    if what == "hours":
+    task: Task = StoriesLM() if kind == "stories" else Points()
+    recipe = SHORT if kind == "stories" else Recipe(steps=40, batch=16, lr=0.01, accumulate=2)
+    if kind == "hours":
         recipe = replace(recipe, steps=0, hours=1.0, accumulate=8)
         tasks.training.time_budget.perf_counter = _clock(20 if os.environ.get("RANK", "0") == "0" else 90)
     recipe = replace(recipe, sharing=sharing, optimizer=optimizers[0] if optimizers else "adamw")
     torch.manual_seed(0)
-    start = weights_of(task.build(task.base))  # so that the first report is of equal weights
+    start = weights_of(task.build(task.base))  # equal weights in the first report
     curve: list[float] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
@@ -134,7 +128,7 @@ def main() -> None:
         "trained": sorted(TRAINING_TEXTS),
         "measured": sorted(MEASUREMENT_TEXTS),
     }
-    sys.stdout.write(json.dumps(record) + "\n")  # at once, or lines of two processes meet
+    sys.stdout.write(json.dumps(record) + "\n")  # in one write, so that lines of processes do not mix
     sys.stdout.flush()
 
 

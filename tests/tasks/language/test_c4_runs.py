@@ -1,4 +1,4 @@
-"""C4 from its files to a result: what a user types, and what can go wrong."""
+"""C4 from files to results, and errors of data."""
 
 import gzip
 from collections.abc import Callable, Mapping
@@ -22,17 +22,16 @@ from tasks.language.row_layouts import IGNORE_INDEX
 from tasks.language.task import CorpusTask
 from tasks.language.tokenizer import Tokenizer
 from tasks.run import CONTINUE, STOP, Decision, Run
-from tasks.training import checkpoint
 
 SMALL = Architecture(depth=2, width=16, heads=2, head_dim=8, hidden=16)
-Reported = tuple[int, dict[str, float]]
+Report = tuple[int, dict[str, float]]
 CPU = torch.device("cpu")
 
 pytestmark = pytest.mark.filterwarnings("ignore:c4-train:UserWarning")
 
 
 class SmallC4(C4LM):
-    """The same with room for the tests' own tokens alone, and short rows."""
+    """C4 with short rows and the tests' small vocabulary."""
 
     vocabulary, context = 300, 64
 
@@ -44,14 +43,14 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_trains_and_measures_on_a_folder_and_counts_skipped_documents(shared_c4: Path) -> None:
     task, recipe = SmallC4(shared_c4), C4LM.presets["smoke"]
-    fitted = task.fit(Run(architecture=SMALL, recipe=recipe, seed=0))
-    assert fitted.steps == 2
+    result = task.fit(Run(architecture=SMALL, recipe=recipe, seed=0))
+    assert result.steps == 2
     assert len(task.fingerprint(recipe)) == 64
-    for metrics in (fitted.metrics, fitted.test):
-        assert metrics["loss"] == pytest.approx(5.70, abs=0.1)  # log 300: nothing is learnt in two steps
+    for metrics in (result.metrics, result.test):
+        assert metrics["loss"] == pytest.approx(5.70, abs=0.1)  # log 300: untrained
         assert {"perplexity", "bits_per_byte", "loss_se", "perplexity_se", "bits_per_byte_se"} <= set(metrics)
-    assert fitted.extra_metrics["skipped_documents"] == 1
-    assert "skipped_documents" not in fitted.test
+    assert result.extra_metrics["skipped_documents"] == 1
+    assert "skipped_documents" not in result.test
 
 
 @pytest.mark.parametrize("kind", [C4LM, OpenWebTextLM])
@@ -59,8 +58,8 @@ def test_reading_resumes_at_any_position(kind: type[CorpusTask], shared_c4: Path
     recipe = kind.presets["smoke"]
 
     def read(start: tuple[int, ...], batches: int) -> list[tuple[torch.Tensor, tuple[int, ...]]]:
-        given = kind(shared_c4).splits.training(recipe, 0, start, CPU)
-        return [(inputs, progress) for _, ((inputs, _), progress) in zip(range(batches), given, strict=False)]
+        rows = kind(shared_c4).splits.training(recipe, 0, start, CPU)
+        return [(inputs, progress) for _, ((inputs, _), progress) in zip(range(batches), rows, strict=False)]
 
     whole = read((), 60)
     for at in (0, 17, 40):
@@ -115,28 +114,28 @@ def test_a_limit_on_measured_rows_keeps_whole_documents(c4: Path) -> None:
 
 
 @pytest.mark.parametrize(("limit", "total"), [(7, 7), (0, None)])
-def test_progress_counts_held_out_rows(
+def test_progress_counts_rows_of_held_out_documents(
     limit: int, total: int | None, c4: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[object] = []
+    counts: list[object] = []
 
-    class Told(Progress):
-        def __init__(self, title: str, wanted: int | None) -> None:
-            super().__init__(title, wanted)
-            told.append(wanted)
+    class RecordingProgress(Progress):
+        def __init__(self, title: str, total: int | None) -> None:
+            super().__init__(title, total)
+            counts.append(total)
 
         def reach(self, number: int, last: str = "") -> None:
-            told.append(number)
+            counts.append(number)
 
-    monkeypatch.setattr(data, "Progress", Told)
+    monkeypatch.setattr(data, "Progress", RecordingProgress)
     monkeypatch.setattr(data, "BLOCK", 2)
     data.read_held_out.cache_clear()
     recipe = replace(C4LM.presets["smoke"], measured=limit)
     rows = sum(len(inputs) for inputs, _ in C4LM(c4).splits.evaluation_batches("test", recipe, CPU))
-    assert told[0] == total
-    assert len(told) > 3
-    assert told[1:] == sorted(told[1:])
-    assert told[-1] == (limit or rows)
+    assert counts[0] == total
+    assert len(counts) > 3
+    assert counts[1:] == sorted(counts[1:])
+    assert counts[-1] == (limit or rows)
 
 
 def test_fingerprint_depends_on_data_and_tokenizer(c4: Path) -> None:
@@ -180,9 +179,9 @@ def test_refuses_files_without_the_column_of_texts(c4: Path) -> None:
     for path in c4.glob("c4-train*"):
         path.write_bytes(gzip.compress(b'{"content": "words"}\n' * 3))
     first = "c4-train.00000-of-00002.json.gz"
-    with warns("skipped", shard=first, line=1), raises("missing-data", option="--data") as raised:
+    with warns("skipped", shard=first, line=1), raises("missing-data", option="--data") as error:
         C4LM(c4).fit(Run(architecture=SMALL, recipe=C4LM.presets["smoke"], seed=0))
-    assert first in raised.value.fields["shards"]
+    assert first in error.value.fields["shards"]
 
 
 def test_streams_a_data_set_from_the_hub(monkeypatch: pytest.MonkeyPatch, shared_c4: Path) -> None:
@@ -199,54 +198,52 @@ def test_streams_a_data_set_from_the_hub(monkeypatch: pytest.MonkeyPatch, shared
     monkeypatch.setattr(hub, "reachable", lambda: True)
     monkeypatch.setattr(hub.huggingface_hub, "dataset_info", lambda name, revision: Info)
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    fitted = SmallC4(Path(f"tokenizer={shared_c4}/tokenizer.json")).fit(
+    result = SmallC4(Path(f"tokenizer={shared_c4}/tokenizer.json")).fit(
         Run(architecture=SMALL, recipe=C4LM.presets["smoke"], seed=0)
     )
-    assert fitted.metrics["loss"] == pytest.approx(5.70, abs=0.1)
+    assert result.metrics["loss"] == pytest.approx(5.70, abs=0.1)
 
 
 SHORT = LanguageRecipe(steps=6, batch=4, accumulate=2, lr=1e-2, measured=8, reports=3, accelerator="cpu")
 
 
 @pytest.fixture(scope="module")
-def whole(shared_c4: Path) -> tuple[FitResult, list[Reported]]:
-    """A training that nothing interrupts."""
+def whole(shared_c4: Path) -> tuple[FitResult, list[Report]]:
+    """An uninterrupted training."""
     return fit(shared_c4, None)
 
 
 def fit(c4: Path, folder: Path | None, act: Callable[[int], Decision] = lambda _: CONTINUE) -> Any:
-    told: list[Reported] = []
+    counts: list[Report] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
-        told.append((step, dict(metrics)))
+        counts.append((step, dict(metrics)))
         return act(step)
 
-    return SmallC4(c4).fit(Run(architecture=SMALL, recipe=SHORT, seed=0, folder=folder, report=report)), told
+    return SmallC4(c4).fit(Run(architecture=SMALL, recipe=SHORT, seed=0, folder=folder, report=report)), counts
 
 
 @pytest.mark.parametrize("stop", [2, 4])
 def test_resume_of_a_stopped_training_gives_the_same_numbers(
-    shared_c4: Path, tmp_path: Path, stop: int, whole: tuple[FitResult, list[Reported]]
+    shared_c4: Path, tmp_path: Path, stop: int, whole: tuple[FitResult, list[Report]]
 ) -> None:
-    stopped, told = fit(shared_c4, tmp_path, lambda step: STOP if step == stop else CONTINUE)
-    assert (stopped.steps, stopped.metrics) == told[-1]
-    assert stopped.steps == stop
+    result, counts = fit(shared_c4, tmp_path, lambda step: STOP if step == stop else CONTINUE)
+    assert (result.steps, result.metrics) == counts[-1]
+    assert result.steps == stop
     assert list(tmp_path.glob("*.ckpt"))
     assert fit(shared_c4, tmp_path) == whole
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("checkpoint_each_step")
 def test_resume_after_a_kill_gives_the_same_numbers(
-    shared_c4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[FitResult, list[Reported]]
+    shared_c4: Path, tmp_path: Path, whole: tuple[FitResult, list[Report]]
 ) -> None:
-    monkeypatch.setattr(checkpoint, "SECONDS", -1.0)
-    monkeypatch.setattr(checkpoint, "_SHARE", 1e9)
-
-    def killed(step: int) -> Decision:
+    def die(step: int) -> Decision:
         if step == 4:
             raise MemoryError("killed")
         return CONTINUE
 
     with pytest.raises(MemoryError):
-        fit(shared_c4, tmp_path, killed)
+        fit(shared_c4, tmp_path, die)
     assert fit(shared_c4, tmp_path) == whole

@@ -1,4 +1,4 @@
-"""Every installed language task, walked over the registry."""
+"""All installed language tasks."""
 
 import math
 import sys
@@ -34,7 +34,7 @@ def test_presets_have_steps_and_build_the_network_that_is_counted() -> None:
         with torch.device("meta"):
             return sum(parameter.numel() for parameter in kind().build_for_training(base, recipe).parameters())
 
-    built, counted = {}, {}
+    params, closed_forms = {}, {}
     for task in (kind() for kind in KINDS):
         assert {"smoke", "proxy"} <= set(task.presets), task.name
         assert set(task.bases) <= set(task.presets), task.name
@@ -43,15 +43,15 @@ def test_presets_have_steps_and_build_the_network_that_is_counted() -> None:
             assert recipe.steps > 0, (task.name, preset)
             assert len(str(recipe).splitlines()) == 1, (task.name, preset)
             whole, like = task.base_for(preset), replace(LIKE, initial=recipe.initial, recompute=recipe.recompute)
-            base = replace(whole, depth=min(whole.depth, 2))  # what is deeper takes as many seconds as it has layers
-            built[task.name, preset] = parameters(type(task), base, like)
-            counted[task.name, preset] = task.closed_form(base).params
-    assert built == counted
+            base = replace(whole, depth=min(whole.depth, 2))  # each layer takes about a second
+            params[task.name, preset] = parameters(type(task), base, like)
+            closed_forms[task.name, preset] = task.closed_form(base).params
+    assert params == closed_forms
 
 
 def test_an_example_is_a_row_of_the_context() -> None:
     rows = {kind: kind().example() for kind in KINDS}
-    assert {kind: [(row.shape, row.dtype) for row in found] for kind, found in rows.items()} == {
+    assert {kind: [(row.shape, row.dtype) for row in part] for kind, part in rows.items()} == {
         kind: [((1, kind.context), torch.long)] for kind in KINDS
     }
 
@@ -85,8 +85,8 @@ def test_recomputed_layers_give_the_same_gradients() -> None:
         ids = torch.arange(60).reshape(2, 30)
         F.cross_entropy(model(ids).flatten(0, 1), ids.flatten()).backward()
         gradients.append([parameter.grad for parameter in model.parameters()])
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other)
+    for first, second in zip(*gradients, strict=True):
+        torch.testing.assert_close(first, second)
 
 
 def test_data_names_a_place_and_a_tokenizer() -> None:
@@ -124,9 +124,9 @@ def test_an_epoch_of_text_in_memory_is_every_row_once(accumulate: int) -> None:
     rows = sum(len(inputs) for inputs, _ in splits.once(7))  # type: ignore[attr-defined]
     assert splits.examples == rows > 100
     recipe = LanguageRecipe(epochs=3, batch=32, accumulate=accumulate, lr=1e-3, measured=8, reports=1)
-    fitted = task.fit(Run(architecture=replace(task.base, depth=1), recipe=recipe, seed=0))
-    assert fitted.steps == 3 * (rows // 32)  # in however many parts
-    assert fitted.steps == pytest.approx(3 * rows / 32, abs=3)
+    result = task.fit(Run(architecture=replace(task.base, depth=1), recipe=recipe, seed=0))
+    assert result.steps == 3 * (rows // 32)  # in any number of parts
+    assert result.steps == pytest.approx(3 * rows / 32, abs=3)
 
 
 def test_refuses_epochs_of_text_in_files_before_training(c4: Path) -> None:
@@ -137,6 +137,6 @@ def test_refuses_epochs_of_text_in_files_before_training(c4: Path) -> None:
 
 def test_stdlib_lm_learns_in_a_few_steps() -> None:
     architecture = Architecture(depth=1, width=32, heads=2, head_dim=16, hidden=32)
-    fitted = StdlibLM().fit(Run(architecture=architecture, recipe=StdlibLM.presets["smoke"], seed=0))
-    assert fitted.metrics["loss"] < math.log(2048) - 0.1
-    assert 2 < fitted.test["bits_per_byte"] < 5
+    result = StdlibLM().fit(Run(architecture=architecture, recipe=StdlibLM.presets["smoke"], seed=0))
+    assert result.metrics["loss"] < math.log(2048) - 0.1
+    assert 2 < result.test["bits_per_byte"] < 5

@@ -1,4 +1,4 @@
-"""muP on stdlib-lm: the learning rate that suits a narrow network suits one that is four times as wide."""
+"""muP on stdlib-lm transfers the best learning rate to four times the width."""
 
 import pytest
 
@@ -9,11 +9,11 @@ NARROW, WIDE = "width=32,heads=1,hidden=64", "width=128,heads=4,hidden=256"
 
 
 def losses(arch: str, parametrization: str, storage: str) -> dict[float, float]:
-    found = {}
+    losses_by_rate = {}
     for rate in RATES:
         settings = {"steps": 400, "reports": 1, "measured": 512, "lr": rate, "parametrization": parametrization}
-        found[rate] = nas.evaluate("stdlib-lm", arch=arch, settings=settings, storage=storage).metrics["loss"]
-    return found
+        losses_by_rate[rate] = nas.evaluate("stdlib-lm", arch=arch, settings=settings, storage=storage).metrics["loss"]
+    return losses_by_rate
 
 
 @pytest.mark.slow
@@ -21,8 +21,8 @@ def test_the_best_rate_transfers_to_four_times_the_width(tmp_path: object) -> No
     storage = f"sqlite:///{tmp_path}/studies.db"
     narrow = losses(NARROW, "standard", storage)
     best = min(narrow, key=narrow.__getitem__)
-    lost = {}
+    loss_ratio = {}
     for parametrization in ("standard", "mup(base=32)"):
         wide = losses(WIDE, parametrization, storage)
-        lost[parametrization] = wide[best] - min(wide.values())
-    assert lost["mup(base=32)"] < 0.05 < lost["standard"], lost
+        loss_ratio[parametrization] = wide[best] - min(wide.values())
+    assert loss_ratio["mup(base=32)"] < 0.05 < loss_ratio["standard"], loss_ratio

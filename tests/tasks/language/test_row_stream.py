@@ -30,8 +30,8 @@ def test_a_stream_resumes_at_any_position(tokenizer: Tokenizer, layout: Layout) 
     whole = list(itertools.islice(make(tokenizer, layout).rows(Position()), 200))
     assert whole[-1][1].epoch > 0
     for at in range(0, 150, 7):
-        resumed = itertools.islice(make(tokenizer, layout).rows(whole[at][1]), 40)
-        for (row, position), (expected, there) in zip(resumed, whole[at + 1 :], strict=False):
+        rows = itertools.islice(make(tokenizer, layout).rows(whole[at][1]), 40)
+        for (row, position), (expected, there) in zip(rows, whole[at + 1 :], strict=False):
             assert position == there
             assert row.tolist() == expected.tolist()
 
@@ -39,9 +39,9 @@ def test_a_stream_resumes_at_any_position(tokenizer: Tokenizer, layout: Layout) 
 def test_every_epoch_predicts_every_token_once_in_another_order(tokenizer: Tokenizer) -> None:
     rows = itertools.takewhile(lambda item: item[1].epoch < 2, make(tokenizer, PackedLayout()).rows(Position()))
     epochs = [[row[1:] for row, _ in group] for _, group in itertools.groupby(rows, lambda item: item[1].epoch)]
-    tokens = [sorted(token for row in rows for token in row if token != IGNORE_INDEX) for rows in epochs]
+    items = [sorted(token for row in rows for token in row if token != IGNORE_INDEX) for rows in epochs]
     everything = [*itertools.chain(*(ids.tolist() for ids in tokenizer.encode(TEXTS))), *[tokenizer.boundary] * 37]
-    assert tokens == [sorted(everything)] * 2
+    assert items == [sorted(everything)] * 2
     assert [row.tolist() for row in epochs[0]] != [row.tolist() for row in epochs[1]]
 
 
@@ -62,29 +62,29 @@ def test_refuses_shards_without_text(tokenizer: Tokenizer) -> None:
 @pytest.mark.filterwarnings("ignore:memory:UserWarning")
 def test_unreadable_documents_are_counted_once_an_epoch(tokenizer: Tokenizer) -> None:
     texts: tuple[object, ...] = (*TEXTS[:3], None, *TEXTS[3:9], None, *TEXTS[9:])
-    broken = TokenStream((MemoryShard(texts),), tokenizer, PaddedLayout(), 8, 0)  # type: ignore[arg-type]
+    stream = TokenStream((MemoryShard(texts),), tokenizer, PaddedLayout(), 8, 0)  # type: ignore[arg-type]
     with warns("skipped", shard="memory", line=4):
-        whole = list(itertools.islice(broken.rows(Position()), 3 * 37))
+        whole = list(itertools.islice(stream.rows(Position()), 3 * 37))
     assert [position.skip_count for _, position in whole[36::37]] == [2, 4, 6]
     for _, stop in whole[:70]:
-        (_, end) = next(itertools.islice(broken.rows(stop), 30, None))
+        (_, end) = next(itertools.islice(stream.rows(stop), 30, None))
         assert end in [position for _, position in whole]
 
 
-def test_prefetch_keeps_the_order_and_stays_within_its_room() -> None:
-    made: list[int] = []
+def test_prefetch_keeps_the_order_and_its_limit() -> None:
+    rows: list[int] = []
 
     def items() -> itertools.chain[int]:
-        return (made.append(i) or i for i in range(100))  # type: ignore[func-returns-value, return-value]
+        return (rows.append(i) or i for i in range(100))  # type: ignore[func-returns-value, return-value]
 
     waiting = prefetch(items(), 3)
     assert [next(waiting) for _ in range(5)] == [0, 1, 2, 3, 4]
     waiting.close()  # type: ignore[attr-defined]
-    assert len(made) <= 5 + 3
+    assert len(rows) <= 5 + 3
     assert list(prefetch(range(7), 3)) == list(range(7))
 
 
-def test_prefetch_raises_where_the_item_is_awaited_and_leaves_no_thread() -> None:
+def test_prefetch_raises_in_the_consumer_and_leaves_no_thread() -> None:
     def failing() -> itertools.chain[int]:
         yield 1  # type: ignore[misc]
         raise UserError("missing-data", "no more", shards=("last",))

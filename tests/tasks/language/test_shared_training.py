@@ -1,4 +1,4 @@
-"""Several processes that train one network, as torchrun starts them; on CPUs here, on GPUs elsewhere."""
+"""Distributed training as started by torchrun, on CPUs."""
 
 import json
 import subprocess
@@ -17,12 +17,12 @@ TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-p
 
 
 @cache
-def trained(what: str, processes: int, folder: str = "") -> list[dict[str, Any]]:
-    """What each process of a training in shared_runs.py prints."""
+def run_shared(kind: str, processes: int, folder: str = "") -> list[dict[str, Any]]:
+    """The printed record of each process of shared_runs.py."""
     start = [sys.executable] if processes == 1 else TWO
-    done = subprocess.run([*start, str(BESIDE), what, folder], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run([*start, str(BESIDE), kind, folder], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
-    return sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda told: told["rank"])
+    return sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda record: record["rank"])
 
 
 @pytest.mark.slow
@@ -34,20 +34,20 @@ def trained(what: str, processes: int, folder: str = "") -> list[dict[str, Any]]
     ],
 )
 def test_two_processes_give_the_numbers_of_one_on_the_same_batches(sharing: str, optimizer: str) -> None:
-    (alone,), together = trained(f"points-ddp-{optimizer}", 1), trained(f"points-{sharing}-{optimizer}", 2)
-    for told in together:
+    (alone,), together = run_shared(f"points-ddp-{optimizer}", 1), run_shared(f"points-{sharing}-{optimizer}", 2)
+    for record in together:
         for name, value in alone["metrics"].items():
-            assert told["metrics"][name] == pytest.approx(value, rel=1e-5)
-        assert told["curve"] == pytest.approx(alone["curve"], rel=1e-5)
+            assert record["metrics"][name] == pytest.approx(value, rel=1e-5)
+        assert record["curve"] == pytest.approx(alone["curve"], rel=1e-5)
     assert together[0]["metrics"] == together[1]["metrics"]
 
 
 @pytest.mark.slow
 def test_each_process_loads_its_own_share_of_every_batch() -> None:
-    (alone,), together = trained("points-ddp", 1), trained("points-ddp", 2)
+    (alone,), together = run_shared("points-ddp", 1), run_shared("points-ddp", 2)
     assert alone["read"] == 40 * 16
-    assert [told["read"] for told in together] == [40 * 8, 40 * 8]
-    shares = [set(told["measured"]) for told in together]
+    assert [record["read"] for record in together] == [40 * 8, 40 * 8]
+    shares = [set(record["measured"]) for record in together]
     assert not shares[0] & shares[1]
     assert shares[0] | shares[1] == set(alone["measured"])
 
@@ -55,21 +55,21 @@ def test_each_process_loads_its_own_share_of_every_batch() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("sharing", ["ddp", "fsdp"])
 def test_each_process_tokenises_its_documents_and_has_the_metrics_of_all(sharing: str) -> None:
-    (alone,), together = trained("stories-ddp", 1), trained(f"stories-{sharing}", 2)
+    (alone,), together = run_shared("stories-ddp", 1), run_shared(f"stories-{sharing}", 2)
     for part in ("trained", "measured"):
-        shares = [set(told[part]) for told in together]
+        shares = [set(record[part]) for record in together]
         assert not shares[0] & shares[1]
         assert shares[0] | shares[1] == set(alone[part])
     assert together[0]["metrics"] == together[1]["metrics"]
     assert together[0]["test"] == together[1]["test"]
-    # They train on other rows than one process does; what weights score that are equal is equal.
+    # Two processes train on other rows than one; equal weights have equal scores.
     assert together[0]["start"] == pytest.approx(alone["start"], rel=1e-6)
     assert together[0]["metrics"]["loss"] == pytest.approx(alone["metrics"]["loss"], rel=0.05)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("what", "report"),
+    ("kind", "report"),
     [
         ("points-ddp", 3),
         ("points-ddp-muon", 3),
@@ -79,34 +79,34 @@ def test_each_process_tokenises_its_documents_and_has_the_metrics_of_all(sharing
         ("stories-fsdp", 2),
     ],
 )
-def test_resume_of_a_shared_training_gives_the_same_numbers(what: str, report: int, tmp_path: Path) -> None:
-    whole = trained(what, 2)
+def test_resume_of_a_shared_training_gives_the_same_numbers(kind: str, report: int, tmp_path: Path) -> None:
+    whole = run_shared(kind, 2)
     (tmp_path / "stop").write_text(str(report))
-    stopped = trained(what, 2, str(tmp_path))
-    assert all(told["steps"] < whole[0]["steps"] for told in stopped)
+    records = run_shared(kind, 2, str(tmp_path))
+    assert all(record["steps"] < whole[0]["steps"] for record in records)
     (tmp_path / "stop").unlink()
-    resumed = trained.__wrapped__(what, 2, str(tmp_path))
-    for told, expected in zip(resumed, whole, strict=True):
-        assert told["metrics"] == pytest.approx(expected["metrics"], rel=1e-6)
-        assert told["curve"] == pytest.approx(expected["curve"], rel=1e-6)
-        assert told["steps"] == expected["steps"]
+    records_after = run_shared.__wrapped__(kind, 2, str(tmp_path))
+    for record, expected in zip(records_after, whole, strict=True):
+        assert record["metrics"] == pytest.approx(expected["metrics"], rel=1e-6)
+        assert record["curve"] == pytest.approx(expected["curve"], rel=1e-6)
+        assert record["steps"] == expected["steps"]
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
 def test_processes_with_different_clocks_stop_together(tmp_path: Path) -> None:
-    first, second = trained("hours-ddp", 2)
+    first, second = run_shared("hours-ddp", 2)
     assert first["steps"] == second["steps"] > 40
     assert first["metrics"] == second["metrics"]
     assert first["curve"] == second["curve"]
-    assert len(first["curve"]) == 5  # before the first step, and after each fifth of the hour but the last
+    assert len(first["curve"]) == 5  # before the first step and after each fifth of the hour except the last
     assert first["read"] == second["read"]
     (tmp_path / "stop").write_text("3")
-    assert all(told["steps"] < first["steps"] for told in trained("hours-ddp", 2, str(tmp_path)))
+    assert all(record["steps"] < first["steps"] for record in run_shared("hours-ddp", 2, str(tmp_path)))
     (tmp_path / "stop").unlink()
-    resumed = trained.__wrapped__("hours-ddp", 2, str(tmp_path))
-    assert resumed[0]["steps"] == resumed[1]["steps"] == pytest.approx(first["steps"], abs=20)
-    assert [told["curve"][:3] for told in resumed] == [pytest.approx(first["curve"][:3])] * 2
+    records_after = run_shared.__wrapped__("hours-ddp", 2, str(tmp_path))
+    assert records_after[0]["steps"] == records_after[1]["steps"] == pytest.approx(first["steps"], abs=20)
+    assert [record["curve"][:3] for record in records_after] == [pytest.approx(first["curve"][:3])] * 2
 
 
 def test_devices_share_the_batch_and_keep_the_micro_batch() -> None:

@@ -25,7 +25,7 @@ def texts(shards: tuple[TextShard, ...]) -> list[str]:
     return [text for shard in shards for _, text in read(shard) if text]
 
 
-def test_has_topics_and_docstrings(corpus: Corpus) -> None:
+def test_documents_have_topics_and_docstrings(corpus: Corpus) -> None:
     documents = stdlib_documents()
     assert "topic for" in documents
     assert inspect.cleandoc(string.__doc__ or "").splitlines()[0] in documents["string.py"]
@@ -43,11 +43,11 @@ def test_docstrings_are_those_of_every_definition_in_order(name: str) -> None:
     naive = [ast.get_docstring(node) or "" for node in nodes if isinstance(node, definitions)]
     expected = [paragraph for text in naive for paragraph in paragraphs(text)]
     assert set(expected) <= {paragraph for text in documents.values() for paragraph in paragraphs(text)}
-    rest = iter(expected)  # without what earlier documents have
-    assert all(paragraph in rest for paragraph in paragraphs(documents[name]))
+    remaining = iter(expected)  # without duplicates of earlier documents
+    assert all(paragraph in remaining for paragraph in paragraphs(documents[name]))
 
 
-def test_has_no_tests_and_no_installed_packages() -> None:
+def test_documents_have_no_tests_and_no_installed_packages() -> None:
     parts = {part for name in stdlib_documents() for part in Path(name).parts}
     assert not parts & {"site-packages", "dist-packages", "test", "tests", "lib2to3", "idlelib"}
 
@@ -62,16 +62,16 @@ def test_every_document_is_in_one_split(corpus: Corpus) -> None:
 
 def test_no_held_out_paragraph_is_in_training(corpus: Corpus) -> None:
     def paragraphs(shards: tuple[TextShard, ...]) -> set[str]:
-        found = {" ".join(part.split()) for text in texts(shards) for part in re.split(r"\n\s*\n", text)}
-        return {paragraph for paragraph in found if len(paragraph) >= 40}
+        every = {" ".join(part.split()) for text in texts(shards) for part in re.split(r"\n\s*\n", text)}
+        return {paragraph for paragraph in every if len(paragraph) >= 40}
 
     assert not paragraphs(corpus.train) & (paragraphs(corpus.validation) | paragraphs(corpus.test))
 
 
 def test_reading_imports_none_of_the_modules() -> None:
-    imported = {name for node in ast.walk(ast.parse(inspect.getsource(module))) for name in _imports(node)}
-    assert imported <= {"search_spaces.support.errors", "search_spaces.support.cache", *sys.stdlib_module_names}
-    assert "pydoc_data" not in imported
+    module_names = {name for node in ast.walk(ast.parse(inspect.getsource(module))) for name in _imports(node)}
+    assert module_names <= {"search_spaces.support.errors", "search_spaces.support.cache", *sys.stdlib_module_names}
+    assert "pydoc_data" not in module_names
 
 
 def _imports(node: ast.AST) -> list[str]:

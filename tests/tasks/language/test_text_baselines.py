@@ -29,13 +29,13 @@ def test_counts_pairs_that_are_not_ignored(counts: torch.Tensor) -> None:
     assert torch.equal(counts, by_hand)
 
 
-def test_both_tables_are_probabilities(counts: torch.Tensor) -> None:
+def test_unigram_and_bigram_tables_are_probabilities(counts: torch.Tensor) -> None:
     for table in (unigram(counts), bigram(counts)):
         torch.testing.assert_close((-table).exp().sum(dim=1), torch.ones(4, dtype=torch.float64))
 
 
 def test_a_bigram_matches_the_formula(counts: torch.Tensor) -> None:
-    # Token 1 is followed twice by 2; by how often they occur with one added, 2 has 4 of 10.
+    # Token 1 is followed by 2 twice; by add-one counts of tokens, 2 has 4 of 10.
     assert bigram(counts)[1, 2].item() == pytest.approx(-math.log((2 - 0.75) / 2 + 0.75 / 2 * 0.4))
 
 
@@ -48,7 +48,7 @@ def test_xz_compresses_known_text_well() -> None:
 def test_the_bigram_beats_the_unigram() -> None:
     task = StoriesLM()
     assert isinstance(task.splits, LanguageSplits)
-    found = simple_methods(task.splits, task.presets["smoke"], task.vocabulary)
-    assert found["bigram"]["loss"] < found["unigram"]["loss"] < math.log(task.vocabulary)
-    assert found["bigram"]["test_bits_per_byte"] < found["unigram"]["test_bits_per_byte"]
-    assert 0 < found["xz"]["bits_per_byte"] < 8
+    baselines = simple_methods(task.splits, task.presets["smoke"], task.vocabulary)
+    assert baselines["bigram"]["loss"] < baselines["unigram"]["loss"] < math.log(task.vocabulary)
+    assert baselines["bigram"]["test_bits_per_byte"] < baselines["unigram"]["test_bits_per_byte"]
+    assert 0 < baselines["xz"]["bits_per_byte"] < 8

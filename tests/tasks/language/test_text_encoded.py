@@ -1,4 +1,4 @@
-"""Documents in tokens: cached ones equal those read anew."""
+"""Cached tokens of documents equal fresh ones."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -18,7 +18,7 @@ TEXTS: tuple[object, ...] = (*(f"text {n} " + "word " * (n % 5) for n in range(1
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere(MemoryShard):
-    """The same texts, read as those of a file are."""
+    """The same texts, read like a file's."""
 
     in_memory = False
 
@@ -34,36 +34,36 @@ def plain(block: Block) -> tuple[list[list[int]], int, int]:
 
 @pytest.mark.filterwarnings("ignore:memory:UserWarning")
 def test_cached_documents_equal_those_read_anew(tokenizer: Tokenizer) -> None:
-    cached, read = (kind(TEXTS) for kind in (MemoryShard, Elsewhere))  # type: ignore[arg-type]
+    in_memory, read = (kind(TEXTS) for kind in (MemoryShard, Elsewhere))  # type: ignore[arg-type]
     with grouped() as case:
-        for one, other in ((cached, read), (HashShare(cached, 0, 0.5), HashShare(read, 0, 0.5))):
+        for first, second in ((in_memory, read), (HashShare(in_memory, 0, 0.5), HashShare(read, 0, 0.5))):
             for start, share in product((0, 5, 22, 23), (RankInfo(0, 1), RankInfo(0, 3), RankInfo(2, 3))):
-                with case(f"{type(one).__name__} from {start}, {share}"):
-                    found, expected = (list(map(plain, blocks(of, start, share, tokenizer))) for of in (one, other))
-                    assert found == expected
+                with case(f"{type(first).__name__} from {start}, {share}"):
+                    actual, expected = (list(map(plain, blocks(of, start, share, tokenizer))) for of in (first, second))
+                    assert actual == expected
 
 
 @pytest.mark.filterwarnings("ignore:memory:UserWarning")
 def test_text_in_memory_is_encoded_once_on_a_machine(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    shard, counted = MemoryShard(("one text of this test", "and another")), []
+    shard, calls = MemoryShard(("one text of this test", "and another")), []
 
     def encode(self: Tokenizer, texts: list[str]) -> list[np.ndarray]:
-        counted.append(len(texts))
+        calls.append(len(texts))
         return [np.arange(len(text), dtype=np.int32) for text in texts]
 
     monkeypatch.setattr(Tokenizer, "encode", encode)
     first = encoded.shard_tokens(shard, tokenizer)
-    encoded.shard_tokens.cache_clear()  # as another process begins
-    again = encoded.shard_tokens(MemoryShard(shard.texts), tokenizer)
-    assert counted == [2]
-    assert all(np.array_equal(mine, other) for mine, other in zip(first, again, strict=True))
+    encoded.shard_tokens.cache_clear()  # as in a new process
+    second_read = encoded.shard_tokens(MemoryShard(shard.texts), tokenizer)
+    assert calls == [2]
+    assert all(np.array_equal(mine, second) for mine, second in zip(first, second_read, strict=True))
     encoded.shard_tokens(MemoryShard((*shard.texts, "")), tokenizer)
-    assert counted == [2, 3]
+    assert calls == [2, 3]
     unread = encoded.shard_tokens(MemoryShard((*shard.texts, None)), tokenizer)  # type: ignore[arg-type]
     assert unread.unread.tolist() == [False, False, True]
     encoded.shard_tokens(shard, train_tokenizer(["another"], 300))
-    assert counted == [2, 3, 3, 2]
+    assert calls == [2, 3, 3, 2]
     monkeypatch.setattr(encoded.tokenizers, "__version__", "another")
     encoded.shard_tokens.cache_clear()
     encoded.shard_tokens(shard, tokenizer)
-    assert counted == [2, 3, 3, 2, 2]
+    assert calls == [2, 3, 3, 2, 2]

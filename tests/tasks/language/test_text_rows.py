@@ -9,15 +9,15 @@ DOCUMENTS = [np.array([*document, END], dtype=np.int32) for document in ([1], [2
 def padded_by_hand(documents: list[list[int]], context: int) -> list[list[int]]:
     rows = []
     for document in documents:
-        kept = document if len(document) <= context else [*document[: context - 1], END]
-        rows.append(kept + [IGNORE_INDEX] * (context + 1 - len(kept)))
+        ids = document if len(document) <= context else [*document[: context - 1], END]
+        rows.append(ids + [IGNORE_INDEX] * (context + 1 - len(ids)))
     return rows
 
 
 def test_padded_rows_hold_one_document_each() -> None:
     documents, contexts = [document.tolist() for document in DOCUMENTS], (2, 4, 5, 8)
-    found = {context: PaddedLayout().grid(DOCUMENTS, context).tolist() for context in contexts}
-    assert found == {context: padded_by_hand(documents, context) for context in contexts}
+    grids = {context: PaddedLayout().grid(DOCUMENTS, context).tolist() for context in contexts}
+    assert grids == {context: padded_by_hand(documents, context) for context in contexts}
 
 
 def test_padded_rows_predict_nothing_from_the_last_position() -> None:

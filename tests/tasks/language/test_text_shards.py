@@ -64,22 +64,22 @@ def test_lines_without_text_are_skipped_with_a_notice(tmp_path: Path) -> None:
         lines[4] = line
         shard = json_shard(tmp_path / f"c4-train.{number}.json.gz", lines)
         with warns("skipped", shard=shard.name, line=5):
-            found = list(read(shard))
-        assert found == [(number, None if number == 4 else text) for number, text in enumerate(TEXTS)], line
+            texts = list(read(shard))
+        assert texts == [(number, None if number == 4 else text) for number, text in enumerate(TEXTS)], line
 
 
-def test_of_a_truncated_file_the_beginning_is_read(tmp_path: Path) -> None:
+def test_a_truncated_file_is_read_up_to_the_cut(tmp_path: Path) -> None:
     texts = [f"{number} " * 50 for number in range(5000)]
     whole = json_shard(tmp_path / "whole.json.gz", records(texts)).path.read_bytes()
-    for kept in (0.3, 0.8, 0.999):
-        shard = JsonShard(tmp_path / f"{kept}.json.gz", "text", f"{kept}.json.gz")
-        shard.path.write_bytes(whole[: int(len(whole) * kept)])
+    for share in (0.3, 0.8, 0.999):
+        shard = JsonShard(tmp_path / f"{share}.json.gz", "text", f"{share}.json.gz")
+        shard.path.write_bytes(whole[: int(len(whole) * share)])
         with warns("bad-file", shard=shard.name) as notices:
-            found = list(read(shard))
-        assert 0 < len(found) < len(texts)
-        assert found[-1] == (len(found) - 1, None)
-        assert [text for _, text in found[:-1]] == texts[: len(found) - 1]
-        assert [notice.fields["texts"] for notice in notices] == [len(found) - 1]
+            lines = list(read(shard))
+        assert 0 < len(lines) < len(texts)
+        assert lines[-1] == (len(lines) - 1, None)
+        assert [text for _, text in lines[:-1]] == texts[: len(lines) - 1]
+        assert [notice.fields["texts"] for notice in notices] == [len(lines) - 1]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ TEXTS = [
 
 @pytest.fixture(scope="session")
 def t5_like() -> Tokenizer:
-    """A unigram tokenizer that normalises and has special tokens after its words, as T5's does."""
+    """A unigram tokenizer that normalizes text and puts special tokens last, like T5's."""
     inner = HuggingFace(models.Unigram())
     inner.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Strip(left=False, right=True)])
     inner.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -61,8 +61,8 @@ def test_byte_pairs_of_ascii_have_as_many_bytes_as_characters(tokenizer: Tokeniz
 
 
 def test_measured_tokens_equal_training_tokens(either: Tokenizer) -> None:
-    for ids, (measured, _) in zip(either.encode(TEXTS), either.encode_with_sizes(TEXTS), strict=True):
-        assert np.array_equal(ids, measured)
+    for ids, (ids_with_sizes, _) in zip(either.encode(TEXTS), either.encode_with_sizes(TEXTS), strict=True):
+        assert np.array_equal(ids, ids_with_sizes)
 
 
 def test_text_that_spells_a_special_token_stays_text(either: Tokenizer) -> None:
@@ -120,15 +120,15 @@ def test_the_hub_is_reachable_by_a_proxy_or_by_its_address(monkeypatch: pytest.M
     def unknown(*_: object) -> None:
         raise OSError("no such host")
 
-    found = {}
+    reachable = {}
     for offline, proxies, address in product((True, False), ({}, {"https": "proxy"}), (unknown, lambda *_: None)):
         monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", offline)
         monkeypatch.setattr(hub, "getproxies", lambda proxies=proxies: proxies)
         monkeypatch.setattr(hub.socket, "getaddrinfo", address)
         hub.reachable.cache_clear()
-        found[offline, bool(proxies), address is not unknown] = hub.reachable()
+        reachable[offline, bool(proxies), address is not unknown] = hub.reachable()
     hub.reachable.cache_clear()
-    assert found == {case: not case[0] and any(case[1:]) for case in product((True, False), repeat=3)}
+    assert reachable == {case: not case[0] and any(case[1:]) for case in product((True, False), repeat=3)}
 
 
 def test_a_tokenizer_of_the_hub_needs_a_network(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Small data in the layouts of the Long Range Arena's release."""
+"""Small data in the layouts of the Long Range Arena."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ ANSWERS = (9, 1, 2)
 
 @pytest.fixture
 def listops_folder(tmp_path: Path) -> Path:
-    """The release unpacked: lists with the line ends of Python's csv."""
+    """The unpacked release: lists with the line ends of Python's csv."""
     folder = tmp_path / "lra_release" / "lra_release" / "listops-1000"
     folder.mkdir(parents=True)
     for split, times in (("train", 6), ("val", 2), ("test", 1)):
@@ -23,7 +23,7 @@ def listops_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pathfinder_folder(tmp_path: Path) -> Path:
-    """Twenty-one images of the release in three folders, the last of which is an empty file."""
+    """Twenty-one images in three folders; the last image is an empty file."""
     folder = tmp_path / "pathfinder32" / "curv_contour_length_14"
     (folder / "metadata").mkdir(parents=True)
     generator = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def pathfinder_folder(tmp_path: Path) -> Path:
         lines = []
         for i in range(7):
             pixels = generator.integers(0, 256, (32, 32), dtype=np.uint8)
-            pixels[0, 0] = 10 * batch + i  # which one it is
+            pixels[0, 0] = 10 * batch + i  # the number of the image
             Image.fromarray(pixels).save(images / f"sample_{i}.png")
             lines.append(f"imgs/{batch} sample_{i}.png {i} {i % 2} 1.0 14 4 2 0.5 1 1\n")
         (folder / "metadata" / f"{batch}.npy").write_text("".join(lines))

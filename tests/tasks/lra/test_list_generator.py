@@ -1,4 +1,4 @@
-"""Lists on digits: the grammar, what they come to, and that many processes make the same ones."""
+"""ListOps: grammar, answers and independence of the number of processes."""
 
 import random
 import statistics
@@ -16,8 +16,8 @@ WORDS = {number: word for word, number in IDS.items() if word != "X"}
 Tree = int | tuple[str, list["Tree"]]
 
 
-def parsed(ids: bytes) -> Tree:
-    """The tree of a list: a digit, or an operator's name and its arguments."""
+def parse(ids: bytes) -> Tree:
+    """The tree of a list: a digit, or an operator's name and arguments."""
     words = [WORDS[number] for number in ids]
     stack: list[tuple[str, list[Tree]]] = [("", [])]
     for word in words:
@@ -31,7 +31,7 @@ def parsed(ids: bytes) -> Tree:
 
 
 def naive(tree: Tree) -> int:
-    """What a tree comes to, by the words of the paper."""
+    """The value of a tree by the paper's definition."""
     if isinstance(tree, int):
         return tree
     values = [naive(argument) for argument in tree[1]]
@@ -50,11 +50,11 @@ def depth(tree: Tree) -> int:
 def operators(tree: Tree) -> list[tuple[str, int]]:
     if isinstance(tree, int):
         return []
-    return [(tree[0], len(tree[1])), *(found for argument in tree[1] for found in operators(argument))]
+    return [(tree[0], len(tree[1])), *(operator for argument in tree[1] for operator in operators(argument))]
 
 
 def literal(draw: random.Random, level: int, grammar: Grammar) -> tuple[Tree, int]:
-    """A tree and its length as the published generator draws them, however long."""
+    """A tree and its length, drawn like the published generator's."""
     if level >= grammar.levels or draw.random() > 0.25:
         return draw.randrange(10), 1
     arguments = [literal(draw, level + 1, grammar) for _ in range(draw.randint(2, grammar.arguments))]
@@ -67,26 +67,26 @@ def lists() -> list[tuple[bytes, int]]:
 
 
 def test_answers_match_a_naive_evaluation(lists: list[tuple[bytes, int]]) -> None:
-    assert all(naive(parsed(ids)) == answer for ids, answer in lists)
+    assert all(naive(parse(ids)) == answer for ids, answer in lists)
 
 
 def test_lists_stay_within_the_grammar(lists: list[tuple[bytes, int]]) -> None:
     assert all(19 < len(ids) < 65 for ids, _ in lists)
     assert min(len(ids) for ids, _ in lists) == 20
     assert max(len(ids) for ids, _ in lists) > 50
-    assert max(depth(parsed(ids)) for ids, _ in lists) == 4
-    assert {number for ids, _ in lists for _, number in operators(parsed(ids))} == {2, 3, 4, 5}
+    assert max(depth(parse(ids)) for ids, _ in lists) == 4
+    assert {number for ids, _ in lists for _, number in operators(parse(ids))} == {2, 3, 4, 5}
 
 
 def test_frequencies_match_the_published_recursion(
     lists: list[tuple[bytes, int]],
 ) -> None:
-    draw, known = random.Random(0), []
-    while len(known) < len(lists):
+    draw, reference = random.Random(0), []
+    while len(reference) < len(lists):
         tree, length = literal(draw, 1, SHORT)
         if 19 < length < 65:
-            known.append((tree, length))
-    ours = [(parsed(ids), len(ids)) for ids, _ in lists]
+            reference.append((tree, length))
+    actual = [(parse(ids), len(ids)) for ids, _ in lists]
     for measure in (
         lambda tree, length: length,
         lambda tree, length: len(operators(tree)),
@@ -94,16 +94,16 @@ def test_frequencies_match_the_published_recursion(
         lambda tree, length: tree[0] == "SM",
         lambda tree, length: naive(tree) == 9,
     ):
-        one, other = ([float(measure(*each)) for each in some] for some in (known, ours))
-        error = (statistics.variance(one) / len(one) + statistics.variance(other) / len(other)) ** 0.5
-        assert abs(statistics.mean(one) - statistics.mean(other)) < 4 * error
+        first, second = ([float(measure(*each)) for each in some] for some in (reference, actual))
+        error = (statistics.variance(first) / len(first) + statistics.variance(second) / len(second)) ** 0.5
+        assert abs(statistics.mean(first) - statistics.mean(second)) < 4 * error
 
 
 def test_lists_of_the_published_grammar_have_501_to_1999_tokens() -> None:
     lists = make_block(PAPER, 0, 40, 0)
     assert all(500 < len(ids) < 2000 for ids, _ in lists)
-    assert all(naive(parsed(ids)) == answer for ids, answer in lists)
-    assert 9 <= max(depth(parsed(ids)) for ids, _ in lists) <= 10
+    assert all(naive(parse(ids)) == answer for ids, answer in lists)
+    assert 9 <= max(depth(parse(ids)) for ids, _ in lists) <= 10
 
 
 def test_the_median_of_an_even_number_of_digits_is_rounded_down() -> None:
@@ -115,24 +115,24 @@ def test_lists_are_unique_and_do_not_depend_on_the_number_of_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tasks.lra.list_grammar._BLOCK", 200)
-    few = Grammar(3, 6, 2, 3)  # 4 * (10 ** 2 + 10 ** 3) lists, so that draws repeat
-    made = []
+    few = Grammar(3, 6, 2, 3)  # 4 * (10 ** 2 + 10 ** 3) possible lists, so that draws repeat
+    batches = []
     for cores in (1, 2):
         monkeypatch.setattr(blocks, "_cores", lambda cores=cores: cores)
-        made.append(generate(few, 500, seed=3))
+        batches.append(generate(few, 500, seed=3))
     monkeypatch.undo()
     monkeypatch.setattr("tasks.lra.list_grammar._BLOCK", 200)
     monkeypatch.setattr(blocks, "_cores", lambda: 1)
-    assert made[0] == made[1]
-    assert len({ids for ids, _ in made[0]}) == 500
-    assert made[0] != generate(few, 500, seed=4)
-    assert made[0][:100] == generate(few, 100, seed=3)
+    assert batches[0] == batches[1]
+    assert len({ids for ids, _ in batches[0]}) == 500
+    assert batches[0] != generate(few, 500, seed=4)
+    assert batches[0][:100] == generate(few, 100, seed=3)
 
 
 def test_refuses_more_lists_than_the_grammar_has(monkeypatch: pytest.MonkeyPatch) -> None:
     grammar = Grammar(3, 5, 2, 2)
     few = make_block(grammar, 0, 5, 0)
-    monkeypatch.setattr("tasks.lra.list_grammar.make_block", lambda *_: few)  # as if there were no others
+    monkeypatch.setattr("tasks.lra.list_grammar.make_block", lambda *_: few)  # independent of the other lists
     monkeypatch.setattr(blocks, "_cores", lambda: 1)
     with raises("too-large", value=10_000, most=5):
         generate(grammar, 10_000, seed=0)
@@ -146,8 +146,8 @@ def test_refuses_a_grammar_without_lists() -> None:
 
 
 def test_reads_lists_in_the_releases_notation() -> None:
-    written = "( ( ( ( [MED 3 ) ( ( ( [SM 9 ) 0 ) ] ) ) 7 ) ] )"
-    assert [WORDS[number] for number in tokenize(written) or b""] == "[MED 3 [SM 9 0 ] 7 ]".split()
-    assert tokenize(written.replace("]", "X")) == tokenize(written)
+    notation = "( ( ( ( [MED 3 ) ( ( ( [SM 9 ) 0 ) ] ) ) 7 ) ] )"
+    assert [WORDS[number] for number in tokenize(notation) or b""] == "[MED 3 [SM 9 0 ] 7 ]".split()
+    assert tokenize(notation.replace("]", "X")) == tokenize(notation)
     assert tokenize("( [FIRST 3 ) ] )") is None
     assert tokenize("") is None

@@ -1,4 +1,4 @@
-"""The release's own files, read as the official pipelines read them, and mistakes in them."""
+"""The release's files, read like the official pipelines, and errors."""
 
 import shutil
 from collections.abc import Callable
@@ -31,9 +31,9 @@ def test_lists_are_read_without_round_brackets_and_padded(listops_folder: Path) 
     ids, answers = splits.test
     assert answers.tolist() == [9, 1, 2]
     assert ids.shape == (3, 2048)
-    known = [IDS[word] for word in "[SM 5 6 [MIN 0 7 ] ]".split()]
-    assert ids[1, : len(known)].tolist() == known
-    assert not ids[1, len(known) :].any()
+    expected = [IDS[word] for word in "[SM 5 6 [MIN 0 7 ] ]".split()]
+    assert ids[1, : len(expected)].tolist() == expected
+    assert not ids[1, len(expected) :].any()
     assert 0 not in IDS.values()
 
 
@@ -58,10 +58,10 @@ def test_reviews_are_bytes_and_a_tenth_of_each_class_validates(imdb_folder: Path
     assert [len(answers) for _, answers in (splits.train, splits.validation, splits.test)] == [36, 4, 10]
     assert splits.validation[1].tolist() == [0, 0, 1, 1]
     ids = splits.validation[0][3]
-    known = "train 19: good <br />café".encode()
+    expected = "train 19: good <br />café".encode()
     assert ids.shape == (4096,)
-    assert ids[: len(known)].tolist() == [byte + 1 for byte in known]
-    assert not ids[len(known) :].any()
+    assert ids[: len(expected)].tolist() == [byte + 1 for byte in expected]
+    assert not ids[len(expected) :].any()
 
 
 def test_reads_four_thousand_bytes_of_a_review(imdb_folder: Path) -> None:
@@ -104,11 +104,11 @@ def test_images_of_the_metadata_are_split_and_empty_files_skipped(pathfinder_fol
     splits = LRAPathfinder(pathfinder_folder).load()
     parts = (splits.train, splits.validation, splits.test)
     assert [len(answers) for _, answers in parts] == [16, 2, 2]
-    named = {int(ids[0]): (ids, int(answer)) for part in parts for ids, answer in zip(*part, strict=True)}
-    assert sorted(named) == [*range(7), *range(10, 17), *range(20, 26)]
-    assert all(answer == name % 10 % 2 for name, (_, answer) in named.items())
+    examples = {int(ids[0]): (ids, int(answer)) for part in parts for ids, answer in zip(*part, strict=True)}
+    assert sorted(examples) == [*range(7), *range(10, 17), *range(20, 26)]
+    assert all(answer == name % 10 % 2 for name, (_, answer) in examples.items())
     path = pathfinder_folder / "pathfinder32" / "curv_contour_length_14" / "imgs" / "1" / "sample_3.png"
-    assert named[13][0].tolist() == np.asarray(Image.open(path)).flatten().tolist()
+    assert examples[13][0].tolist() == np.asarray(Image.open(path)).flatten().tolist()
 
 
 @pytest.mark.parametrize(
@@ -147,16 +147,16 @@ def test_finds_its_files_and_names_one_that_is_missing(
     assert len({kind(place).load().fingerprint for place in places}) == 1
     path = root / folder / name
     shutil.rmtree(path) if path.is_dir() else path.unlink()
-    with raises("missing-data", path=str(root / folder), value=name) as raised:
+    with raises("missing-data", path=str(root / folder), value=name) as error:
         kind(root).prepare()
-    assert name in raised.value.fields["choices"]
+    assert name in error.value.fields["choices"]
 
 
 def test_refuses_a_folder_of_something_else(tmp_path: Path) -> None:
     for kind, _, _, name in RELEASES:
-        with raises("missing-data", option="--data", path=str(tmp_path), task=kind.name) as raised:
+        with raises("missing-data", option="--data", path=str(tmp_path), task=kind.name) as error:
             kind(tmp_path).prepare()
-        assert name in raised.value.fields["choices"]
+        assert name in error.value.fields["choices"]
 
 
 def test_asks_for_data_with_its_source() -> None:

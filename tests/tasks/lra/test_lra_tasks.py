@@ -1,4 +1,4 @@
-"""What the five tasks share: their networks, their recipes, and what simple methods reach."""
+"""The five tasks: networks, recipes and baselines."""
 
 from dataclasses import replace
 from functools import partial
@@ -25,7 +25,7 @@ from tasks.run import Run
 KINDS = [kind for kind in map(TASKS.load, TASKS.names()) if issubclass(kind, LongRangeTask)]
 
 # Steps, batch, learning rate, share that warms up, steps between measurements, tokens: Nyströmformer's table.
-PUBLISHED = {
+PAPER = {
     "lra-listops": (5000, 32, 1e-4, 1000 / 5000, 50, 2048),
     "lra-text": (20_000, 32, 1e-4, 8000 / 20_000, 500, 4096),
     "lra-retrieval": (30_000, 32, 1e-4, 800 / 30_000, 300, 4096),
@@ -35,11 +35,11 @@ PUBLISHED = {
 
 
 def test_all_five_tasks_have_their_published_recipe() -> None:
-    assert {kind.name for kind in KINDS} == set(PUBLISHED)
+    assert {kind.name for kind in KINDS} == set(PAPER)
     for kind in KINDS:
         recipe = kind.presets["paper"]
         every = recipe.steps // recipe.reports
-        assert PUBLISHED[kind.name] == (recipe.steps, recipe.batch, recipe.lr, recipe.warmup, every, recipe.tokens)
+        assert PAPER[kind.name] == (recipe.steps, recipe.batch, recipe.lr, recipe.warmup, every, recipe.tokens)
         assert (recipe.weight_decay, recipe.schedule, recipe.dropout) == (0, "linear", 0.1)
 
 
@@ -48,24 +48,24 @@ def shapes(model: nn.Module) -> dict[str, torch.Size]:
 
 
 def test_presets_train_the_network_that_is_counted() -> None:
-    counted, trained = {}, {}
+    closed_forms, params = {}, {}
     for kind in KINDS:
         task = kind()
         for preset, recipe in task.presets.items():
             with torch.device("meta"):
-                counted[kind.name, preset] = shapes(task.build(task.base))
-                trained[kind.name, preset] = shapes(task.build_for_training(task.base, recipe))
+                closed_forms[kind.name, preset] = shapes(task.build(task.base))
+                params[kind.name, preset] = shapes(task.build_for_training(task.base, recipe))
             assert recipe.tokens <= task.context, (kind.name, preset)
             assert recipe.tokens % recipe.landmarks == 0, (kind.name, preset)
-    assert trained == counted
+    assert params == closed_forms
 
 
 def test_parameter_counts_match_the_published_ones() -> None:
     task = LRAListOps()
     two = task.closed_form(task.base).params
-    one = task.closed_form(replace(task.base, depth=1, heads=4)).params
-    taps = 35 * 4  # of the convolutions, which the printed counts are without
-    assert ((two - taps) / 1e3, (one - taps) / 1e3) == pytest.approx((209.8, 192.9), abs=0.05)
+    params_per_block = task.closed_form(replace(task.base, depth=1, heads=4)).params
+    taps = 35 * 4  # weights of the convolutions, missing in the printed counts
+    assert ((two - taps) / 1e3, (params_per_block - taps) / 1e3) == pytest.approx((209.8, 192.9), abs=0.05)
 
 
 def test_every_space_has_networks_within_200_thousand_parameters() -> None:
@@ -94,7 +94,7 @@ def test_lists_are_generated_for_the_preset() -> None:
     task.prepare()
     inputs = task.inputs(task.presets["smoke"])
     assert inputs.shape == (4, 64)
-    assert "splits" not in vars(task)  # the published ones, which nobody asked for
+    assert "splits" not in vars(task)  # the published lists are not made
     splits = task.splits_for(task.presets["smoke"])
     assert [part[0].shape for part in (splits.train, splits.validation, splits.test)] == [
         (500, 64),
@@ -137,10 +137,10 @@ def test_texts_are_cut_to_the_recipes_tokens(imdb_folder: Path) -> None:
 
 
 def test_pathfinder_generates_images_without_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NAS_CACHE", str(tmp_path))  # what is made here is no data for other tests, nor theirs for this
+    monkeypatch.setenv("NAS_CACHE", str(tmp_path))  # do not share generated data with other tests
 
     def block(seed: int, size: int, number: int, *, single_dashes: bool) -> list[tuple[np.ndarray, int]]:
-        return [(np.full((32, 32), made, np.uint8), made % 2) for made in range(size)]
+        return [(np.full((32, 32), i, np.uint8), i % 2) for i in range(size)]
 
     monkeypatch.setattr(contours, "make_block", block)
     task = LRAPathfinder()
@@ -155,16 +155,16 @@ def test_pathfinder_generates_images_without_data(tmp_path: Path, monkeypatch: p
 @pytest.mark.slow
 def test_proxy_beats_the_majority_class_and_the_first_operator() -> None:
     task = LRAListOps()
-    fitted = task.fit(Run(architecture=replace(task.base, depth=1, heads=4), recipe=task.presets["proxy"], seed=0))
+    result = task.fit(Run(architecture=replace(task.base, depth=1, heads=4), recipe=task.presets["proxy"], seed=0))
     for columns in task.baselines(task.presets["proxy"]).values():
-        assert fitted.metrics["accuracy"] > columns["accuracy"]
-        assert fitted.test["accuracy"] > columns["test_accuracy"]
+        assert result.metrics["accuracy"] > columns["accuracy"]
+        assert result.test["accuracy"] > columns["test_accuracy"]
 
 
 def test_the_published_recipe_trains_the_published_network() -> None:
     task = LRAText()
-    trained = task.build_for_training(replace(task.base, depth=1), task.presets["paper"])
-    assert trained.pooling == "positions"
-    [attention] = [one for one in trained.modules() if isinstance(one, NystromAttention)]
+    network = task.build_for_training(replace(task.base, depth=1), task.presets["paper"])
+    assert network.pooling == "positions"
+    [attention] = [module for module in network.modules() if isinstance(module, NystromAttention)]
     assert attention.options == Nystrom(64, 35, "batch")
     assert task.presets["paper"].beta_cycle == (0.95, 0.85)

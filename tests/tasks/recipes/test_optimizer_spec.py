@@ -1,4 +1,4 @@
-"""Optimisers by their names: what is read, what is refused, and one text for one optimiser."""
+"""Texts of optimizers: parsing, errors and canonical form."""
 
 import subprocess
 import sys
@@ -29,13 +29,13 @@ def test_an_optimiser_has_one_canonical_text() -> None:
         *((name, choice, name) for name, choice in CHOICES.items()),
     ]
     with grouped() as case:
-        for text, choice, one in readings:
+        for text, choice, expected in readings:
             with case(text):
                 assert read_choice(text) == choice
-                assert canonical(text) == canonical(one) == one
-                assert read_choice(one) == choice
-                assert override(RECIPE, {"optimizer": text}) == replace(RECIPE, optimizer=one)
-                assert Recipe(steps=1, batch=1, lr=1.0, optimizer=text).optimizer == one
+                assert canonical(text) == canonical(expected) == expected
+                assert read_choice(expected) == choice
+                assert override(RECIPE, {"optimizer": text}) == replace(RECIPE, optimizer=expected)
+                assert Recipe(steps=1, batch=1, lr=1.0, optimizer=text).optimizer == expected
 
 
 def test_faulty_optimiser_texts_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""The settings of a training run."""
+"""Recipes: schedules, steps and batches."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def test_the_learning_rate_has_a_linear_warmup_and_a_cosine_decay() -> None:
     rates = [recipe.learning_rate(step, 100) for step in range(100)]
     assert rates[:3] == pytest.approx([1 / 11, 2 / 11, 3 / 11])
     assert rates[10] == max(rates) == 1.0
-    assert rates[55] == pytest.approx(0.5)  # half of the way down
+    assert rates[55] == pytest.approx(0.5)  # halfway down
     assert rates[10:] == sorted(rates[10:], reverse=True)
     assert 0 < rates[-1] < 0.001
 
@@ -36,7 +36,7 @@ def test_without_a_warmup_the_first_step_has_the_largest_learning_rate() -> None
 def test_epochs_are_counted_in_whole_batches() -> None:
     recipe = Recipe(epochs=3, batch=32, lr=1.0)
     assert recipe.total_steps(100) == 9
-    assert recipe.total_steps(10) == 3  # fewer examples than a batch has are one batch
+    assert recipe.total_steps(10) == 3  # fewer examples than a batch make one batch
     assert Recipe(epochs=3, batch=32, accumulate=2, lr=1.0).total_steps(100) == 9
 
 
@@ -45,11 +45,11 @@ def test_a_training_is_as_long_on_several_devices_and_in_micro_batches() -> None
         for examples in (10, 300, 512, 1000, 5000):
             with case(f"{examples} examples"):
                 whole = Recipe(epochs=10, batch=512, lr=1.0)
-                cut = [Recipe(epochs=10, batch=512, accumulate=4, lr=1.0).for_devices(devices) for devices in (1, 2, 4)]
-                assert {recipe.total_steps(examples) for recipe in cut} == {whole.total_steps(examples)}
+                recipes = [Recipe(epochs=10, batch=512, accumulate=4, lr=1.0).for_devices(n) for n in (1, 2, 4)]
+                assert {recipe.total_steps(examples) for recipe in recipes} == {whole.total_steps(examples)}
                 assert whole.micro_batches(examples) == max(1, examples // 512)
                 if examples >= 512:
-                    assert {one.micro_batches(examples) / one.accumulate for one in cut} == {examples // 512}
+                    assert {r.micro_batches(examples) / r.accumulate for r in recipes} == {examples // 512}
 
 
 def test_each_device_has_at_most_the_micro_batch_of_one_device() -> None:
@@ -64,10 +64,10 @@ def test_each_device_has_at_most_the_micro_batch_of_one_device() -> None:
         ):
             with case(f"batch {batch}, accumulate {accumulate}, {devices} devices"):
                 alone = Recipe(steps=1, batch=batch, accumulate=accumulate, lr=1.0)
-                shared = alone.for_devices(devices)
-                assert shared.accumulate == parts
-                assert shared.micro_batch % devices == 0
-                assert shared.micro_batch // devices <= alone.micro_batch
+                per_device = alone.for_devices(devices)
+                assert per_device.accumulate == parts
+                assert per_device.micro_batch % devices == 0
+                assert per_device.micro_batch // devices <= alone.micro_batch
         with case("a batch that devices cannot share"), raises("mismatch", option="batch", value=30, devices=4):
             Recipe(steps=1, batch=30, lr=1.0).for_devices(4)
 
@@ -121,7 +121,7 @@ def test_a_batch_grows_linearly_by_micro_batches() -> None:
             with case(f"ramp {ramp}, accumulate {accumulate}"):
                 recipe = Recipe(steps=200, batch=2 * accumulate, accumulate=accumulate, batch_ramp=ramp, lr=1.0)
                 for step in range(250):
-                    # Micro-batches, of which one more is begun.
+                    # One more micro-batch is started.
                     line = step / 200 * accumulate / ramp if ramp else accumulate
                     whole = sum(1 for below in range(1, accumulate + 1) if below <= line + 1e-9)
                     assert recipe.micro_batches_at(step, 200) == min(whole + 1, accumulate)
@@ -134,14 +134,14 @@ def test_the_first_beta_follows_torchs_one_cycle_policy() -> None:
         optimizer, 2.0, total_steps=200, pct_start=0.3, anneal_strategy="linear"
     )
     for step in range(200):
-        published = optimizer.param_groups[0]["betas"][0]
-        assert recipe.first_beta(step, 200) == pytest.approx(published, abs=0.003)  # it begins at lr / 25
+        beta = optimizer.param_groups[0]["betas"][0]
+        assert recipe.first_beta(step, 200) == pytest.approx(beta, abs=0.003)  # torch starts at lr / 25
         optimizer.step()
         policy.step() if step < 199 else None
     plain = Recipe(steps=200, batch=1, lr=2.0)
     assert {plain.first_beta(step, 200) for step in range(200)} == {0.9}
-    floored = Recipe(steps=200, batch=1, lr=2.0, floor=1.0, beta_cycle=(0.95, 0.85))
-    assert floored.first_beta(150, 200) == pytest.approx(0.85)
+    with_floor = Recipe(steps=200, batch=1, lr=2.0, floor=1.0, beta_cycle=(0.95, 0.85))
+    assert with_floor.first_beta(150, 200) == pytest.approx(0.85)
 
 
 def test_a_beta_cycle_needs_two_values() -> None:

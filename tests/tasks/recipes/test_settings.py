@@ -1,4 +1,4 @@
-"""Settings: read from text, checked by their types, shown as JSON."""
+"""Settings: parsed from text, checked by type, shown as JSON."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ RECIPE = DigitsRecipe(epochs=10, batch=32, lr=0.01)
 
 @dataclass(frozen=True)
 class Odd:
-    """Types that none of ours has."""
+    """Types that our recipes do not use."""
 
     limit: float | None = None
     kinds: tuple[Literal["a", "b"], ...] = ()
@@ -37,8 +37,8 @@ class Odd:
 
 
 @dataclass(frozen=True)
-class Theirs:
-    """A recipe that knows nothing of UserError."""
+class ForeignRecipe:
+    """A recipe without UserErrors."""
 
     rate: float = 0.5
 
@@ -48,12 +48,12 @@ class Theirs:
 
 
 def read(recipe: Any, readings: Sequence[tuple[str, object, object]]) -> None:
-    """Assert that each setting, given so, is this value, and of its type."""
+    """Assert the value and type of each parsed setting."""
     with grouped() as case:
-        for name, given, value in readings:
-            with case(f"{name}={given!r}"):
-                found = getattr(override(recipe, {name: given}), name)
-                assert (found, type(found)) == (value, type(value))
+        for name, text, value in readings:
+            with case(f"{name}={text!r}"):
+                parsed_value = getattr(override(recipe, {name: text}), name)
+                assert (parsed_value, type(parsed_value)) == (value, type(value))
 
 
 def test_settings_are_read_as_their_fields_types() -> None:
@@ -88,7 +88,7 @@ def test_unions_literals_tuples_and_lists_are_read() -> None:
 
 
 def refuse(recipe: Any, refusals: Sequence[tuple[dict[str, object], Kind, dict[str, object]]], owner: str) -> None:
-    """Assert that the recipe refuses each of these settings, with this kind and these fields."""
+    """Assert that the recipe refuses each of these settings with this kind and fields."""
     with grouped() as case:
         for settings, kind, fields in refusals:
             with case(str(settings)), raises(kind, **fields):
@@ -116,7 +116,7 @@ def test_values_are_read_back_from_their_json() -> None:
 
 def test_errors_of_foreign_recipes_name_the_preset_in_one_line() -> None:
     with raises("conflict", owner="preset 'smoke'", settings=("rate",), cause="ValueError") as caught:
-        override(Theirs(), {"rate": "2"}, "preset 'smoke'")
+        override(ForeignRecipe(), {"rate": "2"}, "preset 'smoke'")
     assert isinstance(caught.value.__cause__, ValueError)
 
 
@@ -165,18 +165,18 @@ def test_recipes_made_in_python_are_checked() -> None:
         ("reports", 0, "out-of-range"),
         ("precision", "16", "unknown-name"),
     ]
-    given: dict[str, Any] = {"steps": 1, "batch": 8, "lr": 0.1}
+    fields: dict[str, Any] = {"steps": 1, "batch": 8, "lr": 0.1}
     with grouped() as case:
         for name, value, kind in wrong:
             with case(name):
                 with raises(kind, option=name):
                     replace(RECIPE, **{name: value})
                 with raises(kind, option=name):
-                    Recipe(**{**given, name: value})
+                    Recipe(**{**fields, name: value})
 
 
 def test_recipes_of_goal_tasks_are_checked() -> None:
-    given: dict[str, Any] = {"unroll": 5, "rounds": 1, "updates": 1}
+    fields: dict[str, Any] = {"unroll": 5, "rounds": 1, "updates": 1}
     wrong: list[tuple[str, Any, Kind]] = [
         ("rounds", 0, "out-of-range"),
         ("discount", 1.0, "out-of-range"),
@@ -188,7 +188,7 @@ def test_recipes_of_goal_tasks_are_checked() -> None:
         for name, value, kind in wrong:
             with case(name):
                 with raises(kind, option=name):
-                    GoalRecipe(**{**given, name: value})
+                    GoalRecipe(**{**fields, name: value})
                 with raises(kind, option=name):
                     override(smoke(), {name: str(value)})
 

@@ -1,4 +1,4 @@
-"""What a training frees stays with the process until it is over, and no longer."""
+"""Freed memory stays in the process until the training ends."""
 
 import ctypes
 import subprocess
@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from tasks.training.allocator import keep_freed_memory
 
-PAGES = 16 * 2**21 // resource.getpagesize()  # of 16 arrays of 2 MiB; from 4 MiB on numpy asks for huge pages
+PAGES = 16 * 2**21 // resource.getpagesize()  # 16 arrays of 2 MiB; from 4 MiB on numpy uses huge pages
 
 def step():
     _ = [np.ones(2**18) for _ in range(16)]
@@ -53,17 +53,17 @@ def of_glibc() -> bool:
 HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 Calls = list[tuple[int, ...]]
-KEPT = [(-3, 32 * 2**20), (-1, -1)]
+KEEP_OPTIONS = [(-3, 32 * 2**20), (-1, -1)]
 UNDONE = [(-1, 64 * 2**20), (0,)]
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """What the C library is told."""
-    said: Calls = []
+    """Recorded calls of mallopt."""
+    options: Calls = []
 
     def note(*numbers: int) -> int:
-        said.append(numbers)
+        options.append(numbers)
         return 1
 
     for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"):
@@ -71,32 +71,32 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     monkeypatch.setattr(sys, "platform", "linux")
     library = SimpleNamespace(mallopt=note, malloc_trim=note)
     monkeypatch.setattr(allocator, "ctypes", SimpleNamespace(CDLL=lambda name: library))
-    return said
+    return options
 
 
 @pytest.mark.skipif(not of_glibc(), reason="the allocator is another")
 @pytest.mark.skipif(HUGE.exists() and "[always]" in HUGE.read_text(), reason="pages are huge")
 def test_steps_reuse_pages_which_are_returned_at_the_end() -> None:
-    said = subprocess.run([sys.executable, "-c", STEPS], check=True, capture_output=True, text=True).stdout
-    usual, kept, left, afterwards = map(float, said.split())
-    assert usual > 15  # of 20 steps: what this is for
-    assert kept < 0.5
-    assert left < 0.5
-    assert afterwards < 0.5  # within 64 MiB, where glibc's own rules end as well
+    output = subprocess.run([sys.executable, "-c", STEPS], check=True, capture_output=True, text=True).stdout
+    usual, during, after_steps, afterwards = map(float, output.split())
+    assert usual > 15  # over 20 steps
+    assert during < 0.5
+    assert after_steps < 0.5
+    assert afterwards < 0.5  # within 64 MiB, like glibc's own limit
 
 
 def test_a_failed_training_restores_the_allocator(calls: Calls) -> None:
     with pytest.raises(RuntimeError), keep_freed_memory():
         raise RuntimeError
-    assert calls == KEPT + UNDONE
+    assert calls == KEEP_OPTIONS + UNDONE
 
 
-def test_the_outer_of_two_nested_contexts_restores(calls: Calls) -> None:
+def test_the_outer_context_restores_the_allocator(calls: Calls) -> None:
     with keep_freed_memory():
         with keep_freed_memory():
             pass
-        assert calls == KEPT + KEPT
-    assert calls == KEPT + KEPT + UNDONE
+        assert calls == KEEP_OPTIONS + KEEP_OPTIONS
+    assert calls == KEEP_OPTIONS + KEEP_OPTIONS + UNDONE
 
 
 def test_settings_in_the_environment_win(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,38 +108,38 @@ def test_settings_in_the_environment_win(calls: Calls, monkeypatch: pytest.Monke
         assert not calls
 
 
-def test_other_c_libraries_and_systems_are_left_alone(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[int] = []
-    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=lambda *numbers: told.append(1)))
+def test_other_c_libraries_and_systems_are_not_changed(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    log: list[int] = []
+    monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: SimpleNamespace(mallopt=lambda *numbers: log.append(1)))
     with keep_freed_memory():
         pass
     monkeypatch.setattr(sys, "platform", "darwin")
     with keep_freed_memory():
         pass
-    assert not told
+    assert not log
     assert not calls
 
 
-class Watched(DigitsViT):
-    """digits-vit, which looks at the thresholds at each loss."""
+class RecordingTask(DigitsViT):
+    """A digits-vit that records the threshold at each loss."""
 
     def __init__(self, calls: Calls) -> None:
         super().__init__()
-        self.calls, self.seen = calls, set[int]()
+        self.calls, self.thresholds = calls, set[int]()
 
     def loss(self, outputs: Tensor, targets: Tensor, recipe: Any) -> Tensor:
-        self.seen.add([numbers for numbers in self.calls if numbers[0] == -1][-1][1])
+        self.thresholds.add([numbers for numbers in self.calls if numbers[0] == -1][-1][1])
         return super().loss(outputs, targets, recipe)
 
 
 def test_trainings_and_profiles_keep_freed_memory(calls: Calls) -> None:
-    task = Watched(calls)
+    task = RecordingTask(calls)
     recipe = replace(DigitsViT.presets["smoke"], epochs=0, steps=2, reports=1, measured=8)
     small = replace(task.base, depth=1)
     task.fit(Run(architecture=small, recipe=recipe, seed=0))
-    assert task.seen == {-1}
+    assert task.thresholds == {-1}
     assert calls[-2:] == UNDONE
-    task.seen.clear()
+    task.thresholds.clear()
     profile(task, small, recipe, None, None)
-    assert task.seen == {-1}
+    assert task.thresholds == {-1}
     assert calls[-2:] == UNDONE

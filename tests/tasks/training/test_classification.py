@@ -1,4 +1,4 @@
-"""What classification learns from and is measured by."""
+"""Losses and metrics of classification."""
 
 import math
 from pathlib import Path
@@ -25,17 +25,17 @@ def surprise(example: int, label: int) -> float:
 
 
 def test_accuracy_and_loss_of_each_example(task) -> None:  # type: ignore[no-untyped-def]
-    measured = task.measure(LOGITS, LABELS)
-    assert measured["accuracy"].tolist() == [1, 1, 0]
-    assert measured["loss"].tolist() == pytest.approx([surprise(i, label) for i, label in enumerate([0, 1, 2])])
+    measurements = task.measure(LOGITS, LABELS)
+    assert measurements["accuracy"].tolist() == [1, 1, 0]
+    assert measurements["loss"].tolist() == pytest.approx([surprise(i, label) for i, label in enumerate([0, 1, 2])])
 
 
 def test_a_mean_has_its_standard_error() -> None:
-    found = means({"accuracy": torch.tensor([1.0] * 90 + [0.0] * 10), "loss": torch.tensor([1.0, 2.0, 3.0, 4.0])})
-    assert found["accuracy"] == pytest.approx(0.9)
-    assert found["accuracy_se"] == pytest.approx(math.sqrt(0.9 * 0.1 / 100))
-    assert found["loss"] == 2.5
-    assert found["loss_se"] == pytest.approx(math.sqrt(1.25 / 4))
+    metrics = means({"accuracy": torch.tensor([1.0] * 90 + [0.0] * 10), "loss": torch.tensor([1.0, 2.0, 3.0, 4.0])})
+    assert metrics["accuracy"] == pytest.approx(0.9)
+    assert metrics["accuracy_se"] == pytest.approx(math.sqrt(0.9 * 0.1 / 100))
+    assert metrics["loss"] == 2.5
+    assert metrics["loss_se"] == pytest.approx(math.sqrt(1.25 / 4))
 
 
 def test_label_smoothing_mixes_in_all_classes(task) -> None:  # type: ignore[no-untyped-def]

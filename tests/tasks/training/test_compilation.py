@@ -1,4 +1,4 @@
-"""Compiling in place, and what is left out of it."""
+"""Compilation in place, and its options."""
 
 from typing import Any
 
@@ -15,26 +15,26 @@ from tasks.training.compilation import MIXED_SUMS, compile_network
 
 
 def test_mixed_sums_are_disabled_if_torch_has_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(nn.Module, "compile", lambda self, **how: asked.append(how))
-    for known in ([MIXED_SUMS], []):
-        monkeypatch.setattr("torch._inductor.list_options", lambda known=known: known)
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(nn.Module, "compile", lambda self, **how: calls.append(how))
+    for names in ([MIXED_SUMS], []):
+        monkeypatch.setattr("torch._inductor.list_options", lambda names=names: names)
         compile_network(nn.Linear(2, 2))
-    assert asked == [{"fullgraph": False, "options": options} for options in ({MIXED_SUMS: False}, None)]
+    assert calls == [{"fullgraph": False, "options": calls} for calls in ({MIXED_SUMS: False}, None)]
 
 
 def test_compiler_options_of_topologies_apply_to_single_blocks_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(nn.Module, "compile", lambda self, **how: asked.append(how["options"]))
+    options: list[dict[str, Any]] = []
+    monkeypatch.setattr(nn.Module, "compile", lambda self, **how: options.append(how["options"]))
     for topology in ("resnet", "ancre", "resnet[0:2]+ancre[2:4]"):
         shape = Architecture(depth=4, width=8, heads=2, head_dim=4, hidden=8, topology=topology)
         compile_network(build_transformer(shape, STYLE, lambda block: SoftmaxAttention(causal=True)))
-    assert asked == [{MIXED_SUMS: False}, *2 * [{MIXED_SUMS: False, "max_fusion_size": 16}]]
+    assert options == [{MIXED_SUMS: False}, *2 * [{MIXED_SUMS: False, "max_fusion_size": 16}]]
 
 
 def test_torch_has_all_compiler_options_in_use() -> None:
-    asked = {MIXED_SUMS}.union(*(load(name)[0].compiled_with for name in TOPOLOGIES.names()))
-    assert asked <= set(torch._inductor.list_options())
+    options = {MIXED_SUMS}.union(*(load(name)[0].compiled_with for name in TOPOLOGIES.names()))
+    assert options <= set(torch._inductor.list_options())
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Trainings that are compiled, one after the other in one process, as a worker has them."""
+"""Several compiled trainings in one process, as in a worker."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +17,10 @@ plain = nn.Module.compile
 def test_every_training_of_a_process_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nn.Module, "compile", lambda network, **_: plain(network, backend="eager"))
     recipe = replace(MOONS.presets["smoke"], epochs=0, steps=3, compile=True)
-    limits = {"recompile_limit": 2, "fail_on_recompile_limit_hit": True}  # torch gives up behind it, and says nothing
+    # Torch silently stops compiling beyond this limit.
+    limits = {"recompile_limit": 2, "fail_on_recompile_limit_hit": True}
     with torch._dynamo.config.patch(**limits):
-        for depth in (1, 2):  # each in two forms, for training and for measuring
+        for depth in (1, 2):  # two graphs each, for training and measuring
             run = Run(architecture=replace(MOONS.base, depth=depth), recipe=recipe, seed=0)
             eager = MOONS.fit(replace(run, recipe=replace(recipe, compile=False)))
             assert MOONS.fit(run).metrics == pytest.approx(eager.metrics)

@@ -1,4 +1,4 @@
-"""The contract suite, walked over the installed tasks: a new one is tested on arrival."""
+"""The contract of installed tasks; new ones are tested automatically."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,10 +22,10 @@ from tasks.training.contract import (
 )
 
 OF_PRESETS = (check_it_says_what_it_is, check_its_recipes_are_settings)
-"""Checks of the presets themselves; others are of what is done by them."""
+"""Checks of the presets themselves."""
 
 TRAININGS = CONTRACT[CONTRACT.index(check_training_is_a_pure_function) :]
-"""Checks that train, which stand last."""
+"""Checks that train, which are last."""
 
 TRAINED_BY_ANOTHER = {
     "glue": "stdlib-glue",
@@ -34,7 +34,7 @@ TRAINED_BY_ANOTHER = {
     "lra-text": "lra-listops",
     "pile-mlm": "stdlib-mlm",
 }
-"""Task -> the one of the same code and other data whose trainings are checked in its place."""
+"""Task -> the task with the same code whose trainings are checked instead."""
 
 FOLDERS = {
     "cifar10-vit": "cifar10_folder",
@@ -46,10 +46,10 @@ FOLDERS = {
     "lra-text": "imdb_folder",
     "pile-mlm": "text_folder",
 }
-"""Task -> the fixture that makes its data. A task that is not here needs none."""
+"""Task -> the fixture of its data; other tasks need none."""
 
 NAMES = [name for name in TASKS.names() if not name.endswith("-lm") and not name.startswith("goal-")]
-"""The others are walked in tests/tasks/language and tests/tasks/goal_rl."""
+"""Other tasks are tested in tests/tasks/language and tests/tasks/goal_rl."""
 
 SHORT: Mapping[str, object] = {"epochs": 0, "steps": 3, "reports": 2, "measured": 8}
 """Settings of a training that is stopped, resumed and repeated in no time."""
@@ -59,16 +59,16 @@ OWN_SHORT: Mapping[str, Mapping[str, object]] = {
     "imagenet-dit": {"steps": 2, "measured": 4},
     "stdlib-glue": {"steps": 2, "reports": 1},
 }
-"""Task -> its own, beside or in place of those."""
+"""Task -> settings in addition to SHORT."""
 
 
-def shortened(task: Task) -> dict[str, Any]:
-    """The presets of a task, with a short smoke preset."""
+def short_settings(task: Task) -> dict[str, Any]:
+    """A task's presets with a short smoke preset."""
     return {**task.presets, "smoke": override(task.presets["smoke"], {**SHORT, **OWN_SHORT.get(task.name, {})})}
 
 
 def task_of(name: str, request: pytest.FixtureRequest) -> tuple[Task, Architecture]:
-    """A task with its data, and a tiny architecture for it."""
+    """A task with its data, and a tiny architecture."""
     data: Path | None = request.getfixturevalue(FOLDERS[name]) if name in FOLDERS else None
     task = load_task(name, data)
     tiny = {"depth": 1, "width": 16, "hidden": 16} | ({"heads": 2, "head_dim": 4} if task.base.heads else {})
@@ -83,8 +83,8 @@ def test_a_task_keeps_its_contract(name: str, request: pytest.FixtureRequest) ->
     with grouped() as case:
         for check in checks:
             with case(check.__name__), pytest.MonkeyPatch.context() as patch:
-                for one in () if check in OF_PRESETS else tasks:
-                    patch.setattr(type(one), "presets", shortened(one))
+                for each in () if check in OF_PRESETS else tasks:
+                    patch.setattr(type(each), "presets", short_settings(each))
                 check(task, tiny)
 
 

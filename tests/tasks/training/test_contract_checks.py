@@ -1,4 +1,4 @@
-"""What check_task finds wrong, with tasks that are wrong in one way each."""
+"""Faults that check_task finds, one per task."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -32,10 +32,9 @@ class Tiny(MOONS):  # type: ignore[misc, valid-type]
 
 
 class KeepsNothing(Tiny):
-    """Begins anew each time."""
+    """Saves no checkpoint."""
 
     def fit(self, run: Run) -> FitResult:
-        """As if there were no folder."""
         return super().fit(replace(run, folder=None))  # type: ignore[no-any-return]
 
 
@@ -47,26 +46,24 @@ class BeginsAnew(KeepsNothing):
         assert run.folder is not None
         note = run.folder / "note"
         note.write_text("no checkpoint")
-        fitted = super().fit(run)
-        if fitted.steps == SMOKE.steps:
+        result = super().fit(run)
+        if result.steps == SMOKE.steps:
             note.unlink()
-        return fitted
+        return result
 
 
 class Deaf(Tiny):
-    """Says the same whatever it is asked."""
+    """Ignores its run."""
 
     def fit(self, run: Run) -> FitResult:
-        """Nothing is trained."""
-        found: Mapping[str, float] = {metric.name: 0.5 for metric in self.metrics}
-        return FitResult(steps=7, metrics=found, test=found)
+        metrics: Mapping[str, float] = {metric.name: 0.5 for metric in self.metrics}
+        return FitResult(steps=7, metrics=metrics, test=metrics)
 
 
 class OneSeed(Tiny):
-    """Ignores the seed, and nothing else."""
+    """Ignores only the seed."""
 
     def fit(self, run: Run) -> FitResult:
-        """By seed 0."""
         return super().fit(replace(run, seed=0))  # type: ignore[no-any-return]
 
 
@@ -97,7 +94,7 @@ def test_a_training_without_reports_passes_with_a_note(capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
-def test_training_examples_among_those_measured_are_found(split: str) -> None:
+def test_leaked_training_examples_are_found(split: str) -> None:
     class Leaking(Tiny):
         def load(self) -> TensorSplits:
             splits = super().load()
@@ -110,10 +107,9 @@ def test_training_examples_among_those_measured_are_found(split: str) -> None:
 
 
 class Leaves(Tiny):
-    """Ends the program as it reads its data."""
+    """Exits the program while loading data."""
 
     def load(self) -> object:
-        """Nothing."""
         raise SystemExit(0)
 
 

@@ -1,4 +1,4 @@
-"""GaLore against what its paper says, written out in NumPy (Zhao et al., 2024, algorithm 2)."""
+"""GaLore against algorithm 2 of its paper in NumPy (Zhao et al., 2024)."""
 
 import math
 from typing import Any
@@ -17,7 +17,7 @@ Matrix = NDArray[np.float64]
 def literal(
     weight: Matrix, gradients: list[Matrix], rank: int, gap: int, scale: float, lr: float, decay: float
 ) -> Matrix:
-    """The algorithm for one matrix. It projects the smaller side, with P from the left or Q from the right."""
+    """The algorithm for one matrix; it projects the smaller side."""
     m, n = weight.shape
     first: Any = 0.0
     second: Any = 0.0
@@ -36,12 +36,12 @@ def literal(
 
 
 def svd(matrix: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-    """Singular vectors are what they are but for their signs, which the averages that are kept depend on: torch's."""
+    """torch's singular vectors: their signs are arbitrary, and averages depend on them."""
     u, s, vt = torch.linalg.svd(torch.tensor(matrix), full_matrices=False)
     return u.numpy(), s.numpy(), vt.numpy()
 
 
-def moved(weight: Matrix, gradients: list[Matrix], **options: Any) -> Tensor:
+def step_galore(weight: Matrix, gradients: list[Matrix], **options: Any) -> Tensor:
     parameter = nn.Parameter(torch.tensor(weight))
     maps = options.pop("maps", 1)
     optimizer = GaLoreAdamW([{"params": [parameter], "maps": maps}], **options)
@@ -51,41 +51,41 @@ def moved(weight: Matrix, gradients: list[Matrix], **options: Any) -> Tensor:
     return parameter.detach()
 
 
-def drawn(*shape: int, steps: int = 7) -> tuple[Matrix, list[Matrix]]:
-    """A weight, and gradients whose singular values are well apart, so that their vectors are no accident."""
+def random_matrices(*shape: int, steps: int = 7) -> tuple[Matrix, list[Matrix]]:
+    """A weight, and gradients with well-separated singular values."""
     random = np.random.default_rng(0)
     return random.normal(size=shape), [random.normal(size=shape) for _ in range(steps)]
 
 
-def test_a_matrix_moves_as_the_algorithm_says() -> None:
+def test_a_step_matches_the_algorithm() -> None:
     with grouped() as case:
         for shape in ((6, 4), (4, 6), (5, 5)):
-            weight, gradients = drawn(*shape)
+            weight, gradients = random_matrices(*shape)
             for rank, gap in ((2, 3), (1, 1), (3, 200), (128, 4)):
                 with case(f"{shape}, rank {rank}, gap {gap}"):
                     expected = literal(weight, gradients, rank, gap, scale=0.25, lr=0.1, decay=0.01)
-                    found = moved(weight, gradients, rank=rank, gap=gap, scale=0.25, lr=0.1, weight_decay=0.01)
-                    torch.testing.assert_close(found, torch.tensor(expected), rtol=1e-10, atol=1e-12)
+                    after = step_galore(weight, gradients, rank=rank, gap=gap, scale=0.25, lr=0.1, weight_decay=0.01)
+                    torch.testing.assert_close(after, torch.tensor(expected), rtol=1e-10, atol=1e-12)
 
 
-def test_joined_maps_move_like_separate_ones() -> None:
-    weight, gradients = drawn(9, 4)
+def test_a_joined_weight_updates_like_separate_maps() -> None:
+    weight, gradients = random_matrices(9, 4)
     options = {"rank": 2, "gap": 3, "scale": 0.5, "lr": 0.1}
-    found = moved(weight, gradients, maps=3, **options)
+    after = step_galore(weight, gradients, maps=3, **options)
     for part in range(3):
         rows = slice(3 * part, 3 * part + 3)
-        alone = moved(weight[rows], [gradient[rows] for gradient in gradients], **options)
-        torch.testing.assert_close(found[rows], alone, rtol=1e-12, atol=1e-12)
-    assert not torch.allclose(found, moved(weight, gradients, **options))
+        alone = step_galore(weight[rows], [gradient[rows] for gradient in gradients], **options)
+        torch.testing.assert_close(after[rows], alone, rtol=1e-12, atol=1e-12)
+    assert not torch.allclose(after, step_galore(weight, gradients, **options))
 
 
 def test_one_step_of_full_rank_is_adam_along_singular_vectors() -> None:
-    """Of Adam's first step only signs are left; along singular vectors these are the gradient's orthogonal factor."""
-    weight, (gradient, *_) = drawn(4, 4, steps=1)
+    """Adam's first step is the sign, here the gradient's orthogonal factor."""
+    weight, (gradient, *_) = random_matrices(4, 4, steps=1)
     u, s, vt = np.linalg.svd(gradient)
-    turned = np.sign(u * s) @ vt
-    found = moved(weight, [gradient], rank=4, gap=1, scale=1.0, lr=0.1)
-    torch.testing.assert_close(found, torch.tensor(weight - 0.1 * turned), rtol=1e-4, atol=1e-4)
+    direction = np.sign(u * s) @ vt
+    after = step_galore(weight, [gradient], rank=4, gap=1, scale=1.0, lr=0.1)
+    torch.testing.assert_close(after, torch.tensor(weight - 0.1 * direction), rtol=1e-4, atol=1e-4)
 
 
 def test_the_size_of_the_state_follows_the_rank() -> None:
@@ -93,26 +93,26 @@ def test_the_size_of_the_state_follows_the_rank() -> None:
     optimizer = GaLoreAdamW([parameter], lr=0.1, rank=2)
     parameter.grad = torch.randn(12, 32)
     optimizer.step()
-    kept = {name: tuple(one.shape) for name, one in optimizer.state[parameter].items() if isinstance(one, Tensor)}
-    assert kept == {"basis": (1, 12, 2), "first": (1, 2, 32), "second": (1, 2, 32)}
-    sizes = [one.untyped_storage().nbytes() for one in optimizer.state[parameter].values() if isinstance(one, Tensor)]
-    assert sum(sizes) == 4 * (12 * 2 + 2 * 2 * 32)  # and they hold no larger tensor alive
+    shapes = {name: tuple(t.shape) for name, t in optimizer.state[parameter].items() if isinstance(t, Tensor)}
+    assert shapes == {"basis": (1, 12, 2), "first": (1, 2, 32), "second": (1, 2, 32)}
+    sizes = [t.untyped_storage().nbytes() for t in optimizer.state[parameter].values() if isinstance(t, Tensor)]
+    assert sum(sizes) == 4 * (12 * 2 + 2 * 2 * 32)  # no larger storage behind them
 
 
 def test_a_gradient_that_is_not_finite_gives_such_weights() -> None:
     for wrong in (math.nan, math.inf):
-        weight, (gradient, *_) = drawn(4, 3, steps=1)
+        weight, (gradient, *_) = random_matrices(4, 3, steps=1)
         gradient[1, 1] = wrong
-        assert not moved(weight, [gradient], lr=0.1).isfinite().all()
+        assert not step_galore(weight, [gradient], lr=0.1).isfinite().all()
 
 
-def test_weights_without_a_gradient_stay_and_bfloat16_stays_that() -> None:
+def test_weights_without_a_gradient_and_dtypes_are_unchanged() -> None:
     still, weight = nn.Parameter(torch.ones(3, 3)), nn.Parameter(torch.ones(4, 3, dtype=torch.bfloat16))
     optimizer = GaLoreAdamW([still, weight], lr=0.1, rank=2)
     weight.grad = torch.randn(4, 3).bfloat16()
     optimizer.step()
     assert still.eq(1).all()
-    assert {one.dtype for one in optimizer.state[weight].values() if isinstance(one, Tensor)} == {torch.bfloat16}
+    assert {t.dtype for t in optimizer.state[weight].values() if isinstance(t, Tensor)} == {torch.bfloat16}
     assert not weight.eq(1).all()
 
 

@@ -1,4 +1,4 @@
-"""muP: which parameters are scaled, by a table written out by hand; how far logits move at every width."""
+"""muP: scales of parameters by a hand-written table, and updates of logits at every width."""
 
 from dataclasses import replace
 from typing import Any
@@ -61,7 +61,7 @@ def test_the_base_network_has_the_same_depth_and_head_size() -> None:
         at_width(differing, 64)
 
 
-TABLE = {  # of a network four times as wide as its base: deviation, learning rate
+TABLE = {  # deviation and learning rate at four times the base width
     "embedding.tokens.weight": (1, 1),
     "head.weight": (1 / 4, 1 / 4),
     "qkv.weight": (1 / 2, 1 / 4),
@@ -77,14 +77,14 @@ def test_every_parameter_of_a_decoder_has_the_scale_of_the_table() -> None:
     by = scales(network, base)
     assert by.keys() == dict(network.named_parameters()).keys()
     for name, scale in by.items():
-        (wanted,) = {pair for end, pair in TABLE.items() if name.endswith(end)}
-        assert (scale.deviation, scale.rate) == wanted, name
+        (expected,) = {pair for end, pair in TABLE.items() if name.endswith(end)}
+        assert (scale.deviation, scale.rate) == expected, name
     redraw(network, base, by)
-    drawn = {name: parameter.std().item() for name, parameter in network.named_parameters()}
-    assert drawn["head.weight"] == pytest.approx(0.02 / 4, rel=0.05)
-    assert drawn["stack.layers.1.up.weight"] == pytest.approx(0.02 / 2, rel=0.05)
-    assert drawn["embedding.tokens.weight"] == pytest.approx(0.02, rel=0.05)
-    assert all(torch.equal(one, torch.ones_like(one)) for name, one in network.named_parameters() if "norm" in name)
+    deviations = {name: parameter.std().item() for name, parameter in network.named_parameters()}
+    assert deviations["head.weight"] == pytest.approx(0.02 / 4, rel=0.05)
+    assert deviations["stack.layers.1.up.weight"] == pytest.approx(0.02 / 2, rel=0.05)
+    assert deviations["embedding.tokens.weight"] == pytest.approx(0.02, rel=0.05)
+    assert all(p.eq(1).all() for name, p in network.named_parameters() if "norm" in name)
 
 
 def test_the_base_width_changes_nothing() -> None:
@@ -105,9 +105,9 @@ def test_tied_embeddings_move_the_scale_of_the_head_to_the_norm() -> None:
     redraw(network, base, by)
     gain = network.get_parameter("stack.norm.weight")
     assert torch.equal(gain, torch.full_like(gain, 0.25))
-    normed = llama(WIDE.with_fields({"topology": "rmt"}), tied=True)
+    with_norm = llama(WIDE.with_fields({"topology": "rmt"}), tied=True)
     with raises("unsupported", option="parametrization", value="mup", needs="head"):
-        scales(normed, llama(at_width(WIDE.with_fields({"topology": "rmt"}), 64), tied=True))
+        scales(with_norm, llama(at_width(WIDE.with_fields({"topology": "rmt"}), 64), tied=True))
 
 
 def test_groups_have_their_rates_and_an_unchanged_decay() -> None:
@@ -115,23 +115,23 @@ def test_groups_have_their_rates_and_an_unchanged_decay() -> None:
     rates = {name: scale.rate for name, scale in scales(network, llama(at_width(WIDE, 64))).items()}
     names = {id(parameter): name for name, parameter in network.named_parameters()}
     (adamw,) = optimizers_for(network, RECIPE, rates)
-    found = {names[id(one)]: group for group in adamw.param_groups for one in group["params"]}
-    assert found.keys() == rates.keys()
-    for name, group in found.items():
+    groups = {names[id(parameter)]: group for group in adamw.param_groups for parameter in group["params"]}
+    assert groups.keys() == rates.keys()
+    for name, group in groups.items():
         assert group["lr"] == pytest.approx(0.01 * rates[name])
         assert group["rate"] == rates[name]
         assert group["lr"] * group["weight_decay"] in (0, pytest.approx(0.01 * 0.1))
 
 
-def moved(width: int, parametrized: bool) -> float:
-    """How far steps of Adam at one rate move the logits, root of the mean square, in the mean over seeds."""
+def move_of_width(width: int, with_mup: bool) -> float:
+    """Root mean square change of logits under Adam at one rate, averaged over seeds."""
     total = 0.0
     for seed in range(2):
         torch.manual_seed(seed)
         architecture = Architecture(depth=2, width=width, heads=width // 16, head_dim=16, hidden=2 * width)
         network = build_decoder(architecture, "llama", 50, 16)
         rates = {}
-        if parametrized:
+        if with_mup:
             base = build_decoder(at_width(architecture, 32), "llama", 50, 16)
             by = scales(network, base)
             redraw(network, base, by)
@@ -148,7 +148,7 @@ def moved(width: int, parametrized: bool) -> float:
 
 
 def test_logits_move_equally_at_every_width_only_with_mup() -> None:
-    mup, standard = ([moved(width, how) for width in (32, 64, 256)] for how in (True, False))
+    mup, standard = ([move_of_width(width, how) for width in (32, 64, 256)] for how in (True, False))
     assert max(mup) < 1.5 * min(mup), mup
     assert standard[2] > 2.5 * standard[0], standard
 
@@ -157,20 +157,20 @@ def test_fan_in_initialization_is_not_scaled_twice() -> None:
     network = llama(WIDE, initial="lecun")
     base = llama(at_width(WIDE, 64), initial="lecun")
     redraw(network, base, scales(network, base))
-    drawn = {name: parameter.std().item() for name, parameter in network.named_parameters()}
-    assert drawn["stack.layers.1.up.weight"] == pytest.approx(256**-0.5, rel=0.05)
-    assert drawn["head.weight"] == pytest.approx(64**-0.5 / 4, rel=0.05)
+    deviations = {name: parameter.std().item() for name, parameter in network.named_parameters()}
+    assert deviations["stack.layers.1.up.weight"] == pytest.approx(256**-0.5, rel=0.05)
+    assert deviations["head.weight"] == pytest.approx(64**-0.5 / 4, rel=0.05)
 
 
 def test_a_training_uses_the_rates_under_any_schedule() -> None:
     task = DigitsViT()
     recipe = replace(task.presets["smoke"], parametrization=f"mup(base={task.base.width // 2})")
-    seen, drawn = list[dict[float, float]](), list[float]()
+    rates, deviations = list[dict[float, float]](), list[float]()
 
     def look(optimizer: Any, *_: Any) -> None:
-        seen.append({group["rate"]: group["lr"] for group in optimizer.param_groups})
-        maps = [one for group in optimizer.param_groups for one in group["params"] if one.shape == (10, 32)]
-        drawn.append(torch.stack([one.detach() for one in maps]).std(correction=0).item())
+        rates.append({group["rate"]: group["lr"] for group in optimizer.param_groups})
+        maps = [p for group in optimizer.param_groups for p in group["params"] if p.shape == (10, 32)]
+        deviations.append(torch.stack([parameter.detach() for parameter in maps]).std(correction=0).item())
 
     hook = register_optimizer_step_pre_hook(look)
     try:
@@ -179,12 +179,12 @@ def test_a_training_uses_the_rates_under_any_schedule() -> None:
     finally:
         hook.remove()
     steps = recipe.total_steps(task.splits.examples)
-    assert seen == [
+    assert rates == [
         {rate: pytest.approx(rate * recipe.learning_rate(number, steps)) for rate in (0.5, 1.0)} for number in (0, 1)
     ]
     torch.manual_seed(0)
     network = task.build(task.base)
     base = task.build(at_width(task.base, task.base.width // 2))
-    assert drawn[0] == pytest.approx(base.head.weight.std().item() / 2, rel=0.15)  # of the head, drawn by its fan-in
+    assert deviations[0] == pytest.approx(base.head.weight.std().item() / 2, rel=0.15)  # by its fan-in
     by = scales(network, base)
     assert (by["embedding.project.weight"], by["head.weight"]) == (Scale(), Scale(0.5, 0.5))

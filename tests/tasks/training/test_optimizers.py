@@ -1,4 +1,4 @@
-"""Optimisers of a network: which parameters are whose, and trainings by each of them."""
+"""Optimizers: their parameters, and trainings with each of them."""
 
 import math
 import warnings
@@ -38,29 +38,31 @@ def test_these_tests_cover_all_optimisers() -> None:
 
 
 def names(network: nn.Module, optimizer: optim.Optimizer) -> set[str]:
-    own = {id(one) for group in optimizer.param_groups for one in group["params"]}
-    return {name for name, one in network.named_parameters() if id(one) in own}
+    ids = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    return {name for name, parameter in network.named_parameters() if id(parameter) in ids}
 
 
 def maps(network: nn.Module) -> set[str]:
-    found = {id(one) for one in hidden_matrices(network)}
-    return {name for name, one in network.named_parameters() if id(one) in found}
+    ids = {id(parameter) for parameter in hidden_matrices(network)}
+    return {name for name, parameter in network.named_parameters() if id(parameter) in ids}
 
 
 def test_every_parameter_has_one_optimiser_and_its_weight_decay() -> None:
     with grouped() as case:
         for topology in ("resnet", "ancre", "hyper", "rmt"):
             network = DigitsViT().build(replace(SHAPE, topology=topology))
-            decayed, exempt = split_by_decay(network, ("head",))
+            with_decay, exempt = split_by_decay(network, ("head",))
             for text in EACH:
                 with case(f"{topology}, {text}"):
                     recipe = replace(RECIPE, optimizer=text, weight_decay=0.3, without_decay=("head",))
-                    groups = [group for one in optimizers_for(network, recipe) for group in one.param_groups]
-                    everything = [id(one) for group in groups for one in group["params"]]
-                    assert sorted(everything) == sorted(id(one) for one in network.parameters())
-                    for decay, among in ((0.3, decayed), (0.0, exempt)):
-                        own = [group["params"] for group in groups if group["weight_decay"] == decay]
-                        assert {id(one) for params in own for one in params} == {id(one) for one in among}
+                    groups = [
+                        group for optimizer in optimizers_for(network, recipe) for group in optimizer.param_groups
+                    ]
+                    everything = [p for group in groups for p in group["params"]]
+                    assert sorted(map(id, everything)) == sorted(map(id, network.parameters()))
+                    for decay, among in ((0.3, with_decay), (0.0, exempt)):
+                        params = [p for group in groups if group["weight_decay"] == decay for p in group["params"]]
+                        assert {*map(id, params)} == {*map(id, among)}
                     assert {group["lr"] for group in groups} == {RECIPE.lr}
 
 
@@ -89,8 +91,8 @@ def test_hidden_maps_without_a_stack_are_all_but_the_first_and_last() -> None:
     tied[2].weight = tied[0].weight
     assert maps(tied) == {"1.weight"}
     network = timm.create_model("deit_tiny_patch16_224", depth=1)
-    found = {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"}
-    assert maps(network) == {f"blocks.0.{name}.weight" for name in found}
+    hidden_names = {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"}
+    assert maps(network) == {f"blocks.0.{name}.weight" for name in hidden_names}
 
 
 def test_networks_without_hidden_maps_are_refused() -> None:
@@ -103,35 +105,35 @@ def test_networks_without_hidden_maps_are_refused() -> None:
 def test_galore_projects_each_map_of_a_joined_weight() -> None:
     llama = build_decoder(SHAPE, "llama", vocabulary=50, context=8)
     galore, adamw = optimizers_for(llama, replace(RECIPE, optimizer="galore(gap=7,rank=3,scale=0.5)"))
-    number = {name: group["maps"] for group in galore.param_groups for name, one in llama.named_parameters()
-              if any(one is member for member in group["params"])}  # fmt: skip
-    kinds = {"project.qkv": 3, "out": 1, "up": 2, "down": 1}  # a gate stands beside what it gates
+    number = {name: group["maps"] for group in galore.param_groups for name, parameter in llama.named_parameters()
+              if any(parameter is member for member in group["params"])}  # fmt: skip
+    kinds = {"project.qkv": 3, "out": 1, "up": 2, "down": 1}  # gate and value are joined
     assert {name.removesuffix(".weight").split(".", 3)[-1]: count for name, count in number.items()} == kinds
     assert {(group["rank"], group["gap"], group["scale"]) for group in galore.param_groups} == {(3, 7, 0.5)}
     assert {group["eps"] for group in adamw.param_groups} == {EPSILON}
 
 
-def made(network: nn.Module, text: str) -> list[optim.Optimizer]:
-    """The optimisers as anybody would write them down."""
-    decayed, exempt = split_by_decay(network)
-    hidden = {id(one) for one in network.get_submodule("stack.layers").parameters() if one.ndim == 2}
-    both = [{"params": decayed, "weight_decay": RECIPE.weight_decay}, {"params": exempt, "weight_decay": 0.0}]
-    inner = {"params": [p for p in decayed if id(p) in hidden], "weight_decay": RECIPE.weight_decay}
-    outer = [{**group, "params": [p for p in group["params"] if id(p) not in hidden]} for group in both]
+def optimizers_by_hand(network: nn.Module, text: str) -> list[optim.Optimizer]:
+    """The expected optimizers, written out."""
+    with_decay, exempt = split_by_decay(network)
+    hidden = {id(parameter) for parameter in network.get_submodule("stack.layers").parameters() if parameter.ndim == 2}
+    groups = [{"params": with_decay, "weight_decay": RECIPE.weight_decay}, {"params": exempt, "weight_decay": 0.0}]
+    inner = {"params": [p for p in with_decay if id(p) in hidden], "weight_decay": RECIPE.weight_decay}
+    outer = [{**group, "params": [p for p in group["params"] if id(p) not in hidden]} for group in groups]
     match text.partition("(")[0]:
         case "adam":
-            return [optim.Adam(both, fused=True)]
+            return [optim.Adam(groups, fused=True)]
         case "sgd":
-            return [optim.SGD(both, momentum=0.9, nesterov=True, fused=True)]
+            return [optim.SGD(groups, momentum=0.9, nesterov=True, fused=True)]
         case "muon":
             return [optim.Muon([inner], adjust_lr_fn="match_rms_adamw"), optim.AdamW(outer, fused=True)]
         case "galore":
             number = {layer.project.qkv.weight: 3 for layer in network.get_submodule("stack.layers")[::2]}
-            cut = [
+            variants = [
                 {**inner, "params": [p for p in inner["params"] if number.get(p, 1) == m], "maps": m} for m in (1, 3)
             ]
-            return [GaLoreAdamW(cut, lr=1.0, rank=4, gap=3), optim.AdamW(outer, eps=1e-6, fused=True)]
-    return [optim.AdamW(both, fused=True)]
+            return [GaLoreAdamW(variants, lr=1.0, rank=4, gap=3), optim.AdamW(outer, eps=1e-6, fused=True)]
+    return [optim.AdamW(groups, fused=True)]
 
 
 @pytest.mark.parametrize("text", EACH)
@@ -139,31 +141,31 @@ def test_a_training_equals_a_plain_loop(text: str) -> None:
     task, recipe = DigitsViT(), replace(RECIPE, optimizer=text, accumulate=1, steps=7)
     torch.manual_seed(5)
     network = task.build(SMALL)
-    optimizers = made(network, text)
+    optimizers = optimizers_by_hand(network, text)
     batches = task.splits.training(recipe, 5, (), torch.device("cpu"))
     for step in range(7):
         (inputs, labels), _ = next(batches)
         F.cross_entropy(network(*inputs) if isinstance(inputs, tuple) else network(inputs), labels).backward()
         groups = [group for optimizer in optimizers for group in optimizer.param_groups]
-        nn.utils.clip_grad_norm_([one for group in groups for one in group["params"]], recipe.clip)
+        nn.utils.clip_grad_norm_([parameter for group in groups for parameter in group["params"]], recipe.clip)
         for optimizer in optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = recipe.learning_rate(step, 7)
             optimizer.step()
             optimizer.zero_grad()
-    found = task.fit(Run(architecture=SMALL, recipe=recipe, seed=5)).network
-    assert found is not None
-    for name, one in found.state_dict().items():
-        assert torch.equal(one, network.state_dict()[name]), name
+    trained_network = task.fit(Run(architecture=SMALL, recipe=recipe, seed=5)).network
+    assert trained_network is not None
+    for name, parameter in trained_network.state_dict().items():
+        assert torch.equal(parameter, network.state_dict()[name]), name
 
 
 @cache
 def whole(text: str) -> tuple[FitResult, list[dict[str, float]]]:
-    """A training that was never stopped, and its curve."""
-    return fitted(text, None)
+    """An uninterrupted training, and its curve."""
+    return fit(text, None)
 
 
-def fitted(text: str, folder: Path | None, stop: int = 0) -> tuple[FitResult, list[dict[str, float]]]:
+def fit(text: str, folder: Path | None, stop: int = 0) -> tuple[FitResult, list[dict[str, float]]]:
     curve: list[dict[str, float]] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
@@ -175,16 +177,16 @@ def fitted(text: str, folder: Path | None, stop: int = 0) -> tuple[FitResult, li
 
 
 @pytest.mark.parametrize("text", EACH)
-def test_a_stopped_training_resumes_to_the_same_end(text: str, tmp_path: Path) -> None:
+def test_resume_after_a_stop_gives_the_same_result(text: str, tmp_path: Path) -> None:
     expected, curve = whole(text)
-    stopped, _ = fitted(text, tmp_path, stop=4)
-    assert stopped.steps == 4  # GaLore's second projection is of the fourth step, and its third comes after it
-    resumed, again = fitted(text, tmp_path)
-    assert (resumed, again) == (expected, curve)
+    partial, _ = fit(text, tmp_path, stop=4)
+    assert partial.steps == 4  # between GaLore's second and third projections
+    result, resumed_curve = fit(text, tmp_path)
+    assert (result, resumed_curve) == (expected, curve)
     assert expected.network is not None
-    assert resumed.network is not None
-    for name, one in expected.network.state_dict().items():
-        assert torch.equal(one, resumed.network.state_dict()[name])
+    assert result.network is not None
+    for name, parameter in expected.network.state_dict().items():
+        assert torch.equal(parameter, result.network.state_dict()[name])
 
 
 def test_optimisers_give_different_networks() -> None:
@@ -206,8 +208,8 @@ def test_trainings_in_bfloat16_print_nothing(text: str, capfd: pytest.CaptureFix
     recipe = replace(RECIPE, optimizer=text, precision="bf16-true", steps=4)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = DigitsViT().fit(Run(architecture=SMALL, recipe=recipe, seed=0, folder=tmp_path))
-    assert math.isfinite(found.metrics["loss"])
+        result = DigitsViT().fit(Run(architecture=SMALL, recipe=recipe, seed=0, folder=tmp_path))
+    assert math.isfinite(result.metrics["loss"])
     assert capfd.readouterr() == ("", "")
 
 

@@ -1,4 +1,4 @@
-"""What a training saves, and how it resumes."""
+"""Saved states of trainings."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import tasks.training.checkpoint
 from expect import warns
 from search_spaces.architecture.architecture import Architecture
 from tasks.base import Diverged
@@ -24,7 +23,7 @@ RECIPE = Recipe(steps=30, batch=16, lr=0.01)
 
 
 class Sides(ClassificationTask):
-    """On which side of a line does a point lie? Its metrics are NumPy's numbers."""
+    """Which side of a line is a point on? Metrics are NumPy numbers."""
 
     name = "sides"
     version = 1
@@ -37,7 +36,6 @@ class Sides(ClassificationTask):
         self.passes = 0
 
     def load(self) -> TensorSplits:
-        """Draw the points."""
         points = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
         parts = (points[:40], points[40:50], points[50:])
         return TensorSplits(*((part, (part[:, 0] > 0).long()) for part in parts))
@@ -47,17 +45,16 @@ class Sides(ClassificationTask):
         return nn.Sequential(nn.Linear(2, 8), nn.Dropout(0.2), nn.Linear(8, self.hidden), nn.Linear(self.hidden, 2))
 
     def example(self) -> Tensor:
-        """One point."""
         return torch.zeros(1, 2)
 
     def loss(self, outputs: Tensor, targets: Tensor, recipe: Recipe) -> Tensor:
-        """Cross-entropy, and how often it was asked for."""
+        """Cross-entropy; counts its calls."""
         self.passes += 1
         return F.cross_entropy(outputs, targets)
 
-    def summary(self, measured: Mapping[str, Tensor]) -> Mapping[str, float]:
-        """The means, as NumPy has them."""
-        return {name: np.float64(value) for name, value in super().summary(measured).items()}
+    def summary(self, measurements: Mapping[str, Tensor]) -> Mapping[str, float]:
+        """The means as NumPy numbers."""
+        return {name: np.float64(value) for name, value in super().summary(measurements).items()}
 
 
 def run(folder: Path | None, decision: Decision = CONTINUE) -> Run:
@@ -66,44 +63,37 @@ def run(folder: Path | None, decision: Decision = CONTINUE) -> Run:
 
 def test_numpy_metrics_are_saved_and_read_back(tmp_path: Path) -> None:
     whole = Sides().fit(run(None))
-    stopped = Sides().fit(run(tmp_path, STOP))
+    partial = Sides().fit(run(tmp_path, STOP))
     task = Sides()
     assert task.fit(run(tmp_path)) == whole
-    assert task.passes == whole.steps - stopped.steps
+    assert task.passes == whole.steps - partial.steps
 
 
-def test_a_checkpoint_of_another_network_is_set_aside_and_the_training_restarts(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_network_is_quarantined_and_training_restarts(tmp_path: Path) -> None:
     Sides().fit(run(tmp_path, STOP))
-    task = Sides(hidden=9)  # somebody has changed build
+    task = Sides(hidden=9)  # build has changed
     (checkpoint,) = tmp_path.iterdir()
     with warns("bad-file", path=str(checkpoint)):
-        found = task.fit(run(tmp_path))
-    assert found == Sides(hidden=9).fit(run(None))
-    assert task.passes == found.steps
+        result = task.fit(run(tmp_path))
+    assert result == Sides(hidden=9).fit(run(None))
+    assert task.passes == result.steps
     assert not list(tmp_path.iterdir())
 
 
-@pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Save a checkpoint after every step."""
-    monkeypatch.setattr(tasks.training.checkpoint, "SECONDS", -1.0)
-    monkeypatch.setattr(tasks.training.checkpoint, "_SHARE", 1e9)
-
-
-@pytest.mark.usefixtures("eager")
+@pytest.mark.usefixtures("checkpoint_each_step")
 def test_a_diverging_training_saves_only_finite_states_and_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept: list[dict[str, Tensor]] = []
+    states: list[dict[str, Tensor]] = []
     save = torch.save
 
-    def watched(content: dict[str, dict[str, dict[str, dict[str, Tensor]]]], path: Path) -> None:
-        kept.append({name: one.clone() for name, one in content["state"]["training"]["network"].items()})
+    def record_state(content: dict[str, dict[str, dict[str, dict[str, Tensor]]]], path: Path) -> None:
+        states.append({name: tensor.clone() for name, tensor in content["state"]["training"]["network"].items()})
         save(content, path)
 
-    monkeypatch.setattr(torch, "save", watched)
+    monkeypatch.setattr(torch, "save", record_state)
     with pytest.raises(Diverged):
         Sides().fit(replace(run(tmp_path), recipe=replace(RECIPE, lr=1e30)))
-    assert kept
-    assert all(one.isfinite().all() for state in kept for one in state.values())
+    assert states
+    assert all(tensor.isfinite().all() for state in states for tensor in state.values())
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Training: what it computes, how it ends, and how it goes on after it was interrupted."""
+"""Supervised training: results, interruptions and resume."""
 
 import pickle
 import re
@@ -15,7 +15,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import tasks.training.checkpoint
 from expect import raises, warns
 from grouped import grouped
 from search_spaces import Architecture
@@ -39,14 +38,14 @@ def examples(count: int, seed: int) -> Batch:
 
 
 def test_a_training_reports_its_progress() -> None:
-    said: list[tuple[int, int]] = []
-    run = Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, on_step=lambda *at: said.append(at))
+    progress: list[tuple[int, int]] = []
+    run = Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, on_step=lambda *at: progress.append(at))
     Corners().fit(run)
-    assert said == [(step, 30) for step in range(1, 31)]
+    assert progress == [(step, 30) for step in range(1, 31)]
 
 
 class Corners(ClassificationTask):
-    """In which pair of quadrants does a point lie? By a perceptron with dropout."""
+    """Which pair of quadrants is a point in? A perceptron with dropout."""
 
     name = "corners"
     version = 1
@@ -58,7 +57,6 @@ class Corners(ClassificationTask):
     }
 
     def load(self) -> TensorSplits:
-        """Draw the points."""
         return TensorSplits(examples(100, 1), examples(50, 2), examples(50, 3))
 
     def build(self, architecture: Architecture) -> nn.Module:
@@ -66,7 +64,6 @@ class Corners(ClassificationTask):
         return nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Dropout(0.2), nn.Linear(8, 2))
 
     def example(self) -> tuple[Tensor, ...]:
-        """One point."""
         return (torch.zeros(1, 2),)
 
 
@@ -75,9 +72,9 @@ def test_a_training_equals_a_plain_loop() -> None:
     splits = MOONS.load()
     torch.manual_seed(5)
     network = MOONS.build(MOONS.base)
-    decayed, exempt = split_by_decay(network)
+    with_decay, exempt = split_by_decay(network)
     optimizer = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": exempt, "weight_decay": 0.0}],
+        [{"params": with_decay, "weight_decay": recipe.weight_decay}, {"params": exempt, "weight_decay": 0.0}],
         betas=recipe.betas,
         fused=True,
     )
@@ -86,7 +83,7 @@ def test_a_training_equals_a_plain_loop() -> None:
         (inputs, labels), _ = next(batches)
         optimizer.zero_grad()
         F.cross_entropy(network(inputs), labels).backward()
-        nn.utils.clip_grad_norm_(decayed + exempt, recipe.clip)
+        nn.utils.clip_grad_norm_(with_decay + exempt, recipe.clip)
         for group in optimizer.param_groups:
             group["lr"] = recipe.learning_rate(step, 40)
         optimizer.step()
@@ -95,58 +92,51 @@ def test_a_training_equals_a_plain_loop() -> None:
         outputs = [(network(inputs), labels) for inputs, labels in splits.evaluation_batches("test", recipe, CPU)]
     right = [(scores.argmax(dim=1) == labels).double() for scores, labels in outputs]
     losses = [F.cross_entropy(scores, labels, reduction="none").double() for scores, labels in outputs]
-    fitted = MOONS.fit(Run(architecture=MOONS.base, recipe=MOONS.presets["smoke"], seed=5))
-    assert fitted.steps == 40
-    assert fitted.test["accuracy"] == torch.cat(right).mean().item()
-    assert fitted.test["loss"] == torch.cat(losses).mean().item()
+    result = MOONS.fit(Run(architecture=MOONS.base, recipe=MOONS.presets["smoke"], seed=5))
+    assert result.steps == 40
+    assert result.test["accuracy"] == torch.cat(right).mean().item()
+    assert result.test["loss"] == torch.cat(losses).mean().item()
 
 
-def test_an_accumulated_batch_equals_a_whole_one() -> None:
+def test_gradient_accumulation_equals_a_whole_batch() -> None:
     class Still(Corners):
         def build(self, architecture: Architecture) -> nn.Module:
             return nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Linear(8, 2))
 
         def load(self) -> TensorSplits:
-            inputs, labels = examples(8, 1)  # whichever way it is dealt, a batch of 16 is all of them, twice
+            inputs, labels = examples(8, 1)  # a batch of 16 contains all examples twice in any order
             return TensorSplits((inputs, labels), examples(50, 2), examples(50, 3))
 
-    cut, whole = (
+    in_parts, whole = (
         Still().fit(Run(architecture=SHAPE, recipe=Still.presets[preset], seed=0)) for preset in ("smoke", "whole")
     )
-    assert cut.steps == whole.steps == 30
-    assert cut.test["loss"] == pytest.approx(whole.test["loss"], rel=1e-4)
+    assert in_parts.steps == whole.steps == 30
+    assert in_parts.test["loss"] == pytest.approx(whole.test["loss"], rel=1e-4)
 
 
 SMOKE = Corners.presets["smoke"]
 
 
-@pytest.fixture
-def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Save a checkpoint after every step."""
-    monkeypatch.setattr(tasks.training.checkpoint, "SECONDS", -1.0)
-    monkeypatch.setattr(tasks.training.checkpoint, "_SHARE", 1e9)
-
-
-class Interrupted(Exception):
-    """A machine went down."""
+class Interruption(Exception):
+    pass
 
 
 def fit_until(stop: int, folder: Path, seed: int = 0, recipe: Recipe = SMOKE) -> None:
-    """Train to the first report at or after a step, and there be interrupted."""
+    """Train until the first report at or after a step, then raise Interruption."""
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
         if step >= stop:
-            raise Interrupted
+            raise Interruption
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(Interruption):
         Corners().fit(Run(architecture=SHAPE, recipe=recipe, seed=seed, folder=folder, report=report))
 
 
-def told(
+def fit_corners(
     folder: Path | None, seed: int = 0, recipe: Recipe = SMOKE
 ) -> tuple[FitResult, list[tuple[int, dict[str, float]]]]:
     curve: list[tuple[int, dict[str, float]]] = []
-    fitted = Corners().fit(
+    result = Corners().fit(
         Run(
             architecture=SHAPE,
             recipe=recipe,
@@ -155,18 +145,18 @@ def told(
             report=lambda step, metrics: curve.append((step, dict(metrics))) or CONTINUE,
         )
     )
-    return fitted, curve
+    return result, curve
 
 
 @cache
-def uninterrupted() -> tuple[FitResult, list[tuple[int, dict[str, float]]]]:
-    """A training with seed 0, and its curve."""
-    return told(None)
+def whole_training() -> tuple[FitResult, list[tuple[int, dict[str, float]]]]:
+    """An uninterrupted training with seed 0, and its curve."""
+    return fit_corners(None)
 
 
-@pytest.mark.usefixtures("eager")
-def test_an_interrupted_training_resumes_to_the_same_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    straight = uninterrupted()
+@pytest.mark.usefixtures("checkpoint_each_step")
+def test_resume_after_an_interruption_gives_the_same_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    straight = whole_training()
     fit_until(12, tmp_path)
     fit_until(18, tmp_path)
     assert {path.suffix for path in tmp_path.iterdir()} == {".ckpt"}
@@ -176,27 +166,27 @@ def test_an_interrupted_training_resumes_to_the_same_end(tmp_path: Path, monkeyp
     monkeypatch.setattr(
         TensorSplits,
         "training",
-        lambda self, recipe, seed, start, *rest: starts.append(start) or training(self, recipe, seed, start, *rest),
+        lambda self, recipe, seed, start, *more: starts.append(start) or training(self, recipe, seed, start, *more),
     )
-    assert told(tmp_path) == straight
-    assert starts == [(34,)]  # two micro-batches a step, and the 18th step had not been saved
+    assert fit_corners(tmp_path) == straight
+    assert starts == [(34,)]  # two micro-batches per step; step 18 was not saved
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("eager")
+@pytest.mark.usefixtures("checkpoint_each_step")
 def test_a_checkpoint_of_another_run_is_not_resumed(tmp_path: Path) -> None:
     fit_until(12, tmp_path, seed=1)
-    assert told(tmp_path) == uninterrupted()
+    assert fit_corners(tmp_path) == whole_training()
 
 
-@pytest.mark.usefixtures("eager")
-def test_a_damaged_checkpoint_is_set_aside(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("checkpoint_each_step")
+def test_a_damaged_checkpoint_is_quarantined(tmp_path: Path) -> None:
     recipe = replace(SMOKE, steps=8)
-    straight = told(None, recipe=recipe)
+    straight = fit_corners(None, recipe=recipe)
     (tmp_path / "whole").mkdir()
     fit_until(4, tmp_path / "whole", recipe=recipe)
     with grouped() as case:
-        for damaged in (1, 2):  # the newest, or both
+        for damaged in (1, 2):  # the newest or both
             for damage in ("cut", "empty", "program", "a bit"):
                 with case(f"{damaged}, {damage}"):
                     folder = tmp_path / "run"
@@ -209,14 +199,14 @@ def test_a_damaged_checkpoint_is_set_aside(tmp_path: Path) -> None:
                         kinds = {"cut": content[:3000], "empty": b"", "program": program, "a bit": content}
                         file.write_bytes(kinds[damage])
                     with warns("bad-file") as notices:
-                        found = told(folder, recipe=recipe)
+                        result = fit_corners(folder, recipe=recipe)
                     assert len({notice.fields["path"] for notice in notices}) == len(notices) == damaged
-                    assert found == straight
+                    assert result == straight
                     assert list(folder.iterdir()) == []
 
 
 class Program:
-    """What a pickle can hold: whoever opens it makes a folder."""
+    """A pickle that makes a folder when it is loaded."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -225,56 +215,56 @@ class Program:
         return Path.mkdir, (self.folder,)
 
 
-@pytest.mark.usefixtures("eager")
+@pytest.mark.usefixtures("checkpoint_each_step")
 def test_a_full_disk_does_not_stop_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    straight = uninterrupted()
+    straight = whole_training()
     monkeypatch.setattr(torch, "save", full)
     with warns("unwritable", path=str(tmp_path)):
-        assert told(tmp_path) == straight
+        assert fit_corners(tmp_path) == straight
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("stop", [6, 18])
 def test_a_stopped_training_has_its_metrics_and_can_be_resumed(tmp_path: Path, stop: int) -> None:
-    whole, curve = uninterrupted()
+    whole, curve = whole_training()
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
         return STOP if step >= stop else CONTINUE
 
     run = Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, folder=tmp_path, report=report)
-    stopped = Corners().fit(run)
-    assert (stopped.steps, stopped.metrics) == next(point for point in curve if point[0] == stop)
-    assert stopped.test == {}
-    assert stopped.network is not None
+    partial = Corners().fit(run)
+    assert (partial.steps, partial.metrics) == next(point for point in curve if point[0] == stop)
+    assert partial.test == {}
+    assert partial.network is not None
     assert [path.suffix for path in tmp_path.iterdir()] == [".ckpt"]
-    again = Corners().fit(run)  # whoever says STOP again is not trained for
-    assert (again.steps, again.metrics) == (stopped.steps, stopped.metrics)
-    assert told(tmp_path) == (whole, curve)
+    result = Corners().fit(run)  # a second STOP does not train
+    assert (result.steps, result.metrics) == (partial.steps, partial.metrics)
+    assert fit_corners(tmp_path) == (whole, curve)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_training_from_weights_reports_them_first_and_may_be_stopped_there() -> None:
     start = Corners().build(SHAPE).state_dict()
     run = Run(architecture=SHAPE, recipe=Corners.presets["smoke"], seed=0, start=start, report=lambda *_: STOP)
-    fitted = Corners().fit(run)
-    assert fitted.steps == 0
-    assert fitted.network is not None
-    assert all(torch.equal(fitted.network.state_dict()[name], start[name]) for name in start)
+    result = Corners().fit(run)
+    assert result.steps == 0
+    assert result.network is not None
+    assert all(torch.equal(result.network.state_dict()[name], start[name]) for name in start)
 
 
 def test_the_training_step_equals_that_of_fit() -> None:
     run = Run(architecture=SHAPE, recipe=Corners.presets["whole"], seed=0)
-    trained = Corners().fit(run).network
+    expected_network = Corners().fit(run).network
     step = Corners().training_step(run)
     for _ in range(30):
         step()
     network = step.__self__.network  # type: ignore[attr-defined]
-    assert trained is not None
-    assert all(torch.equal(a, b) for a, b in zip(trained.parameters(), network.parameters(), strict=True))
-    step()  # and it goes on beyond the end
+    assert expected_network is not None
+    assert all(torch.equal(a, b) for a, b in zip(expected_network.parameters(), network.parameters(), strict=True))
+    step()  # without running past the end
 
 
 def test_threads_are_set_for_the_run_and_restored() -> None:
@@ -320,11 +310,11 @@ def test_a_keyboard_interrupt_ends_a_training() -> None:
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed", "bf16-true"])
 def test_a_training_prints_nothing(precision: Precision, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     recipe = replace(Corners.presets["smoke"], precision=precision)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warning_list:
         warnings.simplefilter("always")
         Corners().fit(Run(architecture=SHAPE, recipe=recipe, seed=0, folder=tmp_path))
     assert capfd.readouterr() == ("", "")
-    assert [str(warning.message) for warning in said] == []
+    assert [str(warning.message) for warning in warning_list] == []
 
 
 def test_dropout_differs_between_micro_batches() -> None:
@@ -334,14 +324,14 @@ def test_dropout_differs_between_micro_batches() -> None:
         if dropout.training:
             masks.append(tuple((outputs == 0).flatten().tolist()))
 
-    class Watched(Corners):
+    class RecordingDropout(Corners):
         def build(self, architecture: Architecture) -> nn.Module:
             network = super().build(architecture)
             network.get_submodule("2").register_forward_hook(look)
             return network
 
     recipe = replace(Corners.presets["smoke"], steps=5)
-    Watched().fit(Run(architecture=SHAPE, recipe=recipe, seed=0))
+    RecordingDropout().fit(Run(architecture=SHAPE, recipe=recipe, seed=0))
     assert len({*masks}) == len(masks) == 5 * recipe.accumulate
 
 
@@ -350,11 +340,11 @@ def test_test_examples_do_not_change_the_training() -> None:
         def load(self) -> TensorSplits:
             return TensorSplits(examples(100, 1), examples(50, 2), examples(20, 4))
 
-    one, two = (
+    first, second = (
         task.fit(Run(architecture=SHAPE, recipe=task.presets["smoke"], seed=0)) for task in (Corners(), Other())
     )
-    assert one.metrics == two.metrics
-    assert one.test != two.test
+    assert first.metrics == second.metrics
+    assert first.test != second.test
 
 
 def test_recomputed_mixing_needs_a_stack() -> None:

@@ -1,4 +1,4 @@
-"""Trainings that last so many hours, on a clock that moves by what is done."""
+"""Trainings with a budget of hours, on a fake clock."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-import tasks.training.checkpoint
 import tasks.training.time_budget
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.rank import ALONE, RankInfo
@@ -25,20 +24,19 @@ from tasks.training.time_budget import Clock
 
 SHAPE = Architecture(depth=1, width=8, hidden=8)
 HOUR = Recipe(hours=1.0, batch=12, accumulate=6, lr=0.02, warmup=0.5, schedule="linear", reports=4)
-PASS, MEASURED = 37.0, 10_000.0
-"""Seconds of a micro-batch, and of a batch that is measured."""
+PASS, MEASUREMENT = 37.0, 10_000.0
+"""Seconds of a micro-batch, and of a measured batch."""
 
-Told = list[tuple[int, int]]
+Progress = list[tuple[int, int]]
 
 
 class FakeTime:
-    """Seconds, which pass when somebody says so."""
+    """A clock that tests move."""
 
     def __init__(self) -> None:
         self.now = 1e6
 
     def __call__(self) -> float:
-        """What a clock shows."""
         return self.now
 
 
@@ -50,7 +48,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
 
 
 class Slow(ClassificationTask):
-    """On which side of a circle does a point lie? To say so takes its time."""
+    """Is a point inside a circle? Each pass takes fake time."""
 
     name = "slow"
     version = 1
@@ -63,7 +61,6 @@ class Slow(ClassificationTask):
         self.passes = 0
 
     def load(self) -> TensorSplits:
-        """Draw the points."""
         return Endless(*(points(count, seed) for seed, count in enumerate((101, 12, 7))))
 
     def build(self, architecture: Architecture) -> nn.Module:
@@ -71,23 +68,20 @@ class Slow(ClassificationTask):
         return nn.Sequential(nn.Linear(2, 8), nn.GELU(), nn.Dropout(0.2), nn.Linear(8, 2))
 
     def example(self) -> Tensor:
-        """One point."""
         return torch.zeros(1, 2)
 
     def loss(self, outputs: Tensor, targets: Tensor, recipe: Recipe) -> Tensor:
-        """The classifier's, after a while."""
         self.time.now += PASS
         self.passes += 1
         return super().loss(outputs, targets, recipe)
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Mapping[str, Tensor]:
-        """The same, after a long while."""
-        self.time.now += MEASURED
+        self.time.now += MEASUREMENT
         return super().measure(outputs, targets)
 
 
 class Endless(TensorSplits):
-    """Examples of which nobody knows how many there are."""
+    """Examples of unknown number."""
 
     def training(
         self, recipe: Recipe, seed: int, start: tuple[int, ...], device: torch.device, share: RankInfo = ALONE
@@ -106,8 +100,8 @@ class Endless(TensorSplits):
 
 
 def points(count: int, seed: int) -> Batch:
-    drawn = torch.randn(count, 2, generator=torch.Generator().manual_seed(seed))
-    return drawn, (drawn.norm(dim=1) > 1).long()
+    inputs = torch.randn(count, 2, generator=torch.Generator().manual_seed(seed))
+    return inputs, (inputs.norm(dim=1) > 1).long()
 
 
 def fit(
@@ -116,22 +110,22 @@ def fit(
     *,
     folder: Path | None = None,
     stop: int | None = None,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> tuple[FitResult, list[tuple[int, dict[str, float]]]]:
-    """Train, up to the report of that number if there is one."""
+    """Train up to report number `stop`."""
     curve: list[tuple[int, dict[str, float]]] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
         curve.append((step, dict(metrics)))
         return STOP if len(curve) == stop else CONTINUE
 
-    say = (lambda *at: told.append(at)) if told is not None else (lambda *at: None)
+    say = (lambda *at: progress.append(at)) if progress is not None else (lambda *at: None)
     run = Run(architecture=SHAPE, recipe=recipe, seed=0, folder=folder, report=report, on_step=say)
     return Slow(time).fit(run), curve
 
 
-def watched(time: FakeTime, recipe: Recipe) -> list[tuple[float, float]]:
-    """Of each step the seconds when its micro-batches were at their end, since the first began, and its rate."""
+def record_steps(time: FakeTime, recipe: Recipe) -> list[tuple[float, float]]:
+    """The time at the end of each step's micro-batches, and its learning rate."""
     steps: list[tuple[float, float]] = []
     began = time.now
 
@@ -146,72 +140,72 @@ def watched(time: FakeTime, recipe: Recipe) -> list[tuple[float, float]]:
     return steps
 
 
-def crammed(spent: float, peak: float, warmup: float) -> float:
-    """The triangle of learning rates, of a share of the budget that is spent."""
-    return peak * (spent / warmup if spent < warmup else (1 - spent) / (1 - warmup))
+def triangle(fraction: float, peak: float, warmup: float) -> float:
+    """The triangular schedule over the spent share of the budget."""
+    return peak * (fraction / warmup if fraction < warmup else (1 - fraction) / (1 - warmup))
 
 
 @pytest.mark.parametrize("ramp", [0.0, 0.6])
 def test_the_learning_rate_follows_the_share_of_hours_spent(fake: FakeTime, ramp: float) -> None:
     for warmup in (0.5, 0.75):
-        steps = watched(fake, replace(HOUR, warmup=warmup, batch_ramp=ramp))
+        steps = record_steps(fake, replace(HOUR, warmup=warmup, batch_ramp=ramp))
         ends = [0.0, *(end for end, _ in steps)]
         for began, (_, rate) in zip(ends, steps, strict=False):
-            assert rate == pytest.approx(crammed(began / 3600, 0.02, warmup), rel=1e-4, abs=1e-7)
+            assert rate == pytest.approx(triangle(began / 3600, 0.02, warmup), rel=1e-4, abs=1e-7)
         assert max(rate for _, rate in steps) > 0.9 * 0.02
         assert ends[-2] < 3600 <= ends[-1]
 
 
 def test_the_first_beta_follows_the_learning_rate(fake: FakeTime) -> None:
-    found: list[tuple[float, float]] = []
+    pairs: list[tuple[float, float]] = []
     hook = register_optimizer_step_pre_hook(
-        lambda optimizer, *_: found.append(tuple(optimizer.param_groups[0][name] for name in ("lr", "betas")))
+        lambda optimizer, *_: pairs.append(tuple(optimizer.param_groups[0][name] for name in ("lr", "betas")))
     )
     try:
         fit(fake, replace(HOUR, beta_cycle=(0.95, 0.85)))
     finally:
         hook.remove()
-    for rate, betas in found:
+    for rate, betas in pairs:
         assert betas == (pytest.approx(0.95 - 0.1 * rate / 0.02), 0.999)  # type: ignore[comparison-overlap]
 
 
-def rows_of(spent: float, batch: int, micro_batch: int, ramp: float) -> int:
-    """The cramming code's batch, where that share of the budget is spent."""
-    steps = 10**9  # its micro-batches, of which it has more than it ever takes
-    fake_step = int(spent * steps)
+def rows_of(fraction: float, batch: int, micro_batch: int, ramp: float) -> int:
+    """The batch of the cramming code at a share of the budget."""
+    steps = 10**9  # more micro-batches than it ever uses
+    fake_step = int(fraction * steps)
     batch_size_step = batch / (steps * ramp)
     return min(int(fake_step * batch_size_step // micro_batch + 1) * micro_batch, batch)
 
 
 def test_the_batch_grows_with_the_share_of_hours_spent(fake: FakeTime) -> None:
     for ramp in (0.3, 0.6, 1.0):
-        steps = watched(fake, replace(HOUR, batch_ramp=ramp))
+        steps = record_steps(fake, replace(HOUR, batch_ramp=ramp))
         ends = [0.0, *(end for end, _ in steps)]
-        taken = [2 * (end - began) / PASS for began, end in pairwise(ends)]
-        assert taken == pytest.approx([rows_of(began / 3600, 12, 2, ramp) for began in ends[:-1]])
-        assert set(taken) == {2, 4, 6, 8, 10, 12}
+        micro_batches = [2 * (end - began) / PASS for began, end in pairwise(ends)]
+        assert micro_batches == pytest.approx([rows_of(began / 3600, 12, 2, ramp) for began in ends[:-1]])
+        assert set(micro_batches) == {2, 4, 6, 8, 10, 12}
 
 
 def test_a_training_lasts_its_hours_without_time_for_measuring(fake: FakeTime) -> None:
-    told: Told = []
+    progress: Progress = []
     began = fake.now
-    fitted, curve = fit(fake, told=told)
+    result, curve = fit(fake, progress=progress)
     steps = -(-3600 // (6 * PASS))
-    assert fitted.steps == steps
-    assert fitted.extra_metrics == {"micro_batches": 6 * steps}
-    assert fake.now - began > MEASURED
+    assert result.steps == steps
+    assert result.extra_metrics == {"micro_batches": 6 * steps}
+    assert fake.now - began > MEASUREMENT
     after = [next(step for step in range(100) if step * 6 * PASS >= 3600 * part / 4) for part in (1, 2, 3)]
     assert [step for step, _ in curve] == after
-    assert [step for step, _ in told] == list(range(1, int(steps) + 1))
-    assert all(1 <= step <= whole and (step < whole) == (step < steps) for step, whole in told)
-    assert told[-1] == (steps, steps)
-    for step, whole in told[4:-1]:
+    assert [step for step, _ in progress] == list(range(1, int(steps) + 1))
+    assert all(1 <= step <= whole and (step < whole) == (step < steps) for step, whole in progress)
+    assert progress[-1] == (steps, steps)
+    for step, whole in progress[4:-1]:
         assert step / whole == pytest.approx(step * 6 * PASS / 3600, rel=0.1)
 
 
 def test_one_step_may_take_longer_than_the_hours(fake: FakeTime) -> None:
-    fitted, curve = fit(fake, replace(HOUR, hours=1e-9))
-    assert (fitted.steps, curve) == (1, [])
+    result, curve = fit(fake, replace(HOUR, hours=1e-9))
+    assert (result.steps, curve) == (1, [])
 
 
 @pytest.mark.parametrize("ramp", [0.0, 0.6])
@@ -219,31 +213,30 @@ def test_time_spent_before_a_stop_counts(fake: FakeTime, tmp_path: Path, ramp: f
     recipe = replace(HOUR, batch_ramp=ramp)
     whole, curve = fit(fake, recipe)
     for stop in (1, 2):
-        stopped, _ = fit(fake, recipe, folder=tmp_path, stop=stop)
-        assert (stopped.steps, stopped.metrics) == curve[stop - 1]
-        fake.now += 1e9  # until somebody lets it go on
+        partial, _ = fit(fake, recipe, folder=tmp_path, stop=stop)
+        assert (partial.steps, partial.metrics) == curve[stop - 1]
+        fake.now += 1e9  # a pause before resume
     assert fit(fake, recipe, folder=tmp_path) == (whole, curve)
     assert not list(tmp_path.iterdir())
 
 
-def test_lost_steps_are_repeated_without_time(fake: FakeTime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Lost(Exception):
+@pytest.mark.usefixtures("checkpoint_each_step")
+def test_lost_steps_are_repeated_without_time(fake: FakeTime, tmp_path: Path) -> None:
+    class PowerCut(Exception):
         pass
 
     def until(step: int) -> Any:
-        def advanced(number: int, steps: int) -> None:
+        def callback(number: int, steps: int) -> None:
             if number == step:
-                raise Lost
+                raise PowerCut
 
-        return advanced
+        return callback
 
     whole, _ = fit(fake)
-    monkeypatch.setattr(tasks.training.checkpoint, "SECONDS", -1.0)
-    monkeypatch.setattr(tasks.training.checkpoint, "_SHARE", 1e9)
     task = Slow(fake)
     run = Run(architecture=SHAPE, recipe=HOUR, seed=0, folder=tmp_path)
-    for step in (7, 12):  # neither is saved: it is what was told last
-        with pytest.raises(Lost):
+    for step in (7, 12):  # the last reported steps, not saved
+        with pytest.raises(PowerCut):
             task.fit(replace(run, on_step=until(step)))
     assert task.fit(run) == whole
     assert task.passes == 6 * (whole.steps + 2)
@@ -257,13 +250,13 @@ def test_waiting_for_the_loss_counts_as_time(fake: FakeTime, monkeypatch: pytest
         return finite(tensor)
 
     monkeypatch.setattr(torch, "isfinite", late)
-    fitted, _ = fit(fake, replace(HOUR, accumulate=1, reports=1))
-    # A pass a step, and 20 of them between two looks.
-    assert fitted.steps == next(n for n in range(1000) if n * PASS + n // 20 * 1000 >= 3600)
+    result, _ = fit(fake, replace(HOUR, accumulate=1, reports=1))
+    # One pass per step, and a check of the loss every 20 steps.
+    assert result.steps == next(n for n in range(1000) if n * PASS + n // 20 * 1000 >= 3600)
 
 
 def test_a_batch_that_grows_is_the_mean_of_its_micro_batches(fake: FakeTime) -> None:
-    """Against the loop that anybody would write, without dropout, by plain gradient descent."""
+    """Against a plain loop of gradient descent without dropout."""
 
     class Plain(Slow):
         def build(self, architecture: Architecture) -> nn.Module:
@@ -272,7 +265,7 @@ def test_a_batch_that_grows_is_the_mean_of_its_micro_batches(fake: FakeTime) -> 
     recipe = Recipe(
         steps=10, batch=12, accumulate=6, batch_ramp=0.6, lr=0.1, warmup=0.0, optimizer="sgd", weight_decay=0.0, clip=0
     )
-    fitted = Plain(fake).fit(Run(architecture=SHAPE, recipe=recipe, seed=3))
+    result = Plain(fake).fit(Run(architecture=SHAPE, recipe=recipe, seed=3))
     torch.manual_seed(3)
     network, read = nn.Linear(2, 2), 0
     for step in range(10):
@@ -286,10 +279,10 @@ def test_a_batch_that_grows_is_the_mean_of_its_micro_batches(fake: FakeTime) -> 
             for parameter in network.parameters():
                 assert parameter.grad is not None
                 parameter -= recipe.learning_rate(step, 10) * parameter.grad
-    assert fitted.extra_metrics == {"micro_batches": read}
-    assert fitted.network is not None
-    for own, expected in zip(fitted.network.parameters(), network.parameters(), strict=True):
-        assert torch.allclose(own, expected, atol=1e-6)
+    assert result.extra_metrics == {"micro_batches": read}
+    assert result.network is not None
+    for actual, expected in zip(result.network.parameters(), network.parameters(), strict=True):
+        assert torch.allclose(actual, expected, atol=1e-6)
 
 
 def test_a_single_training_step_has_the_whole_batch(fake: FakeTime) -> None:

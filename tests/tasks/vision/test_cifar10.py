@@ -1,4 +1,4 @@
-"""CIFAR-10 in its own files."""
+"""CIFAR-10 from its own files."""
 
 import pickle
 from dataclasses import replace
@@ -25,7 +25,7 @@ def test_images_are_the_bytes_of_the_files_by_channel_row_and_column(cifar10_fol
 
 def test_the_published_network_has_the_published_size() -> None:
     task = Cifar10ViT()
-    biases = 6 * 3 * 256  # of queries, keys and values, which theirs is without
+    biases = 6 * 3 * 256  # biases of queries, keys and values, missing in theirs
     assert round((task.closed_form(task.base_for("paper")).params - biases) / 1e6, 3) == 3.191
 
 
@@ -47,22 +47,20 @@ def test_the_published_recipe_trains(cifar10_folder: Path) -> None:
     class Short(Cifar10ViT):
         presets = {"paper": replace(Cifar10ViT.presets["paper"], epochs=0, steps=2, batch=8)}  # noqa: RUF012
 
-    fitted = Short(cifar10_folder).fit(Run(architecture=TINY, recipe=Short.presets["paper"], seed=0))
-    assert fitted.steps == 2
+    result = Short(cifar10_folder).fit(Run(architecture=TINY, recipe=Short.presets["paper"], seed=0))
+    assert result.steps == 2
 
 
 @pytest.mark.parametrize("name", ["batches.meta", "data_batch_3"])
 def test_a_modified_pickle_is_not_opened(cifar10_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     with (cifar10_folder / "cifar-10-batches-py" / name).open("ab") as file:
         file.write(b" ")
-    opened: list[str] = []
+    opens: list[str] = []
     load = pickle.load
-    monkeypatch.setattr(
-        pickle, "load", lambda file, encoding: opened.append(file.name) or load(file, encoding=encoding)
-    )
+    monkeypatch.setattr(pickle, "load", lambda file, encoding: opens.append(file.name) or load(file, encoding=encoding))
     with raises("bad-file", path=str(cifar10_folder / "cifar-10-batches-py")):
         Cifar10ViT(cifar10_folder).load()
-    assert not any(file.endswith(name) for file in opened)
+    assert not any(file.endswith(name) for file in opens)
 
 
 def test_missing_data_is_reported(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Ranks in grids of digits: how grids are laid and dealt, what is asked of them, and how well it is known."""
+"""The digit-ranks task: grids, answers and standard errors."""
 
 from dataclasses import replace
 from itertools import product
@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 
 def test_a_rank_is_the_number_of_smaller_digits() -> None:
     for digits in product(range(4), repeat=4):
-        assert rank_digits(torch.tensor(digits)).tolist() == [sum(other < own for other in digits) for own in digits]
+        assert rank_digits(torch.tensor(digits)).tolist() == [sum(other < d for other in digits) for d in digits]
 
 
 @pytest.mark.parametrize("part", ["validation", "test"])
@@ -26,18 +26,18 @@ def test_measured_grids_show_each_of_their_scans_eight_times(part: str) -> None:
     scans, digits = getattr(DigitsViT().load(), part)
     assert images.shape == (720, 1, 16, 16)
     assert torch.bincount(answers["scans"].flatten()).tolist() == [8] * 360
-    for grid, which, ranks in zip(images[::60], answers["scans"][::60], answers["ranks"][::60], strict=True):
-        assert len(set(which.tolist())) == 4
+    for grid, numbers, ranks in zip(images[::60], answers["scans"][::60], answers["ranks"][::60], strict=True):
+        assert len(set(numbers.tolist())) == 4
         quarters = [grid[:, :8, :8], grid[:, :8, 8:], grid[:, 8:, :8], grid[:, 8:, 8:]]
-        assert all(torch.equal(quarter, scans[one]) for quarter, one in zip(quarters, which, strict=True))
-        assert ranks.tolist() == rank_digits(digits[which]).tolist()
+        assert all(torch.equal(quarter, scans[index]) for quarter, index in zip(quarters, numbers, strict=True))
+        assert ranks.tolist() == rank_digits(digits[numbers]).tolist()
 
 
 def test_the_grids_do_not_change() -> None:
     assert TASK.load().fingerprint == "e85e47538980"
 
 
-def test_training_deals_each_scan_of_a_batch_into_four_new_grids() -> None:
+def test_training_puts_each_scan_of_a_batch_into_four_new_grids() -> None:
     recipe = replace(TASK.presets["smoke"], degrees=0.0, shift=0.0, scale=0.0)
     batches = TASK.load().training(recipe, 0, (), CPU)
     (images, answers), _ = next(batches)
@@ -56,20 +56,20 @@ def test_answers_are_read_from_the_tokens_of_their_scan() -> None:
     images = torch.rand(2, 1, 16, 16)
     tokens = network.get_submodule("stack")(*network.get_submodule("embedding")(images))
     assert tokens.shape == (2, 17, 32)
-    of_scan = [(1, 2, 5, 6), (3, 4, 7, 8), (9, 10, 13, 14), (11, 12, 15, 16)]  # behind the class token, row by row
-    means = torch.stack([sum(tokens[:, one] for one in own) / 4 for own in of_scan], dim=1)
+    of_scan = [(1, 2, 5, 6), (3, 4, 7, 8), (9, 10, 13, 14), (11, 12, 15, 16)]  # after the class token, row by row
+    means = torch.stack([sum(tokens[:, index] for index in group) / 4 for group in of_scan], dim=1)
     assert torch.allclose(network(images), network.get_submodule("head")(means), atol=1e-6)
 
 
 def test_the_standard_error_is_that_of_drawing_other_scans() -> None:
     random = np.random.default_rng(0)
-    which = torch.as_tensor(np.concatenate([random.permutation(200) for _ in range(8)]).reshape(400, 4))
+    groups = torch.as_tensor(np.concatenate([random.permutation(200) for _ in range(8)]).reshape(400, 4))
     means, errors = [], []
     for _ in range(400):
         quality = torch.as_tensor(random.normal(size=200))
-        values = quality[which].mean(dim=1) + 0.1 * torch.as_tensor(random.normal(size=400))
+        values = quality[groups].mean(dim=1) + 0.1 * torch.as_tensor(random.normal(size=400))
         means.append(values.mean().item())
-        errors.append(error_over_parts(values, which))
+        errors.append(error_over_parts(values, groups))
     assert np.mean(errors) == pytest.approx(np.std(means), rel=0.1)
     alone = torch.arange(50)[:, None]
     values = torch.as_tensor(random.normal(size=50))
@@ -80,19 +80,19 @@ def test_metrics_are_means_over_the_answers_of_a_grid() -> None:
     outputs = torch.zeros(2, 4, 4)
     outputs[0, :, 1] = 9.0
     targets = {"ranks": torch.tensor([[1, 1, 0, 1], [0, 0, 0, 0]]), "scans": torch.arange(8).view(2, 4)}
-    measured = TASK.measure(outputs, targets)
-    assert measured["accuracy"].tolist() == [0.75, 1.0]
-    assert measured["loss"][1].item() == pytest.approx(np.log(4))
-    summary = TASK.summary(measured)
+    measurements = TASK.measure(outputs, targets)
+    assert measurements["accuracy"].tolist() == [0.75, 1.0]
+    assert measurements["loss"][1].item() == pytest.approx(np.log(4))
+    summary = TASK.summary(measurements)
     assert summary["accuracy"] == pytest.approx(0.875)
     assert set(summary) == {"accuracy", "accuracy_se", "loss", "loss_se"}
 
 
 def test_a_short_training_learns_and_there_is_a_baseline() -> None:
     recipe = replace(TASK.presets["smoke"], epochs=5)
-    fitted = TASK.fit(Run(architecture=replace(TASK.base, depth=2), recipe=recipe, seed=0))
-    assert fitted.metrics["accuracy"] > 0.5  # always the commonest rank: 0.30
-    assert 0.003 < fitted.metrics["accuracy_se"] < 0.03
+    result = TASK.fit(Run(architecture=replace(TASK.base, depth=2), recipe=recipe, seed=0))
+    assert result.metrics["accuracy"] > 0.5  # 0.30 for the most common rank
+    assert 0.003 < result.metrics["accuracy_se"] < 0.03
     ((_, columns),) = TASK.baselines(TASK.presets["smoke"]).items()
     assert 0.85 < columns["accuracy"] < 1
     assert 0 < columns["test_accuracy_se"] < 0.03

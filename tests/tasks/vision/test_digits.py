@@ -1,4 +1,4 @@
-"""The digits: their split, their network, and that they are learnt."""
+"""The digits task: split, network and training."""
 
 from dataclasses import replace
 
@@ -37,20 +37,20 @@ def test_linear_maps_are_initialized_as_in_the_original_vit() -> None:
 def test_training_images_are_augmented_and_measured_ones_are_not() -> None:
     splits = TASK.load()
     recipe = TASK.presets["smoke"]
-    (one, labels), _ = next(splits.training(recipe, 0, (), torch.device("cpu")))
-    known = splits.encode(splits.train[0]).flatten(1)
-    distances = torch.cdist(one.flatten(1), known)
+    (images, labels), _ = next(splits.training(recipe, 0, (), torch.device("cpu")))
+    originals = splits.encode(splits.train[0]).flatten(1)
+    distances = torch.cdist(images.flatten(1), originals)
     assert distances.min(dim=1).values.min() > 0.1
     assert (splits.train[1][distances.argmin(dim=1)] == labels).float().mean() > 0.9
-    measured, _ = next(splits.evaluation_batches("validation", recipe, torch.device("cpu")))
-    assert torch.equal(measured, splits.encode(splits.validation[0][: len(measured)]))
+    validation_images, _ = next(splits.evaluation_batches("validation", recipe, torch.device("cpu")))
+    assert torch.equal(validation_images, splits.encode(splits.validation[0][: len(validation_images)]))
 
 
 def test_the_smoke_preset_learns() -> None:
     recipe = replace(TASK.presets["smoke"], reports=1)
-    fitted = TASK.fit(Run(architecture=replace(TASK.base, depth=1), recipe=recipe, seed=0))
-    assert fitted.metrics["accuracy"] > 0.85
-    assert fitted.test["accuracy"] > 0.85
+    result = TASK.fit(Run(architecture=replace(TASK.base, depth=1), recipe=recipe, seed=0))
+    assert result.metrics["accuracy"] > 0.85
+    assert result.test["accuracy"] > 0.85
 
 
 def test_a_recipe_may_recompute_mixing() -> None:
@@ -79,6 +79,6 @@ def test_proxy_beats_the_linear_model(shape: dict[str, int]) -> None:
         for seed in range(3)
     ]
     validation, test = (
-        sum(getattr(fitted, part)["accuracy"] for fitted in fits) / len(fits) for part in ("validation", "test")
+        sum(getattr(result, part)["accuracy"] for result in fits) / len(fits) for part in ("validation", "test")
     )
     assert validation + test > linear["accuracy"] + linear["test_accuracy"]

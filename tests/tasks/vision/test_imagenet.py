@@ -1,4 +1,4 @@
-"""ImageNet's layouts, with a few small images."""
+"""ImageNet's layouts with a few small images."""
 
 import os
 import shutil
@@ -30,8 +30,6 @@ CPU = torch.device("cpu")
 
 
 class Short(ImageNetViT):
-    """The published recipe for two steps."""
-
     presets = {"paper": PAPER}  # noqa: RUF012
 
 
@@ -41,10 +39,10 @@ def fit(data: Path) -> FitResult:
 
 def test_a_training_on_a_folder_of_images(image_folder: Path) -> None:
     task = ImageNetViT(image_folder)
-    fitted = task.fit(Run(architecture=TINY, recipe=task.presets["smoke"], seed=0))
+    result = task.fit(Run(architecture=TINY, recipe=task.presets["smoke"], seed=0))
     assert task.classes == 3
-    assert fitted.steps == 3
-    assert {"accuracy", "accuracy_se", "loss", "loss_se"} == set(fitted.metrics) == set(fitted.test)
+    assert result.steps == 3
+    assert {"accuracy", "accuracy_se", "loss", "loss_se"} == set(result.metrics) == set(result.test)
 
 
 @pytest.mark.parametrize("layout", ["folder", "tar", "shards", "hub"])
@@ -54,7 +52,7 @@ def test_a_changed_image_changes_the_fingerprint(
     file, data = image_folder / "train" / "ant" / "0.jpg", image_folder
     if layout == "tar":
         data = image_folder / "packed"
-        packed(image_folder, data)
+        pack(image_folder, data)
         file = data / "train.tar"
     elif layout == "shards":
         data = request.getfixturevalue("image_shards")
@@ -68,7 +66,7 @@ def test_a_changed_image_changes_the_fingerprint(
     assert before[0] == before[1] != ImageNetViT(data).fingerprint(PAPER)
 
 
-def packed(folder: Path, place: Path) -> None:
+def pack(folder: Path, place: Path) -> None:
     place.mkdir(exist_ok=True)
     for split in ("train", "val"):
         with tarfile.open(place / f"{split}.tar", "w") as file:
@@ -80,7 +78,7 @@ def packed(folder: Path, place: Path) -> None:
 )
 def test_timm_models_are_counted_and_trained(image_folder: Path, model: str) -> None:
     task, architecture = ImageNetViT(image_folder), replace(base_of(model), depth=1)
-    costs = count(task, architecture)  # before the data is read, as a worker does
+    costs = count(task, architecture)  # before reading the data, like a worker
     assert task.fit(Run(architecture=architecture, recipe=task.presets["smoke"], seed=0)).steps == 3
     assert costs.params == sum(parameter.numel() for parameter in task.build(architecture).parameters())
     assert costs.embedding_params is None
@@ -99,11 +97,11 @@ def test_a_training_does_not_depend_on_the_number_of_loaders(
     data = request.getfixturevalue(layout)
     recipe = replace(PAPER, drop_path=0.5, measured=4)
     deeper = replace(TINY, depth=2)  # the first layer is never dropped
-    one, two = (
+    first, second = (
         Short(data).fit(Run(architecture=deeper, recipe=replace(recipe, loaders=loaders), seed=0))
         for loaders in (0, most)
     )
-    assert one == two
+    assert first == second
 
 
 def test_batches_do_not_depend_on_the_number_of_loaders(image_folder: Path) -> None:
@@ -111,7 +109,7 @@ def test_batches_do_not_depend_on_the_number_of_loaders(image_folder: Path) -> N
 
 
 def batches(data: Path, loaders: int = 0) -> list[tuple[Any, ...]]:
-    """What is read for training, in two batches, for validation and for test."""
+    """Two batches of training, and those of validation and test."""
     splits, recipe = ImageNetViT(data).load(), replace(PAPER, loaders=loaders)
     return [
         *(batch for batch, _ in islice(splits.training(recipe, 0, (), CPU), 2)),
@@ -120,9 +118,8 @@ def batches(data: Path, loaders: int = 0) -> list[tuple[Any, ...]]:
     ]
 
 
-def same(one: list[tuple[Any, ...]], other: list[tuple[Any, ...]]) -> None:
-    """Assert that batches are equal."""
-    for pair in zip(one, other, strict=True):
+def same(first: list[tuple[Any, ...]], second: list[tuple[Any, ...]]) -> None:
+    for pair in zip(first, second, strict=True):
         for tensors in zip(*pair, strict=True):
             assert torch.equal(*tensors)
 
@@ -138,7 +135,7 @@ def test_batches_resume_from_any_position(layout: str, request: pytest.FixtureRe
 
 
 def pixels(image: Image.Image) -> torch.Tensor:
-    """A number that no other image here has."""
+    """A number that is unique to the image."""
     return torch.tensor(np.asarray(image.convert("RGB"), dtype=np.int64).sum())
 
 
@@ -146,7 +143,7 @@ def test_validation_is_held_out_from_train_and_test_is_the_published_validation(
     splits = ImageNetViT(image_folder).load()
     assert isinstance(splits, ImageSplits)
     assert (splits.held_out, splits.examples) == (2, 22)
-    seen = replace(
+    sums = replace(
         splits,
         eval_transform=pixels,
         train_transform=lambda recipe: pixels,
@@ -155,11 +152,11 @@ def test_validation_is_held_out_from_train_and_test_is_the_published_validation(
     files = sorted((image_folder / "train").rglob("*.jpg"))
     label_of = {int(pixels(Image.open(file))): number // 8 for number, file in enumerate(files)}
     assert len(label_of) == 24
-    ((images, labels),) = seen.evaluation_batches("validation", PAPER, CPU)
+    ((images, labels),) = sums.evaluation_batches("validation", PAPER, CPU)
     held_out = dict(zip(images.tolist(), labels.tolist(), strict=True))
     assert len(held_out) == 2
     assert held_out.items() <= label_of.items()
-    batches = [batch for batch, _ in islice(seen.training(PAPER, 0, (), CPU), 20)]
+    batches = [batch for batch, _ in islice(sums.training(PAPER, 0, (), CPU), 20)]
     learnt = {pair for images, labels in batches for pair in zip(images.tolist(), labels.tolist(), strict=True)}
     assert learnt == label_of.items() - held_out.items()
     labels = torch.cat([labels for _, labels in splits.evaluation_batches("test", replace(PAPER, batch=5), CPU)])
@@ -168,7 +165,7 @@ def test_validation_is_held_out_from_train_and_test_is_the_published_validation(
 
 def test_tar_files_are_read_like_folders(image_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     place = tmp_path_factory.mktemp("packed")
-    packed(image_folder, place)
+    pack(image_folder, place)
     assert ImageNetViT(place).classes == 3
     same(batches(place), batches(image_folder))
 

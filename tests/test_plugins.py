@@ -1,4 +1,4 @@
-"""The three doors - command line, Python, plug-in - by a package outside, in processes of their own."""
+"""A plug-in package, used from the command line and from Python in processes of their own."""
 
 import inspect
 import json
@@ -25,12 +25,12 @@ SEARCH: dict[str, str | int] = {
     "sampler": "last",
     "budget": "params<=10k",
 }
-SEARCH["resources"] = nas.Resources(1)  # with two, what has ended when a trial is proposed is a matter of time
+SEARCH["resources"] = nas.Resources(1)  # with two workers, proposals depend on timing
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that the package in plugin_package is installed in, as pip does it."""
+    """A folder with plugin_package installed by pip."""
     folder = tmp_path_factory.mktemp("plugin")
     shutil.copytree(HERE / "plugin_package", folder / "source")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
@@ -39,7 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(site: Path, folder: Path, *words: str) -> str:
-    """Standard output of a process that has the package."""
+    """Standard output of a process that can import the package."""
     folder.mkdir(exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(site), "NAS_WORKERS": "1"}
     done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
@@ -48,7 +48,7 @@ def run(site: Path, folder: Path, *words: str) -> str:
 
 
 def numbers(rows: list[Row]) -> list[tuple[Any, ...]]:
-    """What must be equal: all but when and how fast it was."""
+    """All columns but times and speeds."""
     return [(row.identity(), row.architecture, row.metrics, row.test, row.costs, row.curve) for row in rows]
 
 
@@ -69,57 +69,57 @@ print(json.dumps(found))
 
 
 @dataclass(frozen=True)
-class Called:
-    """What a program found that called the doors, and the folder that it ran in."""
+class Session:
+    """The results of CALLS, and the folder that it ran in."""
 
-    found: dict[str, Any]
+    results: dict[str, Any]
     folder: Path
 
 
 @pytest.fixture(scope="module")
-def called(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Called:
+def session(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Session:
     folder = tmp_path_factory.mktemp("called")
-    return Called(json.loads(run(site, folder, "-c", CALLS)), folder)
+    return Session(json.loads(run(site, folder, "-c", CALLS)), folder)
 
 
 @pytest.mark.outside
-def test_command_line_and_python_give_the_same_study_of_a_plugin(site: Path, tmp_path: Path, called: Called) -> None:
+def test_command_line_and_python_give_the_same_study_of_a_plugin(site: Path, tmp_path: Path, session: Session) -> None:
     flags = [word for name, value in SEARCH.items() for word in (f"--{name}", str(value))]
     run(site, tmp_path, "-m", "nas", "search", "woven-stripes", "--study", "s", *flags)
-    typed, asked = (
-        nas.load("s", storage=f"sqlite:///{folder}/nas-runs/studies.db") for folder in (tmp_path, called.folder)
+    by_command, by_python = (
+        nas.load("s", storage=f"sqlite:///{folder}/nas-runs/studies.db") for folder in (tmp_path, session.folder)
     )
-    assert numbers(typed.rows()) == numbers(asked.rows())
-    assert len(typed) == 4
-    assert len(typed.front()) == called.found["front"] > 0
-    assert {row.architecture.topology for row in typed.rows()} == {"resnet", "weave(gain=0.5)", "weave"}
-    assert typed.rows()[1].architecture.depth == 3  # the sampler's choice, behind the base
-    for row in typed.rows():  # the task taught the counter its Fourier transforms
+    assert numbers(by_command.rows()) == numbers(by_python.rows())
+    assert len(by_command) == 4
+    assert len(by_command.front()) == session.results["front"] > 0
+    assert {row.architecture.topology for row in by_command.rows()} == {"resnet", "weave(gain=0.5)", "weave"}
+    assert by_command.rows()[1].architecture.depth == 3  # the sampler's first proposal, after the base
+    for row in by_command.rows():  # counted by the task's handlers for FFTs
         assert row.costs.macs == 2 * 64 + 16 + 16 * 16 * row.architecture.depth + 32
 
 
 @pytest.mark.outside
-def test_topology_of_a_plugin_is_in_our_spaces_and_wires_our_tasks(site: Path, tmp_path: Path, called: Called) -> None:
+def test_plugin_topology_is_in_our_spaces_and_works_in_our_tasks(site: Path, tmp_path: Path, session: Session) -> None:
     words = ("-m", "nas", "compare", "digits-vit", "--topology", "resnet,weave(gain=0.5)", "--format", "json")
     records = json.loads(run(site, tmp_path, *words))
     assert [record["topology"] for record in records] == ["resnet", "weave(gain=0.5)"]
-    assert called.found["space"] == ["weave", "weave(gain=0.5)"]
+    assert session.results["space"] == ["weave", "weave(gain=0.5)"]
 
 
 @pytest.mark.outside
-def test_topology_of_a_plugin_keeps_the_contract(called: Called) -> None:
-    checks = called.found["checks"]
+def test_topology_of_a_plugin_keeps_the_contract(session: Session) -> None:
+    checks = session.results["checks"]
     assert len(checks) == len(CONTRACT)
     assert all(line.startswith("weave: ") and line.endswith(" ok") for line in checks)
 
 
-def test_python_and_the_command_line_have_the_same_doors() -> None:
+def test_every_function_of_nas_is_a_command() -> None:
     from nas.cli.main import app
 
     commands = {command.name for command in app.registered_commands}
-    doors = {name.replace("_", "-") for name in nas.__all__ if name[0].islower()}
-    assert doors - {"load", "load-table", "import-rows"} <= commands
-    assert "import" in commands  # which no function can be called
+    functions = {name.replace("_", "-") for name in nas.__all__ if name[0].islower()}
+    assert functions - {"load", "load-table", "import-rows"} <= commands
+    assert "import" in commands  # a keyword of Python
     for name in nas.__all__:
         assert inspect.getdoc(getattr(nas, name))
     with pytest.raises(AttributeError, match="serach"):
@@ -137,8 +137,8 @@ def test_importing_nas_is_light() -> None:
 def test_script_needs_no_guard_for_its_workers(tmp_path: Path) -> None:
     toy = HERE / "nas" / "toy_tasks.py"
     script = tmp_path / "script.py"
-    asked = "preset='smoke', trials=4, resources=nas.Resources(2), study='s'"
-    script.write_text(f"import nas\n\nstudy = nas.search('{toy}:Toy', {asked})\nprint(len(study), 'rows')\n")
+    arguments = "preset='smoke', trials=4, resources=nas.Resources(2), study='s'"
+    script.write_text(f"import nas\n\nstudy = nas.search('{toy}:Toy', {arguments})\nprint(len(study), 'rows')\n")
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == "4 rows\n", done.stderr
     assert {row.status for row in nas.load(storage=f"sqlite:///{tmp_path}/nas-runs/studies.db").rows()} == {"complete"}

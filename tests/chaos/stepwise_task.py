@@ -1,7 +1,7 @@
-"""A task that takes its time and keeps checkpoints at every step, for searches that are killed: FILE.py:CLASS.
+"""A slow task with a checkpoint at every step, for searches that are killed: FILE.py:CLASS.
 
-Environment: ENDURED_LOG, a file that each training adds a line to as it begins, and each step of one that goes on;
-ENDURED_STEP_S, seconds of a step. A file `deed` beside the log says what a trial does to itself at depth 1, see `do`.
+Environment: STEPWISE_LOG, a file with a line for each start of a training and each step; STEPWISE_STEP_S, seconds per
+step. A file `deed` beside the log names the action of trials of depth 1, see `do`.
 """
 
 import os
@@ -23,46 +23,42 @@ from tasks.base import FitResult, Metric, Task
 from tasks.run import Run
 from tasks.training.loop import Training, checkpoint_for, isolated_rng, train
 
-tasks.training.checkpoint.SECONDS, tasks.training.checkpoint._SHARE = 0.0, 1.0  # a checkpoint at every step, or nearly
+tasks.training.checkpoint.SECONDS, tasks.training.checkpoint._SHARE = 0.0, 1.0  # a checkpoint at almost every step
 STEPS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nothing:
-    """There is nothing to set."""
+    pass
 
 
-class Endured(Task):
-    """A linear map of random numbers, trained step by step; what it ends with depends on every step."""
+class Stepwise(Task):
+    """A linear map with random updates; the result depends on every step."""
 
-    name = "endured"
+    name = "stepwise"
     version = 1
     metrics = (Metric("accuracy", "share", "max"), Metric("loss", "nats", "min"))
     base = Architecture(depth=2, width=8, heads=2, head_dim=4, hidden=16)
     presets = {"smoke": Nothing()}  # noqa: RUF012
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """As many maps as it is deep, as wide as its heads are many."""
+        """`depth` pairs of linear maps, with all heads' features between them."""
         inner = architecture.heads * architecture.head_dim
         return nn.Sequential(
             *[nn.Sequential(nn.Linear(8, inner), nn.Linear(inner, 8)) for _ in range(architecture.depth)]
         )
 
     def example(self) -> tuple[Tensor, ...]:
-        """One vector."""
         return (torch.zeros(1, 8),)
 
     def closed_form(self, architecture: Architecture) -> Count:
-        """The maps' weights, biases and products."""
         inner = architecture.heads * architecture.head_dim
         return (linear(8, inner) + linear(inner, 8)).repeat(architecture.depth)
 
     def fingerprint(self, recipe: Any) -> str:
-        """There is no data."""
         return "e0"
 
     def fit(self, run: Run) -> FitResult:
-        """Train, and do the deed."""
         note(f"began {run.architecture.key} {os.getpid()}")
         with isolated_rng(run):
             training = _Steps(self.build(run.architecture))
@@ -88,7 +84,7 @@ class _Steps(Training):
         return self._network
 
     def advance(self) -> None:
-        time.sleep(float(os.environ.get("ENDURED_STEP_S", "0.02")))
+        time.sleep(float(os.environ.get("STEPWISE_STEP_S", "0.02")))
         with torch.no_grad():
             for parameter in self._network.parameters():
                 parameter.add_(torch.randn_like(parameter), alpha=0.1)
@@ -96,7 +92,7 @@ class _Steps(Training):
         note(f"stepped {self._step} {os.getpid()}")
 
     def check(self) -> None:
-        """It is always finite."""
+        pass
 
     def measure(self, part: Literal["validation", "test"]) -> Mapping[str, float]:
         total = sum(float(parameter.detach().sum()) for parameter in self._network.parameters())
@@ -112,21 +108,21 @@ class _Steps(Training):
 
 
 def note(line: str) -> None:
-    """Add a line to the log, if there is one: by one write, so that processes do not mix theirs."""
-    log = os.environ.get("ENDURED_LOG")
+    """Append a line to the log in one write, so that lines of processes do not mix."""
+    log = os.environ.get("STEPWISE_LOG")
     if log:
         with Path(log).open("ab", buffering=0) as file:
             file.write(f"{line}\n".encode())
 
 
 def deed() -> str:
-    """What trials are to do to themselves: of a file, for the processes of a cluster keep their environment."""
-    file = Path(os.environ.get("ENDURED_LOG", "nowhere/log")).with_name("deed")
+    """The trials' action, read from a file because processes of a cluster keep their environment."""
+    file = Path(os.environ.get("STEPWISE_LOG", "nowhere/log")).with_name("deed")
     return file.read_text() if file.exists() else ""
 
 
 def do(deed: str) -> None:
-    """What a trial does to its process."""
+    """Act on the trial's own process."""
     match deed:
         case "exit":
             sys.exit(0)

@@ -23,10 +23,10 @@ def test_signal_ends_a_search_cleanly(place: Place, workers: str, number: signal
     search = place.begin("--workers", workers, step_s=0.2)
     until(lambda: len(place.log) > 3, "a training went on")
     search.send_signal(number)
-    code, said = place.wait(search)
+    code, output = place.wait(search)
     assert code == 128 + number
-    assert number.name in said
-    assert "Traceback" not in said
+    assert number.name in output
+    assert "Traceback" not in output
     pids = place.pids()
     until(lambda: not any(map(is_alive, pids)), "the workers had ended")
     assert place.search()[0] == 0
@@ -61,8 +61,8 @@ def test_hanging_trial_is_ended_and_the_others_go_on(place: Place) -> None:
 @pytest.mark.slow
 def test_search_ends_after_its_timeout_and_is_resumed(place: Place, elsewhere: Place) -> None:
     assert elsewhere.search()[0] == 0
-    status, said = place.search("--timeout", "12", step_s=0.9)
-    assert "--timeout" in said
+    status, output = place.search("--timeout", "12", step_s=0.9)
+    assert "--timeout" in output
     assert status == (0 if place.rows() else 2)
     assert len(place.rows()) < 4
     assert place.search()[0] == 0

@@ -1,4 +1,4 @@
-"""A sample of the rows that ship, trained anew: the same numbers on the same processor, and on another as good."""
+"""Sample rows of the shipped tables are reproduced: exactly on the same processor, within errors on another."""
 
 import platform
 from math import hypot
