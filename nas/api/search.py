@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from nas.analysis.warnings import rungs_for
+from nas.analysis.audit_warnings import rungs_for
 from nas.api.load import load
 from nas.engine.run import TrialCounts, run_search
 from nas.engine.timings import Timings

@@ -8,7 +8,7 @@ from pyarrow import compute
 
 from nas.budget.bounds import parse_budget
 from nas.budget.objectives import names_in
-from nas.cli.printers.question import RowQuery
+from nas.cli.printers.row_query import RowQuery
 from nas.report import tables
 from nas.report.format import Format
 from nas.report.record_files import write_rows

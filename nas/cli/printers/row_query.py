@@ -1,4 +1,4 @@
-"""The question that `nas results` answers from rows. Loads no torch."""
+"""The query that `nas results` answers from rows. Loads no torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

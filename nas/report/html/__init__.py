@@ -1,1 +1,1 @@
-"""A study as one HTML file: `summaries` computes the numbers, `charts` draws them, `page` writes the file."""
+"""A study as one HTML file: `chart_records` computes the numbers, `charts` draws them, `page` writes the file."""

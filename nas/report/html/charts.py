@@ -1,4 +1,4 @@
-"""Charts of a report as Vega-Lite specifications; `summaries` computes their data. Loads altair.
+"""Charts of a report as Vega-Lite specifications; `chart_records` computes their data. Loads altair.
 
 Text and lines that belong to no topology have the colour of the page's text, which works in light and dark mode.
 Records of a topology have the field `topology`; the page's parameter `hidden` filters them out.
@@ -13,7 +13,7 @@ from nas.budget.objectives import COSTS
 from nas.report import tables
 from nas.report.axes import axis_names, front_corners, is_wide
 from nas.report.colours import TopologyStyle
-from nas.report.html import summaries
+from nas.report.html import chart_records
 from results.records.row import Direction
 from results.stats.architecture_summary import ArchitectureSummary
 
@@ -95,7 +95,7 @@ def curves(points: Sequence[Record], metric: str, looks: Mapping[str, TopologySt
 def cost_parts_chart(records: Sequence[Record], whole: str) -> Spec:
     """Draw the parameters, or the operations, of each architecture by part."""
     bars = [{**bar, "name": f"{bar['topology']} {str(bar['key'] or '')[:6]}"} for bar in records]
-    order = [*summaries.PARTS[whole]]
+    order = [*chart_records.PARTS[whole]]
     opacity = alt.Opacity(
         "part:N",
         scale=alt.Scale(type="ordinal", domain=order, range=[0.95, 0.55, 0.25]),
@@ -120,10 +120,10 @@ def axis(
 
     Long labels are placed one below the other, so that they do not overlap on a narrow screen.
     """
-    means = summaries.means_by_value(architectures, name, metric)
+    means = chart_records.means_by_value(architectures, name, metric)
     values = [
         {
-            **summaries.shape_of(architecture),
+            **chart_records.shape_of(architecture),
             "at": str(architecture.record.get(name)),
             "of": architecture.record[metric],
         }
@@ -156,7 +156,7 @@ def axis(
 
 def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Mapping[str, TopologyStyle]) -> Spec:
     """Draw how far each architecture lies above others of equal cost, and each topology's mean and standard error."""
-    means = summaries.by_topology(differences)
+    means = chart_records.by_topology(differences)
     row = alt.Y("topology:N", title=None, sort=[means_record["topology"] for means_record in means])
     x = alt.X("above:Q", title=f"{metric} above others'", axis=alt.Axis(tickCount=5))
     tooltip = [*_SHAPE, alt.Tooltip("cost:Q", title=cost, format=",.4~s"), "neighbours:Q"]
@@ -193,7 +193,7 @@ def _point(architecture: ArchitectureSummary, across: str, up: str) -> dict[str,
     value, error = architecture.record[up], architecture.record.get(f"{up}_se") or 0.0
     record = tables.summary_record(architecture)
     return {
-        **summaries.shape_of(architecture),
+        **chart_records.shape_of(architecture),
         "x": architecture.record[across],
         "y": value,
         "low": value - error,

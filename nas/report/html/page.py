@@ -23,7 +23,7 @@ from nas.environment.passwords import without_passwords
 from nas.report import tables
 from nas.report.axes import axis_names, topology_of
 from nas.report.colours import TopologyStyle, topology_styles
-from nas.report.html import charts, summaries
+from nas.report.html import chart_records, charts
 from nas.report.html.contents import ReportContents
 from nas.report.html.wiring_charts import coefficient_map, depth_chart, heat_map
 from search_spaces.support.errors import Notice, fields_of, printable
@@ -125,41 +125,42 @@ def _sections(contents: ReportContents, look_by_topology: Mapping[str, TopologyS
     across, up = axis_names(objectives)
     methods = contents.config.baselines if contents.config else {}
     baselines = {name: columns[up] for name, columns in methods.items() if up in columns}
-    published = summaries.published({row.task for row in rows}, across, up)
+    published = chart_records.published({row.task for row in rows}, across, up)
     front = charts.front(architectures, objectives, look_by_topology, baselines, published)
     better = "Less is better." if objectives[up] == "min" else "More is better."
     papers = " Crosses are what a paper prints of this task." if published else ""
     notes = [*tables.baseline_lines(methods), *tables.front_notes(architectures), *contents.notes]
     yield Section("Front", f"{_FRONT} {better}{papers}", {"front": front}, notes)
-    shares = summaries.hypervolumes(rows, architectures, objectives)
+    shares = chart_records.hypervolumes(rows, architectures, objectives)
     if shares:
         yield Section("Hypervolume", _HYPERVOLUME, {"hypervolume": charts.hypervolume(shares, len(rows))})
     identities = {identity for architecture in tables.contenders(architectures) for identity in architecture.identities}
-    points = summaries.curves([r for r in rows if len(rows) <= MAX_CURVES or r.identity() in identities], up)
+    points = chart_records.curves([r for r in rows if len(rows) <= MAX_CURVES or r.identity() in identities], up)
     if points:
         yield Section("Training curves", _CURVES, {"curves": charts.curves(points, up, look_by_topology)})
     surest = nsmallest(
         MAX_PARTS,
         tables.contenders(architectures),
-        key=lambda architecture: summaries.rank_key(architecture, objectives),
+        key=lambda architecture: chart_records.rank_key(architecture, objectives),
     )
     records = {
-        whole: summaries.cost_part_records(sorted(surest, key=architectures.index), whole) for whole in summaries.PARTS
+        whole: chart_records.cost_part_records(sorted(surest, key=architectures.index), whole)
+        for whole in chart_records.PARTS
     }
     sums = {f"cost-{whole}": charts.cost_parts_chart(parts, whole) for whole, parts in records.items() if parts}
     if sums:
         yield Section("Costs by part", _COSTS.format(MAX_PARTS), sums)
     axis_charts = {
         f"axis-{name}": charts.axis(architectures, name, up, look_by_topology)
-        for name in summaries.axes_of(architectures)
+        for name in chart_records.axes_of(architectures)
     }
     if axis_charts:
         yield Section("What each axis does", _AXES, axis_charts)
     if across in COSTS and min(architecture.record[across] for architecture in architectures) > 0:
-        differences = summaries.at_equal_cost(architectures, across, up)
+        differences = chart_records.at_equal_cost(architectures, across, up)
         if len({difference["topology"] for difference in differences}) > 1:
             chart = charts.equal_cost(differences, across, up, look_by_topology)
-            description = f"{_EQUAL.format(across, summaries.COST_FACTOR)} {better}"
+            description = f"{_EQUAL.format(across, chart_records.COST_FACTOR)} {better}"
             yield Section("Topologies at equal cost", description, {"equal-cost": chart})
 
 
@@ -241,5 +242,5 @@ def _provenance_pairs(contents: ReportContents) -> Iterator[tuple[str, str]]:
         for name in ("task", "space", "base", "budget", "preset", "seed", "sampler"):
             yield name, str(getattr(contents.config, name))
         yield "settings", ", ".join(f"{name}={value}" for name, value in contents.config.settings.items())
-    yield from summaries.provenance_pairs(contents.rows)
+    yield from chart_records.provenance_pairs(contents.rows)
     yield "ask again", tables.results_command(contents.name, contents.storage)

@@ -12,7 +12,7 @@ from nas.evaluation.retrofit import is_installed, origin_of
 from nas.evaluation.saved_networks import has_network
 from nas.report import tables
 from nas.report.axes import topology_of
-from nas.report.html import summaries
+from nas.report.html import chart_records
 from nas.report.wiring.influence import Array
 from nas.report.wiring.measurement import wiring_of_checkpoint
 from nas.report.wiring.stack_wiring import StackWiring, coefficient_records, depth_records, pair_records
@@ -91,7 +91,7 @@ def wirings_of(
     contenders = tables.contenders(architectures)
     networks = _saved_networks(storage, rows, contenders)
     with_network = [network.architecture for network in networks]
-    best = sorted(networks, key=lambda network: summaries.rank_key(network.architecture, objectives))[:MAX_NETWORKS]
+    best = sorted(networks, key=lambda network: chart_records.rank_key(network.architecture, objectives))[:MAX_NETWORKS]
     candidates = [network for network in networks if network in best]
     wirings, failures = _measure(candidates)
     notes = [f"{', '.join(names)}: {reason}" for reason, (_, names) in failures.items()]

@@ -50,7 +50,7 @@ class WiringReport:
             UserError: The file cannot be written.
         """
         from nas.report.plots import save_figure
-        from nas.report.wiring.drawing import draw  # Matplotlib takes half a second
+        from nas.report.wiring.wiring_figure import draw  # Matplotlib takes half a second
 
         return save_figure(draw(self.title, self.topology, self.stacks), path)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nas
-import nas.analysis.warnings
+import nas.analysis.audit_warnings
 from expect import raises
 from grouped import grouped
 from nas.analysis.audit import audit_for, audit_of, check_audit, rows_by_architecture, spread_by_cost, study_of
@@ -178,7 +178,7 @@ def test_chosen_architectures_are_spread_evenly_by_cost() -> None:
 def test_an_audit_is_stored_and_warns_a_search(
     search: Search, search_args: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nas.analysis.warnings, "MIN_RELIABILITY", 2.0)  # which no metric reaches
+    monkeypatch.setattr(nas.analysis.audit_warnings, "MIN_RELIABILITY", 2.0)  # which no metric reaches
     little = {"architectures": 4, "seeds": 2, "resources": Resources(1), "storage": search_args["storage"]}
     little["budget"] = "params<=3k"
     audit = nas.audit(TASK, preset="smoke", **little)

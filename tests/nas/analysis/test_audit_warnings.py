@@ -3,7 +3,7 @@
 import pytest
 
 from nas.analysis.audit import Audit
-from nas.analysis.warnings import early_report_warning, unreliable_objective_warning
+from nas.analysis.audit_warnings import early_report_warning, unreliable_objective_warning
 from nas.samplers.rungs import Rungs
 from toy_searches import TOYS, Search
 
@@ -45,7 +45,7 @@ def test_no_trial_is_stopped_early_if_early_reports_do_not_predict(
     audit = an_audit(reliability=0.9, reliability_se=0.05, **{"tau_at_10%": 0.1})
     arguments = {"task": f"{TOYS}:Learning", "rungs": Rungs(2, 0.1), "trials": 12, "space": "depth-heads"}
     assert "pruned" in {row.status for row in search(**arguments, study="unaudited").rows()}
-    monkeypatch.setattr("nas.analysis.warnings.audit_for", lambda config, store: audit)
+    monkeypatch.setattr("nas.analysis.audit_warnings.audit_for", lambda config, store: audit)
     study = search(**arguments, study="audited")
     assert {row.status for row in study.rows()} == {"complete"}
     (warning,) = [line for line in capsys.readouterr().err.splitlines() if "--min-fraction" in line]

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from expect import raises
 from nas.report.colours import topology_styles
-from nas.report.wiring.drawing import MAX_NAMES, MAX_NUMBERS
 from nas.report.wiring.influence import influences
 from nas.report.wiring.stack_wiring import coefficient_records, depth_records, matrix_records, name_stack
+from nas.report.wiring.wiring_figure import MAX_NAMES, MAX_NUMBERS
 from nas.report.wiring.wiring_report import WiringReport
 from search_spaces.layers.stack import Stack
 from search_spaces.testing.small_networks import dense, embeddings, perturb, transformer
