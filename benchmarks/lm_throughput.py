@@ -168,10 +168,10 @@ def resume_seconds(splits: LanguageSplits, recipe: LanguageRecipe) -> tuple[floa
     *_, (_, position) = islice(learning, int(0.9 * rows / recipe.batch))
     learning.close()
     began = time.perf_counter()
-    promote = splits.training(recipe, 0, position, device)
-    next(promote)
+    resume_iterator = splits.training(recipe, 0, position, device)
+    next(resume_iterator)
     seconds = time.perf_counter() - began
-    promote.close()
+    resume_iterator.close()
     return seconds, rows * splits.context
 
 

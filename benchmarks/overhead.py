@@ -109,7 +109,7 @@ def imports_torch(command: list[str]) -> int:
 def worker_ready() -> float:
     """Return the seconds until a new worker process has done an empty job."""
     began = time.perf_counter()
-    pool = SingleProcessPool(place=0, memory=None, gpus=None).pool
+    pool = SingleProcessPool(slot=0, memory=None, gpus=None).pool
     pool.submit(os.getpid).result()
     seconds = time.perf_counter() - began
     pool.shutdown(wait=True)

@@ -45,8 +45,8 @@ def test_hostile_rows_are_bad_lines(tmp_path: Path) -> None:
                 with warns("skipped", study=str(file)):
                     study = nas.load(source=file)
                 assert [row.seed for row in study.rows()] == [0, 1]
-                assert len(study.bad) == 1
-                assert study.bad[0].startswith(f"{file}, line 2: ")
+                assert len(study.unreadable) == 1
+                assert study.unreadable[0].startswith(f"{file}, line 2: ")
                 with pytest.raises(BadRow):
                     Row.from_json(text)
 

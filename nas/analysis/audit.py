@@ -142,8 +142,8 @@ def spread_by_cost(task: Task, members: Feasible | BudgetDP, number: int) -> lis
     return [architectures[i] for i in sorted(picks, key=lambda i: -float(cost[i]))]
 
 
-def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[Row]]) -> Audit:
-    """Audit a task's metrics; `elsewhere` are Rows of other presets by name.
+def audit_of(title: str, rows: Sequence[Row], rows_by_preset: Mapping[str, Sequence[Row]]) -> Audit:
+    """Audit a task's metrics; `rows_by_preset` are Rows of other presets by name.
 
     An architecture counts if its trainings with the chosen seeds are complete: see `rows_by_architecture`.
 
@@ -161,7 +161,7 @@ def audit_of(title: str, rows: Sequence[Row], elsewhere: Mapping[str, Sequence[R
             least=LEAST_ARCHITECTURES,
         )
     complete = [row for seed_rows in audit_rows.values() for row in seed_rows]
-    other_presets = {preset: rows_by_architecture(seed_rows) for preset, seed_rows in elsewhere.items()}
+    other_presets = {preset: rows_by_architecture(seed_rows) for preset, seed_rows in rows_by_preset.items()}
     names = [name for name in complete[0].directions if all(name in row.metrics for row in complete)]
     records = [metric_record(name, audit_rows, other_presets) for name in names]
     records.sort(key=lambda record: -float(record["reliability"]))

@@ -24,7 +24,7 @@ def load(
         UserError: There is no such study or file.
     """
     result = _study(study, storage, source)
-    for line in result.bad:
+    for line in result.unreadable:
         warnings.warn(Notice("skipped", f"passed over, {line}", study=result.name, row=line), stacklevel=2)
     return result
 
@@ -37,11 +37,11 @@ def _study(study: str | None, storage: str, source: str | Path | Sequence[str | 
     files = sources.union([sources.read(entry) for entry in paths])
     if paths and study is None:
         where = ",".join(map(str, paths))
-        return Study(where, where, files.rows, bad=files.bad, flat=files.flat)
+        return Study(where, where, files.rows, unreadable=files.bad, column_tables=files.flat)
     base = _study_of_store(study, storage)
     if not paths:
         return base
-    union = sources.union([sources.Source(tuple(base.rows()), bad=base.bad), files])
+    union = sources.union([sources.Source(tuple(base.rows()), bad=base.unreadable), files])
     name = ",".join([base.name, *map(str, paths)])
     return Study(name, storage, union.rows, base.config, union.bad, base.reeval_identities, union.flat)
 
@@ -54,7 +54,7 @@ def _study_of_store(study: str | None, storage: str) -> Study:
     searches, row_studies = store.searches(), store.studies()
     names = [*(name for name in searches if name not in row_studies), *row_studies]
     if not names:
-        raise missing_study_error(store.place)
+        raise missing_study_error(store.printable_name)
     with_rows = [name for name in searches if name in row_studies]
     newest = with_rows or list(searches) or row_studies
     selection = [newest[-1]] if study is None else select_studies(study, names)

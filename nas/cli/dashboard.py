@@ -26,8 +26,8 @@ def copy_searches(storage: str = DEFAULT_STORE) -> InMemoryStorage:
     store, copy = Store(storage), InMemoryStorage()
     searches = store.searches()
     if not searches:
-        message = f"there is no search in {store.place}. Make one with `nas search`, or give --storage."
-        raise UserError("missing-rows", message, option="--storage", storage=store.place)
+        message = f"there is no search in {store.printable_name}. Make one with `nas search`, or give --storage."
+        raise UserError("missing-rows", message, option="--storage", storage=store.printable_name)
     with clear_storage_errors(storage), storage_connection(storage) as source:
         for name, config in searches.items():
             study, rows = optuna.load_study(study_name=name, storage=source), store.rows_by_number(name)

@@ -58,13 +58,13 @@ class Conditioning:
     Attributes:
         number: sigma_1 / sigma_rank of J.
         rank: Number of nonzero singular values. Beyond EXACT outputs, their number for weights in general position.
-        full: Number of all singular values.
+        max_rank: Number of all singular values.
         heads: sigma_1 / sigma_rank of the concatenated head outputs [N, H*K], the proxy of the paper's theorem.
     """
 
     number: float
     rank: int
-    full: int
+    max_rank: int
     heads: float
 
 
@@ -103,7 +103,7 @@ class AttentionLayer:
 
 
 def conditioning_metrics(network: nn.Module, inputs: Inputs) -> dict[str, float]:
-    """Return mean condition numbers of J and of the heads, the mean of rank / full, and the number of each block.
+    """Return mean condition numbers of J and of the heads, the mean of rank / max_rank, and the number of each block.
 
     Raises:
         UserError: As `check_attention`.
@@ -113,7 +113,7 @@ def conditioning_metrics(network: nn.Module, inputs: Inputs) -> dict[str, float]
     return {
         "condition_number": statistics.mean(record.number for record in records),
         "condition_heads": statistics.mean(record.heads for record in records),
-        "condition_rank_share": statistics.mean(record.rank / record.full for record in records),
+        "condition_rank_share": statistics.mean(record.rank / record.max_rank for record in records),
         **{
             f"condition_number_{b}": statistics.mean(record.number for record in block)
             for b, block in enumerate(blocks, 1)
@@ -159,19 +159,19 @@ def attention_layers(network: nn.Module, inputs: Inputs) -> Iterator[list[Attent
             hooks.enter_context(layer.register_forward_pre_hook(note, with_kwargs=True))
         call(network, to_device(select(inputs, slice(EXAMPLES)), device))
     for module, layer_inputs, mask in calls:
-        texts = [text for text in range(len(layer_inputs[0])) if mask is None or mask[text].any()]
-        yield [AttentionLayer(module, _sample_tokens(layer_inputs, mask, text)) for text in texts]
+        examples = [example for example in range(len(layer_inputs[0])) if mask is None or mask[example].any()]
+        yield [AttentionLayer(module, _sample_tokens(layer_inputs, mask, example)) for example in examples]
 
 
 def layer_conditioning(layer: AttentionLayer) -> Conditioning:
     """Return the conditioning of one layer at one example."""
     outputs = len(layer.heads) * layer.width
-    full = min(outputs, sum(weight.numel() for weight in layer.weights.values()))
+    max_rank = min(outputs, sum(weight.numel() for weight in layer.weights.values()))
     with sdpa_kernel(SDPBackend.MATH), torch.no_grad():
         # A layer with fewer head features than tokens has a null space, and J has few columns.
         exact = outputs <= EXACT or layer.heads.shape[1] < len(layer.heads)
-        number, rank = _ratio(torch.linalg.svdvals(_triangle(layer))) if exact else (_extremes(layer), full)
-    return Conditioning(number, rank, full, _ratio(torch.linalg.svdvals(layer.heads))[0])
+        number, rank = _ratio(torch.linalg.svdvals(_triangle(layer))) if exact else (_extremes(layer), max_rank)
+    return Conditioning(number, rank, max_rank, _ratio(torch.linalg.svdvals(layer.heads))[0])
 
 
 def _triangle(layer: AttentionLayer) -> Tensor:
@@ -253,8 +253,8 @@ def _eval_mode(network: nn.Module) -> Iterator[None]:
         network.train(training)
 
 
-def _sample_tokens(inputs: Sequence[Tensor], mask: Tensor | None, text: int) -> tuple[Tensor, ...]:
-    """Return at most TOKENS evenly spaced tokens of a text that are not padding, [1, TOKENS, D] for each port."""
-    tokens = torch.arange(inputs[0].shape[1]) if mask is None else mask[text].cpu().nonzero()[:, 0]
+def _sample_tokens(inputs: Sequence[Tensor], mask: Tensor | None, example: int) -> tuple[Tensor, ...]:
+    """Return at most TOKENS evenly spaced tokens of an example that are not padding, [1, TOKENS, D] for each port."""
+    tokens = torch.arange(inputs[0].shape[1]) if mask is None else mask[example].cpu().nonzero()[:, 0]
     sample = tokens[even_indices(len(tokens), min(TOKENS, len(tokens)))]
-    return tuple(x[text : text + 1].cpu().double()[:, sample] for x in inputs)
+    return tuple(x[example : example + 1].cpu().double()[:, sample] for x in inputs)

@@ -48,12 +48,12 @@ def _convolution_as_matmul(
     channels, depth, *kernel = map(int, weight.shape)
     axes = range(len(kernel))
     stride, dilation = ((_as_list(size) * len(kernel))[: len(kernel)] for size in (stride, dilation))
-    reach = [dilation[i] * (kernel[i] - 1) for i in axes]
+    kernel_extent = [dilation[i] * (kernel[i] - 1) for i in axes]
     if isinstance(padding, str):
-        both = reach if padding == "same" else [0] * len(kernel)
+        total_padding = kernel_extent if padding == "same" else [0] * len(kernel)
     else:
-        both = [2 * side for side in (_as_list(padding) * len(kernel))[: len(kernel)]]
-    sides = [(int(x.shape[i - len(kernel)]) + both[i] - reach[i] - 1) // stride[i] + 1 for i in axes]
+        total_padding = [2 * side for side in (_as_list(padding) * len(kernel))[: len(kernel)]]
+    sides = [(int(x.shape[i - len(kernel)]) + total_padding[i] - kernel_extent[i] - 1) // stride[i] + 1 for i in axes]
     lead = [int(size) for size in x.shape[: -1 - len(kernel)]]
     columns = x.new_empty(*lead, groups, math.prod(sides), depth * math.prod(kernel))
     y = columns @ weight.reshape(groups, channels // groups, -1).mT

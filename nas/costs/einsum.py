@@ -41,12 +41,12 @@ def einsum_macs(equation: str, shapes: Sequence[Shape], path: Sequence[int] | No
         for term, shape in zip(terms, shapes, strict=True)
     ]
     macs = 0
-    places = iter(path or ())
+    positions = iter(path or ())
     while len(operands) > 1:
         # From left to right, a product is the left operand of the next pair.
-        pair = (next(places), next(places)) if path else (0, 1)
-        first, second = (operands[place] for place in pair)
-        rest = [term for place, term in enumerate(operands) if place not in pair]
+        pair = (next(positions), next(positions)) if path else (0, 1)
+        first, second = (operands[position] for position in pair)
+        rest = [term for position, term in enumerate(operands) if position not in pair]
         live_indices = output_indices.union(*rest)
         if (first & second) - live_indices:
             macs += math.prod(sizes[index] for index in (first & second) | ((first | second) & live_indices))

@@ -201,7 +201,7 @@ class SearchPlan(Plan):
         running = [trial for trial in running if trial.number not in self._local_trials]
         rows = self.store.rows_by_number(self.study.study_name, [trial.number for trial in running]) if running else {}
         for number, row in rows.items():
-            self.store.clear(row)
+            self.store.remove_work_folder(row)
             self._conclude(number, row)
         return [trial for trial in running if trial.number not in rows]
 

@@ -208,7 +208,7 @@ class Scheduler:
         if is_new and first_process():
             row = self.store.add(row, self.study, job.number)
         if first_process():
-            self.store.clear(row)
+            self.store.remove_work_folder(row)
         plan.on_end(job, row)
         self.leases.release(_lease_name(job.identity))
         return row

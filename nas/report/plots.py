@@ -66,14 +66,16 @@ def _draw_line(axes: Axes, corners: Sequence[tuple[float, float, float]]) -> Non
 
 def _draw_points(axes: Axes, architectures: Sequence[ArchitectureSummary], x_name: str, y_name: str) -> None:
     """Draw each topology with its colour and marker, filled where the mean is over held-out seeds."""
-    single = any(architecture.is_held_out for architecture in architectures)
-    if single and not all(architecture.is_held_out for architecture in architectures):
+    has_held_out = any(architecture.is_held_out for architecture in architectures)
+    if has_held_out and not all(architecture.is_held_out for architecture in architectures):
         axes.plot([], [], "o", color="grey", markerfacecolor="none", label="hollow: no fresh seeds")
     for name, look in sorted(topology_styles(topology_of(architecture) for architecture in architectures).items()):
         group = [architecture for architecture in architectures if topology_of(architecture) == name]
         for is_filled in (False, True):
             part = [
-                architecture.record for architecture in group if (architecture.is_held_out or not single) == is_filled
+                architecture.record
+                for architecture in group
+                if (architecture.is_held_out or not has_held_out) == is_filled
             ]
             axes.errorbar(
                 [record[x_name] for record in part],
@@ -192,8 +194,10 @@ def _named_records(effects: Sequence[Effects]) -> list[list[dict[str, Any]]]:
         for value, name in name_of.items():
             values.setdefault(name, set()).add(value)
     full_names = [str(value) for name_of in names for value, name in name_of.items() if name == value]
-    twice = {value.partition("(")[0] for value in full_names if "(" in value}
-    family_names = {name: f"{name}(...)" for name, name_of in values.items() if len(name_of) > 1 and name not in twice}
+    ambiguous_families = {value.partition("(")[0] for value in full_names if "(" in value}
+    family_names = {
+        name: f"{name}(...)" for name, name_of in values.items() if len(name_of) > 1 and name not in ambiguous_families
+    }
     return [
         [
             {**line, "name": str(family_names.get(name_of[line["value"]], line["value"]))}
@@ -214,8 +218,8 @@ def _heights_by_mean_rank(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> dict[
     """Return name -> its height: the highest has the best mean rank over tasks."""
     shares: dict[str, list[float]] = {}
     for lines in tasks:
-        for place, line in enumerate(lines):
-            shares.setdefault(line["name"], []).append(1 - place / max(len(lines) - 1, 1))
+        for rank, line in enumerate(lines):
+            shares.setdefault(line["name"], []).append(1 - rank / max(len(lines) - 1, 1))
     order = sorted(shares, key=lambda value: sum(shares[value]) / len(shares[value]))
     return {value: height for height, value in enumerate(order)}
 

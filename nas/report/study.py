@@ -50,11 +50,11 @@ class Study:
         name: Its name; comma-separated names if several studies were opened together.
         storage: URL of its database, or its files.
         config: Configuration of the search; None if the Rows are of no search or of several.
-        bad: What could not be read as a Row, one line each.
+        unreadable: What could not be read as a Row, one line each.
         reeval_identities: Identities of the Rows with held-out seeds, which had no part in choosing the architectures.
 
     Args:
-        flat: Tables of columns alone, which are queried together with the Rows.
+        column_tables: Tables of columns alone, which are queried together with the Rows.
     """
 
     def __init__(
@@ -63,13 +63,13 @@ class Study:
         storage: str,
         rows: Sequence[Row],
         config: SearchConfig | None = None,
-        bad: Sequence[str] = (),
+        unreadable: Sequence[str] = (),
         reeval_identities: frozenset[str] = frozenset(),
-        flat: Sequence["pyarrow.Table | ParquetTable"] = (),
+        column_tables: Sequence["pyarrow.Table | ParquetTable"] = (),
     ) -> None:
-        self.name, self.storage, self.config, self.bad = name, storage, config, tuple(bad)
+        self.name, self.storage, self.config, self.unreadable = name, storage, config, tuple(unreadable)
         self.reeval_identities = reeval_identities
-        self._rows, self._flat = tuple(rows), tuple(flat)
+        self._rows, self._column_tables = tuple(rows), tuple(column_tables)
 
     def rows(self) -> list[Row]:
         """Return every Row, failures included, in the order of trials."""
@@ -122,7 +122,7 @@ class Study:
         if self.config is not None:
             return dict(self.config.objectives)
         first = next((name for row in self._rows for name in row.directions), None)
-        if not (self._rows or self._flat):
+        if not (self._rows or self._column_tables):
             message = f"study {self.name!r} has no row, or none that meets the condition. Ask others."
             raise UserError("missing-rows", message, study=self.name)
         if first is None:
@@ -160,7 +160,7 @@ class Study:
         """
         from results.stats.effects import check_axis, comparable, effects  # SciPy takes a quarter of a second
 
-        if not (self._rows or self._flat):
+        if not (self._rows or self._column_tables):
             message = "there is no row to be held against another. Ask others, or leave --where out."
             raise UserError("missing-rows", message, study=self.name)
         costs = [name for name in COSTS if name in self.column_names]
@@ -209,8 +209,8 @@ class Study:
 
     def select(self, names: Sequence[str]) -> "pyarrow.Table":
         """Return the table of some columns; Parquet files read only these, and those that detect duplicates."""
-        beside = ("identity", "status") if len(self._tables) > 1 else ()
-        columns = dict.fromkeys((*names, *beside))
+        duplicate_keys = ("identity", "status") if len(self._tables) > 1 else ()
+        columns = dict.fromkeys((*names, *duplicate_keys))
         table_columns = [
             [name for name in columns if name in part.column_names] or part.column_names[:1] for part in self._tables
         ]
@@ -234,7 +234,8 @@ class Study:
 
     @cached_property
     def _tables(self) -> list["pyarrow.Table | ParquetTable"]:
-        return [table.from_rows(self._rows), *self._flat] if self._rows or not self._flat else [*self._flat]
+        row_tables = [table.from_rows(self._rows)] if self._rows or not self._column_tables else []
+        return [*row_tables, *self._column_tables]
 
     def where(self, condition: str) -> "Study":
         """Return the study of the rows that meet a condition, written as for `results.query.condition.select`.
@@ -248,9 +249,9 @@ class Study:
         identities = {*matches["identity"].to_pylist()} if self._rows else set()
         rows = [row for row in self._rows if row.identity() in identities]
         row_identities = {row.identity() for row in rows}
-        flat = table.without(matches, row_identities) if self._flat else None
-        flat_tables = () if flat is None else (flat,)
-        return Study(self.name, self.storage, rows, self.config, self.bad, self.reeval_identities, flat_tables)
+        columns_only = table.without(matches, row_identities) if self._column_tables else None
+        column_tables = () if columns_only is None else (columns_only,)
+        return Study(self.name, self.storage, rows, self.config, self.unreadable, self.reeval_identities, column_tables)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the table as a data frame."""
@@ -311,7 +312,7 @@ class Study:
             rows=self._rows,
             architectures=architectures,
             columns=self.identifying_columns(),
-            notes=(*notes, *self.bad),
+            notes=(*notes, *self.unreadable),
         )
 
     def title(self, objectives: Mapping[str, Direction], architectures: "Sequence[ArchitectureSummary]") -> str:

@@ -103,8 +103,8 @@ def print_comparison(
     cells = [{name: (record[name], record.get(f"{name}_se")) for name in names} for record in records]
     same = [name for name in names if len(records) > 1 and all(record[name] == cells[0][name] for record in cells)]
     common = ", ".join(f"{name} {records[0][name]}" for name in same if records[0][name] not in ("", None))
-    others = [name for name in records[0] if name.removesuffix("_se") not in same]
-    columns = [name for name in others if any(record[name] not in ("", None) for record in records)]
+    column_names = [name for name in records[0] if name.removesuffix("_se") not in same]
+    columns = [name for name in column_names if any(record[name] not in ("", None) for record in records)]
     drop_order = [
         *(name for name in dict.fromkeys([*DROP_ORDER, *columns]) if name not in _COMPARISON_COLUMNS),
         *_COMPARISON_COLUMNS[:4],
@@ -132,8 +132,8 @@ def front_records(architectures: "Sequence[ArchitectureSummary]") -> list[dict[s
 
 def summary_record(architecture: "ArchitectureSummary") -> dict[str, Any]:
     """Return an architecture's columns and summary; `p_front` is in brackets if it is not on the front."""
-    fresh = architecture.record["seeds"] if architecture.is_held_out else 0
-    seeds = f"{len(architecture.identities) - fresh}{f'+{fresh}' if fresh else ''}"
+    num_held_out = architecture.record["seeds"] if architecture.is_held_out else 0
+    seeds = f"{len(architecture.identities) - num_held_out}{f'+{num_held_out}' if num_held_out else ''}"
     return {**architecture.record, "seeds": seeds, "p_front": _p_front(architecture), "tier": architecture.tier}
 
 
@@ -273,22 +273,22 @@ def print_texts(
     console: Console,
     headings: Sequence[str],
     lines: Iterable[Sequence[str]],
-    whole: Sequence[str] = (),
+    no_wrap_headings: Sequence[str] = (),
     right: Sequence[str] = (),
 ) -> None:
-    """Print a table of texts; long ones are folded, except in the columns of `whole` and `right`.
+    """Print a table of texts; long ones are folded, except in the columns of `no_wrap_headings` and `right`.
 
     Args:
         console: Where to print.
         headings: The columns' headings.
         lines: One text for each column.
-        whole: Headings of columns that are never folded.
+        no_wrap_headings: Headings of columns that are never folded.
         right: Headings of columns that are never folded and are aligned to the right.
     """
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), collapse_padding=True)
     for heading in headings:
         justify: Literal["left", "right"] = "right" if heading in right else "left"
-        table.add_column(heading, justify=justify, overflow="fold", no_wrap=heading in (*whole, *right))
+        table.add_column(heading, justify=justify, overflow="fold", no_wrap=heading in (*no_wrap_headings, *right))
     for line in lines:
         table.add_row(*map(escape, line))
     console.print(table)

@@ -45,7 +45,7 @@ class BudgetSampler(BaseSampler):
 
     Args:
         feasible: The candidates that may be proposed.
-        inner: A name in SAMPLERS, or "package.module:Class" of an Optuna sampler or a Proposer.
+        sampler_name: A name in SAMPLERS, or "package.module:Class" of an Optuna sampler or a Proposer.
         seed: Any integer that is not negative.
         costs: Maps an architecture to its counted objectives, less being better; NaN for trained ones.
         seeds: Minimal number of trials of each candidate, unless one fails.
@@ -58,7 +58,7 @@ class BudgetSampler(BaseSampler):
     def __init__(
         self,
         feasible: Feasible | BudgetDP,
-        inner: str = DEFAULT,
+        sampler_name: str = DEFAULT,
         seed: int = 0,
         costs: Costs | None = None,
         seeds: int = 1,
@@ -69,7 +69,7 @@ class BudgetSampler(BaseSampler):
         self._members: Candidates = (
             ImplicitCandidates(feasible) if isinstance(feasible, BudgetDP) else EnumeratedCandidates(feasible)
         )
-        self._proposer = load_proposer(inner)
+        self._proposer = load_proposer(sampler_name)
         self._seed, self._costs, self._seeds, self._max_seeds = seed, costs, seeds, max_seeds
 
     def propose(self, trial: optuna.Trial) -> Candidate:
@@ -94,12 +94,12 @@ class BudgetSampler(BaseSampler):
 
     def has_more(self, study: optuna.Study) -> bool:
         """Return whether a proposal is left: a candidate without a trial, or one with too few seeds."""
-        return self.remaining(study) > 0 or bool(self._short_of_seeds(self._members.trial_table(study)))
+        return self.remaining(study) > 0 or bool(self._undersampled_candidates(self._members.trial_table(study)))
 
     def can_reevaluate(self, study: optuna.Study) -> bool:
         """Return whether a candidate with values can be trained with another seed."""
         trials = self._members.trial_table(study)
-        return bool(np.setdiff1d(trials.indices[trials.has_values], self._without_new_seeds(trials)).size)
+        return bool(np.setdiff1d(trials.indices[trials.has_values], self._exhausted_candidates(trials)).size)
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return all axes, including those that apply only to some topologies."""
@@ -117,9 +117,9 @@ class BudgetSampler(BaseSampler):
         if not fixed_params:
             since = first_reevaluation(study)
             if since is not None and trial.number >= since and self.can_reevaluate(study):
-                index = next_reevaluation(state, since, self._without_new_seeds(state.trials))
+                index = next_reevaluation(state, since, self._exhausted_candidates(state.trials))
                 return dict(coordinates.point(index))
-            if not (len(new) or self._short_of_seeds(state.trials)):
+            if not (len(new) or self._undersampled_candidates(state.trials)):
                 raise NoCandidates("every candidate within the budget has been tried.")
             return dict(coordinates.point(self._choose(state)))
         state = replace(state, repeatable=new[:0])
@@ -140,13 +140,13 @@ class BudgetSampler(BaseSampler):
             return None
         number = len(trials_of(study))
         seed = self._trial_seed(number)
-        coordinates, trials = self._members.around(study, number, seed)
+        coordinates, trials = self._members.proposal_pool(study, number, seed)
         return promote(coordinates, trials, self._costs or _no_costs(study), seed, searching)
 
     def _state(self, study: optuna.Study, trial: FrozenTrial, seed: int) -> SearchState:
-        coordinates, trials = self._members.around(study, trial.number, seed)
+        coordinates, trials = self._members.proposal_pool(study, trial.number, seed)
         costs, new = self._costs or _no_costs(study), trials.new_candidates(len(coordinates))
-        repeatable = np.setdiff1d(trials.repeatable, self._without_new_seeds(trials))
+        repeatable = np.setdiff1d(trials.repeatable, self._exhausted_candidates(trials))
         return SearchState(coordinates, trials, new, repeatable, costs, seed, study, trial)
 
     def _trial_seed(self, number: int) -> int:
@@ -154,20 +154,20 @@ class BudgetSampler(BaseSampler):
         return int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
 
     def _choose(self, state: SearchState) -> int:
-        start = self._members.start(state.coordinates, self._seed)
+        start = self._members.first_index(state.coordinates, self._seed)
         if start in state.new:
             return start
-        short_of_seeds = [index for index in self._short_of_seeds(state.trials) if index in state.repeatable]
-        return short_of_seeds[0] if short_of_seeds else self._proposer.propose(state)
+        candidates = [index for index in self._undersampled_candidates(state.trials) if index in state.repeatable]
+        return candidates[0] if candidates else self._proposer.propose(state)
 
-    def _short_of_seeds(self, trials: TrialTable) -> list[int]:
+    def _undersampled_candidates(self, trials: TrialTable) -> list[int]:
         """Return candidates with values and without running trials that have fewer trials than `seeds`."""
         if self._seeds == 1:
             return []
-        repeatable = np.setdiff1d(trials.repeatable, self._without_new_seeds(trials))
+        repeatable = np.setdiff1d(trials.repeatable, self._exhausted_candidates(trials))
         return [int(index) for index in repeatable if (trials.indices == index).sum() < self._seeds]
 
-    def _without_new_seeds(self, trials: TrialTable) -> Indices:
+    def _exhausted_candidates(self, trials: TrialTable) -> Indices:
         """Return the candidates whose trials have all the seeds that their architecture can have."""
         if self._max_seeds is None or isinstance(self.feasible, BudgetDP):
             return trials.indices[:0]

@@ -51,12 +51,12 @@ class ImplicitCandidates(Candidates):
         """Return the study's trials; indices follow the candidates' order in the trials."""
         return History(study, MemberPool(self._dp, self._points_by_candidate(study), 0)).trial_table()
 
-    def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
+    def proposal_pool(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
         """Return the candidates with trials, the space's first and a pool, and the table of the trials."""
         trial_points = self._points_by_candidate(study, without=number)
         trials = History(study, MemberPool(self._dp, trial_points, 0)).trial_table(number)
         random = np.random.default_rng([seed, 1])
-        points = {**trial_points, **self._by_candidate([self._start()])}
+        points = {**trial_points, **self._by_candidate([self._first_point()])}
         points |= self._by_candidate(islice(self._draw_members(random), RANDOM_MEMBERS))
         while len(points) == len(trial_points) < self._dp.number:  # few are left, and none of them was drawn
             points |= self._by_candidate([self._dp.draw(random)])
@@ -64,17 +64,17 @@ class ImplicitCandidates(Candidates):
         points |= self._by_candidate(islice(self._mutations(list(trial_points.values()), trials, random), MUTATIONS))
         return MemberPool(self._dp, points, len(trial_points) + random_count), trials
 
-    def start(self, coordinates: Coordinates, seed: int) -> int:
+    def first_index(self, coordinates: Coordinates, seed: int) -> int:
         """Return the index of the space's first candidate, or of a feasible one near it."""
-        index = coordinates.index(self._start())
+        index = coordinates.index(self._first_point())
         assert index is not None  # it is in every pool
         return index
 
-    def _start(self) -> Point:
+    def _first_point(self) -> Point:
         if self._first is None:
             first = self._space.point(self._space.first)
             assert first is not None  # a space contains its base
-            near = MemberPool(self._dp, {}, 0).near(Coordinates(self._space, {}).place(first))
+            near = MemberPool(self._dp, {}, 0).nearest_point(Coordinates(self._space, {}).encode(first))
             self._first = near or self._dp.draw(np.random.default_rng(0))
         return self._first
 
@@ -121,36 +121,36 @@ class MemberPool(Coordinates):
         """Return whether a member was added after the start."""
         return index >= self._initial
 
-    def near(self, place: Array) -> Point | None:
-        """Return the member nearest to a place, or one near it; None if none is found."""
-        starts = np.cumsum([0, *(len(self.axis_place(name, None)) for name in self.axes)])
+    def nearest_point(self, target: Array) -> Point | None:
+        """Return the member nearest to a target, or one near it; None if none is found."""
+        starts = np.cumsum([0, *(len(self.encode_axis(name, None)) for name in self.axes)])
         spans = dict(zip(self.axes, pairwise(starts), strict=True))
 
         def distance(axis: str, value: Scalar) -> float:
             start, end = spans[axis]
-            return float(((self.axis_place(axis, value) - place[start:end]) ** 2).sum())
+            return float(((self.encode_axis(axis, value) - target[start:end]) ** 2).sum())
 
         return self._dp.nearest(distance)
 
-    def nearest(self, place: Array, among: Indices, random: np.random.Generator) -> int:
-        """Return the nearest member; if it was tried, the nearest of its mutations and of `among`."""
-        point = self.near(place)
+    def nearest(self, target: Array, indices: Indices, random: np.random.Generator) -> int:
+        """Return the nearest member; if it was tried, the nearest of its mutations and of `indices`."""
+        point = self.nearest_point(target)
         index = None if point is None else self.index(point)
-        if point is not None and (index is None or index in among):
+        if point is not None and (index is None or index in indices):
             return self._add(point) if index is None else index
         mutations = [] if point is None else [self._dp.mutate(point, random) for _ in range(NEIGHBOURS)]
-        new_points = [offer for offer in mutations if offer is not None and self.index(offer) is None]
-        nearby = super().nearest(place, among, random) if len(among) else None
-        offers = [*new_points, *([] if nearby is None else [self.point(nearby)])]
-        best = min(offers, key=lambda offer: float(((self.place(offer) - place) ** 2).sum()))
+        new_points = [mutant for mutant in mutations if mutant is not None and self.index(mutant) is None]
+        nearby = super().nearest(target, indices, random) if len(indices) else None
+        points = [*new_points, *([] if nearby is None else [self.point(nearby)])]
+        best = min(points, key=lambda other: float(((self.encode(other) - target) ** 2).sum()))
         index = self.index(best)
         return self._add(best) if index is None else index
 
     def matching(self, params: Mapping[str, Scalar]) -> Indices:
         """Return the indices of points with these parameters; if there is none, add a member with them."""
-        fits = super().matching(params)
-        if len(fits):
-            return fits
+        matches = super().matching(params)
+        if len(matches):
+            return matches
         point = self._dp.nearest(lambda axis, value: _ELSEWHERE * (axis in params and params[axis] != value))
         return np.array(
             [self._add(point)] if point is not None and params.items() <= point.items() else [], dtype=np.intp
@@ -159,5 +159,5 @@ class MemberPool(Coordinates):
     def _add(self, point: Point) -> int:
         self.candidates.append(self.space.candidate(point))
         self._points.append(point)
-        self._index[self._names(point)] = len(self._points) - 1
+        self._index[self._point_key(point)] = len(self._points) - 1
         return len(self._points) - 1

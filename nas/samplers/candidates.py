@@ -27,14 +27,14 @@ class Candidates(ABC):
 
     @abstractmethod
     def trial_table(self, study: optuna.Study) -> TrialTable:
-        """Return the study's trials. Indices identify candidates, but may differ from those of `around`."""
+        """Return the study's trials. Indices identify candidates, but may differ from those of `proposal_pool`."""
 
     @abstractmethod
-    def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
+    def proposal_pool(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
         """Return the candidates that a trial with that number may get, and the table of the other trials."""
 
     @abstractmethod
-    def start(self, coordinates: Coordinates, seed: int) -> int:
+    def first_index(self, coordinates: Coordinates, seed: int) -> int:
         """Return the index of the first candidate to try."""
 
 
@@ -46,7 +46,7 @@ class EnumeratedCandidates(Candidates):
         self._feasible = feasible
         self._coordinates = Coordinates.of(feasible)
         self._history: History | None = None
-        self._start: int | None = None
+        self._first_index: int | None = None
 
     def candidate(self, params: Mapping[str, Scalar]) -> Candidate | None:
         index = self._coordinates.index(params)
@@ -55,17 +55,17 @@ class EnumeratedCandidates(Candidates):
     def remaining(self, study: optuna.Study) -> int:
         return len(self.trial_table(study).new_candidates(len(self._coordinates)))
 
-    def around(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
+    def proposal_pool(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
         """Return all candidates."""
         return self._coordinates, self.trial_table(study, without=number)
 
-    def start(self, coordinates: Coordinates, seed: int) -> int:
+    def first_index(self, coordinates: Coordinates, seed: int) -> int:
         """Return the index of the space's first candidate, or of the feasible one nearest to it."""
-        if self._start is None:
+        if self._first_index is None:
             space = self._feasible.space
-            first = coordinates.place(space.members[space.first])
-            self._start = coordinates.nearest(first, np.arange(len(coordinates)), np.random.default_rng(seed))
-        return self._start
+            first = coordinates.encode(space.members[space.first])
+            self._first_index = coordinates.nearest(first, np.arange(len(coordinates)), np.random.default_rng(seed))
+        return self._first_index
 
     def trial_table(self, study: optuna.Study, without: int | None = None) -> TrialTable:
         """Return the study's trials, except the one with the number `without`."""

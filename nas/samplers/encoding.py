@@ -37,7 +37,7 @@ class Axis(ABC):
         """Ask a trial for the value."""
 
     @abstractmethod
-    def place(self, value: Scalar | None) -> Array:
+    def encode(self, value: Scalar | None) -> Array:
         """Return the coordinates of a value; None if the axis does not apply."""
 
 
@@ -59,7 +59,7 @@ class NumericAxis(Axis):
             return trial.suggest_int(self.name, self.distribution.low, self.distribution.high, log=self._log)
         return trial.suggest_float(self.name, self._low, self._high, log=self._log)
 
-    def place(self, value: Scalar | None) -> Array:
+    def encode(self, value: Scalar | None) -> Array:
         """Return one coordinate; the middle if the axis does not apply."""
         if value is None or self._low == self._high:
             return np.array([0.5])
@@ -91,7 +91,7 @@ class CategoricalAxis(Axis):
         assert value is not None  # no choice is None
         return value
 
-    def place(self, value: Scalar | None) -> Array:
+    def encode(self, value: Scalar | None) -> Array:
         """Return a coordinate for each word; all zero if the axis does not apply."""
         return np.array([0.5**0.5 * (value == word) for word in self._values])
 
@@ -117,7 +117,7 @@ class Coordinates:
         self.candidates = list(members)
         self.axes = {name: _axis(name, values) for name, values in space.axes.items()}
         self._points = list(members.values())
-        self._index = {self._names(point): index for index, point in enumerate(self._points)}
+        self._index = {self._point_key(point): index for index, point in enumerate(self._points)}
         self._weights = {axis: len(axes) ** -0.5 for axes in space.runs.values() for axis in axes}
 
     def __len__(self) -> int:
@@ -147,25 +147,25 @@ class Coordinates:
 
     def index(self, point: Mapping[str, Scalar]) -> int | None:
         """Return the index of a point; None if it is not feasible or not complete."""
-        return self._index.get(self._names(point))
+        return self._index.get(self._point_key(point))
 
     def matching(self, params: Mapping[str, Scalar]) -> Indices:
         """Return the indices of the points with these parameters."""
-        fits = [params.items() <= point.items() for point in self._points]
-        return np.flatnonzero(fits)
+        matches = [params.items() <= point.items() for point in self._points]
+        return np.flatnonzero(matches)
 
     def walk(self, value_of: Callable[[Axis], Scalar]) -> Point:
         """Build a point axis by axis; the topology decides which options apply."""
         point: Point = {name: value_of(axis) for name, axis in self.common_axes.items()}
         return {**point, **{name: value_of(self.axes[name]) for name in self.space.options(point)}}
 
-    def place(self, point: Mapping[str, Scalar]) -> Array:
+    def encode(self, point: Mapping[str, Scalar]) -> Array:
         """Return the coordinates of any point, whether or not it is a member: [F]."""
-        return np.concatenate([self.axis_place(name, point.get(name)) for name in self.axes] or [np.zeros(1)])
+        return np.concatenate([self.encode_axis(name, point.get(name)) for name in self.axes] or [np.zeros(1)])
 
-    def axis_place(self, name: str, value: Scalar | None) -> Array:
+    def encode_axis(self, name: str, value: Scalar | None) -> Array:
         """Return the coordinates of a value on one axis."""
-        return np.asarray(self.axes[name].place(value) * self._weights.get(name, 1.0))
+        return np.asarray(self.axes[name].encode(value) * self._weights.get(name, 1.0))
 
     @cached_property
     def sizes(self) -> Array:
@@ -174,12 +174,12 @@ class Coordinates:
         return np.asarray((logs - logs.min()) / max(float(np.ptp(logs)), 1e-9))[:, None]
 
     @cached_property
-    def places(self) -> Array:
+    def encodings(self) -> Array:
         """Coordinates of every feasible candidate: [M, F]."""
         columns = []
         for name in self.axes:
-            place_of = {value: self.axis_place(name, value) for value in (*self.space.axes[name], None)}
-            columns.append(np.array([place_of[point.get(name)] for point in self._points]))
+            encoding_of = {value: self.encode_axis(name, value) for value in (*self.space.axes[name], None)}
+            columns.append(np.array([encoding_of[point.get(name)] for point in self._points]))
         return np.concatenate(columns or [np.zeros((len(self), 1))], axis=1)
 
     @cached_property
@@ -187,23 +187,23 @@ class Coordinates:
         """Model features of every feasible candidate: numbers and the size, and separately words."""
         words = np.concatenate(
             [
-                np.full(len(self.axis_place(name, None)), isinstance(axis, CategoricalAxis))
+                np.full(len(self.encode_axis(name, None)), isinstance(axis, CategoricalAxis))
                 for name, axis in self.axes.items()
             ]
             or [np.zeros(1, dtype=bool)]
         )
-        return Features(np.concatenate([self.places[:, ~words], self.sizes], axis=1), self.places[:, words])
+        return Features(np.concatenate([self.encodings[:, ~words], self.sizes], axis=1), self.encodings[:, words])
 
-    def nearest(self, place: Array, among: Indices, random: np.random.Generator) -> int:
-        """Return the index nearest to a place, with ties broken at random."""
-        distances = (self._squares - 2 * self.places @ place)[among]  # squared, up to a constant
-        return int(random.choice(among[distances <= distances.min() + 1e-9]))
+    def nearest(self, target: Array, indices: Indices, random: np.random.Generator) -> int:
+        """Return the index nearest to a target, with ties broken at random."""
+        distances = (self._squares - 2 * self.encodings @ target)[indices]  # squared, up to a constant
+        return int(random.choice(indices[distances <= distances.min() + 1e-9]))
 
     @cached_property
     def _squares(self) -> Array:
-        return np.asarray((self.places**2).sum(axis=1))
+        return np.asarray((self.encodings**2).sum(axis=1))
 
-    def _names(self, point: Mapping[str, Scalar]) -> tuple[Scalar | None, ...]:
+    def _point_key(self, point: Mapping[str, Scalar]) -> tuple[Scalar | None, ...]:
         return tuple(map(point.get, self.axes))
 
 

@@ -91,14 +91,14 @@ class CandidateMeans:
         values: Means over seeds; less is better: [N, K].
         seeds: Number of seeds of a mean: [N].
         errors: The standard error of one seed's value; NaN unless known for all seeds: [N, K].
-        within: Sum of squared deviations of the seeds' values from their mean: [N, K].
+        squared_deviations: Sum of squared deviations of the seeds' values from their mean: [N, K].
     """
 
     indices: Indices
     values: Array
     seeds: Array
     errors: Array
-    within: Array
+    squared_deviations: Array
 
     def at(self, rows: Indices) -> "CandidateMeans":
         """Return the rows of some candidates."""
@@ -136,8 +136,10 @@ def candidate_means(trials: TrialTable) -> CandidateMeans:
         return np.asarray(sums / seeds[:, None])
 
     means = mean(values)
-    within = mean((values - means[candidate_of]) ** 2) * seeds[:, None]
-    return CandidateMeans(indices.astype(np.intp), means, seeds.astype(float), np.sqrt(mean(errors**2)), within)
+    squared_deviations = mean((values - means[candidate_of]) ** 2) * seeds[:, None]
+    return CandidateMeans(
+        indices.astype(np.intp), means, seeds.astype(float), np.sqrt(mean(errors**2)), squared_deviations
+    )
 
 
 class History:

@@ -47,7 +47,7 @@ class Hypervolume:
         """Return the mean gain of each point over its outcomes: [Z, C, K] -> [C]."""
         return self._mean_of_greater(outcomes, self._best) - self.total
 
-    def gain_again(self, outcomes: Array) -> Array:
+    def repeat_gain(self, outcomes: Array) -> Array:
         """Return the mean gain of the first N points if their values change to these outcomes: [Z, N, K] -> [N]."""
         return self._mean_of_greater(outcomes, self._without[: outcomes.shape[1]]) - self.total
 

@@ -38,8 +38,8 @@ class OptunaSampler(Proposer):
             value: Scalar = params[axis.name]
             return value
 
-        place = coordinates.place(coordinates.walk(value_of))
-        return coordinates.nearest(place, state.new, np.random.default_rng(state.seed))
+        target = coordinates.encode(coordinates.walk(value_of))
+        return coordinates.nearest(target, state.new, np.random.default_rng(state.seed))
 
     def _joint_axes(self, sampler: BaseSampler, state: SearchState) -> dict[str, BaseDistribution]:
         """Return the axes that the sampler draws jointly, among those that apply everywhere."""

@@ -24,16 +24,16 @@ class Predictions:
 
     Attributes:
         values: Predicted objectives: [C, K].
-        moves: Standard deviation of each prediction's change by one more training: [C, K].
+        change_stds: Standard deviation of each prediction's change by one more training: [C, K].
     """
 
     values: Array
-    moves: Array
+    change_stds: Array
 
     def outcomes(self, weight: float, random: np.random.Generator) -> Array:
         """Return possible predictions after one more training, with deviations scaled by `weight`: [Z, C, K]."""
         by_objective = [random.permutation(_OUTCOMES) for _ in range(self.values.shape[1])]
-        return np.asarray(self.values + weight * self.moves * np.stack(by_objective, axis=1)[:, None, :])
+        return np.asarray(self.values + weight * self.change_stds * np.stack(by_objective, axis=1)[:, None, :])
 
 
 class Posterior:
@@ -46,7 +46,7 @@ class Posterior:
     """
 
     def __init__(self, state: SearchState, means: CandidateMeans) -> None:
-        self._places, self._cost_matrix = state.coordinates.features, state.cost_matrix
+        self._features, self._cost_matrix = state.coordinates.features, state.cost_matrix
         self.running = state.trials.indices[state.trials.running][:RUNNING]
         counts = self._cost_matrix(means.indices)
         self._model_columns: list[int] = np.flatnonzero(np.isnan(counts).any(axis=0)).tolist()
@@ -56,28 +56,30 @@ class Posterior:
         self._unit[count_columns] = np.maximum(counts[:, count_columns].std(axis=0), 1e-12)
         self._processes = [self._process(means, k) for k in self._model_columns]
 
-    def predict(self, at: Indices) -> Predictions:
+    def predict(self, indices: Indices) -> Predictions:
         """Return the predicted objectives of some candidates."""
-        values, moves = self._count_values(at), np.zeros((len(at), len(self._mean)))
+        values, change_stds = self._count_values(indices), np.zeros((len(indices), len(self._mean)))
         for k, process in zip(self._model_columns, self._processes, strict=True):
-            values[:, k], variance = process.predict(self._places.at(at))
-            moves[:, k] = variance / np.sqrt(variance + process.noise)
-        return Predictions(values, moves)
+            values[:, k], variance = process.predict(self._features.at(indices))
+            change_stds[:, k] = variance / np.sqrt(variance + process.noise)
+        return Predictions(values, change_stds)
 
-    def draws(self, at: Indices, number: int, random: np.random.Generator) -> Array:
+    def draws(self, indices: Indices, number: int, random: np.random.Generator) -> Array:
         """Draw joint samples of the candidates' objectives: [D, C, K]."""
-        outcomes = np.repeat(self._count_values(at)[None], number, axis=0)
+        outcomes = np.repeat(self._count_values(indices)[None], number, axis=0)
         for k, process in zip(self._model_columns, self._processes, strict=True):
-            outcomes[:, :, k] = process.draws(self._places.at(at), number, random)
+            outcomes[:, :, k] = process.draws(self._features.at(indices), number, random)
         return outcomes
 
     def _process(self, means: CandidateMeans, k: int) -> GaussianProcess:
-        observations, _, _ = Observations.of(means.values[:, k], means.seeds, means.errors[:, k], means.within[:, k])
-        process = GaussianProcess(self._places.at(means.indices), observations)
+        observations, _, _ = Observations.of(
+            means.values[:, k], means.seeds, means.errors[:, k], means.squared_deviations[:, k]
+        )
+        process = GaussianProcess(self._features.at(means.indices), observations)
         if not len(self.running):
             return process
-        predictions, _ = process.predict(self._places.at(self.running))
-        features = self._places.at(np.concatenate([means.indices, self.running]))
+        predictions, _ = process.predict(self._features.at(self.running))
+        features = self._features.at(np.concatenate([means.indices, self.running]))
         # Predicted values carry no information on variances: keep the fitted scales.
         return GaussianProcess(features, observations.extend(predictions), process.scales, process.unit)
 

@@ -50,15 +50,15 @@ def promote(coordinates: Coordinates, trials: TrialTable, costs: Costs, seed: in
         if len(paused):
             rows = np.concatenate([complete, paused])
             at, reports = trials.indices[rows], trials.reports[rows, rung]
-            places, counts = coordinates.features.at(at), cost_matrix(coordinates, costs, at)
-            gains = promotion_gains(places, counts, reports, trials.values[complete], trials.errors[complete], random)
+            features, counts = coordinates.features.at(at), cost_matrix(coordinates, costs, at)
+            gains = promotion_gains(features, counts, reports, trials.values[complete], trials.errors[complete], random)
             if gains.max() > MIN_GAIN:
                 return int(trials.numbers[paused[gains.argmax()]])
     return None
 
 
 def promotion_gains(
-    places: Features, counts: Array, reports: Array, values: Array, errors: Array, random: np.random.Generator
+    features: Features, counts: Array, reports: Array, values: Array, errors: Array, random: np.random.Generator
 ) -> Array:
     """Return the expected hypervolume gain of trainings paused at a rung, as fractions of the front's: [H].
 
@@ -66,7 +66,7 @@ def promotion_gains(
     reports at that rung.
 
     Args:
-        places: Features of P architectures with complete trainings, then of H with paused ones.
+        features: Features of P architectures with complete trainings, then of H with paused ones.
         counts: Their counted objectives; NaN for trained ones: [P + H, K].
         reports: Their reports at the rung: [P + H, K].
         values: Final values of the first P: [P, K].
@@ -74,15 +74,19 @@ def promotion_gains(
         random: Generator of the outcomes.
     """
     number = len(values)
-    predictions, moves = counts.copy(), np.zeros(counts.shape)
+    predictions, change_stds = counts.copy(), np.zeros(counts.shape)
     for k in np.flatnonzero(np.isnan(counts).any(axis=0)):
-        features = Features(np.concatenate([places.sizes, min_max_scale(reports[:, k])[:, None]], axis=1), places.words)
+        sizes = np.concatenate([features.sizes, min_max_scale(reports[:, k])[:, None]], axis=1)
+        with_reports = Features(sizes, features.words)
         observations, mean, unit = Observations.of(values[:, k], np.ones(number), errors[:, k], np.zeros(number))
-        process = GaussianProcess(features.at(np.arange(number)), observations)
-        means, variances = process.predict(features)
-        predictions[:, k], moves[:, k] = mean + unit * means, unit * variances / np.sqrt(variances + process.noise)
+        process = GaussianProcess(with_reports.at(np.arange(number)), observations)
+        means, variances = process.predict(with_reports)
+        predictions[:, k], change_stds[:, k] = (
+            mean + unit * means,
+            unit * variances / np.sqrt(variances + process.noise),
+        )
     hypervolume = Hypervolume(predictions[:number], predictions[number:], random)
-    outcomes = Predictions(predictions[number:], moves[number:]).outcomes(1.0, random)
+    outcomes = Predictions(predictions[number:], change_stds[number:]).outcomes(1.0, random)
     return hypervolume.gain(outcomes) / hypervolume.total
 
 

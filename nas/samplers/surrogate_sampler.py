@@ -52,7 +52,7 @@ class Surrogate(Proposer):
         may_repeat = np.isin(means.indices, state.repeatable)
         for weight in EXPLORATION:
             new_gains = hypervolume.gain(candidates.outcomes(weight, random)) * chance
-            repeat_gains = hypervolume.gain_again(repeats.outcomes(weight, random)) * may_repeat
+            repeat_gains = hypervolume.repeat_gain(repeats.outcomes(weight, random)) * may_repeat
             if max(new_gains.max(initial=0.0), repeat_gains.max(initial=0.0)) > MIN_GAIN * hypervolume.total:
                 break
         better_again = repeat_gains.max(initial=0.0) > new_gains.max(initial=0.0)
@@ -66,7 +66,7 @@ def _success_probability(state: SearchState, means: CandidateMeans, at: Indices,
     if not len(failures):
         return np.ones(len(at))
     is_failure = np.repeat([0.0, 1.0], [len(means.indices), len(failures)])
-    places = state.coordinates.features.at(np.concatenate([means.indices, failures]))
-    model = GaussianProcess(places, Observations.single(is_failure), _FAILURE_SCALES)
+    features = state.coordinates.features.at(np.concatenate([means.indices, failures]))
+    model = GaussianProcess(features, Observations.single(is_failure), _FAILURE_SCALES)
     share, _ = model.predict(state.coordinates.features.at(at))
     return np.asarray(1 - np.clip(share, 0, 1))

@@ -168,9 +168,9 @@ def record_params(study: optuna.Study, trial: FrozenTrial, params: Mapping[str, 
     distributions.update({name: axes[name] for name in params})
 
 
-def changed_choices_error(name: str, now: Axis) -> UserError:
+def changed_choices_error(name: str, axis: Axis) -> UserError:
     """Return the error for an axis whose choices differ from those of the study's first trial, which Optuna refuses."""
-    value = tuple(now.choices) if isinstance(now, CategoricalDistribution) else now
+    value = tuple(axis.choices) if isinstance(axis, CategoricalDistribution) else axis
     choices = ", ".join(map(str, value)) if isinstance(value, tuple) else value
     message = f"the study was begun with other values of axis {name!r} than {choices}. Give another --study."
     return UserError("mismatch", message, option=name, value=value)

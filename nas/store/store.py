@@ -86,7 +86,7 @@ class Store:
             if make and self.is_shared:
                 self.engine.connect().close()  # reports a wrong address or password at once
         if make:
-            retry_on_disconnect(self._make)()
+            retry_on_disconnect(self._create_tables)()
         self._file_identity = file_identity(file_of(url))
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class Store:
         """Return the folder of an unfinished evaluation."""
         return self.folder / "unfinished" / identity
 
-    def clear(self, row: Row) -> None:
+    def remove_work_folder(self, row: Row) -> None:
         """Remove the folder of an evaluation whose Row is stored. A failed one keeps it, to be resumed."""
         if row.status in ("complete", "over-budget"):
             shutil.rmtree(self.work_folder(row.identity()), ignore_errors=True)
@@ -175,11 +175,11 @@ class Store:
         """Read the Rows of some studies; report unreadable records and skip them."""
         rows, bad = [], []
         with _no_garbage_collection():
-            for place, text, identity in chain.from_iterable(map(self._texts, studies)):
+            for location, text, identity in chain.from_iterable(map(self._row_texts, studies)):
                 try:
                     rows.append(Row.from_json(text, identity))
                 except BadRow as error:
-                    bad.append(f"{place}: {error}")
+                    bad.append(f"{location}: {error}")
             return StoredRows(tuple(deduplicate(rows)), tuple(bad))
 
     def studies(self) -> list[str]:
@@ -210,17 +210,17 @@ class Store:
                 return frozenset()
             rows = sql.select(_ROWS.c.number, _ROWS.c.identity).where(_ROWS.c.study == study)
             sides: tuple[set[str], set[str]] = (set(), set())
-            for place, identity in connection.execute(rows.where(_ROWS.c.number.is_not(None))):
-                sides[place >= number].add(identity)
+            for trial_number, identity in connection.execute(rows.where(_ROWS.c.number.is_not(None))):
+                sides[trial_number >= number].add(identity)
             # A paused training that is promoted among re-evaluations does not count as one.
             return frozenset(sides[True] - sides[False])
 
     @property
-    def place(self) -> str:
+    def printable_name(self) -> str:
         """The store's printable name: its file, or its URL without the password."""
         return printable_url(self.url)
 
-    def _texts(self, study: str) -> Iterator[tuple[str, str, str]]:
+    def _row_texts(self, study: str) -> Iterator[tuple[str, str, str]]:
         """Yield the text of each row, with its location and its identity."""
         with translate_errors(self.url), self.engine.connect() as connection:
             if self._has("nas_rows"):
@@ -229,7 +229,7 @@ class Store:
                 for number, text, identity in connection.execute(query):
                     yield f"study {study!r}, row {number}", text, identity
 
-    def _make(self) -> None:
+    def _create_tables(self) -> None:
         with translate_errors(self.url), schema_lock(self.url):
             _TABLES.create_all(self.engine)
 
@@ -239,10 +239,11 @@ class Store:
     def _check_file(self) -> None:
         if file_identity(file_of(self.url)) != self._file_identity:
             message = (
-                f"store {self.place} was deleted, emptied or replaced by another file while it was in use. Put it back,"
-                f" or remove what is there; the same command then takes what is finished from {self.folder}/unfinished."
+                f"store {self.printable_name} was deleted, emptied or replaced by another file while it was in use. "
+                f"Put it back, or remove what is there; the same command then takes what is finished from "
+                f"{self.folder}/unfinished."
             )
-            raise UserError("mismatch", message, storage=self.place)
+            raise UserError("mismatch", message, storage=self.printable_name)
 
 
 def _values(row: Row, study: str, number: int | None) -> dict[str, str | int | None]:

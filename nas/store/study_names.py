@@ -20,13 +20,13 @@ def check_name(study: str) -> str:
     return study
 
 
-def missing_study_error(place: object) -> UserError:
+def missing_study_error(store_name: object) -> UserError:
     """Return the error for a store without studies, which names other sources of rows."""
     message = (
-        f"there is no study in {place}. Make one with `nas search`, or give --storage; `nas results --from tables` "
-        f"asks what ships."
+        f"there is no study in {store_name}. Make one with `nas search`, or give --storage; `nas results --from "
+        f"tables` asks what ships."
     )
-    return UserError("missing-rows", message, option="--storage", storage=str(place))
+    return UserError("missing-rows", message, option="--storage", storage=str(store_name))
 
 
 def select_studies(text: str, studies: list[str]) -> list[str]:

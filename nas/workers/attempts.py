@@ -25,16 +25,16 @@ class Deaths:
     Attributes:
         job: Its job.
         checkpoints: Names of its checkpoints when it started or last died.
-        most: Number of deaths that fails it.
+        max_deaths: Number of deaths that fails it.
         number: Number of deaths so far.
     """
 
     job: EvaluationJob
     checkpoints: frozenset[str]
-    most: int
+    max_deaths: int
     number: int = 0
 
-    def another(self) -> "Deaths":
+    def with_death(self) -> "Deaths":
         """Add a death; the count restarts at a new checkpoint."""
         checkpoints = _checkpoints(self.job)
         number = 1 if checkpoints - self.checkpoints else self.number + 1
@@ -42,15 +42,15 @@ class Deaths:
 
     def row(self, cause: str) -> Row | None:
         """Return the failed Row of an evaluation that died too often; else None, after a message."""
-        if self.number < self.most:
+        if self.number < self.max_deaths:
             LOGGER.info(f"{self.job.architecture}: {cause}. It goes on from its last checkpoint.")
             return None
-        return failed_row(self.job, f"{cause}, {self.most} times without a new checkpoint in between")
+        return failed_row(self.job, f"{cause}, {self.max_deaths} times without a new checkpoint in between")
 
 
-def new_death_count(job: EvaluationJob, most: int = MAX_DEATHS) -> Deaths:
+def new_death_count(job: EvaluationJob, max_deaths: int = MAX_DEATHS) -> Deaths:
     """Return the count at the start of an evaluation: no deaths."""
-    return Deaths(job, _checkpoints(job), most)
+    return Deaths(job, _checkpoints(job), max_deaths)
 
 
 def timeout_row(job: EvaluationJob, seconds: float) -> Row:

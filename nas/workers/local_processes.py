@@ -32,7 +32,7 @@ class LocalProcesses:
     dies, another one resumes its evaluation from the checkpoint.
 
     Args:
-        processes: Initial number; more are added if a place without an idle one is asked for.
+        processes: Initial number; more are added if a slot without an idle one is asked for.
         seconds: Time limit of an evaluation, or None.
         memory: Bytes that an evaluation may allocate in addition to those at its start, or None.
         gpus: GPUs of each evaluation: a whole number or a fraction of one; None divides all evenly.
@@ -42,7 +42,7 @@ class LocalProcesses:
         self, processes: int, seconds: float | None = None, memory: int | None = None, gpus: float | None = None
     ) -> None:
         self._seconds, self._memory, self._gpus = seconds, memory, gpus
-        self._processes = [SingleProcessPool(place, memory, gpus) for place in range(processes)]
+        self._processes = [SingleProcessPool(slot, memory, gpus) for slot in range(processes)]
         self._idle = list(self._processes)
         self._busy: dict[Future[Row], _Attempt] = {}
 
@@ -51,10 +51,10 @@ class LocalProcesses:
         """Number of processes."""
         return len(self._processes)
 
-    def submit(self, job: EvaluationJob, place: int | None = None) -> None:
-        """Run the job in an idle process, at `place` if it is given."""
+    def submit(self, job: EvaluationJob, slot: int | None = None) -> None:
+        """Run the job in an idle process, at `slot` if it is given."""
         deadline = None if self._seconds is None else time.monotonic() + self._seconds
-        process = self._idle[-1] if place is None else self._idle_at(place)
+        process = self._idle[-1] if slot is None else self._idle_at(slot)
         self._begin(_Attempt(job, process, new_death_count(job), deadline))
         self._idle.remove(process)
 
@@ -81,17 +81,17 @@ class LocalProcesses:
             # Running evaluations are dropped and resume from their checkpoint later; unloading PyTorch takes seconds.
             process.pool.shutdown(wait=True, kill_workers=True)
 
-    def end_idle(self, place: int) -> None:
-        """Restart the idle processes at a place, to free their GPU memory."""
+    def end_idle(self, slot: int) -> None:
+        """Restart the idle processes at a slot, to free their GPU memory."""
         for process in self._idle:
-            if process.place == place:
+            if process.slot == slot:
                 process.replace()
 
-    def _idle_at(self, place: int) -> "SingleProcessPool":
+    def _idle_at(self, slot: int) -> "SingleProcessPool":
         for process in reversed(self._idle):
-            if process.place == place:
+            if process.slot == slot:
                 return process
-        process = SingleProcessPool(place, self._memory, self._gpus)
+        process = SingleProcessPool(slot, self._memory, self._gpus)
         self._processes.append(process)
         self._idle.append(process)
         return process
@@ -143,10 +143,10 @@ class _Attempt:
 
 
 class SingleProcessPool:
-    """A pool of one process at a place. Places are assigned to GPUs in turn; several processes may share a place."""
+    """A pool of one process at a slot. Slots are assigned to GPUs in turn; several processes may share a slot."""
 
-    def __init__(self, place: int, memory: int | None, gpus: float | None) -> None:
-        self.place, self._memory, self._gpus = place, memory, gpus
+    def __init__(self, slot: int, memory: int | None, gpus: float | None) -> None:
+        self.slot, self._memory, self._gpus = slot, memory, gpus
         self.pool = self._new()
 
     def submit(self, job: EvaluationJob) -> Future[Row]:
@@ -164,7 +164,7 @@ class SingleProcessPool:
         # Not forked, which torch and CUDA do not survive. Not spawned by the standard library either: that would run
         # the calling script again, a notebook or a file without `if __name__ == "__main__"`.
         with hide_working_directory():
-            initargs = (_visible_gpus(self.place, self._gpus), os.getpid())
+            initargs = (_visible_gpus(self.slot, self._gpus), os.getpid())
             return ProcessPoolExecutor(1, context=get_context("loky"), initializer=_prepare, initargs=initargs)
 
 
@@ -175,7 +175,7 @@ def _outcome(future: Future[Row], attempt: _Attempt) -> tuple[Row | None, _Attem
     except BrokenProcessPool as error:
         cause = _cause(error, attempt.kills)
         attempt.process.replace()
-        attempt = replace(attempt, deaths=attempt.deaths.another())
+        attempt = replace(attempt, deaths=attempt.deaths.with_death())
     except UserError:
         raise
     except Exception as error:  # before training, such as a lack of memory for the data
@@ -193,8 +193,8 @@ def _cause(error: BrokenProcessPool, kills_before: int | None) -> str:
     return f"{OUT_OF_MEMORY}: {reason}, and the kernel ended {kills - kills_before} for lack of memory meanwhile"
 
 
-def _visible_gpus(place: int, gpus: float | None) -> str | None:
-    """Return CUDA_VISIBLE_DEVICES at a place; None with fewer than two GPUs."""
+def _visible_gpus(slot: int, gpus: float | None) -> str | None:
+    """Return CUDA_VISIBLE_DEVICES at a slot; None with fewer than two GPUs."""
     if gpus == 0:
         return ""
     gpu_count = torch.cuda.device_count()
@@ -202,7 +202,7 @@ def _visible_gpus(place: int, gpus: float | None) -> str | None:
         return None
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(gpu_count)))).split(",")
     per_evaluation = processes_for(gpus)
-    return ",".join(visible[(place * per_evaluation + number) % gpu_count] for number in range(per_evaluation))
+    return ",".join(visible[(slot * per_evaluation + number) % gpu_count] for number in range(per_evaluation))
 
 
 def _prepare(gpus: str | None, parent: int) -> None:

@@ -71,10 +71,10 @@ def default_workers(gpus: float | None = None) -> int:
     return gpu_count or joblib.cpu_count(only_physical_cores=True)
 
 
-def pool_of(resources: Resources, most: int, *, isolate: bool = False) -> Workers:
+def pool_of(resources: Resources, max_evaluations: int, *, isolate: bool = False) -> Workers:
     """Return a Ray cluster; shared GPUs; local processes for several workers, limits or `isolate`; or this process.
 
-    `most` is the total number of evaluations.
+    `max_evaluations` is the total number of evaluations.
 
     Raises:
         UserError: There are too few GPUs, their load is unknown, Ray is not installed, or its cluster is not available.
@@ -84,9 +84,9 @@ def pool_of(resources: Resources, most: int, *, isolate: bool = False) -> Worker
         return _on_ray(resources.workers, resources)
     gpus = resources.trial_gpus
     if gpus == AUTO:
-        return _on_shared_gpus(resources.workers, resources, most)
+        return _on_shared_gpus(resources.workers, resources, max_evaluations)
     room = default_workers(gpus)
-    number = resources.workers or max(1, min(room, most))
+    number = resources.workers or max(1, min(room, max_evaluations))
     if gpus and number > room:
         gpus_text = f"{torch.cuda.device_count()} GPUs, room for {room} such evaluations at once"
         raise UserError(
@@ -114,10 +114,10 @@ def check_gpus(resources: Resources) -> None:
         raise UserError("needs-system", message, option="--trial-gpus", value=resources.trial_gpus, needs="cuda")
 
 
-def _on_shared_gpus(workers: int | None, resources: Resources, most: int) -> Workers:
+def _on_shared_gpus(workers: int | None, resources: Resources, max_evaluations: int) -> Workers:
     gpu_count, cores = torch.cuda.device_count(), joblib.cpu_count(only_physical_cores=True)
     most_at_once = workers or max(gpu_count, cores // resources.threads)
-    return SharedGpus(gpu_count, min(most_at_once, most), resources.trial_timeout, resources.trial_memory)
+    return SharedGpus(gpu_count, min(most_at_once, max_evaluations), resources.trial_timeout, resources.trial_memory)
 
 
 def _on_ray(address: str, resources: Resources) -> Workers:

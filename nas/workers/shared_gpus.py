@@ -52,7 +52,7 @@ class _Gpu:
         is_final: Whether the target is fixed: one more did not fit, or the load can no longer be read.
         running: The running evaluations.
         retries: Jobs that failed beside others, to be run alone; the first of them may be running.
-        crowd: Number of running evaluations when the first of those failed.
+        concurrency_at_failure: Number of running evaluations when the first of those failed.
         loads: The latest loads, measured while `target` evaluations trained.
     """
 
@@ -61,7 +61,7 @@ class _Gpu:
     is_final: bool = False
     running: list[_Running] = field(default_factory=list)
     retries: list[EvaluationJob] = field(default_factory=list)
-    crowd: int = 1
+    concurrency_at_failure: int = 1
     loads: deque[GpuLoad] = field(default_factory=lambda: deque(maxlen=ENOUGH_LOADS))
 
     @property
@@ -92,12 +92,12 @@ class _Gpu:
         if job in self.retries:
             self.retries.remove(job)
             if row.status != "failed":  # it succeeds alone, so the others left it no room
-                self._have_fewer()
+                self._lower_target()
             return True
         if not evaluation.concurrent or not is_gpu_error(row):
             return True
         if not self.retries:
-            self.crowd = evaluation.concurrent + 1
+            self.concurrency_at_failure = evaluation.concurrent + 1
         self.retries.append(job)
         text = f"failed beside others on GPU {self.number}, and goes again there by itself"
         LOGGER.info(f"{job.architecture}: {text} ({row.error})")
@@ -118,8 +118,8 @@ class _Gpu:
             self.loads.clear()
             LOGGER.info(f"GPU {self.number} has room: {self.target} evaluations at once from now on")
 
-    def _have_fewer(self) -> None:
-        self.target, self.is_final = min(self.target, self.crowd - 1), True
+    def _lower_target(self) -> None:
+        self.target, self.is_final = min(self.target, self.concurrency_at_failure - 1), True
         LOGGER.info(f"GPU {self.number} has room for {self.target} evaluations at once, and for no more")
 
 

@@ -42,9 +42,9 @@ class ChangeCosts:
     cost: Cost
     tables: dict[tuple[object, str], BlockCosts]
 
-    def topology(self, space: SearchSpace, place: Point, axis: str, text: str) -> Cost:
+    def topology(self, space: SearchSpace, point: Point, axis: str, text: str) -> Cost:
         """Return the cost of another topology in one run, relative to the first network."""
-        return add_costs(self.costs(space.candidate(place | {axis: text}).architecture), self.cost, -1)
+        return add_costs(self.costs(space.candidate(point | {axis: text}).architecture), self.cost, -1)
 
     def block(self, block: int, group: object, fields: tuple[str, ...], values: tuple[int, ...]) -> Cost:
         """Return the cost of other values in one block; it is equal in all blocks of a topology group."""

@@ -201,18 +201,18 @@ class _Layout:
         feed_forward = list(self._parts(("hidden",), group_of))
         if not all(options for _, _, options in (*attention, *feed_forward)):
             return None
-        place = self.shape | self.start
+        point = self.shape | self.start
         for axes, _, options in (*attention, *feed_forward):
-            current = tuple(place[axis] for axis in axes)
-            place |= dict(zip(axes, current if current in options else options[0], strict=True))
+            current = tuple(point[axis] for axis in axes)
+            point |= dict(zip(axes, current if current in options else options[0], strict=True))
         runs = self.space.runs.get("topology", ())
-        place |= {axis: group.topologies[0] for axis, group in zip(runs, groups, strict=bool(runs))}
-        first = self.space.candidate(place).architecture
+        point |= {axis: group.topologies[0] for axis, group in zip(runs, groups, strict=bool(runs))}
+        first = self.space.candidate(point).architecture
         if refusal(first) is not None:  # it refuses values that no axis changes
             return None
         changes = ChangeCosts(costs, first, costs(first), self.tables)
         topologies = [
-            Part((axis,), {(text,): changes.topology(self.space, place, axis, text) for text in group.topologies})
+            Part((axis,), {(text,): changes.topology(self.space, point, axis, text) for text in group.topologies})
             for axis, group in zip(runs, groups, strict=bool(runs))
         ]
         layers = [
@@ -257,8 +257,10 @@ class _Layout:
         group_of: Mapping[int, TopologyGroup],
     ) -> bool:  # fmt: skip
         for block in blocks:
-            inside, group = self._in_block(fields, axes, values, block), group_of[block]
-            if inside in group.refusals or ("head_dim" in fields and group.head_dim not in (None, inside[-1])):
+            block_values, group = self._in_block(fields, axes, values, block), group_of[block]
+            if block_values in group.refusals or (
+                "head_dim" in fields and group.head_dim not in (None, block_values[-1])
+            ):
                 return False
         return True
 

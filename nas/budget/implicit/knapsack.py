@@ -47,15 +47,15 @@ class Sums(ABC):
     ways: Mapping[int, int]
 
     @abstractmethod
-    def choice(self, total: int, place: int) -> Choice:
-        """Return the choice at index `place` among those that have a sum."""
+    def choice(self, total: int, rank: int) -> Choice:
+        """Return the choice at index `rank` among those that have a sum."""
 
 
 @dataclass(frozen=True)
 class NoParts(Sums):
     """The empty group of parts."""
 
-    def choice(self, total: int, place: int) -> Choice:
+    def choice(self, total: int, rank: int) -> Choice:
         """Return the empty choice."""
         return {}
 
@@ -72,8 +72,8 @@ class Leaf(Sums):
     part: int
     options: Mapping[int, Sequence[int]]
 
-    def choice(self, total: int, place: int) -> Choice:
-        return {self.part: self.options[total][place]}
+    def choice(self, total: int, rank: int) -> Choice:
+        return {self.part: self.options[total][rank]}
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,13 @@ class Pair(Sums):
     many: Sums
     few: Sums
 
-    def choice(self, total: int, place: int) -> Choice:
+    def choice(self, total: int, rank: int) -> Choice:
         """Return a choice. They are ordered by the second group's share of the sum, then by each group's order."""
         for share, few in self.few.ways.items():
             many = self.many.ways.get(total - share, 0)
-            if place < few * many:
-                return self.many.choice(total - share, place // few) | self.few.choice(share, place % few)
-            place -= few * many
+            if rank < few * many:
+                return self.many.choice(total - share, rank // few) | self.few.choice(share, rank % few)
+            rank -= few * many
         raise AssertionError("a sum's ways are those of its shares")
 
 
@@ -130,17 +130,17 @@ class Knapsack:
 
     def draw(self, random: np.random.Generator) -> list[int]:
         """Return the option of each part for a choice that fits, drawn uniformly. There must be one."""
-        place = random_below(self.number, random)
-        position = bisect_right(self._cumulative, place)
+        rank = random_below(self.number, random)
+        position = bisect_right(self._cumulative, rank)
         outer = self._outer_sums[position]
-        place -= self._cumulative[position - 1] if position else 0
-        place, outer_place = divmod(place, self._outer.ways[outer])
+        rank -= self._cumulative[position - 1] if position else 0
+        rank, outer_rank = divmod(rank, self._outer.ways[outer])
         for index in self._inner_fits(position):
             inner = self._inner_sums[index]
-            if place < self._inner.ways[inner]:
-                choice = self._outer.choice(outer, outer_place) | self._inner.choice(inner, place)
+            if rank < self._inner.ways[inner]:
+                choice = self._outer.choice(outer, outer_rank) | self._inner.choice(inner, rank)
                 return [choice[part] for part in range(len(choice))]
-            place -= self._inner.ways[inner]
+            rank -= self._inner.ways[inner]
         raise AssertionError("what fits is what was counted")
 
     def _groups(self, kinds: Sequence[Sequence[Part]]) -> tuple[Sums, Sums]:

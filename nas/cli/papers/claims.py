@@ -77,7 +77,7 @@ def print_table(records: list[dict[str, Any]]) -> None:
             cells = (record["source"], record["claim"], _range(record["from"], record["to"]), f"{record['mean']:.3g}")
             lines.append((*cells, interval, record["verdict"]))
         tables.print_line(console, f"{paper}: {setting}")
-        tables.print_texts(console, headings, lines, whole=("claimed", "mean", "interval"))
+        tables.print_texts(console, headings, lines, no_wrap_headings=("claimed", "mean", "interval"))
     for verdict in ("agrees", "contradicts", "not distinguishable"):
         console.print(f"{sum(record['verdict'] == verdict for record in records)} {verdict}", highlight=False)
     console.print("statements, and what was measured: --format csv", highlight=False)

@@ -1,6 +1,5 @@
 """`nas reproduce flops | tokens | memory | time`: printed costs compared with counts here."""
 
-from dataclasses import asdict
 from typing import Any
 
 from nas.papers.configs import LABELS, is_label_true
@@ -11,13 +10,28 @@ from search_spaces.support.errors import UserError
 
 def records(what: str, paper: str | None) -> list[dict[str, Any]]:
     """Return the records of one paper or of all. Raises UserError for a paper without this cost."""
-    cost_records = [asdict(cost) | {"matches": _matches(cost)} for cost in COSTS[what]()]
+    cost_records = [_record(cost) for cost in COSTS[what]()]
     selection = [record for record in cost_records if paper in (None, record["paper"])]
     if not selection:
         papers = tuple(dict.fromkeys(record["paper"] for record in cost_records))
         message = f"`nas reproduce {what}` has nothing of --paper {paper}. Choose from: {', '.join(papers)}."
         raise UserError("unsupported", message, option="--paper", value=paper, choices=papers, what=what)
     return selection
+
+
+def _record(cost: PrintedCost) -> dict[str, Any]:
+    return {
+        "paper": cost.paper,
+        "table": cost.table,
+        "model": cost.model,
+        "printed": cost.printed,
+        "digits": cost.resolution,
+        "here": cost.count,
+        "unit": cost.unit,
+        "label": cost.label,
+        "reading": cost.description,
+        "matches": _matches(cost),
+    }
 
 
 def _matches(cost: PrintedCost) -> str | None:
@@ -36,7 +50,7 @@ def print_table(records: list[dict[str, Any]]) -> None:
         numbers = {"printed": f"{record['printed']:.5g}", "here": f"{record['here']:.5g}"}
         lines.append([(record | numbers | {"label": label})[heading] for heading in headings])
     console = tables.make_console()
-    tables.print_texts(console, headings, lines, whole=("printed", "here"))
+    tables.print_texts(console, headings, lines, no_wrap_headings=("printed", "here"))
     for label in LABELS:
         if number := sum(record["label"] == label for record in records):
             console.print(f"{number} {label}", highlight=False)

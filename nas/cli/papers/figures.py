@@ -41,5 +41,5 @@ def print_table(records: list[dict[str, Any]]) -> None:
         at = f"{record['steps']} steps" if "steps" in record else f"{record['layers']} layers"
         lines.append((*name, at, f"{record['log10_loss']:.2f}±{record['log10_loss_se']:.2f}"))
     console = tables.make_console()
-    tables.print_texts(console, headings, lines, whole=headings, right=("at",))
+    tables.print_texts(console, headings, lines, no_wrap_headings=headings, right=("at",))
     console.print("every point: --format csv; a picture: --plot FILE.png", highlight=False)

@@ -111,7 +111,7 @@ def _record(paper: str, reading: PaperConfig, millions: str) -> dict[str, Any]:
         "formula": reading.formula,
         "counts": reading.counts,
         "rounding": reading.rounding,
-        "reading": reading.reading,
+        "reading": reading.rationale,
     }
 
 

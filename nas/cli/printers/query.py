@@ -44,39 +44,41 @@ def print_query(
 ) -> None:
     """Answer a question about the Rows of a study; print the answer, or write it to a file."""
     _check_columns(columns, format)
-    question = RowQuery(pareto, knee, best, names_in(by or ""), sql)
+    row_query = RowQuery(pareto, knee, best, names_in(by or ""), sql)
     for_terminal, condition = tables.is_for_terminal(format, output), _conditions(study, where, budget)
     orders, names = names_in(order_by or ""), [] if columns == "all" else names_in(columns or "")
-    few = (for_terminal and columns is None) or (names and format is not Format.JSONL)
-    rows = study.select(_columns_to_read(study, question, condition, orders, names) if few else study.column_names)
+    reads_subset = (for_terminal and columns is None) or (names and format is not Format.JSONL)
+    rows = study.select(
+        _columns_to_read(study, row_query, condition, orders, names) if reads_subset else study.column_names
+    )
     matches = query(rows, where=condition)
-    answer = _in_order(question, question.answer(study, matches), orders or question.order(study), limit)
-    _print_mixture_notes(question, answer, matches)
+    answer = _in_order(row_query, row_query.answer(study, matches), orders or row_query.order(study), limit)
+    _print_mixture_notes(row_query, answer, matches)
     if format is Format.JSONL:
         write_rows(_rows_of(study, answer), format, output)
     elif not for_terminal:
         export.write(query(answer, columns=names), format.value, output)
     elif not len(answer):
-        tables.print_line(tables.make_console(), _empty_answer_message(question, len(matches), len(rows)))
+        tables.print_line(tables.make_console(), _empty_answer_message(row_query, len(matches), len(rows)))
     elif columns == "all" and format is Format.TABLE:
         _print_each(answer if limit else answer.slice(0, MAX_BEST), len(answer))
     else:
         answer_columns = query(answer, columns=names).column_names if columns else None
-        base, truncate = rows if question.returns_rows else matches, question.is_ranked and not (limit or orders)
-        _print_answer(study, question, answer, answer_columns, format, MAX_BEST if truncate else len(answer), base)
+        base, truncate = rows if row_query.returns_rows else matches, row_query.is_ranked and not (limit or orders)
+        _print_answer(study, row_query, answer, answer_columns, format, MAX_BEST if truncate else len(answer), base)
     tables.print_written_files(output)
 
 
-def _print_mixture_notes(question: RowQuery, answer: pa.Table, matches: pa.Table) -> None:
+def _print_mixture_notes(row_query: RowQuery, answer: pa.Table, matches: pa.Table) -> None:
     """Print notes about rows that the answer should not mix."""
-    notes = mixtures_within(matches, question.by) if question.returns_means else []
-    for line in mixtures(answer) if question.returns_rows else notes:
+    notes = mixtures_within(matches, row_query.by) if row_query.returns_means else []
+    for line in mixtures(answer) if row_query.returns_rows else notes:
         tables.print_line(tables.make_console(stderr=True), f"note: {line}")
 
 
-def _in_order(question: RowQuery, answer: pa.Table, orders: Sequence[str], limit: int | None) -> pa.Table:
+def _in_order(row_query: RowQuery, answer: pa.Table, orders: Sequence[str], limit: int | None) -> pa.Table:
     """Return an answer in order, limited to `limit` lines; ranked architectures to so many of each task."""
-    if not (question.is_ranked and limit and "task" in answer.column_names):
+    if not (row_query.is_ranked and limit and "task" in answer.column_names):
         return query(answer, order_by=orders, limit=limit)
     tasks = answer["task"].unique().to_pylist()
     return pa.concat_tables([query(_of_task(answer, task), order_by=orders, limit=limit) for task in tasks])
@@ -88,26 +90,26 @@ def _check_columns(columns: str | None, format: Format) -> None:
         raise UserError("conflict", message, option="--columns", value=columns, excludes="--format")
 
 
-def _empty_answer_message(question: RowQuery, matches: int, total: int) -> str:
+def _empty_answer_message(row_query: RowQuery, matches: int, total: int) -> str:
     """Return a message that says why an answer is empty."""
-    reason = question.empty_reason if matches else "no row meets the condition" if total else "there is no row"
+    reason = row_query.empty_reason if matches else "no row meets the condition" if total else "there is no row"
     return f"nothing to show: {matches} of {total} rows asked, {reason}"
 
 
 def _print_answer(
     study: Study,
-    question: RowQuery,
+    row_query: RowQuery,
     answer: pa.Table,
     answer_columns: Sequence[str] | None,
     format: Format,
-    most: int,
+    max_lines: int,
     base: pa.Table,
 ) -> None:
-    """Print an answer with the chosen columns, or those that differ between lines; `most` lines for each task."""
+    """Print an answer with the chosen columns, or those that differ between lines; `max_lines` lines for each task."""
     drop_order = (
-        tables.DROP_ORDER if answer_columns is None and question.sql is None else ()
+        tables.DROP_ORDER if answer_columns is None and row_query.sql is None else ()
     )  # of requested columns the last go first
-    if question.returns_rows:
+    if row_query.returns_rows:
         columns = (
             [*_terminal_columns(study, answer, (), base), *_varying_columns(answer)]
             if answer_columns is None
@@ -115,39 +117,39 @@ def _print_answer(
         )
         _print(query(answer, columns=columns), f"{len(answer)} of {len(base)} rows", format, drop_order)
         return
-    if question.sql is not None:
+    if row_query.sql is not None:
         title = f"{len(answer)} {'line' if len(answer) == 1 else 'lines'}"
         _print(query(answer, columns=answer_columns or answer.column_names), title, format, drop_order)
         return
-    for task, part in _by_task(answer, [*question.by, *(answer_columns or ())]):
-        columns = _terminal_columns(study, part, question.first, part) if question.best else []
+    for task, part in _by_task(answer, [*row_query.by, *(answer_columns or ())]):
+        columns = _terminal_columns(study, part, row_query.leading_columns, part) if row_query.best else []
         if answer_columns is not None:
             columns = [column for column in answer_columns if column in part.column_names]
             if not columns:  # this task has none of the requested columns
                 continue
-        how_many = f"{most} of {len(part)}" if most < len(part) else f"{len(part)}"
+        how_many = f"{max_lines} of {len(part)}" if max_lines < len(part) else f"{len(part)}"
         row_count = len(_of_task(base, task)) if task and "task" in base.column_names else len(base)
         title = (
             f"{f'{task}: ' if task else ''}{how_many} {'line' if how_many == '1' else 'lines'} from {row_count} rows"
         )
-        _print(query(part, columns=columns, limit=most), title, format, drop_order)
+        _print(query(part, columns=columns, limit=max_lines), title, format, drop_order)
 
 
 def _columns_to_read(
-    study: Study, question: RowQuery, condition: str | None, orders: Sequence[str], names: Sequence[str]
+    study: Study, row_query: RowQuery, condition: str | None, orders: Sequence[str], names: Sequence[str]
 ) -> list[str]:
     """Return the columns to read for the answer and its table. Raises UserError for an unknown column."""
     available = study.column_names
-    columns = {*question.source_columns(study), *names}
+    columns = {*row_query.source_columns(study), *names}
     if condition is not None:
         from results.query.condition import columns_in
 
         columns |= {*columns_in(condition, available)}
-    if question.returns_rows:  # otherwise columns are the answer's
+    if row_query.returns_rows:  # otherwise columns are the answer's
         check_columns(available, names)
         columns |= {parse_order(text, available)[0] for text in orders}
         columns |= {*(() if names else _identifying_columns(study)), "status", "error"}
-    if question.returns_rows or question.returns_means:
+    if row_query.returns_rows or row_query.returns_means:
         columns |= {*mixture_columns(available)}
     return [name for name in available if name in columns]
 

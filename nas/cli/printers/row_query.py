@@ -65,7 +65,7 @@ class RowQuery:
         return self.best is not None and not self.by
 
     @property
-    def first(self) -> list[str]:
+    def leading_columns(self) -> list[str]:
         """The first columns of the answer."""
         metric = [] if self.best is None else [self.best.split()[-1]]
         return [*self.by, *metric, *(f"{name}_se" for name in metric), *MEAN_COLUMNS]

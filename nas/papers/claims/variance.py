@@ -117,8 +117,8 @@ def _ratios(move: Move, shape: tuple[int, ...]) -> tuple[float, float]:
     x = torch.randn(shape, requires_grad=True)
     y = move(x)
     gradient = torch.randn_like(y)
-    (back,) = torch.autograd.grad(y, x, gradient)
-    return (_square(y) / _square(x)).item(), (_square(back) / _square(gradient)).item()
+    (input_gradient,) = torch.autograd.grad(y, x, gradient)
+    return (_square(y) / _square(x)).item(), (_square(input_gradient) / _square(gradient)).item()
 
 
 def _square(tensor: Tensor) -> Tensor:

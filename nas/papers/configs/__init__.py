@@ -45,7 +45,7 @@ class PaperConfig:
         counts: "all" parameters, or only "matrices" (two dimensions).
         rounding: How the paper rounds its last digit: "nearest" or "down".
         params: Parameters of the network, its formula included.
-        reading: One line with the reason for this reading.
+        rationale: One line with the reason for this reading.
     """
 
     table: str
@@ -59,7 +59,7 @@ class PaperConfig:
     counts: Literal["all", "matrices"]
     rounding: Literal["nearest", "down"]
     params: int
-    reading: str
+    rationale: str
 
     @property
     def row(self) -> RowName:

@@ -1,6 +1,6 @@
 """Other printed costs compared with counts here: FLOPs, tokens, memory and time of trainings.
 
-Labels are those of `nas.papers.configs`. "beside" marks a device measurement; `reading` names what is counted here
+Labels are those of `nas.papers.configs`. "beside" marks a device measurement; `description` names what is counted here
 instead. Then only ratios of rows can be compared.
 """
 
@@ -31,27 +31,27 @@ class PrintedCost:
         table: Number of the table.
         model: The trained model.
         printed: The printed number, or the ratio of two.
-        digits: Unit of the last printed digit; a match is within half of it.
-        here: The count here.
+        resolution: Unit of the last printed digit; a match is within half of it.
+        count: The count here.
         unit: Unit of both, or "printed | counted" if they differ.
         label: Kind of the reading.
-        reading: What is counted.
+        description: What is counted.
     """
 
     paper: str
     table: str
     model: str
     printed: float
-    digits: float
-    here: float
+    resolution: float
+    count: float
     unit: str
     label: Label
-    reading: str
+    description: str
 
     @property
     def matches(self) -> bool:
         """Whether the count rounds to the printed number."""
-        return abs(self.here - self.printed) <= self.digits / 2
+        return abs(self.count - self.printed) <= self.resolution / 2
 
 
 def flops() -> Iterator[PrintedCost]:
@@ -66,11 +66,11 @@ def flops() -> Iterator[PrintedCost]:
             for model, preset in (("Transformer", "transformer-405m"), ("RMT", "rmt-305m")):
                 line = _line("rmt", table, model)
                 tokens = float(line["train_tokens_millions"]) * 1e6
-                here = 3 * tokens / task.context * _forward(task, task.base_for(preset), vocabulary=vocabulary)
-                paper_value, digits = _number(line["train_flops"])
-                pair.append((paper_value, here))
+                count = 3 * tokens / task.context * _forward(task, task.base_for(preset), vocabulary=vocabulary)
+                paper_value, resolution = _number(line["train_flops"])
+                pair.append((paper_value, count))
                 label = _label_of_flops(table, model, vocabulary=vocabulary)
-                yield PrintedCost("rmt", table, model, paper_value, digits, here, "FLOPs", label, words)
+                yield PrintedCost("rmt", table, model, paper_value, resolution, count, "FLOPs", label, words)
             relation, ratio = (pair[1][i] / pair[0][i] for i in (0, 1))
             label = _label_of_flops(table, _RELATION, vocabulary=vocabulary)
             yield PrintedCost("rmt", table, _RELATION, relation, 0.01, ratio, "share", label, words)
@@ -84,18 +84,19 @@ def tokens() -> Iterator[PrintedCost]:
             preset = line["model"].lower().replace(" ", "-")
             architecture = task.base_for(preset)
             words = (2 * task.vocabulary + task.context) * architecture.width
-            here = 20 * (_params(task, architecture) - words) / 1e6
-            paper_value, digits = _number(line["train_tokens_millions"])
+            count = 20 * (_params(task, architecture) - words) / 1e6
+            paper_value, resolution = _number(line["train_tokens_millions"])
             yield PrintedCost(
-                "rmt", table, line["model"], paper_value, digits, here, "10^6 tokens", _label_of_tokens(line["model"]),
+                "rmt", table, line["model"], paper_value, resolution, count, "10^6 tokens",
+                _label_of_tokens(line["model"]),
                 "20 tokens for each parameter that is in no embedding, section 4.2",
             )  # fmt: skip
     for size in ("60M", "130M", "350M", "1B"):
         line = _line("ancre", "7", f"LLaMA-{size}, FullPT(+ANCRe)")
-        here = float(line["steps"]) * float(line["batch"]) * float(line["context"]) / 1e6
-        paper_value, digits = _number(_line("ancre", "2", f"LLaMA-{size}, FullPT")["train_tokens_millions"])
+        count = float(line["steps"]) * float(line["batch"]) * float(line["context"]) / 1e6
+        paper_value, resolution = _number(_line("ancre", "2", f"LLaMA-{size}, FullPT")["train_tokens_millions"])
         yield PrintedCost(
-            "ancre", "2", f"LLaMA-{size}", paper_value, max(digits, 100), here, "10^6 tokens",
+            "ancre", "2", f"LLaMA-{size}", paper_value, max(resolution, 100), count, "10^6 tokens",
             _label_of_tokens(f"LLaMA-{size}"), "steps, rows and tokens of table 7, padding included",
         )  # fmt: skip
 
@@ -154,18 +155,18 @@ def _c4() -> CorpusTask:
     return C4LM()
 
 
-def _time_cost(paper: str, table: str, model: str, paper_value: float, ratio: float, reading: str) -> PrintedCost:
+def _time_cost(paper: str, table: str, model: str, paper_value: float, ratio: float, description: str) -> PrintedCost:
     return PrintedCost(
-        paper, table, model, paper_value, 0.01, ratio, "times a step | times its work", "beside", reading
+        paper, table, model, paper_value, 0.01, ratio, "times a step | times its work", "beside", description
     )
 
 
 def _memory_cost(paper: str, line: published.Line, count: int, bytes_each: int, description: str) -> PrintedCost:
-    paper_value, digits = _number(line["memory_gb"])
-    reading = f"weights, gradients and Adam's moments alone: {description}; no activations"
+    paper_value, resolution = _number(line["memory_gb"])
+    what = f"weights, gradients and Adam's moments alone: {description}; no activations"
     unit = "GB on the device | GB of these"
     return PrintedCost(
-        paper, line["table"], line["model"], paper_value, digits, count * bytes_each / 1e9, unit, "beside", reading
+        paper, line["table"], line["model"], paper_value, resolution, count * bytes_each / 1e9, unit, "beside", what
     )
 
 

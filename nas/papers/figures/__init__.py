@@ -17,13 +17,13 @@ class Curve:
 
     Attributes:
         network: Its label in the panel.
-        at: Numbers of steps or of layers at which the loss is measured.
+        x: Numbers of steps or of layers at which the loss is measured.
         decades: For each of these, log10 of the loss of each seed.
         highlight: Whether it has its own color.
     """
 
     network: str
-    at: Sequence[int]
+    x: Sequence[int]
     decades: Sequence[Sequence[float]]
     highlight: bool = True
 
@@ -46,14 +46,14 @@ class Panel:
         paper: Name of the paper.
         figure: Number of the figure, "2 (a)".
         statement: A paraphrase of what the paper says about it.
-        across: What `at` counts: "steps" or "layers".
+        x_name: What `x` counts: "steps" or "layers".
         curves: The curves.
     """
 
     paper: str
     figure: str
     statement: str
-    across: str
+    x_name: str
     curves: Sequence[Curve]
 
     def records(self) -> list[dict[str, Any]]:
@@ -63,11 +63,11 @@ class Panel:
                 "paper": self.paper,
                 "figure": self.figure,
                 "network": curve.network,
-                self.across: at,
+                self.x_name: x,
                 "log10_loss": mean,
                 "log10_loss_se": error,
                 "seeds": len(curve.decades[0]),
             }
             for curve in self.curves
-            for at, mean, error in zip(curve.at, curve.means, curve.errors, strict=True)
+            for x, mean, error in zip(curve.x, curve.means, curve.errors, strict=True)
         ]

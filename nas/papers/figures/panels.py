@@ -30,21 +30,21 @@ def _draw(axes: "Axes", panel: Panel) -> None:
     plain = [curve for curve in panel.curves if not curve.highlight]
     for number, curve in enumerate(plain):
         label = f"{len(plain)} others" if number == 0 else None
-        axes.plot(curve.at, curve.means, color="0.8", linewidth=0.6, label=label, zorder=1)
+        axes.plot(curve.x, curve.means, color="0.8", linewidth=0.6, label=label, zorder=1)
     for number, curve in enumerate(curve for curve in panel.curves if curve.highlight):
         _draw_curve(axes, curve, number)
     axes.set_title(fill(f"{panel.paper}, figure {panel.figure}: {panel.statement}", 52), loc="left", fontsize=8)
-    axes.set_xlabel(panel.across)
+    axes.set_xlabel(panel.x_name)
     axes.set_ylabel("log10 of the loss")
     axes.grid(alpha=0.25)
     axes.legend(fontsize=6.5, frameon=False, loc="best")
 
 
 def _draw_curve(axes: "Axes", curve: Curve, number: int) -> None:
-    color, marks = f"C{number % 10}", max(1, len(curve.at) // 5)
+    color, marks = f"C{number % 10}", max(1, len(curve.x) // 5)
     style = {"marker": _MARKERS[number % len(_MARKERS)], "markevery": marks, "markersize": 4, "linewidth": 1.2}
-    axes.plot(curve.at, curve.means, color=color, label=curve.network, zorder=2, **style)  # type: ignore[arg-type]
+    axes.plot(curve.x, curve.means, color=color, label=curve.network, zorder=2, **style)  # type: ignore[arg-type]
     low, high = (
         [mean + sign * error for mean, error in zip(curve.means, curve.errors, strict=True)] for sign in (-1, 1)
     )
-    axes.fill_between(curve.at, low, high, color=color, alpha=0.15, linewidth=0)
+    axes.fill_between(curve.x, low, high, color=color, alpha=0.15, linewidth=0)

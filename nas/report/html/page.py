@@ -50,7 +50,7 @@ class Section:
     description: str
     charts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    parts: Sequence["Section"] = ()
+    subsections: Sequence["Section"] = ()
     topology: str | None = None
 
 
@@ -175,7 +175,7 @@ def _wirings(contents: ReportContents, look_by_topology: Mapping[str, TopologySt
         cause = fields_of(wirings.errors[0]) if wirings.errors else {}
         fields = {**cause, "option": "--wirings", "study": contents.name}
         warnings.warn(Notice("skipped", message, **fields), stacklevel=2)
-    parts = []
+    subsections = []
     for number, network in enumerate(wirings.networks):
         colour = look_by_topology[network.topology].colour
         charts = {
@@ -184,8 +184,8 @@ def _wirings(contents: ReportContents, look_by_topology: Mapping[str, TopologySt
         }
         for index, (name, weights) in enumerate(network.coefficients.items()):
             charts[f"weights-{number}-{index}"] = coefficient_map(name, weights, colour)
-        parts.append(Section(network.title, network.description, charts, topology=network.topology))
-    return Section("Wirings", _WIRINGS, {}, wirings.notes, parts)
+        subsections.append(Section(network.title, network.description, charts, topology=network.topology))
+    return Section("Wirings", _WIRINGS, {}, wirings.notes, subsections)
 
 
 _FRONT = (

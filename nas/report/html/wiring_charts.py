@@ -113,7 +113,7 @@ def _line(points: Sequence[Record], title: str, quantities: Sequence[str], colou
 def _by_number(pairs: Sequence[Record], number: str, name: str) -> list[str]:
     """Return names in the order of their numbers; two names may be equal."""
     names = {pair[number]: str(pair[name]) for pair in pairs}
-    return [names[place] for place in sorted(names)]
+    return [names[index] for index in sorted(names)]
 
 
 def _label_extent(names: Sequence[str]) -> float:

@@ -44,7 +44,7 @@ class Influence:
         output_rms: Root mean square of each source, [S].
         gradient: Norm of the loss's gradient by each source, over the whole batch, [S]; None without a loss.
         fixed: Whether weights that depend on the input count as constants; False if that leaves some reader no source.
-        in_heads: Whether any layer reads in head space, where no weight is defined: sources have other features.
+        reads_head_space: Whether any layer reads in head space, where no weight is defined, as features differ.
     """
 
     weights: Array
@@ -54,7 +54,7 @@ class Influence:
     output_rms: Array
     gradient: Array | None
     fixed: bool
-    in_heads: bool
+    reads_head_space: bool
 
     @property
     def shares(self) -> Array:
@@ -145,10 +145,14 @@ def influences(network: nn.Module, forward: Callable[[], Tensor | None]) -> dict
             output_rms=np.array([_rms(_select_unpadded(x, flow.token_mask)) for x in flow.outputs]),
             gradient=gradients[name],
             fixed=measurements[name][1],
-            in_heads=any(stacks[name].topology.input_mode_at(t) == "heads" for t in range(len(stacks[name].layers))),
+            reads_head_space=_reads_head_space(stacks[name]),
         )
         for name, flow in flows.items()
     }
+
+
+def _reads_head_space(stack: Stack) -> bool:
+    return any(stack.topology.input_mode_at(t) == "heads" for t in range(len(stack.layers)))
 
 
 def _measure_stack(name: str, stack: Stack, forward: Callable[[], Any]) -> tuple[tuple[Array, Array], bool]:
@@ -176,20 +180,20 @@ def _weights_and_gains(flow: StackRecording) -> tuple[Array, Array]:
     weights, gains = [], []
     for x in (x for inputs in flow.inputs for x in inputs):
         signs = torch.randint(0, 2, x.shape, generator=generator).to(x) * 2 - 1
-        back = torch.autograd.grad(x, flow.sources, signs, allow_unused=True, retain_graph=True)
-        rows = [_weight_and_gain(g, signs, flow.token_mask) for g in back]
+        vjps = torch.autograd.grad(x, flow.sources, signs, allow_unused=True, retain_graph=True)
+        rows = [_weight_and_gain(g, signs, flow.token_mask) for g in vjps]
         weights.append([weight for weight, _ in rows])
         gains.append([gain for _, gain in rows])
     return np.array(weights), np.array(gains)
 
 
-def _weight_and_gain(back: Tensor | None, signs: Tensor, real: Tensor | None) -> tuple[float, float]:
+def _weight_and_gain(vjp: Tensor | None, signs: Tensor, token_mask: Tensor | None) -> tuple[float, float]:
     """Return weight and gain of a source; without a gradient both are 0, for other widths the weight is."""
-    if back is None:
+    if vjp is None:
         return 0.0, 0.0
-    back, signs = _select_unpadded(back, real), _select_unpadded(signs, real)
-    weight = (signs * back).mean().item() if signs.shape == back.shape else 0.0
-    return weight, (back.square().sum() / signs.numel()).sqrt().item()
+    vjp, signs = _select_unpadded(vjp, token_mask), _select_unpadded(signs, token_mask)
+    weight = (signs * vjp).mean().item() if signs.shape == vjp.shape else 0.0
+    return weight, (vjp.square().sum() / signs.numel()).sqrt().item()
 
 
 def _gradient(loss: Tensor | None, flow: StackRecording) -> Array | None:
@@ -199,9 +203,9 @@ def _gradient(loss: Tensor | None, flow: StackRecording) -> Array | None:
     return np.array([0.0 if gradient is None else gradient.norm().item() for gradient in gradients])
 
 
-def _select_unpadded(x: Tensor, real: Tensor | None) -> Tensor:
+def _select_unpadded(x: Tensor, token_mask: Tensor | None) -> Tensor:
     """Return the positions that are not padding, [P, D]."""
-    return x.flatten(0, -2) if real is None else x[real]
+    return x.flatten(0, -2) if token_mask is None else x[token_mask]
 
 
 def _rms(x: Tensor) -> float:

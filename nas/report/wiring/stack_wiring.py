@@ -41,12 +41,12 @@ class StackWiring:
     @property
     def quantity(self) -> str:
         """The name of `matrix`: weight, or gain if the stack works in head space."""
-        return "gain" if self.influence.in_heads else "weight"
+        return "gain" if self.influence.reads_head_space else "weight"
 
     @property
     def matrix(self) -> Array:
         """The weights, or the gains if the stack works in head space, [R, S]."""
-        return self.influence.gains if self.influence.in_heads else self.influence.weights
+        return self.influence.gains if self.influence.reads_head_space else self.influence.weights
 
 
 def name_stack(name: str, stack: Stack, influence: Influence) -> StackWiring:
@@ -106,7 +106,7 @@ def pair_records(stack: StackWiring) -> list[dict[str, Any]]:
             "reader": reader,
             "source": i,
             "of": stack.sources[i],
-            "weight": None if influence.in_heads else float(influence.weights[r, i]),
+            "weight": None if influence.reads_head_space else float(influence.weights[r, i]),
             "gain": float(influence.gains[r, i]),
             "share": float(influence.shares[r, i]),
             "read": float(influence.input_rms[r]),

@@ -60,13 +60,13 @@ class RayCluster:
     """
 
     def __init__(self, address: str) -> None:
-        self._where = (os.environ.get("RAY_ADDRESS") or "of this machine") if address == "ray" else address
+        self._address_text = (os.environ.get("RAY_ADDRESS") or "of this machine") if address == "ray" else address
         self._quiet = redirect_stdout(_RayOutputFilter())
         self._owns_cluster = not ray.is_initialized()  # otherwise it is the caller's, and is not ended
         self._quiet.__enter__()
         try:
             if self._owns_cluster:
-                _join(None if address == "ray" else address, self._where)
+                _join(None if address == "ray" else address, self._address_text)
             self.has_gpus = any(node["Resources"].get("GPU", 0) > 0 for node in self._nodes())
         except BaseException:
             self.close(())
@@ -76,7 +76,7 @@ class RayCluster:
         """Return how many evaluations with this request (CPU, GPU, memory) fit on the nodes, if they were idle."""
         return sum(_room_on(node["Resources"], request) for node in self._nodes())
 
-    def answer(self, ask: Callable[[], T]) -> T:
+    def answer(self, function: Callable[[], T]) -> T:
         """Call Ray where it may need its head, which may be gone or stopping.
 
         Raises:
@@ -86,7 +86,7 @@ class RayCluster:
         with status_if_slow("waiting for the head of the Ray cluster ..."):
             while (timeout := deadline - time.monotonic()) > 0:
                 try:
-                    return _call_with_timeout(timeout, ask)
+                    return _call_with_timeout(timeout, function)
                 except TimeoutError:
                     break
                 except ConnectionError as error:  # raised by a client
@@ -97,13 +97,13 @@ class RayCluster:
                     time.sleep(_AGAIN_S)
         raise self.head_error(f"has not answered for {HEAD_PATIENCE_S:g} s", HEAD_PATIENCE_S)
 
-    def head_error(self, how: str, seconds: float | None = None) -> UserError:
+    def head_error(self, problem: str, seconds: float | None = None) -> UserError:
         """Return the error for a head that is gone, or has not answered for `seconds`."""
         return UserError(
             "unavailable",
-            f"the head of the Ray cluster {self._where} {how}. What has ended is stored; with a cluster again, the "
-            "same command goes on from there, in a new process.",
-            cluster=self._where,
+            f"the head of the Ray cluster {self._address_text} {problem}. What has ended is stored; with a cluster "
+            "again, the same command goes on from there, in a new process.",
+            cluster=self._address_text,
             seconds=seconds,
         )
 
@@ -144,13 +144,13 @@ def _is_broken(error: Exception) -> bool:
     return isinstance(error, grpc.RpcError) or "closed channel" in str(error)
 
 
-def _call_with_timeout(seconds: float, ask: Callable[[], T]) -> T:
+def _call_with_timeout(seconds: float, function: Callable[[], T]) -> T:
     """Call in a thread, which becomes an orphan if Ray does not answer in time. Raises TimeoutError then."""
     answer: Future[T] = Future()
 
     def fetch() -> None:
         try:
-            answer.set_result(ask())
+            answer.set_result(function())
         except BaseException as error:
             answer.set_exception(error)
 

@@ -163,7 +163,7 @@ class RayWorkers:
                 raise _user_error(error.cause) from None
             return failed_row(attempt.job, reason_of_failure(error.cause)), attempt  # failed before training
         except (NodeDiedError, LocalRayletDiedError, ObjectLostError):
-            attempt = replace(attempt, nodes=attempt.nodes.another())
+            attempt = replace(attempt, nodes=attempt.nodes.with_death())
             return attempt.nodes.row(NODE_DIED), attempt
         except OutOfMemoryError:
             cause = f"{OUT_OF_MEMORY}: Ray ended its process, for its node was short of memory"
@@ -178,7 +178,7 @@ class RayWorkers:
             for notice in notices:
                 warnings.warn(notice, stacklevel=2)
             return row, attempt
-        attempt = replace(attempt, deaths=attempt.deaths.another())
+        attempt = replace(attempt, deaths=attempt.deaths.with_death())
         return attempt.deaths.row(cause), attempt
 
     def _is_overdue(self, future: Future[Any], attempt: "_Attempt") -> bool:

@@ -85,7 +85,7 @@ def test_the_condition_number_is_that_of_the_explicit_jacobian() -> None:
                 jacobian, values = layer_conditioning(attention), singular_values(attention, heads)
                 inner = heads * head_dim
                 defect = max(0, tokens - inner) * max(0, width - inner)
-                assert (jacobian.rank, jacobian.full) == (tokens * width - defect, tokens * width)
+                assert (jacobian.rank, jacobian.max_rank) == (tokens * width - defect, tokens * width)
                 assert values[jacobian.rank - 1] > 1e-9 * values[0]
                 assert jacobian.number == pytest.approx((values[0] / values[jacobian.rank - 1]).item(), rel=1e-6)
 
@@ -112,7 +112,7 @@ def test_singular_values_are_roots_of_the_eigenvalues_of_the_gram_matrix() -> No
 
 def test_heads_narrower_than_the_tokens_have_a_null_space_of_known_size() -> None:
     result = layer_conditioning(layer(1, 4, 8, 16))
-    assert result.full - result.rank == (8 - 4) * (16 - 4)
+    assert result.max_rank - result.rank == (8 - 4) * (16 - 4)
     assert math.isfinite(result.number)
 
 

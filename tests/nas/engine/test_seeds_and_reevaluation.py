@@ -224,8 +224,8 @@ def test_posterior_takes_counted_costs_as_exact() -> None:
     expected = Posterior(state, means).predict(members)
     depths = np.array([state.coordinates.candidates[i].architecture.depth for i in members], dtype=float)
     assert np.corrcoef(expected.values[:, 1], depths)[0, 1] == pytest.approx(1)
-    assert (expected.moves[:, 1] == 0).all()
-    assert (expected.moves[:, 0] > 0).all()
+    assert (expected.change_stds[:, 1] == 0).all()
+    assert (expected.change_stds[:, 0] > 0).all()
     draws = Posterior(state, means).draws(members, 3, np.random.default_rng(0))
     assert draws[:, :, 1] == pytest.approx(np.repeat(expected.values[None, :, 1], 3, axis=0))
 
@@ -236,9 +236,9 @@ def test_outcomes_spread_about_the_expected_value() -> None:
     outcomes = expected.outcomes(2.0, np.random.default_rng(0))
     assert outcomes.mean(axis=0) == pytest.approx(expected.values)
     assert outcomes.std(axis=0) == pytest.approx(
-        2.0 * expected.moves * np.std(outcomes[:, 0, 0]) / 2 / expected.moves[0, 0]
+        2.0 * expected.change_stds * np.std(outcomes[:, 0, 0]) / 2 / expected.change_stds[0, 0]
     )
-    assert np.std(outcomes[:, 0, 0]) == pytest.approx(2.0 * expected.moves[0, 0], rel=0.15)
+    assert np.std(outcomes[:, 0, 0]) == pytest.approx(2.0 * expected.change_stds[0, 0], rel=0.15)
 
 
 def test_move_is_the_change_of_the_expected_value_by_one_more_training() -> None:
@@ -251,11 +251,11 @@ def test_move_is_the_change_of_the_expected_value_by_one_more_training() -> None
     after = []
     for deviations in (0.0, 1.0):  # one more observation, and one a standard deviation higher
         reading = before + deviations * math.sqrt(variance + process.noise)
-        readings, _, _ = Observations.of(means.values[:, 0], means.seeds, means.errors[:, 0], means.within[:, 0])
+        readings, _, _ = Observations.of(means.values[:, 0], means.seeds, means.errors[:, 0], means.squared_deviations[:, 0])
         later = features.at(np.concatenate([means.indices, index]))
         more = readings.extend(np.array([reading]))
         after.append(GaussianProcess(later, more, process.scales, process.unit).predict(features.at(index))[0][0])
-    assert posterior.predict(index).moves[0, 0] == pytest.approx(after[1] - after[0])
+    assert posterior.predict(index).change_stds[0, 0] == pytest.approx(after[1] - after[0])
 
 
 def test_candidate_without_spare_seeds_gets_no_reevaluation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,6 +309,6 @@ def test_running_trial_reduces_uncertainty_only_nearby() -> None:
     members = np.arange(len(state.coordinates))
     beside = Posterior(replace(state, trials=state.trials + running), means).predict(members)
     alone = Posterior(state, means).predict(members)
-    moves = beside.moves / alone.moves
-    assert moves[index].max() < 0.6
+    change_stds = beside.change_stds / alone.change_stds
+    assert change_stds[index].max() < 0.6
     assert np.median(moves) > 0.95

@@ -35,7 +35,7 @@ def test_candidate_means_have_mean_spread_and_error() -> None:
             logs = [math.log(value[k]) for value in VALUES[candidate]]
             shares = [error[k] / value[k] for error, value in zip(ERRORS[candidate], VALUES[candidate], strict=True)]
             assert means.values[row, k] == pytest.approx(fmean(logs))
-            assert means.within[row, k] == pytest.approx(sum((log - fmean(logs)) ** 2 for log in logs))
+            assert means.squared_deviations[row, k] == pytest.approx(sum((log - fmean(logs)) ** 2 for log in logs))
             assert means.errors[row, k] == pytest.approx(math.sqrt(fmean([share**2 for share in shares])))
 
 

@@ -192,7 +192,7 @@ def test_running_and_failed_trials_are_not_proposed_again() -> None:
 
 
 def coordinates_of(point: Point) -> np.ndarray:
-    return Coordinates(SPACE, {}).place(point)
+    return Coordinates(SPACE, {}).encode(point)
 
 
 def test_nearest_member_to_a_place_is_new() -> None:
@@ -217,7 +217,7 @@ def test_distance_over_all_blocks_equals_distance_over_one_shared_axis() -> None
 
     def distance(space: SearchSpace, make: Callable[[int], Point]) -> float:
         coordinates = Coordinates(space, {})
-        return float(np.linalg.norm(coordinates.place(make(8)) - coordinates.place(make(32))))
+        return float(np.linalg.norm(coordinates.encode(make(8)) - coordinates.encode(make(32))))
 
     expected = distance(alike, lambda hidden: {"hidden": hidden})
     assert distance(apart, lambda hidden: {f"hidden:{n}": hidden for n in range(1, 5)}) == pytest.approx(expected) == 1

@@ -45,7 +45,7 @@ def test_gain_equals_the_hypervolume_a_point_adds(objectives: int, monkeypatch: 
         gains = [dominated_volume(np.vstack([front, point])) - dominated_volume(front) for point in (one, other)]
         assert gain * unit == pytest.approx(sum(gains) / 2, abs=4e-3)
     outcomes = np.stack([front - 0.04, front + 0.1])
-    for row, gain in enumerate(hypervolume.gain_again(outcomes)):
+    for row, gain in enumerate(hypervolume.repeat_gain(outcomes)):
         rest = np.delete(front, row, axis=0)
         changes = [dominated_volume(np.vstack([rest, points[row]])) - dominated_volume(front) for points in outcomes]
         assert gain * unit == pytest.approx(sum(changes) / 2, abs=4e-3)

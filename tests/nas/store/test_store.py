@@ -66,6 +66,6 @@ def test_work_folder_stays_if_a_trial_can_resume(store: Store, row: Row) -> None
         other = replace(row, status=status)
         folder = store.work_folder(other.identity())
         folder.mkdir(parents=True, exist_ok=True)
-        store.clear(other)
+        store.remove_work_folder(other)
         assert folder.exists() == stays, status
         shutil.rmtree(folder, ignore_errors=True)

@@ -27,7 +27,7 @@ JOB = EvaluationJob(task=f"{TOYS}:Toy", architecture=LITTLE, preset="smoke")
 class FakeProcess:
     """A fake process: a test ends its evaluations, or they end at once with `error`."""
 
-    place: int
+    slot: int
     error: BaseException | None = None
     replacements: int = 0
     is_killed: bool = False
@@ -62,8 +62,8 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     def run(error: BaseException | None = None) -> list[FakeProcess]:
         processes: list[FakeProcess] = []
 
-        def begin(place: int, memory: int | None, gpus: float | None) -> FakeProcess:
-            processes.append(FakeProcess(place, error))
+        def begin(slot: int, memory: int | None, gpus: float | None) -> FakeProcess:
+            processes.append(FakeProcess(slot, error))
             return processes[-1]
 
         monkeypatch.setattr(local_processes, "SingleProcessPool", begin)
@@ -116,12 +116,12 @@ def test_user_error_of_an_evaluation_ends_the_search(script: Script) -> None:
         row_of(script, UserError("missing-data", "there is no data.", option="--data"))
 
 
-def test_each_place_has_its_own_processes_and_the_last_busy_one_is_used_first(script: Script) -> None:
+def test_each_slot_has_its_own_processes_and_the_last_busy_one_is_used_first(script: Script) -> None:
     processes, pool = script(), LocalProcesses(0)
-    for place in (0, 1, 0):
-        pool.submit(JOB, place)
+    for slot in (0, 1, 0):
+        pool.submit(JOB, slot)
     first, other, second = processes
-    assert [process.place for process in processes] == [0, 1, 0]
+    assert [process.slot for process in processes] == [0, 1, 0]
     for process in (first, second, other):
         process.futures[-1].set_result(a_row())
         assert len(pool.collect()) == 1

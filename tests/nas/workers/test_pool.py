@@ -28,18 +28,18 @@ def test_each_process_sees_its_own_gpus(gpus: list[int], monkeypatch: pytest.Mon
     values: list[Any] = []
     monkeypatch.setattr(local_processes, "ProcessPoolExecutor", lambda *of, **how: values.append(how["initargs"]))
 
-    def visible(place: int, each: float | None) -> str | None:
-        SingleProcessPool(place, None, each)
+    def visible(slot: int, each: float | None) -> str | None:
+        SingleProcessPool(slot, None, each)
         devices: str | None = values.pop()[0]
         return devices
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,7")
     for each in (None, 0.5, 1.0):
-        assert [visible(place, each) for place in range(5)] == ["4", "5", "7", "4", "5"]
+        assert [visible(slot, each) for slot in range(5)] == ["4", "5", "7", "4", "5"]
     assert visible(0, 2.0) == "4,5"
     assert visible(3, 0.0) == ""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert [visible(place, None) for place in range(3)] == ["0", "1", "2"]
+    assert [visible(slot, None) for slot in range(3)] == ["0", "1", "2"]
     for gpus[0] in (0, 1):
         assert visible(1, None) is None  # there is no choice
 

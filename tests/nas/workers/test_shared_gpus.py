@@ -53,21 +53,21 @@ class FakeGpus:
         self.quiet = 0  # calls without an end
         self.outcome: Callable[[EvaluationJob, int], str | None] = lambda job, beside: None
 
-    def submit(self, job: EvaluationJob, place: int) -> None:
-        self.running.append((job, place))
-        self.starts.append((job.identity, place))
+    def submit(self, job: EvaluationJob, slot: int) -> None:
+        self.running.append((job, slot))
+        self.starts.append((job.identity, slot))
 
-    def end_idle(self, place: int) -> None:
-        self.drains.append(place)
+    def end_idle(self, slot: int) -> None:
+        self.drains.append(slot)
 
     def collect(self, patience: float) -> list[tuple[EvaluationJob, Row]]:
         if self.quiet:
             self.quiet -= 1
             return []
-        self.lately = [place for _, place in self.running]
+        self.lately = [slot for _, slot in self.running]
         self.looks.append(self.lately)
-        job, place = self.running.pop(0)
-        error = self.outcome(job, sum(where == place for _, where in self.running))
+        job, slot = self.running.pop(0)
+        error = self.outcome(job, sum(where == slot for _, where in self.running))
         self.last = replace(resolve_job(job).row, status="failed" if error else "complete", error=error)
         return [(job, self.last)]
 

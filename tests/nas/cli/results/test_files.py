@@ -98,7 +98,7 @@ def test_measured_columns_of_a_file_have_means(study: Study, tmp_path: Path, ask
     (tmp_path / "theirs.csv").write_text("topology,score,score_se,seed,recipe_lr\na,1,0.1,0,1\na,3,0.1,1,1\n")
     source = nas.load(source=tmp_path / "theirs.csv")
     assert ask(source, by="topology") == [{"topology": "a", "n": 2, "score": 2.0, "score_se": 1.0}]
-    both = Study("both", "", study.rows(), flat=sources.read(tmp_path / "theirs.csv").flat)
+    both = Study("both", "", study.rows(), column_tables=sources.read(tmp_path / "theirs.csv").flat)
     of_topology = {row["topology"]: row for row in ask(both, by="topology")}
     assert of_topology["a"]["score"] == 2.0
     assert of_topology["rmt"]["accuracy"] == pytest.approx(0.505)
@@ -143,12 +143,12 @@ def test_conflicting_rows_of_one_training_give_a_warning(tmp_path: Path) -> None
     with warns("skipped", study=str(tmp_path / "a.jsonl")):
         source = nas.load(source=tmp_path / "a.jsonl")
     assert len(source) == 1
-    assert [re.findall(r"\b0\.\d+", line) for line in source.bad] == [["0.6", "0.25"], ["0.25", "0.6"]]
-    assert all(row.identity() in line and "accuracy" in line for line in source.bad)
+    assert [re.findall(r"\b0\.\d+", line) for line in source.unreadable] == [["0.6", "0.25"], ["0.25", "0.6"]]
+    assert all(row.identity() in line and "accuracy" in line for line in source.unreadable)
     without, by_chance = replace(row, metrics={"loss": 1.0}), replace(row, metrics={"accuracy": 0.625})
     near = replace(row, metrics={"accuracy": 0.607, "accuracy_se": 0.001})
     jsonl.write([row, near, without, by_chance], tmp_path / "b.jsonl")
-    assert nas.load(source=tmp_path / "b.jsonl").bad == ()
+    assert nas.load(source=tmp_path / "b.jsonl").unreadable == ()
 
 
 def test_only_the_shown_columns_of_a_wide_file_are_read(tmp_path: Path, reads: list[str]) -> None:

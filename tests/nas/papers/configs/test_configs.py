@@ -80,7 +80,7 @@ def test_readings_use_known_words() -> None:
         assert reading.label in LABELS, (paper, reading)
         assert reading.counts in ("all", "matrices"), (paper, reading)
         assert reading.rounding in ("nearest", "down"), (paper, reading)
-        assert reading.reading, (paper, reading)
+        assert reading.rationale, (paper, reading)
 
 
 def test_stated_readings_are_rounded_and_counted_in_full() -> None:

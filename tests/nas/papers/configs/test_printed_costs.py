@@ -47,20 +47,20 @@ def cost_of(costs: list[PrintedCost], table: str, model: str, number: int = 0) -
 
 def test_flops_of_the_transformer_agree_with_its_formula() -> None:
     """A forward pass of one token: 2 per weight except embeddings, and both products of attention."""
-    flops = cost_of(costs("flops"), "4", "Transformer", 1).here
+    flops = cost_of(costs("flops"), "4", "Transformer", 1).count
     weights, attention = 24 * (4 * 1024 * 1024 + 2 * 1024 * 4096), 24 * 2 * 512 * 1024
     assert flops == pytest.approx(3 * 6e9 * 2 * (weights + attention))
-    with_embeddings = cost_of(costs("flops"), "4", "Transformer", 0).here
+    with_embeddings = cost_of(costs("flops"), "4", "Transformer", 0).count
     assert with_embeddings - flops == pytest.approx(3 * 6e9 * 2 * 50257 * 1024)
 
 
 def test_tokens_are_twenty_a_parameter_or_steps_times_rows() -> None:
     tokens = costs("tokens")
     norms = 13 * 384
-    assert cost_of(tokens, "8", "Transformer 49M").here == pytest.approx(
+    assert cost_of(tokens, "8", "Transformer 49M").count == pytest.approx(
         20 * (6 * (4 * 384 * 384 + 2 * 384 * 1536) + norms) / 1e6
     )
-    assert cost_of(tokens, "2", "LLaMA-1B").here == pytest.approx(100_000 * 512 * 256 / 1e6)
+    assert cost_of(tokens, "2", "LLaMA-1B").count == pytest.approx(100_000 * 512 * 256 / 1e6)
 
 
 def test_every_printed_memory_has_a_count_beside_it() -> None:
@@ -68,8 +68,8 @@ def test_every_printed_memory_has_a_count_beside_it() -> None:
                if line["memory_gb"]}  # fmt: skip
     counts = {(cost.paper, cost.table, cost.model) for cost in costs("memory")}
     assert lines - counts == {("leaner", "4", "DaViT-B, leaner")}
-    assert cost_of(costs("memory"), "4", "ViT-B, original").here == pytest.approx(16 * 86_567_656 / 1e9)
-    assert cost_of(costs("memory"), "6", "LLaMA-60M, without ANCRe").here == pytest.approx(8 * 58_073_600 / 1e9)
+    assert cost_of(costs("memory"), "4", "ViT-B, original").count == pytest.approx(16 * 86_567_656 / 1e9)
+    assert cost_of(costs("memory"), "6", "LLaMA-60M, without ANCRe").count == pytest.approx(8 * 58_073_600 / 1e9)
 
 
 def test_times_are_ratios_to_the_plain_network() -> None:
@@ -79,10 +79,10 @@ def test_times_are_ratios_to_the_plain_network() -> None:
     assert all(cost.label == "beside" for cost in times)
     maps = 8 * (4 * 512 * 512 + 3 * 512 * 1376) + 32_000 * 512 + 8 * 2 * 256 * 512  # LLaMA-60M at one position
     skips, sums = 8 * 2 * 512, (8 + 2 * sum(range(1, 9))) * 512  # ANCRe adds the sums; two are one product
-    assert cost_of(times, "6", "LLaMA-60M, ANCRe over none").here == pytest.approx(
+    assert cost_of(times, "6", "LLaMA-60M, ANCRe over none").count == pytest.approx(
         (maps + (skips + sums) / 2) / (maps + skips / 2), rel=1e-9
     )
-    assert all(1 < cost.here < 1.1 for cost in times if cost.paper != "rmt")
+    assert all(1 < cost.count < 1.1 for cost in times if cost.paper != "rmt")
 
 
 def test_command_prints_a_line_a_cost_and_fails_if_one_is_wrong(

@@ -42,8 +42,8 @@ def test_point_is_the_loss_after_so_many_steps(monkeypatch: pytest.MonkeyPatch) 
     curves = {panel_curve.network: panel_curve for panel_curve in shortcut_layouts.panels(seeds=2)[1].curves}
     for name, net in (("0:2", LinearNet(3, ((0, 2),))), ("ANCRe 0.01", LinearNet(3, temperature=0.01))):
         points = curves[name]
-        assert list(points.at) == [0, 4, 8]
-        for steps, decades in zip(points.at, points.decades, strict=True):
+        assert list(points.x) == [0, 4, 8]
+        for steps, decades in zip(points.x, points.decades, strict=True):
             monkeypatch.setattr(shortcuts, "_STEPS", steps)
             assert 10.0 ** torch.tensor(decades, dtype=torch.float64) == pytest.approx(curve(net, 2)[-1])
 
@@ -108,7 +108,7 @@ def test_low_rank_networks_use_their_best_rates_and_fresh_seeds(monkeypatch: pyt
     rates = low_rank.TARGETS[0][3]
     assert by_depth.curves[0].decades == [[n + seed + rates[n % 5] for seed in range(2)] for n in (2, 5, 10)]
     plain, infinite = by_batch.curves[0], by_batch.curves[2]
-    assert list(plain.at) == [10, 20, 30, 40]
+    assert list(plain.x) == [10, 20, 30, 40]
     assert plain.means[1:] == pytest.approx([torch.tensor(100 * rates[0]).log10().item()] * 3)
     assert infinite.means[2:] == [0.0, 0.0]  # the first loss
     assert plain.network == f"resnet, rate {rates[0]:g}"

@@ -42,7 +42,7 @@ def test_hypervolume_is_that_of_the_union_of_boxes(study: Study) -> None:
 def test_architectures_without_rows_are_not_part_of_the_order(study: Study) -> None:
     volumes = chart_records.hypervolumes(study.rows(), study.summaries(), OBJECTIVES)
     flat = table.from_records([{"accuracy": 1.0, "flops": 10, "params": 5}])
-    architectures = Study("both", "", study.rows(), flat=[flat]).summaries()
+    architectures = Study("both", "", study.rows(), column_tables=[column_tables]).summaries()
     assert len(architectures) == len(study.summaries()) + 1
     assert chart_records.hypervolumes(study.rows(), architectures, OBJECTIVES)[-1] == volumes[-1]
     assert chart_records.hypervolumes([], architectures, OBJECTIVES) == []

@@ -165,7 +165,7 @@ def check_rules(topology: str, noise: bool) -> None:
     assert not influence.gains[~can].any()
     assert (influence.gains + 1e-12 >= np.abs(influence.weights)).all()
     assert influence.fixed == (topology != "depth-lstm")  # it applies a nonlinearity to the stream
-    assert influence.in_heads == (kind.input_mode_of(options) == "heads")
+    assert influence.reads_head_space == (kind.input_mode_of(options) == "heads")
     np.testing.assert_allclose(influence.shares.sum(axis=1), 1, atol=1e-12)
     if kind.equals_resnet(options) and not noise:
         np.testing.assert_allclose(influence.weights[can], 1, atol=1e-12)

@@ -144,19 +144,19 @@ class Cluster:
     def room(self, request: Any) -> int:
         return self.free
 
-    def answer(self, ask: Any) -> tuple[object, "Future[Any]"]:
+    def answer(self, function: Any) -> tuple[object, "Future[Any]"]:
         outcome, future = next(self.outcomes), Future[Any]()
         if isinstance(outcome, KeyboardInterrupt):
             raise outcome
-        self.assignments += ask.args
+        self.assignments += function.args
         if isinstance(outcome, BaseException):
             future.set_exception(outcome)
         else:
             future.set_result(outcome)
         return object(), future
 
-    def head_error(self, how: str) -> UserError:
-        return UserError("unavailable", f"the head {how}.", cluster="ray://there")
+    def head_error(self, problem: str) -> UserError:
+        return UserError("unavailable", f"the head {problem}.", cluster="ray://there")
 
 
 @pytest.fixture
