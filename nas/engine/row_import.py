@@ -74,9 +74,7 @@ def _check_possible(row: Row, path: Path) -> None:
 def import_into(storage: str, study: str, rows: Sequence[Row]) -> ImportCounts:
     """Write the rows that a study lacks. Raises UserError if the study is a search."""
     with closing(Store(storage, make=True)) as store, status_if_slow(f"importing {len(rows)} rows ..."):
-        if study in store.searches():
-            message = f"study {study!r} is a search, whose rows are its own. Give another --study."
-            raise UserError("mismatch", message, option="--study", value=study)
+        store.check_no_search(study)
         statuses = {row.identity(): row.status for row in store.read([study]).rows}
         unique_rows = deduplicate(rows)
         new = [row for row in unique_rows if statuses.get(row.identity()) not in ("complete", row.status)]

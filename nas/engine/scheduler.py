@@ -24,7 +24,6 @@ from nas.store.study_names import check_name
 from nas.workers.pool import Workers, pool_of
 from nas.workers.resources import Resources
 from results.records.row import Row
-from search_spaces.support.errors import UserError
 from search_spaces.support.logger import LOGGER
 from search_spaces.support.progress import status_if_slow
 from tasks.base import Task
@@ -256,9 +255,7 @@ def evaluation_store(storage: str, study: str | None) -> Iterator[tuple[Store, s
     """Open the store and name the study of evaluations. Raises UserError if the name belongs to a search."""
     name = check_name(study or EVALUATIONS)
     with closing(Store(storage, make=True)) as store:
-        if name in store.searches():
-            message = f"study {name!r} is a search, whose rows are its own. Give another --study."
-            raise UserError("mismatch", message, option="--study", value=name)
+        store.check_no_search(name)
         yield store, name
 
 

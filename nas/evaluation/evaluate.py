@@ -25,6 +25,7 @@ from nas.evaluation.failures import clean_up, reason_of_failure
 from nas.evaluation.heartbeat import Heartbeat
 from nas.evaluation.saved_networks import copy_network, load_network, save_network
 from nas.request.job import EvaluationJob, ResolvedJob, first_process, identity, lacks_network, resolve_job, task_of
+from nas.request.resolve import check_measurable_network
 from nas.store.locks import folder_lock
 from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store
@@ -60,7 +61,7 @@ def evaluate(job: EvaluationJob) -> Row:
             row = _check_limits(job.limits.count_budget, row, asdict(row.costs))
             if row.status != "over-budget" and (job.profiled or job.limits.profile_budget.bounds or job.trace):
                 row = _profile(evaluation, row)
-            _check_measures(evaluation)  # before hours of training
+            check_measurable_network(evaluation.task, job.architecture, job.measures)  # before hours of training
             if row.status != "over-budget":
                 earlier, network = _load_earlier(evaluation)
                 if earlier is None:
@@ -185,15 +186,6 @@ def _train(evaluation: ResolvedJob, row: Row) -> tuple[Row, nn.Module | None]:
 
 def _start(job: EvaluationJob) -> Mapping[str, Tensor] | None:
     return None if job.start is None else read_weights(Path(job.start))
-
-
-def _check_measures(evaluation: ResolvedJob) -> None:
-    """Raise UserError if a measure does not apply to networks of this kind."""
-    if "conditioning" in evaluation.job.measures:
-        from nas.costs.conditioning import check_attention  # loads SciPy
-
-        with count.meta_device():
-            check_attention(evaluation.task.build(evaluation.job.architecture))
 
 
 def _measure_and_render(evaluation: ResolvedJob, row: Row, network: nn.Module) -> Row:

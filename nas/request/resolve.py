@@ -124,12 +124,17 @@ def check_measures(measures: str | Sequence[str], task: Task, architecture: Arch
     for name in names:
         if name not in MEASURES:
             raise unknown("measure", name, MEASURES)
-    if "conditioning" in names:
+    check_measurable_network(task, architecture, names)
+    return tuple(names)
+
+
+def check_measurable_network(task: Task, architecture: Architecture, measures: Sequence[str]) -> None:
+    """Raise UserError if a measure does not apply to networks of this kind."""
+    if "conditioning" in measures:
         from nas.costs.conditioning import check_attention  # loads SciPy
 
         with meta_device():
             check_attention(task.build(architecture))
-    return tuple(names)
 
 
 def make_folder(folder: str | Path | None) -> str | None:

@@ -31,16 +31,11 @@ from search_spaces.support.progress import status_if_slow
 from tasks.base import Task
 
 
-def check_device(quantities: Collection[str]) -> None:
-    """Raise UserError if energy is an objective or a bound and no device measures it."""
+def check_measurable(task: Task, base: Architecture, quantities: Collection[str]) -> None:
+    """Raise UserError if a measured quantity needs a network or a device that is missing: once, not in every trial."""
     if "energy_j" in quantities and not torch.cuda.is_available():
         message = "energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops."
         raise UserError("needs-system", message, option="energy_j", needs="cuda")
-
-
-def check_measurable(task: Task, base: Architecture, quantities: Collection[str]) -> None:
-    """Raise UserError if a measured quantity needs a network or a device that is missing: once, not in every trial."""
-    check_device(quantities)
     if measures_for(quantities) or any(name in PROFILE_COSTS for name in quantities):
         with meta_device():
             task.build(base)

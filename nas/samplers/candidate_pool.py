@@ -6,7 +6,7 @@ in an enumerated space.
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import final
 
 import numpy as np
@@ -57,11 +57,11 @@ class ImplicitCandidates(Candidates):
         trials = History(study, MemberPool(self._dp, trial_points, 0)).trial_table(number)
         random = np.random.default_rng([seed, 1])
         points = {**trial_points, **self._by_candidate([self._first_point()])}
-        points |= self._by_candidate(islice(self._draw_members(random), RANDOM_MEMBERS))
+        points |= self._by_candidate(self._dp.draw(random) for _ in range(RANDOM_MEMBERS))
         while len(points) == len(trial_points) < self._dp.number:  # few are left, and none of them was drawn
             points |= self._by_candidate([self._dp.draw(random)])
         random_count = len(points) - len(trial_points)
-        points |= self._by_candidate(islice(self._mutations(list(trial_points.values()), trials, random), MUTATIONS))
+        points |= self._by_candidate(self._mutations(list(trial_points.values()), trials, random))
         return MemberPool(self._dp, points, len(trial_points) + random_count), trials
 
     def first_index(self, coordinates: Coordinates, seed: int) -> int:
@@ -85,10 +85,6 @@ class ImplicitCandidates(Candidates):
 
     def _by_candidate(self, points: Iterator[Point] | list[Point]) -> dict[Candidate, Point]:
         return {self._space.candidate(point): point for point in points}
-
-    def _draw_members(self, random: np.random.Generator) -> Iterator[Point]:
-        while True:
-            yield self._dp.draw(random)
 
     def _mutations(self, points: list[Point], trials: TrialTable, random: np.random.Generator) -> Iterator[Point]:
         """Yield mutations of the front's members; none without values."""

@@ -199,6 +199,12 @@ class Store:
                         configs[name] = SearchConfig.from_record(json.loads(text))
         return configs
 
+    def check_no_search(self, study: str) -> None:
+        """Raise UserError if a study is a search, to which no other rows are added."""
+        if study in self.searches():
+            message = f"study {study!r} is a search, whose rows are its own. Give another --study."
+            raise UserError("mismatch", message, option="--study", value=study)
+
     def reevaluations(self, study: str) -> frozenset[str]:
         """Return the identities of a search's re-evaluations: Rows of held-out seeds, which chose no architecture."""
         with translate_errors(self.url), self.engine.connect() as connection:

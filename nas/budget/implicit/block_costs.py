@@ -60,4 +60,5 @@ class ChangeCosts:
 
 
 def add_costs(cost: Cost, other: Cost, times: int = 1) -> Cost:
+    """Return a cost plus `times` another one."""
     return tuple(a + times * b for a, b in zip(cost, other, strict=True))

@@ -12,6 +12,7 @@ from math import inf, prod
 import numpy as np
 
 from nas.budget.bounds import Budget, Counts, Range
+from nas.budget.implicit.block_costs import add_costs
 from nas.budget.implicit.decomposition import Slice, slices_of
 from nas.budget.implicit.knapsack import Cost, Knapsack, random_below
 from nas.budget.implicit.nearest_sum import nearest_choice
@@ -120,7 +121,7 @@ class BudgetDP:
             offset = _distance_of(slice_.shape, distance)
             if best is not None and offset >= best[0]:
                 break
-            low, high = (_minus(ends, slice_.cost) for ends in (self._low, self._high))
+            low, high = (add_costs(ends, slice_.cost, -1) for ends in (self._low, self._high))
             parts = [([_distance_of(point, distance) for point in part.points], part.costs) for part in slice_.parts]
             choice = nearest_choice(parts, low, high)
             if choice is not None and (best is None or offset + choice[0] < best[0]):
@@ -140,7 +141,7 @@ class BudgetDP:
 
     def _knapsack(self, slice_: Slice) -> Knapsack:
         kinds = [[part.costs for part in kind] for kind in slice_.kinds]
-        return Knapsack(kinds, _minus(self._low, slice_.cost), _minus(self._high, slice_.cost))
+        return Knapsack(kinds, *(add_costs(ends, slice_.cost, -1) for ends in (self._low, self._high)))
 
     def _point(self, slice_: Slice, choice: list[int]) -> Point:
         point = dict(slice_.shape)
@@ -190,10 +191,6 @@ class BudgetDP:
 
     def _text(self, cost: Cost) -> str:
         return ", ".join(f"{quantity}={amount}" for quantity, amount in zip(self._budget.bounds, cost, strict=False))
-
-
-def _minus(cost: Cost, other: Cost) -> Cost:
-    return tuple(a - b for a, b in zip(cost, other, strict=True))
 
 
 def _distance_of(point: Mapping[str, Scalar], distance: Distance) -> float:

@@ -32,7 +32,8 @@ def nearest_choice(
     """
     floor, ceiling = (np.array([max(-_FAR, min(_FAR, end)) for end in ends], dtype=np.int64) for ends in (low, high))
     costs = [np.array(cost, dtype=np.int64).reshape(len(cost), len(low)) for _, cost in parts]  # [O, Q] each
-    least, most = (np.array([end(cost) for cost in costs]).reshape(-1, len(low)) for end in (_least, _most))
+    least = np.array([cost.min(axis=0) for cost in costs]).reshape(-1, len(low))
+    most = np.array([cost.max(axis=0) for cost in costs]).reshape(-1, len(low))
     sums, totals = np.zeros((1, len(low)), dtype=np.int64), np.zeros(1)
     trail: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
     for number, (distances, _) in enumerate(parts):
@@ -70,11 +71,3 @@ def _cells(sums: NDArray[np.int64]) -> NDArray[np.int64]:
     side = int(STATES ** (1 / sums.shape[1]))
     lowest, span = sums.min(axis=0), np.ptp(sums, axis=0)
     return np.asarray((sums - lowest) // (span // side + 1))
-
-
-def _least(cost: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.asarray(cost.min(axis=0))
-
-
-def _most(cost: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.asarray(cost.max(axis=0))
