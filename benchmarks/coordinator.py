@@ -8,8 +8,6 @@ process.
 
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -23,7 +21,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
 from optuna.trial import create_trial
 
-from benchmarks.form import Figure, main
+from benchmarks.form import Figure, child_peaks_mb, main
 from nas.engine.plan import SearchPlan
 from nas.engine.scheduler import Scheduler
 from nas.request.job import EvaluationJob, resolve_job
@@ -161,13 +159,11 @@ def copy(source: Path, to: Path) -> str:
 
 def peak_mb(source: Path, size: int) -> float:
     """Return the peak memory in megabytes of a separate process that coordinates."""
-    program = (
-        "import resource; from pathlib import Path; from benchmarks.coordinator import *;"
-        f"ours({f'sqlite:///{source}/studies.db'!r}, {size}, 5, search_request({DEFAULT!r}));"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    (peak,) = child_peaks_mb(
+        "from benchmarks.coordinator import *\n"
+        f"ours({f'sqlite:///{source}/studies.db'!r}, {size}, 5, search_request({DEFAULT!r})); peak()"
     )
-    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    return float(output.split()[-1]) / 1000
+    return peak
 
 
 def figures(quick: bool) -> dict[str, Figure]:

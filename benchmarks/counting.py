@@ -6,15 +6,13 @@ as for a plug-in task without a closed form.
 """
 
 import statistics
-import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable
 
 import torch
 
-from benchmarks.form import Figure, main
+from benchmarks.form import Figure, child_peaks_mb, main
 from nas.budget.bounds import parse_budget
 from nas.budget.feasibility import feasible_candidates
 from nas.costs.count import FlopCountAnalysis, count_macs, meta_device
@@ -75,13 +73,9 @@ def time_ms(function: Callable[[], int]) -> tuple[int, float]:
 
 def extra_mb() -> float:
     """Return the peak memory growth in megabytes of a process that counts the 1B network."""
-    program = (
-        "import resource, benchmarks.counting as c\n"
-        "c.count_vit_base(); before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "c.count_llama_1b(); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
-    )
-    output = subprocess.check_output([sys.executable, "-c", program], text=True, stderr=subprocess.DEVNULL)
-    return int(output) / (1 if sys.platform != "darwin" else 1024) / 1024
+    counts = "c.count_vit_base(); peak(); c.count_llama_1b(); peak()"
+    before, after = child_peaks_mb(f"import benchmarks.counting as c; {counts}")
+    return after - before
 
 
 def figures(quick: bool) -> dict[str, Figure]:

@@ -84,6 +84,15 @@ def machine() -> dict[str, Any]:
     }
 
 
+def child_peaks_mb(program: str) -> list[float]:
+    """Return the peak memory in megabytes of a process that runs a program, at each call of its function `peak`."""
+    usage = "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss"
+    program = f"import resource\ndef peak():\n    print('peak', {usage})\n{program}"
+    output = subprocess.check_output([sys.executable, "-c", program], text=True, stderr=subprocess.DEVNULL)
+    units_per_mb = 1024**2 if sys.platform == "darwin" else 1024
+    return [int(line[5:]) / units_per_mb for line in output.splitlines() if line.startswith("peak ")]
+
+
 def table(benchmark: str, figures_by_name: Mapping[str, Figure]) -> str:
     """Return the figures as text, one line each."""
     where = ", ".join(f"{name} {value}" for name, value in machine().items())

@@ -37,6 +37,7 @@ from nas.samplers.registry import DEFAULT
 from nas.samplers.surrogate_sampler import Surrogate
 from results.records import table
 from results.stats.architecture_summary import summarize
+from results.stats.gaussian_process import Array
 from results.stats.pareto import non_dominated
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate
@@ -117,10 +118,7 @@ def observed_front(inner: str) -> Search:
 
     def run(landscape: Landscape, noise: float, seed: int) -> SearchReport:
         observations, proposal_s = trainings(landscape, inner, noise, seed, 0)
-        stands = non_dominated(np.array([(one.loss, one.flops) for one in observations]))
-        return SearchReport(
-            {one.architecture for one, on in zip(observations, stands, strict=True) if on}, {}, {}, proposal_s
-        )
+        return front_report(observations, np.array([one.loss for one in observations]), proposal_s)
 
     return run
 
@@ -135,10 +133,14 @@ def botorch(landscape: Landscape, noise: float, seed: int) -> SearchReport:
     number = {candidate.architecture: index for index, candidate in enumerate(landscape.feasible)}
     at = np.array([number[one.architecture] for one in observations], dtype=np.intp)
     losses = posterior_means(Coordinates.of(landscape.feasible), at, np.array([one.loss for one in observations]))
+    return front_report(observations, losses, proposal_s)
+
+
+def front_report(observations: Sequence[Training], losses: Array, proposal_s: float) -> SearchReport:
+    """Return the report of the front of these losses and FLOPs, without probabilities."""
     stands = non_dominated(np.stack([losses, [one.flops for one in observations]], axis=1))
-    return SearchReport(
-        {one.architecture for one, on in zip(observations, stands, strict=True) if on}, {}, {}, proposal_s
-    )
+    front = {one.architecture for one, on in zip(observations, stands, strict=True) if on}
+    return SearchReport(front, {}, {}, proposal_s)
 
 
 class SurrogateWithoutRepeats(Surrogate):
@@ -223,7 +225,11 @@ def run_case(case: tuple[str, tuple[str, str], bool]) -> Case:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     landscape, seeds = every_landscape(quick)[name], range(1 if quick else 5)
     noise = NOISES[word] * NOISE_RATIO * float(np.std([landscape.loss[one] for one in landscape.inside]))
-    inner = {"single": f"{SurrogateWithoutRepeats.__module__}:Once", "nas-nsga2": "nsga2", "nas-tpe": "tpe"}
+    inner = {
+        "single": f"{SurrogateWithoutRepeats.__module__}:{SurrogateWithoutRepeats.__name__}",
+        "nas-nsga2": "nsga2",
+        "nas-tpe": "tpe",
+    }
     peers: dict[str, Search] = {name: observed_front(one) for name, one in inner.items()} | {"botorch": botorch}
     reports = {
         name: [search(landscape, noise, seed) for seed in (seeds[:2] if search is botorch else seeds)]

@@ -8,14 +8,12 @@ memory.
 
 import math
 import statistics
-import subprocess
-import sys
 import time
 
 import torch
 from torch import Tensor, nn
 
-from benchmarks.form import Figure, main
+from benchmarks.form import Figure, child_peaks_mb, main
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.nystrom import Nystrom
 
@@ -49,14 +47,12 @@ def once(kind: str, tokens: int) -> float:
 
 def extra_mb(kind: str, lengths: tuple[int, ...]) -> dict[int, float]:
     """Return sequence length -> peak memory growth of a process in megabytes, beyond that of 128 tokens."""
-    program = (
-        "import resource, torch, benchmarks.nystrom as n\n"
+    before, *peaks = child_peaks_mb(
+        "import torch, benchmarks.nystrom as n\n"
         "torch.set_num_threads(1)\n"
         f"for tokens in {(128, *lengths)}:\n"
-        f"    n.once({kind!r}, tokens); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        f"    n.once({kind!r}, tokens); peak()"
     )
-    output = subprocess.check_output([sys.executable, "-c", program], text=True, stderr=subprocess.DEVNULL)
-    before, *peaks = (int(line) / (1 if sys.platform != "darwin" else 1024) / 1024 for line in output.split())
     return {tokens: peak - before for tokens, peak in zip(lengths, peaks, strict=True)}
 
 

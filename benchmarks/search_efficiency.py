@@ -135,14 +135,13 @@ def figures(quick: bool) -> dict[str, Figure]:
         if quick and not first:
             runs = {"": runs[""], "reject": reject}
         proposals_by_name = {name: [run(landscape, seed) for seed in seeds] for name, run in runs.items()}
-        useful = {
-            name: statistics.median(len(within(landscape, one)) / TRIALS for one in each)
-            for name, each in proposals_by_name.items()
-        }
-        volume = {
-            name: statistics.median(landscape.hypervolume(within(landscape, one)) for one in each)
-            for name, each in proposals_by_name.items()
-        }
+        useful, volume = (
+            {
+                name: statistics.median(value_of(within(landscape, one)) for one in each)
+                for name, each in proposals_by_name.items()
+            }
+            for value_of in (lambda architectures: len(architectures) / TRIALS, landscape.hypervolume)
+        )
         if first:
             share[f"useful_share_{budget}"] = Figure(useful.pop(""), "share", "higher", 1.0, useful)
         name = f"hypervolume_{budget}" if first else f"hypervolume_{budget}_{loss}"

@@ -92,30 +92,16 @@ Axis = Annotated[
     list[str],
     Option("--axis", metavar="NAME=VALUE,...", help="Add an axis or change its values: recipe.lr=1e-3,3e-3."),
 ]
-Arch = Annotated[
-    str,
-    Option("--arch", metavar="FIELD=VALUE,...", help="Change the task's base architecture: depth=7,heads=16."),
-]
-Archs = Annotated[
-    list[str],
-    Option("--arch", metavar="FIELD=VALUE,...", help="Change the task's base architecture: depth=7,heads=16."),
-]
-Topology = Annotated[
-    str | None,
-    Option(
-        "--topology",
-        help='Topology with its options: "dca(k=2)" (`nas list topologies`).',
-        autocompletion=completion.topologies,
-    ),
-]
-RequiredTopology = Annotated[
-    str,
-    Option(
-        "--topology",
-        help='Topology with its options: "dca(k=2)" (`nas list topologies`).',
-        autocompletion=completion.topologies,
-    ),
-]
+_ARCH = Option("--arch", metavar="FIELD=VALUE,...", help="Change the task's base architecture: depth=7,heads=16.")
+Arch = Annotated[str, _ARCH]
+Archs = Annotated[list[str], _ARCH]
+_TOPOLOGY = Option(
+    "--topology",
+    help='Topology with its options: "dca(k=2)" (`nas list topologies`).',
+    autocompletion=completion.topologies,
+)
+Topology = Annotated[str | None, _TOPOLOGY]
+RequiredTopology = Annotated[str, _TOPOLOGY]
 Topologies = Annotated[
     str | None,
     Option(
@@ -133,12 +119,9 @@ Widths = Annotated[
     str | None,
     Option("--widths", metavar="A,B", help="Widths to train. Default: 1, 2, 4 and 8 times the architecture's."),
 ]
-Preset = Annotated[
-    str, Option("--preset", help="How thoroughly to train: smoke, proxy, paper ... (`nas list presets`).")
-]
-OptionalPreset = Annotated[
-    str | None, Option("--preset", help="How thoroughly to train: smoke, proxy, paper ... (`nas list presets`).")
-]
+_PRESET = Option("--preset", help="How thoroughly to train: smoke, proxy, paper ... (`nas list presets`).")
+Preset = Annotated[str, _PRESET]
+OptionalPreset = Annotated[str | None, _PRESET]
 Settings = Annotated[
     str, Option("--set", metavar="FIELD=VALUE,...", help="Change the preset's recipe: lr=1e-3,weight_decay=0.")
 ]

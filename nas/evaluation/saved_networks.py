@@ -94,13 +94,18 @@ def load_network(folder: str | Path | None, task: Task) -> nn.Module | None:
     if folder is None or not has_network(folder):
         return None
     try:
-        with torch.random.fork_rng(devices=[]):  # initial weights are overwritten
-            network = network_of(task, read_record(Path(folder)))
-        load_weights(network, read_weights(Path(folder)), str(folder))
+        return read_network(Path(folder), task).eval()
     except UserError as error:
         warnings.warn(Notice(error.kind, f"{error}", **error.fields), stacklevel=2)
         return None
-    return network.eval()
+
+
+def read_network(folder: Path, task: Task) -> nn.Module:
+    """Read a saved network, on the CPU. Raises UserError if it is missing or damaged."""
+    with torch.random.fork_rng(devices=[]):  # initial weights are overwritten
+        network = network_of(task, read_record(folder))
+    load_weights(network, read_weights(folder), str(folder))
+    return network
 
 
 def network_of(task: Task, record: Record) -> nn.Module:

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from nas.costs.random_inputs import RandomInputs
-from nas.evaluation.saved_networks import network_of
+from nas.evaluation.saved_networks import read_network
 from nas.exporters.formats import FORMATS, DynamicAxes, ExportError, ExportFormat, Forward, run_export_step
-from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
+from search_spaces.architecture.checkpoint import Record, read_record
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import atomic_replace, partial_file, unwritable
 from tasks.base import Task
@@ -66,10 +66,7 @@ def export_folder(folder: Path, to: Path, task: Task) -> ExportReport:
         message = f"{folder} holds a network of task {description}, got {task.name!r} version {task.version}."
         fields = {"task": record.task, "version": record.task_version, "expected": (task.name, task.version)}
         raise UserError("mismatch", message, path=str(folder), **fields)
-    with torch.random.fork_rng(devices=[]):  # the checkpoint overwrites what is drawn here
-        network = network_of(task, record)
-    load_weights(network, read_weights(folder), str(folder))
-    return export(network, task.example(), to, record)
+    return export(read_network(folder, task), task.example(), to, record)
 
 
 def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> ExportReport:

@@ -1,5 +1,6 @@
 """`nas reproduce flops | tokens | memory | time`: printed costs compared with counts here."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nas.papers.configs import LABELS, is_label_true
@@ -46,11 +47,20 @@ def print_table(records: list[dict[str, Any]]) -> None:
     headings = ("paper", "table", "model", "printed", "here", "unit", "label", "reading")
     lines = []
     for record in records:
-        label = record["label"] if is_label_true(record["label"], record["matches"] == "yes") else "BROKEN"
         numbers = {"printed": f"{record['printed']:.5g}", "here": f"{record['here']:.5g}"}
-        lines.append([(record | numbers | {"label": label})[heading] for heading in headings])
+        lines.append([(record | numbers | {"label": shown_label(record)})[heading] for heading in headings])
     console = tables.make_console()
     tables.print_texts(console, headings, lines, no_wrap_headings=("printed", "here"))
+    print_label_counts(records)
+
+
+def shown_label(record: Mapping[str, Any]) -> str:
+    """Return a record's label, or "BROKEN" if its count contradicts it."""
+    return record["label"] if is_label_true(record["label"], record["matches"] == "yes") else "BROKEN"
+
+
+def print_label_counts(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print the number of each label, one line each."""
     for label in LABELS:
         if number := sum(record["label"] == label for record in records):
-            console.print(f"{number} {label}", highlight=False)
+            tables.make_console().print(f"{number} {label}", highlight=False)

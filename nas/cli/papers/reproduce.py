@@ -12,7 +12,6 @@ from nas.cli.papers import claims, costs, figures
 from nas.cli.papers.request_checks import check_request
 from nas.environment.paths import DEFAULT_STORE
 from nas.papers.configs import (
-    LABELS,
     PaperConfig,
     is_label_true,
     is_printed,
@@ -118,16 +117,13 @@ def _record(paper: str, reading: PaperConfig, millions: str) -> dict[str, Any]:
 def _print(records: Sequence[dict[str, Any]], papers: Sequence[str]) -> None:
     console, lines = tables.make_console(), []
     for record in records:
-        label = record["label"] if is_label_true(record["label"], record["matches"] == "yes") else "BROKEN"
         paper_count, our_count = f"{record['printed_millions']:g}M", f"{record['params'] / 1e6:.4f}M"
-        cells = (record["paper"], record["table"], record["model"], record["data"], paper_count, our_count, label)
+        cells = (record["paper"], record["table"], record["model"], record["data"], paper_count, our_count)
         formula = f" [+ {record['formula']}]" if record["formula"] else ""
-        lines.append((*cells, record["reading"] + formula))
+        lines.append((*cells, costs.shown_label(record), record["reading"] + formula))
     headings = ("paper", "table", "model", "data", "printed", "counted", "label", "reading")
     tables.print_texts(console, headings, lines, right=("table", "printed", "counted"))
-    for label in LABELS:
-        if number := sum(record["label"] == label for record in records):
-            console.print(f"{number} {label}", highlight=False)
+    costs.print_label_counts(records)
     if any(record["formula"] for record in records):
         console.print("[+ ...]: in closed form, what nothing here builds, or less what is left out", markup=False)
     for paper in papers:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from nas.papers.configs import Label, PaperConfig, paper_configs
+from nas.papers.configs import Label, PaperConfig, paper_configs, row_of
 from nas.papers.configs.paper_networks import params
 from results.records import published
 from search_spaces.architecture.architecture import Architecture
@@ -172,12 +172,11 @@ def _memory_cost(paper: str, line: published.Line, count: int, bytes_each: int, 
 
 def _first_match(paper: str, line: published.Line) -> PaperConfig | None:
     """Return the first reading that gives the row's printed parameters."""
-    key = line["table"], line["model"], line["data"]
     return next(
         (
             candidate
             for candidate in paper_configs(paper)
-            if candidate.row == key and candidate.label in ("stated", "fitted")
+            if candidate.row == row_of(line) and candidate.label in ("stated", "fitted")
         ),
         None,
     )

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from nas.costs.random_inputs import RandomInputs
-from nas.evaluation.saved_networks import network_of
+from nas.evaluation.saved_networks import network_of, read_network
 from nas.report.wiring.influence import influences
 from nas.report.wiring.stack_wiring import name_stack
 from nas.report.wiring.wiring_report import WiringReport
 from nas.request.job import recipe_of
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.checkpoint import Record, load_weights, read_record, read_weights
+from search_spaces.architecture.checkpoint import Record, read_record
 from search_spaces.layers.stack import Stack
 from search_spaces.spaces.parsing import parse_architecture
 from search_spaces.support.errors import UserError
@@ -62,9 +62,7 @@ def wiring_of_checkpoint(
         raise UserError(
             "mismatch", message, path=str(folder), architecture=str(architecture), value=str(requested_architecture)
         )
-    with torch.random.fork_rng(devices=[]):  # the checkpoint overwrites what is drawn here
-        network = network_of(task, record)
-    load_weights(network, read_weights(folder), str(folder))
+    network = read_network(folder, task)
     title = f"{architecture} on {task.name} at {preset}, after {record.step:,} steps"
     return measure_network(task, network, recipe_of(task, preset, settings), architecture, title, seed)
 

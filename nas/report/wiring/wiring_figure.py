@@ -104,12 +104,7 @@ def _draw_matrix(axes: Axes, stack: StackWiring, matrix: Array, title: str, *, s
     norm = PowerNorm(0.5 if sqrt_scale else 1.0, -most if has_negative else 0.0, most)
     visible, colours = np.where(reachable, matrix, np.nan), DIVERGING if has_negative else SEQUENTIAL
     image = axes.imshow(visible, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
-    axes.set_facecolor("0.95")
-    bar = axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
-    bar.ax.tick_params(labelsize=_SMALL)
-    bar.outline.set_visible(False)
-    axes.set_title(title, fontsize=8, loc="left")
-    axes.spines[:].set_visible(False)
+    _frame(axes, image, title)
     _name(axes, stack)
     if len(stack.sources) <= MAX_NUMBERS:
         _write_numbers(axes, matrix, reachable, image)
@@ -128,16 +123,21 @@ def _draw_coefficients(axes: Axes, name: str, coefficients: Array) -> None:
         axes.axvline(column - 0.5, color="black", linewidth=0.5)
     if max(wide.shape) <= MAX_NUMBERS:
         _write_numbers(axes, wide, ~np.isnan(wide), image)
-    bar = axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
-    bar.ax.tick_params(labelsize=_SMALL)
-    bar.outline.set_visible(False)
-    axes.set_facecolor("0.95")
-    axes.set_title(name, fontsize=8, loc="left")
+    _frame(axes, image, name)
     first, *_ = records = coefficient_records(coefficients)
     for axis, names in ((axes.yaxis, [record["row"] for record in records]), (axes.xaxis, [*first][1:])):
         ticks = range(0, len(names), -(-len(names) // _TICKS))
         axis.set_ticks(ticks, [str(names[at]) for at in ticks])
     axes.tick_params(labelsize=_SMALL, length=2)
+
+
+def _frame(axes: Axes, image: AxesImage, title: str) -> None:
+    """Add a colour bar and a title to a matrix; empty cells are grey, and there is no outline."""
+    bar = axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
+    bar.ax.tick_params(labelsize=_SMALL)
+    bar.outline.set_visible(False)
+    axes.set_facecolor("0.95")
+    axes.set_title(title, fontsize=8, loc="left")
     axes.spines[:].set_visible(False)
 
 
