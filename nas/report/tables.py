@@ -235,7 +235,7 @@ def cell(record: Mapping[str, Any], column: str) -> str:
     if isinstance(value, float) and isinstance(error, float):
         return f"{value:.{decimals(error)}f}±{error:.{decimals(error)}f}"
     if isinstance(value, float):
-        return _probability(value) if column == "chance" and 0 <= value <= 1 else f"{value:.4g}"
+        return _probability(value) if column == "p_best" and 0 <= value <= 1 else f"{value:.4g}"
     if column in COSTS:
         return short(value)
     if column == "data":

@@ -66,7 +66,7 @@ def best(
     """Return the architectures of a table, best first, or the best one of each group.
 
     Each has its mean over seeds (`seeds`) with its standard error, its posterior mean (`expected`), and the probability
-    that it is the best (`chance`). Architectures are ordered by `expected`. For a group, `chance` is the probability
+    that it is the best (`p_best`). Architectures are ordered by `expected`. For a group, `p_best` is the probability
     that the best architecture is in it. It is null if the metric has no errors. Rows that cannot be compared are
     separate, as in `means`.
 
@@ -98,14 +98,14 @@ def best(
 
     records = [_leader(group, metric, sign) for group in sorted(groups.values(), key=order)]
     columns = (name for name in table.column_names if any(name in record for record in records))
-    return from_records(records, dict.fromkeys([*group_columns, *by, "expected", "chance", *columns]))
+    return from_records(records, dict.fromkeys([*group_columns, *by, "expected", "p_best", *columns]))
 
 
 def _leader(group: Sequence[ArchitectureSummary], metric: str, sign: float) -> Record:
     """Return the record of a group's best architecture, with the probability that the best of all is in the group."""
     leader = min(group, key=lambda summary: sign * summary.expected[metric])
-    chance = sum(summary.p_front for summary in group)
-    return {**leader.record, "expected": leader.expected[metric], "chance": min(chance, 1.0)}
+    p_best = sum(summary.p_front for summary in group)
+    return {**leader.record, "expected": leader.expected[metric], "p_best": min(p_best, 1.0)}
 
 
 def _complete(table: pa.Table) -> pa.Table:

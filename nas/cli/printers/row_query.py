@@ -12,7 +12,7 @@ from results.stats.pareto import GROUP_COLUMNS
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import status_if_slow
 
-MEAN_COLUMNS = ("seeds", "expected", "chance")
+MEAN_COLUMNS = ("seeds", "expected", "p_best")
 """Columns of ranked architectures that rows do not have."""
 
 

@@ -81,7 +81,7 @@ def test_best_architecture_is_first_with_mean_and_probability(table: pa.Table, d
         summary = summaries[line["topology"], line["depth"]]
         values = VALUES[line["topology"], line["depth"]]
         assert (line["accuracy"], line["seeds"]) == (pytest.approx(statistics.fmean(values)), len(values))
-        assert (line["expected"], line["chance"]) == (summary.expected["accuracy"], summary.p_front)
+        assert (line["expected"], line["p_best"]) == (summary.expected["accuracy"], summary.p_front)
     expected = [line["expected"] for line in lines]
     assert expected == sorted(expected, reverse=direction == "max")
 
@@ -92,8 +92,8 @@ def test_each_group_has_its_best_and_the_probability_of_the_overall_best(table: 
     every = summarize(table, {"accuracy": "max"})
     for line in lines:
         chances = [summary.p_front for summary in every if summary.record["topology"] == line["topology"]]
-        assert line["chance"] == pytest.approx(min(sum(chances), 1.0))
-    assert sum(line["chance"] for line in lines) == pytest.approx(1)
+        assert line["p_best"] == pytest.approx(min(sum(chances), 1.0))
+    assert sum(line["p_best"] for line in lines) == pytest.approx(1)
 
 
 def test_invalid_columns_are_refused(table: pa.Table) -> None:

@@ -111,8 +111,8 @@ def test_rows_are_written_as_json_lines(study: Study, tmp_path: Path) -> None:
 
 
 def test_csv_has_the_columns_asked_for(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    print_query(study, best="accuracy", columns="topology,chance", format=Format.CSV)
-    assert next(iter(csv.DictReader(io.StringIO(capsys.readouterr().out)))) == {"topology": "resnet", "chance": "1"}
+    print_query(study, best="accuracy", columns="topology,p_best", format=Format.CSV)
+    assert next(iter(csv.DictReader(io.StringIO(capsys.readouterr().out)))) == {"topology": "resnet", "p_best": "1"}
 
 
 def test_exported_row_beside_its_original_counts_once(study: Study, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_terminal_shows_one_table_per_task(study: Study, capsys: pytest.CaptureF
     assert headings(capsys.readouterr().out) == {"any": [2, 10], "other": [1, 2]}
     print_query(both, best="accuracy")
     out = capsys.readouterr().out
-    assert "chance" in out
+    assert {"p", "best"} <= {*out.split()}  # p_best, on two lines
     assert "0.755±0.0" in out
     assert "other" not in out
     print_query(both, where="task = 'other'")
@@ -158,11 +158,11 @@ def test_column_with_one_value_needs_a_request(capsys: pytest.CaptureFixture[str
 
 def test_chance_has_two_digits() -> None:
     for chance, text in ((0.0, "0.00"), (0.003906, "<0.01"), (0.3184, "0.32"), (1.0, "1.00")):
-        assert tables.cell({"chance": chance}, "chance") == text
+        assert tables.cell({"p_best": chance}, "p_best") == text
     other_values = (("high", "high"), (-5.0, "-5"), (float("nan"), "nan"), (2.0, "2"), (None, "-"))  # no probabilities
     for value, text in other_values:
-        assert tables.cell({"chance": value}, "chance") == text
-    assert tables.cell({"chance": 0.5, "chance_se": 0.25}, "chance") == "0.500±0.250"
+        assert tables.cell({"p_best": value}, "p_best") == text
+    assert tables.cell({"p_best": 0.5, "p_best_se": 0.25}, "p_best") == "0.500±0.250"
 
 
 def test_all_columns_are_printed_one_per_line(study: Study, capsys: pytest.CaptureFixture[str]) -> None:

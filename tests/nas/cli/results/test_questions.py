@@ -40,7 +40,7 @@ def test_best_orders_architectures_and_gives_one_per_group(ask: Ask) -> None:
         ("rmt", 1),
     ]
     assert ask(best="accuracy", by="topology", budget=["params<=1k"])[0]["topology"] == "rmt"
-    assert ask(best="min accuracy")[0] == {**rows[-1], "chance": 1.0}
+    assert ask(best="min accuracy")[0] == {**rows[-1], "p_best": 1.0}
 
 
 def test_groups_have_means(ask: Ask) -> None:
