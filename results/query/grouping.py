@@ -8,7 +8,7 @@ from pyarrow import compute
 
 from results.records.columns import COMPARABLE, COUNTS, PROVENANCE, column_names
 from results.records.row import Direction
-from results.records.table import check_columns, from_records
+from results.records.table import check_columns, from_records, has_numbers
 from results.stats.architecture_summary import ArchitectureSummary, summarize
 from results.stats.features import Record
 from search_spaces.support.errors import UserError
@@ -35,7 +35,7 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
     check_columns(table.column_names, by)
     numbers = [name for name in dict.fromkeys(metrics) if name in table.column_names and name not in by]
     for name in numbers:
-        if not (pa.types.is_floating(table[name].type) or pa.types.is_integer(table[name].type)):
+        if not has_numbers(table.field(name)):
             message = f"a mean is of a column of numbers, and {name!r} holds {table[name].type}."
             raise UserError("wrong-type", message, option=name, type=str(table[name].type))
     complete = _complete(table)

@@ -143,7 +143,7 @@ def row_columns(
 ) -> tuple[str, ...]:
     """Return the columns, in order, of Rows whose groups have these names. Cached, since many Rows share them."""
     metric_names = {name.lower() for metric in (*directions, *metrics) for name in (metric, f"{metric}_se")}
-    columns = [*FIRST, "identity", "key", *SHAPE, *COUNTS, *LAST, *PROVENANCE]
+    columns = [*ROW_COLUMNS]
     columns += column_names(columns, "metric_", metrics)
     columns += column_names(columns, "test_", test, always=True)
     columns += column_names(columns, "extra_metric_", extra_metrics, exclude=metric_names)

@@ -9,11 +9,8 @@ from operator import attrgetter
 from typing import Any, Literal, NotRequired, TypedDict
 
 from results.records.columns import COUNTS, FIRST, LAST, PROVENANCE, SHAPE, add_columns, cell, row_columns
-from results.records.columns import PREFIXES as PREFIXES
-from results.records.columns import RESERVED as RESERVED
-from results.records.columns import is_reserved as is_reserved
 from results.records.costs import Costs as Costs
-from results.records.identity import identity_of as identity_of
+from results.records.identity import identity_of
 from results.records.row_record import check_record
 from results.records.strict_json import JSON, MAX_LEVELS, is_shallow, parse, plain
 from results.records.strict_json import BadRow as BadRow

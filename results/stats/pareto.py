@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from results.records.columns import COMPARABLE
 from results.records.row import Direction
-from results.records.table import check_columns, keep
+from results.records.table import check_columns, has_numbers, keep
 from search_spaces.support.errors import UserError
 
 GROUP_COLUMNS = ("status", *COMPARABLE)
@@ -70,7 +70,7 @@ def check_objectives(table: pa.Table, objectives: Mapping[str, Direction]) -> No
         if direction not in ("max", "min"):
             message = f"the direction of objective {name!r} must be max or min, got {direction!r}."
             raise UserError("unknown-name", message, option=name, value=direction, choices=("max", "min"))
-        if not (pa.types.is_floating(table[name].type) or pa.types.is_integer(table[name].type)):
+        if not has_numbers(table.field(name)):
             message = f"objective {name!r} must be a column of numbers, got {table[name].type}."
             raise UserError("wrong-type", message, option=name, type=str(table[name].type))
 

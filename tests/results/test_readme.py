@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from results.query.condition import FUNCTIONS, KEYWORDS
-from results.records.row import PREFIXES, Row
+from results.records.columns import PREFIXES
+from results.records.row import Row
 
 README = Path(__file__).parents[2] / "results" / "README.md"
 

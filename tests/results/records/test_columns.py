@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from results.records.columns import is_reserved, refusal_of
-from results.records.row import PREFIXES, RESERVED, Row
+from results.records.columns import PREFIXES, RESERVED, is_reserved, refusal_of
+from results.records.row import Row
 
 MakeRow = Callable[..., Row]
 

@@ -12,7 +12,9 @@ import pytest
 
 from expect import check, raises
 from grouped import grouped
-from results.records.row import RESERVED, BadRow, Costs, CurvePoint, Row, identity_of
+from results.records.columns import RESERVED
+from results.records.identity import identity_of
+from results.records.row import BadRow, Costs, CurvePoint, Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Kind
 

@@ -9,8 +9,8 @@ import pytest
 from grouped import grouped
 from results.query.mixtures import mixtures
 from results.records import jsonl
-from results.records.columns import ROW_COLUMNS
-from results.records.row import PREFIXES, Row, is_reserved
+from results.records.columns import PREFIXES, ROW_COLUMNS, is_reserved
+from results.records.row import Row
 from results.records.table import curves, from_rows
 from results.stats.pareto import front
 
