@@ -54,7 +54,7 @@ def bare_updates(task: GoalPointMaze, shape: Architecture, recipe: GoalRecipe) -
     for _ in range(recipe.updates * recipe.rounds):
         aims = actor_goals(goals, recipe.goals_of_others)
         action, log_prob = sample_with_log_prob(*agent.policy(states, aims), torch.randn(recipe.batch, sizes.action))
-        distance = (agent.reach(states, action) - agent.place(aims)).norm(dim=1)
+        distance = (agent.encode_state_action(states, action) - agent.encode_goal(aims)).norm(dim=1)
         actor_step.zero_grad()
         (log_alpha.exp().detach() * log_prob + distance).mean().backward()
         actor_step.step()
@@ -62,7 +62,7 @@ def bare_updates(task: GoalPointMaze, shape: Architecture, recipe: GoalRecipe) -
         (log_alpha.exp() * (-log_prob.detach() - recipe.entropy * sizes.action).mean()).backward()
         alpha_step.step()
         critic_step.zero_grad()
-        critic_loss(agent.reach(states, actions), agent.place(goals), recipe.penalty).backward()
+        critic_loss(agent.encode_state_action(states, actions), agent.encode_goal(goals), recipe.penalty).backward()
         critic_step.step()
     return recipe.updates * recipe.rounds / (time.perf_counter() - began)
 

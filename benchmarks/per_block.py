@@ -91,7 +91,7 @@ def loss(architecture: Architecture) -> float:
     """
     last, capacity, off = architecture.depth - 1, 0.0, 0.0
     for number in range(architecture.depth):
-        block, late = architecture.at(number), number / last
+        block, late = architecture.at_block(number), number / last
         attention = block.heads * block.head_dim / block.width
         features = block.hidden / (4 * block.width)
         capacity += (1.3 - 0.6 * late) * attention**0.5 + (0.7 + 0.6 * late) * features**0.5

@@ -32,7 +32,7 @@ from search_spaces.topologies.decay import split_by_decay
 from tasks.training.allocator import keep_freed_memory
 from tasks.training.compilation import compile_network
 
-STYLE = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
+STYLE = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, num_embeddings=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,13 +101,13 @@ def _words(text: str) -> str:
 def topology(name: str) -> str:
     """Return the documentation of a topology and its options."""
     from search_spaces.support.spec import format_scalar
-    from search_spaces.topologies.meanings import meanings
+    from search_spaces.topologies.option_docs import option_descriptions
     from search_spaces.topologies.registry import load
 
     kind, options = load(name)
     module = inspect.getmodule(kind)
     parts = [docstring(module), docstring(kind)]
-    if texts := meanings(kind):
+    if texts := option_descriptions(kind):
         values = {option: escape(format_scalar(getattr(options, option))) for option in texts}
         items = [f"<li><code>{option}={values[option]}</code>: {_words(text)}</li>" for option, text in texts.items()]
         parts += [f"<p>Options, as they are by default:</p><ul>{''.join(items)}</ul>"]

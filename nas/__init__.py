@@ -12,7 +12,7 @@ when it is first needed.
 import sys
 from typing import TYPE_CHECKING, Any
 
-from search_spaces.support.faces import lazy_exports
+from search_spaces.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     __version__: str

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from search_spaces.support.faces import lazy_exports
+from search_spaces.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from search_spaces.architecture.architecture import Architecture
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from search_spaces.support.errors import Notice, UserError
     from search_spaces.support.spec import Axes
     from search_spaces.testing.contract import check_topology
-    from search_spaces.topologies.base import Site, Topology, Wiring, sum_tensors
+    from search_spaces.topologies.base import Site, StackSpec, Topology, sum_tensors
 
 __all__ = [
     "Architecture",
@@ -30,9 +30,9 @@ __all__ = [
     "SearchSpace",
     "Shape",
     "Site",
+    "StackSpec",
     "Topology",
     "UserError",
-    "Wiring",
     "build_decoder",
     "build_encoder",
     "build_stack",
@@ -58,7 +58,7 @@ _HOMES = {
     "Site": "search_spaces.topologies.base",
     "Topology": "search_spaces.topologies.base",
     "UserError": "search_spaces.support.errors",
-    "Wiring": "search_spaces.topologies.base",
+    "StackSpec": "search_spaces.topologies.base",
     "build_decoder": "search_spaces.models.decoder",
     "build_encoder": "search_spaces.models.encoder",
     "build_stack": "search_spaces.layers.stack",

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from search_spaces.support.faces import lazy_exports
+from search_spaces.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from tasks.adapters.hugging_face import EvalPrediction, HuggingFaceRecipe, HuggingFaceTask

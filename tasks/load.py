@@ -10,7 +10,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from results.records.columns import refusal_of
-from search_spaces.support.errors import UserError, fields_of, reason_of, unknown
+from search_spaces.support.errors import UserError, cause_fields, reason_of, unknown_name_error
 from tasks.base import Metric, Task
 from tasks.registry import TASK_FAMILIES, TASKS, kind_of
 
@@ -29,7 +29,7 @@ def load_task(reference: str, data: Path | None = None) -> Task:
         raise
     except (Exception, SystemExit) as error:  # a third-party task may raise anything, and needs no traceback of ours
         message = f"task {reference!r} could not be made: {reason_of(error)}"
-        raise UserError("bad-plugin", message, task=reference, **fields_of(error)) from error
+        raise UserError("bad-plugin", message, task=reference, **cause_fields(error)) from error
 
 
 def task_class(reference: str) -> type[Task]:
@@ -61,7 +61,7 @@ def _from_file(reference: str) -> Any:
         message = f"expected FILE.py:CLASS, got {reference!r}. Classes there: {', '.join(classes) or 'none'}."
         raise UserError("bad-syntax", message, option="task", value=reference, choices=tuple(classes))
     if name not in vars(module):
-        raise unknown("class", name, classes, of=str(path))
+        raise unknown_name_error("class", name, classes, of=str(path))
     return vars(module)[name]
 
 
@@ -90,7 +90,7 @@ def _import_file(path: Path) -> ModuleType:
     except (Exception, SystemExit) as error:  # a third-party file may raise anything, and needs no traceback of ours
         del sys.modules[name]
         message = f"{path} could not be imported: {reason_of(error)}"
-        raise UserError("bad-plugin", message, path=str(path), **fields_of(error)) from error
+        raise UserError("bad-plugin", message, path=str(path), **cause_fields(error)) from error
     return module
 
 

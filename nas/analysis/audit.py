@@ -30,7 +30,7 @@ from results.stats.reliability import (
     seeds_for,
 )
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.support.errors import UserError, kind_of_number
+from search_spaces.support.errors import UserError, number_error_kind
 from tasks.base import Task
 
 LEAST_ARCHITECTURES, LEAST_SEEDS = 4, 2
@@ -68,7 +68,7 @@ class Audit(RecordsResult):
 def check_audit(architectures: int, seeds: int) -> None:
     """Raise UserError if there are too few architectures or seeds."""
     for option, value, least in (("architectures", architectures, LEAST_ARCHITECTURES), ("seeds", seeds, LEAST_SEEDS)):
-        kind = kind_of_number(value, whole=True)
+        kind = number_error_kind(value, whole=True)
         if kind == "wrong-type" or value < least:
             message = f"an audit needs --{option} of at least {least}, got {value!r:.40}."
             raise UserError(kind, message, option=f"--{option}", value=value, least=least)

@@ -18,7 +18,7 @@ from nas.request.job import EvaluationJob, identity
 from nas.store.store import Store
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import read_record
-from search_spaces.support.errors import Kind, UserError, fields_of, reason_of
+from search_spaces.support.errors import Kind, UserError, cause_fields, reason_of
 from search_spaces.support.progress import status_if_slow
 from tasks.language.data import LanguageSplits
 from tasks.language.hub import go_offline_if_unreachable
@@ -107,11 +107,11 @@ def evaluate_tasks(
             f"the data of {', '.join(names)} are not in the hub's cache, and the hub gave none: {error!s:.{_LENGTH}}. "
             f"Evaluate where it is in reach, or tasks of your own with --include FOLDER.",
             tasks=tuple(names),
-            **fields_of(error),
+            **cause_fields(error),
         ) from error
     except Exception as error:  # errors of a task's file or its data
         message = f"lm-eval cannot evaluate {', '.join(names)}: {reason_of(error):.{_LENGTH}}"
-        raise UserError("failed", message, tasks=tuple(names), **fields_of(error)) from error
+        raise UserError("failed", message, tasks=tuple(names), **cause_fields(error)) from error
     return columns(results["results"]) | {
         f"{name}_examples": counts["effective"] for name, counts in results["n-samples"].items()
     }

@@ -9,7 +9,7 @@ from torch import nn
 from results.records.row import Row
 from results.stats.tabular_benchmark import TabularBenchmark, read_table
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.spaces.enumerated import enumerated_space, first_of
+from search_spaces.spaces.enumerated import enumerated_space, initial_architecture
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
@@ -104,7 +104,7 @@ def replay_task(table: str) -> type[ReplayTask]:
         "name": f"replay:{benchmark.name}",
         "version": first.task_version,
         "metrics": tuple(Metric(name, "", way) for name, way in benchmark.directions.items()),
-        "base": first_of(benchmark.architectures),
+        "base": initial_architecture(benchmark.architectures),
         "presets": {first.preset: _recipe(benchmark.name, first)},
         "table": benchmark,
     }

@@ -83,7 +83,7 @@ def trial_counts(trials: int) -> list[int]:
 
 def front_share(rows: Sequence[Row], truth: TrueFront, objectives: Mapping[str, Direction], after: int) -> float:
     """Return the share of the true front that a search would report after so many trainings."""
-    return truth.share(expected_front(rows[:after], objectives))
+    return truth.relative_hypervolume(expected_front(rows[:after], objectives))
 
 
 def expected_front(rows: Sequence[Row], objectives: Mapping[str, Direction]) -> list[Architecture]:

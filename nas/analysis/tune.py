@@ -13,7 +13,7 @@ from nas.request.job import recipe_of
 from nas.request.resolve import RecipeOverrides
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.support.errors import Notice, UserError, unknown
+from search_spaces.support.errors import Notice, UserError, unknown_name_error
 from tasks.base import Metric, Task
 from tasks.recipes.settings import plain_values
 
@@ -52,7 +52,7 @@ def recipes_to_try(
     values = plain_values(recipe_of(task, preset, changes))
     for name in names:
         if name not in values:
-            raise unknown("setting", name, values, of=f"preset {preset!r}")
+            raise unknown_name_error("setting", name, values, of=f"preset {preset!r}")
         if not isinstance(values[name], float) or values[name] <= 0:
             message = (
                 f"--tune tries factors of a number above 0 that is not whole, got {name}={values[name]!r}. Give it "

@@ -47,7 +47,7 @@ def tournament(
     )
     members = feasible_candidates(task.fixed_space(), task, parse_budget(as_list(budget)))
     assert isinstance(members, Feasible)  # a table's space is enumerated
-    benchmark = task.table.only([candidate.architecture for candidate in members])
+    benchmark = task.table.subset([candidate.architecture for candidate in members])
     number = trials_for(benchmark, trials)
     shares: dict[str, list[list[float]]] = {name: [] for name in names}
     with Progress(f"{task.name}: searches of {number} trainings", len(names) * seeds) as progress:

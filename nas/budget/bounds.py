@@ -15,7 +15,7 @@ from nas.budget.objectives import COUNT_COSTS, PROFILE_COSTS
 from results.records.human_numbers import SIZES
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import Candidate, SearchSpace
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 
 QUANTITIES = (*COUNT_COSTS, *PROFILE_COSTS)
 """Quantities that a budget can bound."""
@@ -175,7 +175,7 @@ def _comparisons(bound: str) -> Sequence[tuple[str, str, str]]:
             raise UserError("bad-syntax", message, option="--budget", value=bound)
     for quantity, _, _ in comparisons:
         if quantity not in QUANTITIES:
-            raise unknown("budget quantity", quantity, QUANTITIES)
+            raise unknown_name_error("budget quantity", quantity, QUANTITIES)
     return comparisons
 
 

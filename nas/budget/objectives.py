@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from results.records.row import Direction
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 
 COUNT_COSTS = ("params", "macs", "flops")
 """Costs that are counted. A budget bounds them before a network is built. See `results.records.row.Costs`."""
@@ -47,7 +47,7 @@ def objective_directions(names: Sequence[str], metrics: Mapping[str, Direction])
             message = f"objective {name!r} is of the test split, which is reported and never searched on."
             raise UserError("unsupported", message, option="objective", value=name)
         if name not in directions:
-            raise unknown("objective", name, directions)
+            raise unknown_name_error("objective", name, directions)
         if names.count(name) > 1:
             message = f"objective {name!r} stands twice in --objectives."
             raise UserError("duplicate", message, option="--objectives", value=name)

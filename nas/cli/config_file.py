@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 from search_spaces.support.files import kind_of_read_error
 
 SAVE = "save_config"
@@ -36,7 +36,7 @@ def expand_config_file(words: Sequence[str], commands: Mapping[str, Any]) -> lis
     options, arguments = list[str](), dict[str, list[str]]()
     for name, value in _read(Path(words[index][1:])).items():
         if name not in names:
-            raise unknown(f"option in {words[index][1:]}", name, names)
+            raise unknown_name_error(f"option in {words[index][1:]}", name, names)
         parameter, values = names[name], _values(name, value, words[index][1:])
         if parameter.param_type_name == "argument":
             arguments[name] = values

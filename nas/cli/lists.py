@@ -92,11 +92,11 @@ def _preset_values(task: str) -> Lines:
 
 def _options(topology: str) -> Lines:
     """Yield a topology's description, then each option: its value, its meaning and the values that are searched."""
-    from search_spaces.topologies.meanings import meanings
+    from search_spaces.topologies.option_docs import option_descriptions
 
     kind, options = load(topology)
     yield topology, TOPOLOGIES.description(Spec.parse(topology).name)
-    for option, meaning in meanings(kind).items():
+    for option, meaning in option_descriptions(kind).items():
         suffix = f" Searched: {', '.join(map(format_scalar, kind.axes[option]))}." if option in kind.axes else ""
         yield f"{option}={format_scalar(getattr(options, option))}", f"{meaning}{suffix}"
 

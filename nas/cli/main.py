@@ -15,7 +15,7 @@ from nas.cli.config_file import command_of, expand_config_file
 from nas.cli.option_values import check_option_values
 from nas.environment.debugging import DEBUG, show_traceback
 from nas.workers.orphan_threads import STUCK_THREADS
-from search_spaces.support.errors import Kind, UserError, nearest, place_of, printable, reason_of, show_notices
+from search_spaces.support.errors import Kind, UserError, foreign_location, nearest, printable, reason_of, show_notices
 from search_spaces.support.logger import set_level
 from search_spaces.support.quiet_timer import SILENCE
 
@@ -37,7 +37,7 @@ def main() -> None:
     """Run the command line; a user's error, or one in a plug-in, prints one line and exits with status 2."""
     _open_standard_streams()
     show_notices()
-    with SILENCE.lasting():
+    with SILENCE.accumulate():
         status = _status(_run)
     status = _status(_flush) or status
     if STUCK_THREADS:
@@ -125,7 +125,7 @@ def _status(work: Callable[[], int | None]) -> int:
     try:
         return work() or 0
     except SystemExit as end:
-        if place_of(end) is None or isinstance(end.__context__, BrokenPipeError):  # raised by Typer or Rich
+        if foreign_location(end) is None or isinstance(end.__context__, BrokenPipeError):  # raised by Typer or Rich
             return int(end.code or 0)
         return _print_error(end, f"{reason_of(end)}: a plug-in ended the program.")
     except UserError as error:
@@ -133,7 +133,7 @@ def _status(work: Callable[[], int | None]) -> int:
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
             return _discard_stdout(error)
-        if place_of(error) is None:  # our own bug: keep the traceback
+        if foreign_location(error) is None:  # our own bug: keep the traceback
             raise
         return _print_error(error, f"{reason_of(error)}. `nas --debug` has the traceback.")
 

@@ -18,7 +18,7 @@ with warnings.catch_warnings():  # fvcore uses torch.jit, whose deprecation user
 
 from nas.costs.einsum import einsum_macs
 from search_spaces.support.count import Handler, Handlers, Shape
-from search_spaces.support.errors import UserError, fields_of, reason_of, value_of
+from search_spaces.support.errors import UserError, cause_fields, reason_of, value_fields
 from search_spaces.topologies.base import Topology
 from tasks.base import Task
 
@@ -118,10 +118,10 @@ def fvcore_handle(operator: str, handler: Handler, owner: str) -> FvcoreHandle:
             macs = handler(_shapes(inputs), _shapes(outputs))
         except Exception as error:  # a plug-in may fail in any way
             message = f"the handler for {operator} of {owner} failed: {reason_of(error)}"
-            raise Miscount("bad-plugin", message, **{**fields_of(error), **fields}) from error
+            raise Miscount("bad-plugin", message, **{**cause_fields(error), **fields}) from error
         if type(macs) is not int or macs < 0:
             message = f"the handler for {operator} of {owner} must give an integer of at least 0, got {macs!r}."
-            raise Miscount("bad-plugin", message, **fields, **value_of(macs))
+            raise Miscount("bad-plugin", message, **fields, **value_fields(macs))
         return Counter({operator.partition("::")[2]: macs})
 
     return count

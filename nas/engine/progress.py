@@ -48,8 +48,9 @@ class EvaluationProgress:
         number = len(self._identities)
         scores = " ".join(f"{name} {columns[name]:.4g}" for name in self._scores or () if columns.get(name) is not None)
         was_under_way = self._progress.end(identity)
-        reach = self._progress.reach if was_under_way else self._progress.reach_at_once  # its Row was stored before
-        reach(number, f"{row.architecture.topology} {row.error or scores}")
+        # A Row that was stored before took no time.
+        set_done = self._progress.set_done if was_under_way else self._progress.set_done_untimed
+        set_done(number, f"{row.architecture.topology} {row.error or scores}")
         if self._scores is not None and (row.status == "failed" or not self._progress.is_drawn):
             state = "" if row.status == "complete" else f"{row.status}: "
             text = f"{number}/{self._total} {state}{row.architecture} seed={row.seed} {scores} {row.error or ''}"

@@ -11,7 +11,7 @@ from results.records import jsonl
 from results.records.columns import COUNTS
 from results.records.duplicates import deduplicate
 from results.records.row import Direction, Row, Status
-from search_spaces.support.errors import UserError, fields_of
+from search_spaces.support.errors import UserError, cause_fields
 from search_spaces.support.progress import status_if_slow
 
 _MAX_LINES = 3
@@ -43,7 +43,7 @@ def read_rows(paths: Sequence[Path]) -> list[Row]:
             errors = "; ".join(map(str, bad[:_MAX_LINES]))
             message = f"every line of {path} must be a row, {errors}{more}. Nothing was imported."
             numbers = tuple(line.number for line in bad[:_MAX_LINES])
-            fields = {**fields_of(bad[0].error), "path": str(path), "lines": numbers, "count": len(bad)}
+            fields = {**cause_fields(bad[0].error), "path": str(path), "lines": numbers, "count": len(bad)}
             raise UserError("bad-file", message, **fields)
         for row in file_rows:
             _check_possible(row, path)

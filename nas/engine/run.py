@@ -39,7 +39,7 @@ from nas.workers.pool import check_gpus, pool_of
 from nas.workers.resources import AUTO, Resources
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.support.errors import UserError, kind_of_number
+from search_spaces.support.errors import UserError, number_error_kind
 from search_spaces.support.logger import LOGGER
 from search_spaces.support.progress import status_if_slow
 from tasks.base import Task
@@ -66,7 +66,7 @@ class TrialCounts:
         if not 1 <= self.seeds <= self.trials:
             message = f"--seeds must be from 1 to --trials ({self.trials}) in a search, got {self.seeds}."
             raise UserError("out-of-range", message, option="--seeds", value=self.seeds, least=1, most=self.trials)
-        kind = kind_of_number(self.reeval_fraction)
+        kind = number_error_kind(self.reeval_fraction)
         if kind == "wrong-type" or not 0 <= self.reeval_fraction < 1:
             message = (
                 f"--reeval-fraction must be a share of the trials, from 0 to below 1, got {self.reeval_fraction!r:.40}."

@@ -31,9 +31,9 @@ from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store
 from results.records.row import BadRow, CurvePoint, Row
 from search_spaces.architecture.checkpoint import read_weights
-from search_spaces.support.errors import Notice, fields_of, reason_of
+from search_spaces.support.errors import Notice, cause_fields, reason_of
 from search_spaces.support.files import read_checked, write_checked
-from search_spaces.support.rank import processes
+from search_spaces.support.rank import world_size
 from search_spaces.support.threads import cpu_threads
 from tasks.base import Diverged, FitResult, plain_numbers
 from tasks.run import CONTINUE, STOP, Decision, Run
@@ -86,7 +86,7 @@ def job_lock(job: EvaluationJob) -> Iterator[EvaluationJob]:
     Raises:
         UserError: Another process has the lock, and this is a distributed training, which must not wait.
     """
-    with folder_lock(job.folder if first_process() else None, waits=processes() == 1) as had_to_wait:
+    with folder_lock(job.folder if first_process() else None, waits=world_size() == 1) as had_to_wait:
         yield replace(job, earlier_row=_find_concurrent_row(job)) if had_to_wait else job
 
 
@@ -211,7 +211,7 @@ def _warn_on_failure(problem: str, option: str) -> Iterator[None]:
         yield
     except (Exception, SystemExit) as error:
         show_traceback(error)
-        fields = {"option": option, **fields_of(error)}
+        fields = {"option": option, **cause_fields(error)}
         warnings.warn(Notice("failed", f"{problem}: {reason_of(error)}", **fields), stacklevel=2)
 
 

@@ -14,9 +14,9 @@ from nas.request.resolve import make_folder
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record, read_record, save_checkpoint, weights_of
 from search_spaces.models.retrofit import retrofit_checkpoint
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 from search_spaces.support.spec import Scalar
-from search_spaces.topologies.registry import refusal
+from search_spaces.topologies.registry import incompatibility
 from tasks.base import Task
 from tasks.registry import TASKS
 
@@ -65,7 +65,7 @@ def origin_of(
     loaded_task = load(reference, data)
     check_task(record, {loaded_task.name: loaded_task.version}, checkpoint)
     if preset not in loaded_task.presets:
-        raise unknown("preset", preset, loaded_task.presets, of=f"task {loaded_task.name!r}")
+        raise unknown_name_error("preset", preset, loaded_task.presets, of=f"task {loaded_task.name!r}")
     recipe_settings = {
         name: value for name, value in record.settings.items() if preset == record.settings.get("preset")
     }
@@ -93,7 +93,7 @@ def start_architecture(
     if save is not None and Path(save).resolve() == checkpoint.resolve():
         message = f"--save must be another folder than --start, got {save}."
         raise UserError("conflict", message, option="--save", path=str(save), excludes="--start")
-    if reason := refusal(record.architecture):
+    if reason := incompatibility(record.architecture):
         message = f"{checkpoint} holds {record.architecture}, which cannot be built: {reason}"
         raise UserError("unsupported", message, path=str(checkpoint), architecture=str(record.architecture))
     check_encoding(record, task, checkpoint)

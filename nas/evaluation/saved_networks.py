@@ -19,7 +19,7 @@ from search_spaces.architecture.checkpoint import (
     save_checkpoint,
     weights_of,
 )
-from search_spaces.support.errors import Notice, UserError, unknown
+from search_spaces.support.errors import Notice, UserError, unknown_name_error
 from search_spaces.support.spec import Scalar
 from tasks.base import FitResult, Task
 from tasks.training.supervised import SupervisedTask
@@ -131,7 +131,7 @@ def network_folder(store: Store, study: str, rows: Sequence[Row], key: str) -> P
     complete = [row for row in matching if row.status == "complete"]
     if not complete:
         keys = sorted({row.architecture.key for row in rows if row.status == "complete"})
-        raise unknown("key", key, keys, of=f"a complete row of study {study!r}")
+        raise unknown_name_error("key", key, keys, of=f"a complete row of study {study!r}")
     with_network = [row for row in complete if has_network(store.network(row.identity()))]
     if not with_network:
         row = complete[0]

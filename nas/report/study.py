@@ -16,7 +16,7 @@ from results.query.mixtures import mixture_columns, mixtures
 from results.records import table
 from results.records.columns import COMPARABLE
 from results.records.row import Direction, Row
-from search_spaces.support.errors import Notice, UserError, fields_of, unknown
+from search_spaces.support.errors import Notice, UserError, cause_fields, unknown_name_error
 
 if TYPE_CHECKING:
     import pandas
@@ -167,7 +167,7 @@ class Study:
         if at is not None and at not in costs:
             message = "these rows have no cost. Leave --at out."
             none = UserError("missing-rows", message, option="--at", value=at, study=self.name)
-            raise unknown("cost", at, costs) if costs else none
+            raise unknown_name_error("cost", at, costs) if costs else none
         check_axis(axis, {*COSTS, *self.directions})
         directions = self.directions if metric is None else self.directions_of([metric])
         table.check_columns(self.column_names, [axis, *({} if metric is None else directions)])
@@ -188,7 +188,7 @@ class Study:
             except UserError as error:
                 reason = error
                 if len(groups) > 1:
-                    fields = {**fields_of(error), "name": name}
+                    fields = {**cause_fields(error), "name": name}
                     warnings.warn(Notice("skipped", f"{name} is left out: {error}", **fields), stacklevel=2)
         if not results:
             raise reason
@@ -249,7 +249,7 @@ class Study:
         identities = {*matches["identity"].to_pylist()} if self._rows else set()
         rows = [row for row in self._rows if row.identity() in identities]
         row_identities = {row.identity() for row in rows}
-        columns_only = table.without(matches, row_identities) if self._column_tables else None
+        columns_only = table.drop_identities(matches, row_identities) if self._column_tables else None
         column_tables = () if columns_only is None else (columns_only,)
         return Study(self.name, self.storage, rows, self.config, self.unreadable, self.reeval_identities, column_tables)
 

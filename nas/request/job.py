@@ -14,7 +14,7 @@ from nas.environment.provenance import provenance
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import fingerprint, read_weights
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 from search_spaces.support.progress import status_if_slow
 from search_spaces.support.spec import Scalar
 from tasks.base import Task
@@ -117,7 +117,7 @@ def recipe_of(task: Task, preset: str, settings: tuple[tuple[str, Scalar], ...] 
         UserError: An unknown preset or setting, or an invalid value.
     """
     if preset not in task.presets:
-        raise unknown("preset", preset, task.presets, of=f"task {task.name!r}")
+        raise unknown_name_error("preset", preset, task.presets, of=f"task {task.name!r}")
     return override(task.presets[preset], dict(settings), f"preset {preset!r} of task {task.name!r}")
 
 

@@ -13,9 +13,9 @@ from search_spaces.architecture.block_segments import topologies_of
 from search_spaces.spaces.catalog import get_space
 from search_spaces.spaces.parsing import parse_architecture, parse_axes
 from search_spaces.spaces.space import SearchSpace
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 from search_spaces.support.spec import Scalar, Spec, split_top_level
-from search_spaces.topologies.registry import compatible_topologies, refusal
+from search_spaces.topologies.registry import compatible_topologies, incompatibility
 from tasks.base import Task
 from tasks.recipes.settings import plain_values
 
@@ -32,14 +32,14 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
         UserError: An unknown preset, or an architecture that its topology refuses.
     """
     if preset not in task.presets:
-        raise unknown("preset", preset, task.presets, of=f"task {task.name!r}")
+        raise unknown_name_error("preset", preset, task.presets, of=f"task {task.name!r}")
     if topology is not None:
         if any(part.partition("=")[0].strip() == "topology" for part in split_top_level(arch)):
             message = f"--topology {topology} and --arch {arch} both say the topology. Leave one out."
             raise UserError("conflict", message, option="--topology", value=topology, architecture=arch)
         arch = ",".join(filter(None, (arch, f"topology={topology}")))
     architecture = parse_architecture(arch, task.base_for(preset))
-    reason = refusal(architecture)
+    reason = incompatibility(architecture)
     if reason is not None:
         others = () if topology is None else _others(architecture)
         remedy = f" Others wire this network, for example {', '.join(others)}." if others else ""
@@ -123,7 +123,7 @@ def check_measures(measures: str | Sequence[str], task: Task, architecture: Arch
     names = names_in(measures)
     for name in names:
         if name not in MEASURES:
-            raise unknown("measure", name, MEASURES)
+            raise unknown_name_error("measure", name, MEASURES)
     check_measurable_network(task, architecture, names)
     return tuple(names)
 

@@ -8,7 +8,7 @@ from nas.budget.bounds import parse_budget
 from nas.samplers.registry import check_sampler
 from search_spaces.architecture.block_segments import topologies_of
 from search_spaces.architecture.canonical_text import TOPOLOGIES
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 from search_spaces.support.spec import MAX_INTEGER, Spec, split_top_level
 from tasks.registry import check_reference
 
@@ -90,7 +90,7 @@ def check_call(**options: Any) -> None:
             message = f"{flag} must be at most {most}, got {value!r:.40}."
             raise UserError("out-of-range", message, option=flag, value=value, most=most)
         if name in WORDS and value not in WORDS[name]:
-            raise unknown(flag, str(value), WORDS[name])
+            raise unknown_name_error(flag, str(value), WORDS[name])
 
 
 def check_type(name: str, value: object, expected: type) -> None:

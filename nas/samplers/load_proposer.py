@@ -12,7 +12,7 @@ from optuna.samplers import BaseSampler
 from nas.samplers.optuna_samplers import OptunaSampler
 from nas.samplers.proposer import Proposer, SearchState
 from nas.samplers.registry import SAMPLERS
-from search_spaces.support.errors import UserError, fields_of, reason_of, unknown, value_of
+from search_spaces.support.errors import UserError, cause_fields, reason_of, unknown_name_error, value_fields
 
 
 def load_proposer(text: str) -> Proposer:
@@ -27,7 +27,7 @@ def load_proposer(text: str) -> Proposer:
     if ":" in text:
         return CheckedProposer(text, _make_proposer(text, _import(text)))
     proposer = _make_proposer(text, SAMPLERS.load(text))
-    return proposer if SAMPLERS.is_ours(text) else CheckedProposer(text, proposer)
+    return proposer if SAMPLERS.is_builtin(text) else CheckedProposer(text, proposer)
 
 
 @final
@@ -58,7 +58,7 @@ class CheckedProposer(Proposer):
                 f"sampler {self._text!r} must propose one of the candidates that are untried or may have another seed, "
                 f"got {index!r}.",
                 sampler=self._text,
-                **value_of(index),
+                **value_fields(index),
             )
         return index
 
@@ -93,7 +93,7 @@ def _import(text: str) -> Any:
         if not choices:
             message = f"unknown sampler {name!r} of {path}: it has none. Optuna's are optuna.samplers:NAME."
             raise UserError("unknown-name", message, option="sampler", value=name, choices=(), module=path)
-        raise unknown("sampler", name, choices, of=path)
+        raise unknown_name_error("sampler", name, choices, of=path)
     return getattr(module, name)
 
 
@@ -122,9 +122,9 @@ def _try(text: str, make: Callable[[], Any]) -> Any:
 
 def _origin(text: str, error: BaseException) -> dict[str, Any]:
     """Return the fields of an error in a plug-in's sampler: its name, and the exception with its location."""
-    return {**fields_of(error), "sampler": text}
+    return {**cause_fields(error), "sampler": text}
 
 
 def _no_sampler(text: str, entry: Any) -> UserError:
     rule = "must be an Optuna sampler's class, a nas.samplers.proposer.Proposer's, or a function that gives a Proposer"
-    return UserError("bad-plugin", f"sampler {text!r} {rule}, got {entry!r}.", sampler=text, **value_of(entry))
+    return UserError("bad-plugin", f"sampler {text!r} {rule}, got {entry!r}.", sampler=text, **value_fields(entry))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nas.budget.objectives import COSTS
 from results.records.row import Direction
-from search_spaces.support.errors import UserError, kind_of_number
+from search_spaces.support.errors import UserError, number_error_kind
 from tasks.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -39,17 +39,17 @@ class Rungs:
     reduction_factor: float = 3.0
 
     def __post_init__(self) -> None:
-        kind = kind_of_number(self.number, whole=True)
+        kind = number_error_kind(self.number, whole=True)
         if kind == "wrong-type" or not 0 <= self.number <= MAX_RUNGS:
             message = f"--rungs must be a whole number from 0 to {MAX_RUNGS}, got {self.number!r:.40}."
             raise UserError(kind, message, option="--rungs", value=self.number, least=0, most=MAX_RUNGS)
-        kind = kind_of_number(self.min_fraction)
+        kind = number_error_kind(self.min_fraction)
         if kind == "wrong-type" or not 0 < self.min_fraction < 1:
             message = (
                 f"--min-fraction must be a share of a training, above 0 and below 1, got {self.min_fraction!r:.40}."
             )
             raise UserError(kind, message, option="--min-fraction", value=self.min_fraction, above=0, below=1)
-        kind = kind_of_number(self.reduction_factor)
+        kind = number_error_kind(self.reduction_factor)
         if kind == "wrong-type" or not 1 < self.reduction_factor <= 1000:
             message = f"--reduction-factor must be above 1 and at most 1000, got {self.reduction_factor!r:.40}."
             raise UserError(kind, message, option="--reduction-factor", value=self.reduction_factor, above=1, most=1000)

@@ -72,9 +72,9 @@ def _check_name(kind: str, name: str, template: str) -> None:
         message = "the axes of a topology 'recipe' would be taken for the recipe's. Give another name."
         raise UserError("conflict", message, option="NAME", value=name)
     if name in registry.names():
-        whose = "this project's" if registry.is_ours(name) else "an installed package's"
+        whose = "this project's" if registry.is_builtin(name) else "an installed package's"
         message = f"{kind} {name!r} is {whose} already. Give another name."
-        raise UserError("exists", message, option="NAME", value=name, ours=registry.is_ours(name))
+        raise UserError("exists", message, option="NAME", value=name, ours=registry.is_builtin(name))
     class_name = class_name_of(name)
     if iskeyword(class_name) or hasattr(builtins, class_name) or re.search(rf"\b{class_name}\b", template):
         message = f"{kind} {name!r} would be class {class_name}, which means something else. Give another name."

@@ -1,6 +1,6 @@
 """Names of studies: validation and selection."""
 
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 
 _MAX_NAME = 100
 """Maximal length of a study's name, which file names contain."""
@@ -37,5 +37,5 @@ def select_studies(text: str, studies: list[str]) -> list[str]:
         raise UserError("conflict", message, option="--study", value=text)
     for name in names or [text]:
         if name not in studies:
-            raise unknown("study", name, studies)
+            raise unknown_name_error("study", name, studies)
     return names

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from nas.environment.nvml import handle_of
-from search_spaces.support.errors import UserError, fields_of, reason_of
+from search_spaces.support.errors import UserError, cause_fields, reason_of
 
 MAX_USED = 0.9
 """Largest fraction of a GPU's time, and of its memory, that evaluations may use."""
@@ -57,5 +57,5 @@ def read_load(gpu: int) -> GpuLoad:
             option="--trial-gpus",
             value="auto",
             gpu=gpu,
-            **fields_of(error),
+            **cause_fields(error),
         ) from None

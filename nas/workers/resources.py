@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Final, Literal, final
 
 from nas.request.text_checks import check_call
-from search_spaces.support.errors import Kind, UserError, kind_of_number
+from search_spaces.support.errors import Kind, UserError, number_error_kind
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"": 1, "B": 1}
@@ -91,7 +91,7 @@ def workers_of(value: int | str | None) -> int | str | None:
     if isinstance(value, bool) or not text.isdecimal() or text.strip("0") == "":
         message = f"--workers must be a whole number of at least 1, ray, or ray://HOST:PORT, got {value!r:.40}."
         of_text: Kind = "out-of-range" if text.removeprefix("-").isdecimal() else "bad-syntax"
-        kind = of_text if isinstance(value, str) else kind_of_number(value, whole=True)
+        kind = of_text if isinstance(value, str) else number_error_kind(value, whole=True)
         raise UserError(kind, message, option="--workers", value=value, least=1)
     if len(text) > 9 or int(text) > MAX_WORKERS:
         message = f"--workers must be at most {MAX_WORKERS}, got {text:.40}. More are a cluster's: ray."

@@ -21,7 +21,7 @@ import pyarrow as pa
 from results.query.sandbox import SECONDS, kind_of, reason_of, rows_in_memory, time_limit
 from results.records.human_numbers import SIZES
 from search_spaces.architecture.block_segments import normalize_topologies
-from search_spaces.support.errors import Kind, Notice, UserError, nearest, unknown
+from search_spaces.support.errors import Kind, Notice, UserError, nearest, unknown_name_error
 
 MAX_LENGTH, MAX_NESTING = 4000, 20
 
@@ -210,7 +210,7 @@ def _number(text: str) -> str:
 
 def _function(name: str) -> str:
     if name.lower() not in FUNCTIONS:
-        error = unknown("function", name, FUNCTIONS)
+        error = unknown_name_error("function", name, FUNCTIONS)
         raise UserError(error.kind, f"{error} A condition may use {', '.join(FUNCTIONS)}.", **error.fields)
     return name.lower()
 
@@ -218,7 +218,7 @@ def _function(name: str) -> str:
 def _column(name: str, column_names: Sequence[str]) -> str:
     matches = [column for column in column_names if column.lower() == name.lower()]
     if not matches:
-        error = unknown("column", name, column_names)
+        error = unknown_name_error("column", name, column_names)
         raise UserError(error.kind, f"{error} Text stands in single quotes.", **error.fields)
     if len(matches) > 1:
         message = f"column {name!r} could be {' or '.join(matches)}, which a condition cannot tell apart."

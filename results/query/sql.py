@@ -17,7 +17,7 @@ from search_spaces.support.errors import Kind, UserError
 _EXAMPLE = 'Write it as in "SELECT topology, max(accuracy) FROM rows GROUP BY topology".'
 
 
-def answer(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table:
+def run_select(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table:
     """Return the result of one SELECT as columns of integers, floats or text.
 
     Raises:

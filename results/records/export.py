@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import compute
 
-from search_spaces.support.errors import UserError, printable, unknown
+from search_spaces.support.errors import UserError, printable, unknown_name_error
 from search_spaces.support.files import atomic_open, unwritable
 
 _FORMULA = "^('*[=+@\t\r\n＝＋－＠-])"  # noqa: RUF001  # full-width forms, which some spreadsheets run too
@@ -24,7 +24,7 @@ def write(table: pa.Table, form: str, path: Path | None = None) -> None:
         UserError: An unknown format, a file that cannot be written, or Parquet on a terminal.
     """
     if form not in FORMS:
-        raise unknown("form of a table", form, FORMS)
+        raise unknown_name_error("form of a table", form, FORMS)
     if path is None and form == "parquet" and sys.stdout.isatty():
         message = "Parquet is no text for a terminal. Name a file, or choose csv or json."
         raise UserError("unsupported", message, option="--format", value=form, choices=("csv", "json"))

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from results.records.strict_json import JSON, MAX_LEVELS, plain
+from results.records.strict_json import JSON, MAX_LEVELS, to_json_value
 from search_spaces.architecture.architecture import Architecture
 
 
@@ -38,7 +38,7 @@ def identity_of(
     }
     if code is not None:  # only for a task in a file; for an installed task, its version stands for the code
         fields["code"] = code
-    record = plain(fields, "identity", infinite=True, levels=MAX_LEVELS + 1)
+    record = to_json_value(fields, "identity", infinite=True, levels=MAX_LEVELS + 1)
     text = json.dumps(_canonical(record), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -15,8 +15,8 @@ from typing import IO, Any
 from results.records.human_numbers import MAX_FILE
 from results.records.row import Row
 from results.records.strict_json import MAX_TEXT, BadRow
-from search_spaces.support.errors import UserError, fields_of
-from search_spaces.support.files import atomic_open, kind_of_read_error, regular, unwritable
+from search_spaces.support.errors import UserError, cause_fields
+from search_spaces.support.files import atomic_open, check_regular_file, kind_of_read_error, unwritable
 
 MAX_LINE = MAX_TEXT
 """Maximum size of a line in bytes."""
@@ -42,7 +42,7 @@ class BadLine:
     @property
     def fields(self) -> dict[str, Any]:
         """Fields of an error that names this line: those of `error`, and the line number."""
-        return {**fields_of(self.error), "line": self.number}
+        return {**cause_fields(self.error), "line": self.number}
 
     def __str__(self) -> str:
         return f"line {self.number}: {self.reason}"
@@ -58,7 +58,7 @@ def read(path: Path) -> tuple[list[Row], list[BadLine]]:
     bad: list[BadLine] = []
     try:
         if path.exists() and not path.is_dir():
-            regular(path)
+            check_regular_file(path)
         with _open(path) as file:
             for number, line in _lines(file):
                 try:

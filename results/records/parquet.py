@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from results.records.human_numbers import check_size
 from results.records.table import check_columns, finite
-from search_spaces.support.errors import UserError, fields_of
-from search_spaces.support.files import kind_of_read_error, regular
+from search_spaces.support.errors import UserError, cause_fields
+from search_spaces.support.files import check_regular_file, kind_of_read_error
 
 if TYPE_CHECKING:
     from pyarrow import parquet
@@ -58,7 +58,7 @@ def open_table(path: Path) -> ParquetTable:
     from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(regular(path)) as file:
+        with parquet.ParquetFile(check_regular_file(path)) as file:
             schema = file.schema_arrow
     except (OSError, pa.ArrowException) as error:
         raise _refusal(path, error) from error
@@ -88,4 +88,4 @@ def read(path: Path) -> pa.Table:
 def _refusal(path: Path, why: Exception) -> UserError:
     reason = str(why).partition("\n")[0].rstrip(".")
     message = f"{str(path)!r} must be a Parquet file, as `export.write` makes it: {reason}."
-    return UserError(kind_of_read_error(why), message, **{**fields_of(why), "path": str(path), "format": "Parquet"})
+    return UserError(kind_of_read_error(why), message, **{**cause_fields(why), "path": str(path), "format": "Parquet"})

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from search_spaces.support.errors import unknown
+from search_spaces.support.errors import unknown_name_error
 
 Line = Mapping[str, str]
 """Column -> printed text; empty where the paper prints nothing."""
@@ -22,5 +22,5 @@ def papers() -> list[str]:
 def lines_of(paper: str) -> tuple[Line, ...]:
     """Return the rows of a paper's tables, in its order. Raises UserError for an unknown paper."""
     if paper not in papers():
-        raise unknown("paper", paper, papers())
+        raise unknown_name_error("paper", paper, papers())
     return tuple(csv.DictReader(_FOLDER.joinpath(f"{paper}.csv").read_text(encoding="utf-8").splitlines()))

@@ -12,10 +12,10 @@ from results.records.columns import COUNTS, FIRST, LAST, PROVENANCE, SHAPE, add_
 from results.records.costs import Costs as Costs
 from results.records.identity import identity_of
 from results.records.row_record import check_record
-from results.records.strict_json import JSON, MAX_LEVELS, is_shallow, parse, plain
+from results.records.strict_json import JSON, MAX_LEVELS, is_shallow, parse, to_json_value
 from results.records.strict_json import BadRow as BadRow
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.support.errors import UserError, value_of
+from search_spaces.support.errors import UserError, value_fields
 
 ROW_VERSION = 1
 
@@ -96,7 +96,7 @@ class Row:
 
     def __post_init__(self) -> None:
         for name in ("recipe", "provenance"):
-            object.__setattr__(self, name, plain(getattr(self, name), name, infinite=True))
+            object.__setattr__(self, name, to_json_value(getattr(self, name), name, infinite=True))
 
     def identity(self) -> str:
         """Return the identity of this evaluation, 16 hex digits: see `identity_of`."""
@@ -124,7 +124,7 @@ class Row:
         """
         values = {row_field.name: getattr(self, row_field.name) for row_field in fields(self)}
         values |= {"architecture": self.architecture.record(), "costs": asdict(self.costs)}
-        record = plain(values, "row", levels=MAX_LEVELS + 1)  # a recipe alone may have MAX_LEVELS
+        record = to_json_value(values, "row", levels=MAX_LEVELS + 1)  # a recipe alone may have MAX_LEVELS
         check_record(record)
         return json.dumps(record, allow_nan=False)
 
@@ -146,7 +146,7 @@ class Row:
             record["curve"] = tuple(record.get("curve", ()))
             for name in ("recipe", "provenance"):
                 if not is_shallow(record.get(name, {})):  # perhaps too deep to be written again
-                    plain(record[name], name)
+                    to_json_value(record[name], name)
         except UserError as error:
             raise BadRow(error.kind, str(error), **error.fields) from None
         row = object.__new__(cls)  # parsed values are plain already
@@ -218,11 +218,11 @@ class Row:
 def _check_version(record: Any) -> Any:
     """Return a parsed record of version ROW_VERSION. Raises BadRow for any other."""
     if not isinstance(record, dict):
-        raise BadRow("wrong-type", f"it must be an object, got {type(record).__name__}", **value_of(record))
+        raise BadRow("wrong-type", f"it must be an object, got {type(record).__name__}", **value_fields(record))
     version = record.get("row_version", ROW_VERSION)
     if version != ROW_VERSION:
         message = f"'row_version' must be {ROW_VERSION}, got {version!r:.60}"
-        raise BadRow("mismatch", message, option="row_version", **value_of(version), expected=ROW_VERSION)
+        raise BadRow("mismatch", message, option="row_version", **value_fields(version), expected=ROW_VERSION)
     return record
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from results.records.costs import Costs
 from results.records.strict_json import BadRow
-from search_spaces.support.errors import value_of
+from search_spaces.support.errors import value_fields
 
 Number = int | float
 
@@ -100,4 +100,4 @@ def _bad_row(record: Any, message: str) -> BadRow:
         return BadRow("unknown-name", reason, option="field", value=unknown, choices=choices)
     value = reduce(dict.__getitem__, names, record)
     reason = f"{subject} must be {match['expected']}, got {_SHORT.repr(value)}"
-    return BadRow("wrong-type", reason, option=option, **value_of(value))
+    return BadRow("wrong-type", reason, option=option, **value_fields(value))

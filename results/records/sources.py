@@ -20,8 +20,8 @@ from results.records.human_numbers import check_size
 from results.records.parquet import ParquetTable, open_table
 from results.records.row import Row
 from results.records.table import finite, from_records
-from search_spaces.support.errors import UserError, fields_of, unknown
-from search_spaces.support.files import kind_of_read_error, regular
+from search_spaces.support.errors import UserError, cause_fields, unknown_name_error
+from search_spaces.support.files import check_regular_file, kind_of_read_error
 
 TABLES = Path(__file__).parents[1] / "tables"
 
@@ -58,7 +58,7 @@ def read(name: str | Path) -> Source:
     if Path(name).exists():
         return _read(Path(name))
     if str(name) != "tables" and str(name) not in tables:
-        error = unknown("table", str(name), ["tables", *tables])
+        error = unknown_name_error("table", str(name), ["tables", *tables])
         raise UserError(error.kind, f"there is no file {str(name)!r}; {error}", **error.fields)
     return union([_read(path) for key, path in tables.items() if str(name) in ("tables", key)])
 
@@ -124,7 +124,7 @@ def _unescape_formula(name: str) -> str:
 
 
 def _check_file(path: Path) -> Path:
-    check_size(path, regular(path).stat().st_size)
+    check_size(path, check_regular_file(path).stat().st_size)
     return path
 
 
@@ -144,5 +144,5 @@ def _refusal(path: Path, form: str, why: object) -> UserError:
     message = f"{str(path)!r} must be a {form} file, as --format {form.lower()} makes it: {reason}."
     fields = {"path": str(path), "format": form}
     if isinstance(why, Exception):
-        return UserError(kind_of_read_error(why), message, **{**fields_of(why), **fields})
+        return UserError(kind_of_read_error(why), message, **{**cause_fields(why), **fields})
     return UserError("bad-file", message, **fields)

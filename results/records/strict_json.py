@@ -32,7 +32,7 @@ class BadRow(UserError):
     """A record that cannot be a Row. The message is the reason: one line, no full stop."""
 
 
-def plain(value: object, name: str, *, infinite: bool = False, levels: int = MAX_LEVELS) -> Any:
+def to_json_value(value: object, name: str, *, infinite: bool = False, levels: int = MAX_LEVELS) -> Any:
     """Convert a value to JSON's own types: mappings to dict, tuples to list. Messages call it `name`.
 
     With `infinite`, numbers that are not finite become text ("inf", "nan"), since some settings are unbounded.
@@ -61,11 +61,14 @@ def plain(value: object, name: str, *, infinite: bool = False, levels: int = MAX
         return {
             key: element
             if levels and _is_plain(element)
-            else plain(element, f"{name}.{key}", infinite=infinite, levels=levels - 1)
+            else to_json_value(element, f"{name}.{key}", infinite=infinite, levels=levels - 1)
             for key, element in value.items()
         }
     if isinstance(value, list | tuple):
-        return [plain(element, f"{name}[{i}]", infinite=infinite, levels=levels - 1) for i, element in enumerate(value)]
+        return [
+            to_json_value(element, f"{name}[{i}]", infinite=infinite, levels=levels - 1)
+            for i, element in enumerate(value)
+        ]
     raise TypeError(f"{name} must be of JSON's types, got {type(value).__name__}")
 
 

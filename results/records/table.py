@@ -16,7 +16,7 @@ from results.records.arrays import array
 from results.records.columns import CURVE, ROW_COLUMNS, TYPES
 from results.records.row import Row
 from results.records.strict_json import is_number
-from search_spaces.support.errors import Notice, UserError, fields_of, unknown, value_of
+from search_spaces.support.errors import Notice, UserError, cause_fields, unknown_name_error, value_fields
 from search_spaces.support.spec import MAX_INTEGER
 
 _NUMBERS = frozenset({int, float})
@@ -57,7 +57,7 @@ def _flatten(rows: Iterable[Row], records: Callable[[Row], Sequence[Mapping[str,
             flat = [*map(_check_record, records(row))]
         except (TypeError, ValueError, AttributeError) as error:
             name = f"a row of task {row.task!r:.60} with seed {row.seed!r:.60}"
-            fields = {**fields_of(error), "task": row.task, "seed": row.seed}
+            fields = {**cause_fields(error), "task": row.task, "seed": row.seed}
             warnings.warn(Notice("skipped", f"{name} is not in the table: {error}.", **fields), stacklevel=3)
             continue
         yield from flat
@@ -71,7 +71,7 @@ def _check_numbers(row: Row) -> None:
         for name, value in group.items():
             if not is_number(value):
                 message = f"{name!r:.60} is no number, got {value!r:.60}"
-                raise UserError("wrong-type", message, option=name, **value_of(value))
+                raise UserError("wrong-type", message, option=name, **value_fields(value))
 
 
 def _check_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -80,7 +80,7 @@ def _check_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
             if not _fits(name, type(value)):
                 words = " or ".join(kind.__name__ for kind in _kinds(name))
                 message = f"column {name!r} holds {words}, got {value!r:.60}"
-                raise UserError("wrong-type", message, option=name, **value_of(value))
+                raise UserError("wrong-type", message, option=name, **value_fields(value))
     for name, value in record.items():
         if type(value) is int and not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
             message = f"column {name!r} holds 64 bits, got {value!r:.60}"
@@ -176,7 +176,7 @@ def check_columns(column_names: Sequence[str], names: Iterable[str]) -> None:
     """Raise UserError for the first name that is no column."""
     for name in names:
         if name not in column_names:
-            raise unknown("column", name, column_names)
+            raise unknown_name_error("column", name, column_names)
 
 
 def keep(table: pa.Table, mask: NDArray[np.bool_]) -> pa.Table:
@@ -198,7 +198,7 @@ def metric_columns(fields: Sequence[pa.Field]) -> list[str]:
     return [column.name for column in fields if column.name in {*metrics} - errors]
 
 
-def without(table: pa.Table, identities: Container[str]) -> pa.Table:
+def drop_identities(table: pa.Table, identities: Container[str]) -> pa.Table:
     """Return the rows without any of these identities."""
     if "identity" not in table.column_names:
         return table

@@ -49,9 +49,9 @@ class Effects:
         values: Values of the axis, the reference first.
         means: Mean of all measurements with each value, whatever the shape: [v].
         numbers: Number of architectures (of rows, if there is one shape) with each value: [v].
-        over: Effect of each value relative to the first: [v], 0 for the first.
-        covariance: Covariance of `over`: [v, v].
-        freedom: Residual degrees of freedom; without any there are no intervals.
+        effects: Effect of each value relative to the first: [v], 0 for the first.
+        covariance: Covariance of `effects`: [v, v].
+        degrees_of_freedom: Residual degrees of freedom; without any there are no intervals.
         incomparable: Values that no shape connects with the first; they are not in `values`.
     """
 
@@ -62,9 +62,9 @@ class Effects:
     values: tuple[Any, ...]
     means: Array
     numbers: tuple[int, ...]
-    over: Array
+    effects: Array
     covariance: Array
-    freedom: int
+    degrees_of_freedom: int
     incomparable: tuple[Any, ...]
 
     def records(self) -> list[dict[str, Any]]:
@@ -74,11 +74,11 @@ class Effects:
         return sorted(records, key=lambda record: float(sign * record["over"]))
 
     def _record(self, i: int) -> dict[str, Any]:
-        over = float(self.over[i])
+        over = float(self.effects[i])
         record = {"value": self.values[i], "n": self.numbers[i], "mean": float(self.means[i]), "over": over}
-        if i == 0 or self.freedom < 1:
+        if i == 0 or self.degrees_of_freedom < 1:
             return {**record, "low": None, "high": None, "than": None}
-        reach = half_width(sqrt(self.covariance[i, i]), self.freedom, len(self.values) - 1)
+        reach = half_width(sqrt(self.covariance[i, i]), self.degrees_of_freedom, len(self.values) - 1)
         low, high = over - reach, over + reach
         better = "better" if (low > 0) == (self.direction == "max") else "worse"
         return {**record, "low": low, "high": high, "than": better if low > 0 or high < 0 else "not distinguishable"}
@@ -88,8 +88,8 @@ class Effects:
         sign = 1.0 if self.direction == "max" else -1.0
         values, vectors = np.linalg.eigh(self.covariance)
         normal = random.standard_normal((DRAWS, len(values))) * np.sqrt(np.maximum(values, 0)) @ vectors.T
-        spread = np.sqrt(random.chisquare(self.freedom, (DRAWS, 1)) / self.freedom)
-        return np.asarray(sign * (self.over + normal / spread))
+        spread = np.sqrt(random.chisquare(self.degrees_of_freedom, (DRAWS, 1)) / self.degrees_of_freedom)
+        return np.asarray(sign * (self.effects + normal / spread))
 
 
 def check_axis(axis: str, metrics: Container[str]) -> None:
@@ -139,8 +139,12 @@ def effects(records: Sequence[Record], axis: str, metric: str, direction: Direct
     rounding = _EXACT * np.abs(response).max()
     coefficients = inverse @ matrix.T @ response
     coefficients[np.abs(coefficients) < rounding] = 0.0
-    freedom = len(units) - int(np.linalg.matrix_rank(matrix))
-    error = float(((response - matrix @ coefficients) ** 2).sum() / freedom) ** 0.5 if freedom else 0.0
+    degrees_of_freedom = len(units) - int(np.linalg.matrix_rank(matrix))
+    error = (
+        float(((response - matrix @ coefficients) ** 2).sum() / degrees_of_freedom) ** 0.5
+        if degrees_of_freedom
+        else 0.0
+    )
     variance = error**2 if error > rounding else 0.0
     levels = [values[0], *(values[i + 1] for i in columns)]
     readings = [[unit[metric] for unit in units if unit[axis] == value] for value in levels]
@@ -152,9 +156,9 @@ def effects(records: Sequence[Record], axis: str, metric: str, direction: Direct
         values=tuple(levels),
         means=np.array([fmean(group) for group in readings]),
         numbers=tuple(map(len, readings)),
-        over=np.array([0.0, *coefficients[columns]]),
+        effects=np.array([0.0, *coefficients[columns]]),
         covariance=np.pad(variance * inverse[np.ix_(columns, columns)], ((1, 0), (1, 0))),
-        freedom=freedom,
+        degrees_of_freedom=degrees_of_freedom,
         incomparable=tuple(sorted({row[axis] for row in complete} - {*levels})),
     )
 
@@ -186,9 +190,9 @@ def agreement(first: Effects, second: Effects) -> dict[str, Any] | None:
         return None
     signs = [1.0 if fit.direction == "max" else -1.0 for fit in (first, second)]
     indices = [list(side) for side in zip(*common, strict=True)]
-    tau = _tau(*(sign * fit.over[index] for sign, fit, index in zip(signs, (first, second), indices, strict=True)))
+    tau = _tau(*(sign * fit.effects[index] for sign, fit, index in zip(signs, (first, second), indices, strict=True)))
     record: dict[str, Any] = {"values": len(common), "tau": float(tau), "low": None, "high": None}
-    if min(first.freedom, second.freedom) > 0:
+    if min(first.degrees_of_freedom, second.degrees_of_freedom) > 0:
         random = np.random.default_rng(0)
         taus = _tau(*(fit.draws(random)[:, index] for fit, index in zip((first, second), indices, strict=True)))
         low, high = np.quantile(taus, (0.025, 0.975))

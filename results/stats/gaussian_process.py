@@ -54,13 +54,14 @@ class Observations:
     Attributes:
         means: Mean of each architecture: [N].
         counts: Number of observations in each mean: [N].
-        shares: Noise variance of one observation, relative to the fitted noise: about 1, [N].
-        within: Sum of squared deviations of observations from their architecture's mean, each divided by its share.
+        noise_ratios: Noise variance of one observation, relative to the fitted noise: about 1, [N].
+        within: Sum of squared deviations of observations from their architecture's mean, each divided by its noise
+            ratio.
     """
 
     means: Array
     counts: Array
-    shares: Array
+    noise_ratios: Array
     within: float = 0.0
 
     @classmethod
@@ -75,10 +76,14 @@ class Observations:
         """
         mean, unit = float(means.mean()), max(float(means.std()), 1e-12)
         variances = errors**2
-        shares = np.ones(len(means))
+        noise_ratios = np.ones(len(means))
         if np.isfinite(variances).all() and (variances > 0).all():
-            shares = np.clip(variances / variances.mean(), 0.1, 10.0)
-        return cls((means - mean) / unit, counts, shares, float((squares / shares).sum()) / unit**2), mean, unit
+            noise_ratios = np.clip(variances / variances.mean(), 0.1, 10.0)
+        return (
+            cls((means - mean) / unit, counts, noise_ratios, float((squares / noise_ratios).sum()) / unit**2),
+            mean,
+            unit,
+        )
 
     @classmethod
     def single(cls, values: Array) -> "Observations":
@@ -88,8 +93,8 @@ class Observations:
     def extend(self, means: Array) -> "Observations":
         """Append single observations of other architectures."""
         ones = np.ones(len(means))
-        counts, shares = (np.concatenate([array, ones]) for array in (self.counts, self.shares))
-        return Observations(np.concatenate([self.means, means]), counts, shares, self.within)
+        counts, noise_ratios = (np.concatenate([array, ones]) for array in (self.counts, self.noise_ratios))
+        return Observations(np.concatenate([self.means, means]), counts, noise_ratios, self.within)
 
 
 class Scales(NamedTuple):
@@ -139,7 +144,7 @@ class GaussianProcess:
     Attributes:
         scales: The fitted scales.
         unit: The factor of all variances.
-        noise: Noise variance of an observation whose share is 1.
+        noise: Noise variance of an observation whose noise ratio is 1.
     """
 
     def __init__(
@@ -190,12 +195,12 @@ class _Fit:
     Attributes:
         unit: The maximum-likelihood factor of all variances.
         white: The whitened observations.
-        merit: Log posterior of the scales, up to a constant.
+        log_posterior: Log posterior of the scales, up to a constant.
     """
 
     def __init__(self, scales: Scales, distances: _Distances, observations: Observations) -> None:
         self.scales, counts = scales, observations.counts
-        noise = scales.noise * observations.shares / counts + _EPSILON
+        noise = scales.noise * observations.noise_ratios / counts + _EPSILON
         self._root = cholesky(distances.covariance(scales) + np.diag(noise), lower=True, check_finite=False)
         self.white = solve_triangular(self._root, observations.means, lower=True, check_finite=False)
         count, repeats = float(counts.sum()), float((counts - 1).sum())
@@ -204,7 +209,7 @@ class _Fit:
         deviations = [
             log(first / prior) / log(spread) for first, prior, spread in zip(scales, _PRIOR, _SPREAD, strict=True)
         ]
-        self.merit = -0.5 * (count * log(self.unit) + determinant + sum(first**2 for first in deviations))
+        self.log_posterior = -0.5 * (count * log(self.unit) + determinant + sum(first**2 for first in deviations))
 
     def whiten(self, distances: _Distances) -> Array:
         """Return the covariance of true values with the whitened observations: [N, C]."""
@@ -213,13 +218,13 @@ class _Fit:
 
 
 def _fit_scales(distances: _Distances, observations: Observations, scales: Scales | None) -> _Fit:
-    """Fit with the given scales, or maximize the merit by coordinate search over a grid."""
+    """Fit with the given scales, or maximize the log posterior by coordinate search over a grid."""
     fit = _Fit(scales or _PRIOR, distances, observations)
     for _ in range(0 if scales else _SWEEPS):
         for name, values in _GRID.items():
             neighbours = [fit.scales._replace(**{name: value}) for value in values]
             fits = [_Fit(scales, distances, observations) for scales in neighbours if scales != fit.scales]
-            fit = max([fit, *fits], key=lambda candidate: candidate.merit)
+            fit = max([fit, *fits], key=lambda candidate: candidate.log_posterior)
     return fit
 
 

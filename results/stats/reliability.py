@@ -17,7 +17,7 @@ from results.stats.gaussian_process import Array
 CONFIDENCE = 0.95
 """Two-sided confidence with which two architectures are told apart."""
 
-MAX_STRETCH = 2.0
+MAX_SPREAD_RATIO = 2.0
 """Maximum ratio between the spreads of networks on two splits."""
 
 MAX_SEEDS = 1000
@@ -82,7 +82,7 @@ def components(validation: Array, test: Array | None = None) -> Components:
     between, within = _components(validation, validation)
     if test is None:
         return Components(between, within, None, between, within)
-    stretch = _stretch(between, _components(test, test)[0])
+    stretch = _spread_ratio(between, _components(test, test)[0])
     architecture, seed = (stretch * component for component in _components(validation, test))
     return Components(architecture, seed, between + within - architecture - seed, between, within)
 
@@ -138,14 +138,14 @@ def seeds_for(target: int, validation: Array, variances: Components) -> int | No
     return low
 
 
-def _stretch(validation: float, test: float) -> float:
+def _spread_ratio(validation: float, test: float) -> float:
     """Return how much more validation spreads architectures than test, from their variances; 1 if one has none.
 
-    Ratios beyond MAX_STRETCH are clipped: one split then hardly separates architectures.
+    Ratios beyond MAX_SPREAD_RATIO are clipped: one split then hardly separates architectures.
     """
     if validation <= 0 or test <= 0:
         return 1.0
-    return min(max(sqrt(validation / test), 1 / MAX_STRETCH), MAX_STRETCH)
+    return min(max(sqrt(validation / test), 1 / MAX_SPREAD_RATIO), MAX_SPREAD_RATIO)
 
 
 def _components(first: Array, second: Array) -> tuple[float, float]:

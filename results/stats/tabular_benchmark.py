@@ -17,7 +17,7 @@ from results.records.row import Costs, Direction, Row
 from results.records.sources import table_paths
 from results.records.strict_json import JSON
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 
 ENDINGS = (".jsonl", ".jsonl.gz")
 """Suffixes of files of Rows."""
@@ -94,10 +94,10 @@ class TabularBenchmark:
             raise UserError("unknown-name", message, option="seed", value=seed, choices=seeds, table=self.name)
         return by_seed[seed]
 
-    def only(self, architectures: Collection[Architecture]) -> "TabularBenchmark":
+    def subset(self, architectures: Collection[Architecture]) -> "TabularBenchmark":
         """Return the table of some architectures. Raises UserError if it has none of them."""
-        subset = set(architectures)
-        return TabularBenchmark(self.name, [row for row in self.rows if row.architecture in subset])
+        kept = set(architectures)
+        return TabularBenchmark(self.name, [row for row in self.rows if row.architecture in kept])
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -124,7 +124,7 @@ def read_table(text: str | Path) -> TabularBenchmark:
     if not path.name.endswith(ENDINGS):
         tables = table_paths()
         if str(text) not in tables:
-            raise unknown("table", str(text), [*tables, "FILE.jsonl"])
+            raise unknown_name_error("table", str(text), [*tables, "FILE.jsonl"])
         path = tables[str(text)]
     rows, bad = jsonl.read(path)
     if bad:

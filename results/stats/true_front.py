@@ -14,7 +14,7 @@ from results.records.row import Direction, Row
 from results.stats.pareto import hypervolume
 from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 
 BEYOND = 0.1
 """Distance of the reference point beyond the worst values, as a share of the range."""
@@ -62,7 +62,7 @@ class TrueFront:
             message = f"nothing in table {table.name!r} is better than the worst in all of {', '.join(names)}."
             raise UserError("bad-data", message, table=table.name, objectives=tuple(names))
 
-    def share(self, architectures: Iterable[Architecture]) -> float:
+    def relative_hypervolume(self, architectures: Iterable[Architecture]) -> float:
         """Return the hypervolume of some architectures relative to the whole front's: 0 to 1."""
         return self._hypervolume(architectures) / self._whole
 
@@ -85,6 +85,6 @@ def _missing_objective(table: TabularBenchmark, names: Mapping[str, str]) -> Use
             message = f"table {table.name!r} has no {column}: {name} chose what is found, and cannot judge it."
             return UserError("missing-data", message, option=name, table=table.name, needs=column)
         if column not in columns:
-            return unknown("objective", name, columns, of=f"table {table.name!r}")
+            return unknown_name_error("objective", name, columns, of=f"table {table.name!r}")
     message = f"table {table.name!r} has no complete row with all of {', '.join(names)}."
     return UserError("missing-rows", message, table=table.name, objectives=tuple(names))

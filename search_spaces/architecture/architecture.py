@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from search_spaces.architecture.block_segments import canonical, check_divides, is_one_run, runs_of
-from search_spaces.support.errors import Kind, UserError, value_of
+from search_spaces.support.errors import Kind, UserError, value_fields
 
 _MIN = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
 _MAX = {"depth": 10**4}
@@ -17,7 +17,7 @@ _TEXTS = ("topology", "model", "blocks")
 _OMIT_IF_EMPTY = ("model", "blocks")  # omitted from texts if empty
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
-BY_BLOCK = ("heads", "head_dim", "hidden")
+PER_BLOCK_FIELDS = ("heads", "head_dim", "hidden")
 """The fields that may differ between blocks."""
 
 Value = TypeVar("Value")
@@ -84,7 +84,7 @@ class Architecture:
             message = f"blocks of timm's {self.model} are alike, got {self.blocks}. Give each field one number."
             raise UserError("conflict", message, option="blocks", value=self.blocks, model=self.model)
         parts = []
-        for name in (name for name in BY_BLOCK if name in differing):
+        for name in (name for name in PER_BLOCK_FIELDS if name in differing):
             values = differing[name]
             if any(value < 1 for value in values):
                 message = f"{name} of each block must be at least 1, got {_join(values)}."
@@ -112,7 +112,7 @@ class Architecture:
             kind = str if name in _TEXTS else int
             if type(value) is not kind:
                 message = f"{name!r} of an architecture must be {_KINDS[kind]}, got {value!r:.60}"
-                raise UserError("wrong-type", message, option=name, **value_of(value), needs=kind.__name__)
+                raise UserError("wrong-type", message, option=name, **value_fields(value), needs=kind.__name__)
         architecture = object.__new__(cls)
         for name in names:
             if name not in values:
@@ -131,7 +131,7 @@ class Architecture:
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     def by_block(self, field: str) -> tuple[int, ...]:
-        """Return the value of a BY_BLOCK field in each block."""
+        """Return the value of a field of PER_BLOCK_FIELDS in each block."""
         values = _read_blocks(self.blocks).get(field, (getattr(self, field),))
         return tuple(value for value in values for _ in range(self.depth // len(values)))
 
@@ -143,7 +143,7 @@ class Architecture:
         runs = runs_of(self.topology, self.depth)
         return tuple(self._part(slice(run.start, run.stop), len(run), text) for text, run in runs)
 
-    def at(self, block: int) -> "Architecture":
+    def at_block(self, block: int) -> "Architecture":
         """Return the architecture of the same depth whose blocks are all like this one, counted from 0."""
         if not self.blocks and is_one_run(self.topology):
             return self
@@ -151,14 +151,14 @@ class Architecture:
         return self._part(slice(block, block + 1), self.depth, topology)
 
     def with_fields(self, changes: Mapping[str, Any]) -> "Architecture":
-        """Return the architecture with fields changed; a BY_BLOCK field may be a sequence, one value per equal run.
+        """Return the architecture with fields changed; PER_BLOCK_FIELDS may be sequences, one value per equal run.
 
         Raises:
             UserError: As for the class.
         """
         differing: dict[str, Sequence[int]] = dict(_read_blocks(self.blocks))
         plain = dict(changes)
-        for name in BY_BLOCK:
+        for name in PER_BLOCK_FIELDS:
             if name in plain:
                 differing.pop(name, None)
                 if isinstance(plain[name], Sequence):
@@ -185,10 +185,10 @@ def _read_blocks(text: str) -> dict[str, tuple[int, ...]]:
     differing: dict[str, tuple[int, ...]] = {}
     for part in text.split(",") if text else ():
         name, _, values = part.partition("=")
-        if name not in BY_BLOCK or name in differing:
+        if name not in PER_BLOCK_FIELDS or name in differing:
             kind: Kind = "duplicate" if name in differing else "unknown-name"
-            message = f"blocks may differ in each of {', '.join(BY_BLOCK)}, got {text!r}."
-            raise UserError(kind, message, option="blocks", value=name, choices=BY_BLOCK)
+            message = f"blocks may differ in each of {', '.join(PER_BLOCK_FIELDS)}, got {text!r}."
+            raise UserError(kind, message, option="blocks", value=name, choices=PER_BLOCK_FIELDS)
         differing[name] = read_runs(name, values)
     return differing
 

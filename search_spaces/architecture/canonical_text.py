@@ -43,7 +43,7 @@ def _same(value: Scalar, default: Any) -> bool:
 
 
 def _defaults(name: str) -> Mapping[str, Any]:
-    module_and_name = TOPOLOGIES.place(name)
+    module_and_name = TOPOLOGIES.location(name)
     try:
         return _defaults_at(name, *module_and_name) if module_and_name else {}
     except (UserError, AttributeError, TypeError):  # not cached: it may be importable later

@@ -13,8 +13,14 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.support.errors import UserError, fields_of, reason_of
-from search_spaces.support.files import atomic_replace, atomic_write, kind_of_read_error, partial_file, regular
+from search_spaces.support.errors import UserError, cause_fields, reason_of
+from search_spaces.support.files import (
+    atomic_replace,
+    atomic_write,
+    check_regular_file,
+    kind_of_read_error,
+    partial_file,
+)
 from search_spaces.support.spec import Scalar
 
 Shape = tuple[int, ...] | None
@@ -118,7 +124,7 @@ def read_record(folder: Path) -> Record:
     """Read the record of a checkpoint. Raises UserError if there is none or it is invalid."""
     path = folder / RECORD
     try:
-        return Record.from_json(regular(path, _MAX_RECORD).read_text(encoding="utf-8"))
+        return Record.from_json(check_regular_file(path, _MAX_RECORD).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         rule = f"a checkpoint is a folder of {WEIGHTS} and {RECORD}"
         message = f"{rule}; {folder} has no {RECORD}. `nas evaluate --save` writes one."
@@ -126,7 +132,7 @@ def read_record(folder: Path) -> Record:
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError, OSError) as error:
         reason = f"{reason_of(error):.200}"
         message = f"{path} cannot be read as a checkpoint's record: {reason}. Take another, or train again."
-        raise UserError(kind_of_read_error(error), message, **{**fields_of(error), "path": str(path)}) from error
+        raise UserError(kind_of_read_error(error), message, **{**cause_fields(error), "path": str(path)}) from error
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -137,11 +143,11 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     """
     path, record = folder / WEIGHTS, read_record(folder)
     try:
-        with safe_open(regular(path), framework="pt") as file:
+        with safe_open(check_regular_file(path), framework="pt") as file:
             stamp, weights = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         message = f"{path} cannot be read: {error}. Take another checkpoint, or train again."
-        raise UserError(kind_of_read_error(error), message, **{**fields_of(error), "path": str(path)}) from error
+        raise UserError(kind_of_read_error(error), message, **{**cause_fields(error), "path": str(path)}) from error
     if stamp.get("record") != _digest(record):
         message = f"{path} and {RECORD} beside it are not of one checkpoint. Take another, or train again."
         raise UserError("mismatch", message, path=str(path))

@@ -49,7 +49,7 @@ class SharedProjection(nn.Module):
         super().__init__()
         self.parts = 3 if values else 2
         self.norm = nn.Identity() if norm is None else norm.build(width)
-        self.qkv = FusedLinear(width, self.parts * inner, bias=bias, carrying=slice(2 * inner, None))
+        self.qkv = FusedLinear(width, self.parts * inner, bias=bias, output_rows=slice(2 * inner, None))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Project [B, N, D]; the values are None if there is no projection for them."""

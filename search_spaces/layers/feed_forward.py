@@ -73,8 +73,8 @@ class FeedForward(nn.Module):
             ("x",), width, starts_block=False, norms_input=norm is not None and input_mode not in PRENORMED
         )
         self.norm = nn.Identity() if norm is None or input_mode in PRENORMED else norm.build(width)
-        carrying = slice(activation.active_half * hidden, (activation.active_half + 1) * hidden)
-        self.up = FusedLinear(width, activation.maps * hidden, bias=bias, carrying=carrying)
+        output_rows = slice(activation.active_half * hidden, (activation.active_half + 1) * hidden)
+        self.up = FusedLinear(width, activation.maps * hidden, bias=bias, output_rows=output_rows)
         self.activation = activation.function
         self.down = nn.Linear(hidden, width, bias=bias)
         self.drop = nn.Dropout(dropout) if dropout else nn.Identity()

@@ -52,7 +52,7 @@ class AdaLNZero(nn.Module):
     def __init__(self, layer: Any, width: int, input_mode: InputMode) -> None:
         super().__init__()
         self.site = replace(layer.site, takes_condition=True, norms_input=input_mode not in PRENORMED)
-        features = _features(layer.site.inner, width, input_mode)
+        features = _features(layer.site.features, width, input_mode)
         self.norm = nn.Identity() if input_mode in PRENORMED else BARE.build(features)
         self.modulation, self.gate = Modulation(width, 2, features), Modulation(width, 1, features)
         self.layer = layer
@@ -76,10 +76,10 @@ class AdaLNZero(nn.Module):
         return [modulate(self.norm(x), shift, scale) for x in inputs]
 
 
-def count_modulation(inner: int, width: int, input_mode: InputMode) -> Count:
+def count_modulation(features: int, width: int, input_mode: InputMode) -> Count:
     """Count what AdaLNZero adds to its layer for one example, in closed form."""
-    return linear(width, 3 * _features(inner, width, input_mode))
+    return linear(width, 3 * _features(features, width, input_mode))
 
 
-def _features(inner: int, width: int, input_mode: InputMode) -> int:
-    return inner if input_mode == "heads" else width
+def _features(features: int, width: int, input_mode: InputMode) -> int:
+    return features if input_mode == "heads" else width

@@ -14,7 +14,7 @@ from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from search_spaces.topologies import build as topologies
 from search_spaces.topologies.base import PRENORMED, Site, Topology
-from search_spaces.topologies.registry import load, refusal
+from search_spaces.topologies.registry import incompatibility, load
 
 
 class Stack(nn.Module):
@@ -34,13 +34,13 @@ class Stack(nn.Module):
         self.recompute = False
         self.recompute_mixing = False
 
-    def forward(self, *parts: Tensor, mask: Tensor | None = None, condition: Tensor | None = None) -> Tensor:
+    def forward(self, *embeddings: Tensor, mask: Tensor | None = None, condition: Tensor | None = None) -> Tensor:
         """Map embeddings [..., D], whose sum is the network's input, to normed features [..., D].
 
         A mask [B, N] is False for padding. Topologies treat positions independently, so only attention layers receive
         it. A condition [B, C] (a diffusion's time and class) goes to layers whose site takes one.
         """
-        state = self.topology.open(*parts)
+        state = self.topology.open(*embeddings)
         for t in range(len(self.layers)):
             y, state = self.output(t, state, mask, condition)
             state = self._move("write", t, state, y)
@@ -71,28 +71,36 @@ class Stack(nn.Module):
         return checkpoint(call, *inputs, use_reentrant=False) if self.recompute else call(*inputs)
 
 
-def build_stack(architecture: Architecture, layers: Sequence[nn.Module], norm: Norm | None, *, parts: int) -> Stack:
+def build_stack(
+    architecture: Architecture, layers: Sequence[nn.Module], norm: Norm | None, *, num_embeddings: int
+) -> Stack:
     """Connect layers, each with a `site`, by the architecture's topology; `norm` is the final norm, if any.
 
     Raises:
         UserError: The topology cannot be used with this architecture.
     """
-    reason = refusal(architecture)
+    reason = incompatibility(architecture)
     if reason is not None:
         raise UserError("unsupported", reason, option="topology", value=architecture.topology)
-    topology = topologies.build(architecture, [site_of(layer) for layer in layers], parts)
+    topology = topologies.topology_for(architecture, [site_of(layer) for layer in layers], num_embeddings)
     final = nn.Identity() if norm is None or _ends_with_norm(architecture) else norm.build(architecture.width)
     stack = Stack(layers, topology, final)
-    topology.start(stack.layers)
+    topology.init_layers(stack.layers)
     return stack
 
 
 def count_stack(
-    architecture: Architecture, sites: Sequence[Site], layers: Count, norm: Norm | None, *, positions: int, parts: int
+    architecture: Architecture,
+    sites: Sequence[Site],
+    layers: Count,
+    norm: Norm | None,
+    *,
+    positions: int,
+    num_embeddings: int,
 ) -> Count:
     """Count a Stack in closed form; `layers` is the count of all its layers at all positions."""
     final = Count(params=0 if norm is None or _ends_with_norm(architecture) else norm.params(architecture.width))
-    return layers + topologies.count(architecture, sites, parts).times(positions) + final
+    return layers + topologies.count(architecture, sites, num_embeddings).times(positions) + final
 
 
 def _ends_with_norm(architecture: Architecture) -> bool:

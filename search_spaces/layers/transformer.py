@@ -31,7 +31,7 @@ class TransformerStyle:
         activation: The activation of feed-forward layers.
         attention_bias: Whether the linear maps of attention layers have biases.
         feed_forward_bias: Whether those of feed-forward layers have biases.
-        parts: Number of embeddings that make up the input: 2 with learned positions, else 1.
+        num_embeddings: Number of embeddings that make up the input: 2 with learned positions, else 1.
         dropout: Dropout rate, on each layer's output and inside feed-forward layers.
         takes_condition: Whether a condition [B, D] scales, shifts and gates every layer; norms are then BARE.
     """
@@ -40,7 +40,7 @@ class TransformerStyle:
     activation: Activation
     attention_bias: bool
     feed_forward_bias: bool
-    parts: int
+    num_embeddings: int
     dropout: float = 0.0
     takes_condition: bool = False
 
@@ -54,12 +54,12 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
         UserError: An architecture without heads, or one that its topology cannot be used with.
     """
     _check(architecture)
-    blocks = [architecture.at(number) for number in range(architecture.depth)]
+    blocks = [architecture.at_block(number) for number in range(architecture.depth)]
     values = _own_values(architecture, _sites_of(blocks))
     layers = [
         layer for number, block in enumerate(blocks) for layer in _layers(block, style, attend(number), values[number])
     ]
-    return build_stack(architecture, layers, style.norm, parts=style.parts)
+    return build_stack(architecture, layers, style.norm, num_embeddings=style.num_embeddings)
 
 
 def _layers(block: Architecture, style: TransformerStyle, attend: nn.Module, values: bool) -> list[nn.Module]:
@@ -101,11 +101,11 @@ def count_transformer(
     `attend` counts the attention of one block, from heads, head dim and tokens; by default exact softmax attention.
     """
     _check(architecture)
-    blocks = [architecture.at(number) for number in range(architecture.depth)]
+    blocks = [architecture.at_block(number) for number in range(architecture.depth)]
     sites, layers = _sites_of(blocks), Count()
     for (block, values), number in Counter(zip(blocks, _own_values(architecture, sites), strict=True)).items():
         layers += _count_block(block, style, tokens, attend, values).repeat(number)
-    return count_stack(architecture, sites, layers, style.norm, positions=tokens, parts=style.parts)
+    return count_stack(architecture, sites, layers, style.norm, positions=tokens, num_embeddings=style.num_embeddings)
 
 
 def _own_values(architecture: Architecture, sites: Sequence[Site]) -> list[bool]:
@@ -141,5 +141,5 @@ def _count_block(
         ).times(tokens)
     if style.takes_condition:
         for site in _sites(block):
-            layers += count_modulation(site.inner, width, input_mode)
+            layers += count_modulation(site.features, width, input_mode)
     return layers

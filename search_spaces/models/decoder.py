@@ -20,8 +20,8 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.rotary import rotary_by_block
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+from search_spaces.models.text_networks import check_length, get_style
 from search_spaces.support.count import Count, linear
-from search_spaces.support.errors import UserError, unknown
 from search_spaces.support.lecun_init import init_lecun
 from search_spaces.topologies.base import NORMED
 
@@ -38,9 +38,7 @@ class Decoder(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Map ids [B, N] to logits [B, N, V]. Raises UserError for more tokens than the decoder has positions."""
-        if (tokens := ids.shape[-1]) > self.context:
-            message = f"the decoder has {self.context} positions, got {tokens} tokens. Shorten the text."
-            raise UserError("too-large", message, option="tokens", value=tokens, most=self.context)
+        check_length(ids, self.context, "decoder")
         return self.head(self.stack(*self.embedding(ids)))  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
@@ -54,7 +52,7 @@ class DecoderStyle:
 
     Attributes:
         layers: The style of the transformer's layers.
-        embedding: Built from vocabulary, context and width; returns as many embeddings as `layers` has parts.
+        embedding: Built from vocabulary, context and width; returns as many embeddings as `layers` says.
         attend: Maps the architecture and the context to the attention of each block.
         head_bias: Whether the map to the vocabulary has a bias.
         initialise: Initializes a decoder's weights, except those of its topology, which are initialized already.
@@ -77,13 +75,13 @@ def build_decoder(
     Raises:
         UserError: An unknown style, an architecture without heads, or one that its topology cannot be used with.
     """
-    parts = _get_style(style)
+    parts = get_style(DECODER_STYLES, style)
     stack = build_transformer(architecture, parts.layers, parts.attend(architecture, context))
     embedding = parts.embedding(vocabulary, context, architecture.width)
     head = nn.Linear(architecture.width, vocabulary, bias=parts.head_bias)
     model = Decoder(embedding, stack, head, context)
     (_lecun if initial == "lecun" else parts.initialise)(model)
-    stack.topology.start(stack.layers)
+    stack.topology.init_layers(stack.layers)
     if tied:
         head.weight = embedding.tokens.weight
     return model
@@ -97,18 +95,12 @@ def count_decoder(
     Raises:
         UserError: As `build_decoder`.
     """
-    parts = _get_style(style)
+    parts = get_style(DECODER_STYLES, style)
     width = architecture.width
-    positions = parts.layers.parts - 1  # each embedding but the first is a table of positions
+    positions = parts.layers.num_embeddings - 1  # each embedding but the first is a table of positions
     tables = Count(params=vocabulary * width + positions * context * width)
     head = linear(width, vocabulary, bias=parts.head_bias).times(context) + Count(params=-tied * vocabulary * width)
     return tables + count_transformer(architecture, parts.layers, context) + head
-
-
-def _get_style(name: str) -> DecoderStyle:
-    if name not in DECODER_STYLES:
-        raise unknown("style", name, DECODER_STYLES)
-    return DECODER_STYLES[name]
 
 
 def _softmax(architecture: Architecture, context: int) -> Attend:
@@ -177,7 +169,7 @@ def _linear_maps(model: Decoder) -> list[nn.Linear]:
 DECODER_STYLES: Mapping[str, DecoderStyle] = {
     # Touvron et al. (2023), with the values of GaLore and ANCRe.
     "llama": DecoderStyle(
-        TransformerStyle(Norm("rms", 1e-6), SWIGLU, attention_bias=False, feed_forward_bias=False, parts=1),
+        TransformerStyle(Norm("rms", 1e-6), SWIGLU, attention_bias=False, feed_forward_bias=False, num_embeddings=1),
         Tokens,
         partial(rotary_by_block, causal=True),
         head_bias=False,
@@ -185,7 +177,7 @@ DECODER_STYLES: Mapping[str, DecoderStyle] = {
     ),
     # Radford et al. (2019).
     "gpt2": DecoderStyle(
-        TransformerStyle(Norm("layer", 1e-5), GELU_TANH, attention_bias=True, feed_forward_bias=True, parts=2),
+        TransformerStyle(Norm("layer", 1e-5), GELU_TANH, attention_bias=True, feed_forward_bias=True, num_embeddings=2),
         TokensAndPositions,
         _softmax,
         head_bias=False,
@@ -194,7 +186,9 @@ DECODER_STYLES: Mapping[str, DecoderStyle] = {
     # The paper on residual matrix transformers and its baselines (Mak and Flanigan, 2025, section 2 and appendix C.1):
     # GPT-2 without biases, with attention logits in fp32, divided by the block's number from 1.
     "rmt": DecoderStyle(
-        TransformerStyle(Norm("layer-scale", 1e-6), GELU, attention_bias=False, feed_forward_bias=False, parts=2),
+        TransformerStyle(
+            Norm("layer-scale", 1e-6), GELU, attention_bias=False, feed_forward_bias=False, num_embeddings=2
+        ),
         TokensAndPositions,
         _cooled_by_depth,
         head_bias=False,
@@ -203,7 +197,9 @@ DECODER_STYLES: Mapping[str, DecoderStyle] = {
     # As `rmt`, but like its official code: distances instead of positions, and GPT-2's approximate GELU. Its norms of
     # the residual matrix belong to the topology: rmt(norm=rms).
     "rmt-code": DecoderStyle(
-        TransformerStyle(Norm("layer-scale", 1e-6), GELU_TANH, attention_bias=False, feed_forward_bias=False, parts=1),
+        TransformerStyle(
+            Norm("layer-scale", 1e-6), GELU_TANH, attention_bias=False, feed_forward_bias=False, num_embeddings=1
+        ),
         Tokens,
         _distant,
         head_bias=False,
@@ -211,7 +207,7 @@ DECODER_STYLES: Mapping[str, DecoderStyle] = {
     ),
     # Flax's example of that name, the base of DeepCrossAttention's ablations (Heddes et al., 2025, table 6).
     "lm1b": DecoderStyle(
-        TransformerStyle(Norm("layer", 1e-6), RELU, attention_bias=False, feed_forward_bias=True, parts=1),
+        TransformerStyle(Norm("layer", 1e-6), RELU, attention_bias=False, feed_forward_bias=True, num_embeddings=1),
         SinusoidalPositions,
         _softmax,
         head_bias=True,

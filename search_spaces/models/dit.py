@@ -16,15 +16,18 @@ from search_spaces.layers.feed_forward import GELU_TANH
 from search_spaces.layers.modulated import BARE, Modulation, modulate
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+from search_spaces.models.vit import patchify
 from search_spaces.support.count import Count, linear
 
-DIT = TransformerStyle(BARE, GELU_TANH, attention_bias=True, feed_forward_bias=True, parts=1, takes_condition=True)
+DIT = TransformerStyle(
+    BARE, GELU_TANH, attention_bias=True, feed_forward_bias=True, num_embeddings=1, takes_condition=True
+)
 _WAVES = 256
 """Sinusoidal features of a diffusion time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pictures:
+class ImageSpec:
     """The images that a DiT reads and writes.
 
     Attributes:
@@ -74,17 +77,16 @@ class Patches(nn.Module):
 
     positions: Tensor
 
-    def __init__(self, pictures: Pictures, width: int) -> None:
+    def __init__(self, image: ImageSpec, width: int) -> None:
         super().__init__()
-        self.patch = pictures.patch
-        self.project = nn.Linear(pictures.patch_features, width)
-        rows, columns = (side // pictures.patch for side in pictures.shape[1:])
+        self.patch = image.patch
+        self.project = nn.Linear(image.patch_features, width)
+        rows, columns = (side // image.patch for side in image.shape[1:])
         self.register_buffer("positions", grid_positions(rows, columns, width), persistent=False)
 
-    def forward(self, pictures: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor:
         """Map [B, C, height, width] to tokens [B, N, D]."""
-        grid = pictures.unflatten(3, (-1, self.patch)).unflatten(2, (-1, self.patch))  # [B, C, rows, P, columns, P]
-        return self.project(grid.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)) + self.positions  # type: ignore[no-any-return]
+        return self.project(patchify(images, self.patch)) + self.positions  # type: ignore[no-any-return]
 
 
 class Condition(nn.Module):
@@ -121,32 +123,32 @@ class DiT(nn.Module):
     One output is the noise, the other the position of the reverse step's variance between its bounds.
     """
 
-    def __init__(self, pictures: Pictures, stack: Stack, width: int) -> None:
+    def __init__(self, image: ImageSpec, stack: Stack, width: int) -> None:
         super().__init__()
-        self.pictures = pictures
-        self.embedding = Patches(pictures, width)
-        self.condition = Condition(pictures.classes, width)
+        self.image = image
+        self.embedding = Patches(image, width)
+        self.condition = Condition(image.classes, width)
         self.stack = stack
-        self.head = ModulatedHead(width, 2 * pictures.patch_features)
+        self.head = ModulatedHead(width, 2 * image.patch_features)
 
-    def forward(self, pictures: Tensor, times: Tensor, classes: Tensor) -> Tensor:
+    def forward(self, images: Tensor, times: Tensor, classes: Tensor) -> Tensor:
         """Map noisy images [B, C, height, width], times [B] and classes [B] to [B, 2 C, height, width]."""
         condition = self.condition(times, classes)
-        patches = self.head(self.stack(self.embedding(pictures), condition=condition), condition)
-        side = self.pictures.patch
-        rows = self.pictures.shape[1] // side
+        patches = self.head(self.stack(self.embedding(images), condition=condition), condition)
+        side = self.image.patch
+        rows = self.image.shape[1] // side
         grid = patches.unflatten(2, (side, side, -1)).unflatten(1, (rows, -1))  # [B, rows, columns, P, P, 2 C]
         return grid.permute(0, 5, 1, 3, 2, 4).flatten(4, 5).flatten(2, 3)  # type: ignore[no-any-return]
 
 
-def build_dit(architecture: Architecture, pictures: Pictures) -> DiT:
+def build_dit(architecture: Architecture, image: ImageSpec) -> DiT:
     """Build a DiT with its authors' initialization: every block starts as the identity, and all outputs at 0.
 
     Raises:
         UserError: The architecture has no heads, or its topology cannot be used with it.
     """
     stack = build_transformer(architecture, DIT, lambda block: SoftmaxAttention(causal=False))
-    model = DiT(pictures, stack, architecture.width)
+    model = DiT(image, stack, architecture.width)
     modulations = {id(module.map) for module in model.modules() if isinstance(module, Modulation)}
     for module in (*stack.layers.modules(), model.embedding.project):
         if isinstance(module, nn.Linear) and id(module) not in modulations:
@@ -158,14 +160,14 @@ def build_dit(architecture: Architecture, pictures: Pictures) -> DiT:
         nn.init.normal_(table.weight, std=0.02)
     for weights in (condition.first.bias, condition.second.bias, model.head.out.weight, model.head.out.bias):
         nn.init.zeros_(weights)
-    stack.topology.start(stack.layers)
+    stack.topology.init_layers(stack.layers)
     return model
 
 
-def count_dit(architecture: Architecture, pictures: Pictures) -> Count:
+def count_dit(architecture: Architecture, image: ImageSpec) -> Count:
     """Count `build_dit` in closed form, for one image."""
-    width, patches = architecture.width, pictures.patches
-    embedding = linear(pictures.patch_features, width).times(patches)
-    condition = linear(_WAVES, width) + linear(width, width) + Count(params=(pictures.classes + 1) * width)
-    head = linear(width, 2 * width) + linear(width, 2 * pictures.patch_features).times(patches)
+    width, patches = architecture.width, image.patches
+    embedding = linear(image.patch_features, width).times(patches)
+    condition = linear(_WAVES, width) + linear(width, width) + Count(params=(image.classes + 1) * width)
+    head = linear(width, 2 * width) + linear(width, 2 * image.patch_features).times(patches)
     return embedding + condition + count_transformer(architecture, DIT, patches) + head

@@ -19,15 +19,16 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.nystrom import Nystrom
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+from search_spaces.models.text_networks import check_length
 from search_spaces.support.count import Count, linear
-from search_spaces.support.errors import Notice, UserError
+from search_spaces.support.errors import Notice
 
 Pooling = Literal["tokens", "positions"]
 
 PADDING = 0
 """The id of padding."""
 
-LRA = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
+LRA = TransformerStyle(Norm("layer", 1e-5), GELU, attention_bias=True, feed_forward_bias=True, num_embeddings=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +97,7 @@ class Encoder(nn.Module):
         Raises:
             UserError: More tokens than the encoder has positions.
         """
-        if (tokens := ids.shape[-1]) > self.context:
-            message = f"the encoder has {self.context} positions, got {tokens} tokens. Shorten the text."
-            raise UserError("too-large", message, option="tokens", value=tokens, most=self.context)
+        check_length(ids, self.context, "encoder")
         texts = ids.flatten(0, -2)  # [B T, N]
         real = texts != PADDING
         words, positions = self.embedding(texts)

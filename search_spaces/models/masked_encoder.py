@@ -19,11 +19,11 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.rotary import rotary_by_block
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
+from search_spaces.models.text_networks import check_length, get_style
 from search_spaces.support.count import Count, linear
-from search_spaces.support.errors import UserError, unknown
 
 _NORM = Norm("layer", 1e-12)
-_LAYERS = TransformerStyle(_NORM, GEGLU, attention_bias=False, feed_forward_bias=False, parts=1)
+_LAYERS = TransformerStyle(_NORM, GEGLU, attention_bias=False, feed_forward_bias=False, num_embeddings=1)
 
 
 class NormedTokens(Embedding):
@@ -70,20 +70,18 @@ class MaskedEncoder(nn.Module):
         self.head = head
         self.context = context
 
-    def forward(self, ids: Tensor, real: Tensor | None = None) -> Tensor:
-        """Map ids [B, N] to logits [B, N, V]; `real` [B, N] is False for padding.
+    def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Map ids [B, N] to logits [B, N, V]; a mask [B, N] is False for padding.
 
         Raises:
             UserError: More tokens than the encoder has positions.
         """
-        return self.head(self.features(ids, real))  # type: ignore[no-any-return]  # nn.Module returns Any
+        return self.head(self.features(ids, mask))  # type: ignore[no-any-return]  # nn.Module returns Any
 
-    def features(self, ids: Tensor, real: Tensor | None = None) -> Tensor:
+    def features(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return the input of the head, [B, N, D]. Raises UserError as `forward`."""
-        if (tokens := ids.shape[-1]) > self.context:
-            message = f"the encoder has {self.context} positions, got {tokens} tokens. Shorten the text."
-            raise UserError("too-large", message, option="tokens", value=tokens, most=self.context)
-        return self.stack(*self.embedding(ids), mask=real)  # type: ignore[no-any-return]  # nn.Module returns Any
+        check_length(ids, self.context, "encoder")
+        return self.stack(*self.embedding(ids), mask=mask)  # type: ignore[no-any-return]  # nn.Module returns Any
 
 
 Attend = Callable[[int], nn.Module]
@@ -114,7 +112,7 @@ def build_masked(
     Raises:
         UserError: An unknown style, an architecture without heads, or one that its topology cannot be used with.
     """
-    parts = _get_style(style)
+    parts = get_style(MASKED_STYLES, style)
     stack = build_transformer(architecture, replace(_LAYERS, dropout=dropout), parts.attend(architecture, context))
     embedding = parts.embedding(vocabulary, context, architecture.width)
     head = nn.Linear(architecture.width, vocabulary, bias=False)
@@ -122,22 +120,16 @@ def build_masked(
     for module in (*stack.layers.modules(), embedding.tokens):
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=0.02)
-    stack.topology.start(stack.layers)
+    stack.topology.init_layers(stack.layers)
     return MaskedEncoder(embedding, stack, head, context)
 
 
 def count_masked(architecture: Architecture, style: str, vocabulary: int, context: int) -> Count:
     """Count `build_masked` in closed form, for one text of `context` tokens with all logits. Raises as it does."""
     width = architecture.width
-    embedding = Count(params=vocabulary * width + _get_style(style).positions + _NORM.params(width))
+    embedding = Count(params=vocabulary * width + get_style(MASKED_STYLES, style).positions + _NORM.params(width))
     head = linear(width, vocabulary, bias=False).times(context) + Count(params=-vocabulary * width)
     return embedding + count_transformer(architecture, _LAYERS, context) + head
-
-
-def _get_style(name: str) -> MaskedStyle:
-    if name not in MASKED_STYLES:
-        raise unknown("style", name, MASKED_STYLES)
-    return MASKED_STYLES[name]
 
 
 def _softmax(architecture: Architecture, context: int) -> Attend:

@@ -49,7 +49,7 @@ class ResidualMLP(nn.Module):
             raise UserError("unsupported", message, option="heads", value=architecture.heads, choices=(0,))
         blocks = [DenseBlock(architecture.width, hidden) for hidden in architecture.by_block("hidden")]
         self.first = DenseNormSwish(inputs, architecture.width)
-        self.stack = build_stack(architecture, blocks, None, parts=1)
+        self.stack = build_stack(architecture, blocks, None, num_embeddings=1)
         self.head = init_linear(nn.Linear(architecture.width, outputs))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -78,25 +78,25 @@ class GoalAgent(nn.Module):
         low, high = _LOG_STD
         return mean, low + (high - low) / 2 * (torch.tanh(raw) + 1)
 
-    def reach(self, states: Tensor, actions: Tensor) -> Tensor:
+    def encode_state_action(self, states: Tensor, actions: Tensor) -> Tensor:
         """Return phi(s, a): [B, S], [B, A] to [B, R]."""
         return self.phi(torch.cat((states, actions), dim=-1))  # type: ignore[no-any-return]
 
-    def place(self, goals: Tensor) -> Tensor:
+    def encode_goal(self, goals: Tensor) -> Tensor:
         """Return psi(g): [B, G] to [B, R]."""
         return self.psi(goals)  # type: ignore[no-any-return]
 
     def forward(self, states: Tensor, goals: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Run all three networks once, for counting costs; return action means, phi and psi."""
         mean, _ = self.policy(states, goals)
-        return mean, self.reach(states, actions), self.place(goals)
+        return mean, self.encode_state_action(states, actions), self.encode_goal(goals)
 
 
 def count_residual_mlp(architecture: Architecture, inputs: int, outputs: int) -> Count:
     """Count a ResidualMLP in closed form, for one example."""
     width, depth = architecture.width, architecture.depth
     layers = sum((count_dense_block(width, hidden) for hidden in architecture.by_block("hidden")), Count())
-    stack = count_stack(architecture, [Site(("x",), width, True)] * depth, layers, None, positions=1, parts=1)
+    stack = count_stack(architecture, [Site(("x",), width, True)] * depth, layers, None, positions=1, num_embeddings=1)
     return count_dense(inputs, width) + stack + linear(width, outputs)
 
 

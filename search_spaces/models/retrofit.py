@@ -40,7 +40,7 @@ def retrofit(weights: Mapping[str, Tensor], architecture: Architecture, topology
     if not _starts_as_resnet(topology) and not _layers_norm(model):
         rule = f"{topology!r} starts as the residual network only where all layers say that they norm what they read"
         raise _starts_otherwise(rule, architecture, topology, needs="norms")
-    load_weights(model, {**_of_topologies(model), **adapt_weights(weights, model)}, "the checkpoint")
+    load_weights(model, {**_topology_weights(model), **adapt_weights(weights, model)}, "the checkpoint")
     return model
 
 
@@ -57,27 +57,27 @@ def retrofit_checkpoint(source: Path, topology: str, build: Build) -> tuple[nn.M
 
 def refusal(architecture: Architecture, topology: str) -> UserError | None:
     """Return why a network cannot be retrofitted, or None. Raises UserError for a topology that does not exist."""
-    wirings = [load(run) for run in topologies_of(topology)]
+    runs = [load(run) for run in topologies_of(topology)]
     if architecture.topology != "resnet":
         start = architecture.topology
         message = f"only a residual network can be retrofitted, got topology {start!r}. Train one first."
         return UserError("unsupported", message, option="topology", value=start, needs="resnet")
-    if any(kind.input_mode_of(options) == "heads" for kind, options in wirings):
+    if any(kind.input_mode_of(options) == "heads" for kind, options in runs):
         rule = "reads and writes in head space: its layers have no projections to take the weights of"
         return UserError("unsupported", f"{topology!r} {rule}.", option="topology", value=topology, needs="projections")
-    if not all(kind.equals_resnet_behind_norms(options) for kind, options in wirings):
+    if not all(kind.equals_resnet_with_norms(options) for kind, options in runs):
         rule = f"{topology!r} does not start as the residual network, whatever weights its layers have"
         return _starts_otherwise(rule, architecture, topology)
     return None
 
 
 def _starts_otherwise(rule: str, architecture: Architecture, topology: str, **fields: str) -> UserError:
-    examples = _others(architecture)
+    examples = _alternatives(architecture)
     remedy = f" Others do on any, for example {', '.join(examples)}." if examples else ""
     return UserError("unsupported", f"{rule}.{remedy}", option="topology", value=topology, choices=examples, **fields)
 
 
-def _others(architecture: Architecture) -> tuple[str, ...]:
+def _alternatives(architecture: Architecture) -> tuple[str, ...]:
     """Return for each usable topology its first text, defaults before axes, that starts as the residual network."""
     examples = []
     for texts in registry.compatible_topologies(architecture).values():
@@ -94,7 +94,7 @@ def _layers_norm(model: nn.Module) -> bool:
     return bool(stacks) and all(site_of(layer).norms_input for stack in stacks for layer in stack.layers)
 
 
-def _of_topologies(model: nn.Module) -> dict[str, Tensor]:
+def _topology_weights(model: nn.Module) -> dict[str, Tensor]:
     return {
         name: tensor
         for prefix, module in model.named_modules()

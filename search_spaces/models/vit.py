@@ -18,7 +18,7 @@ from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 from search_spaces.support.count import Count, linear
 
-VIT = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
+VIT = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, num_embeddings=2)
 
 
 def init_timm(weight: Tensor) -> None:
@@ -28,6 +28,13 @@ def init_timm(weight: Tensor) -> None:
     """
     with torch.no_grad():
         weight.uniform_(-1, 1).erfinv_().mul_(0.02 * math.sqrt(2)).clamp_(-2, 2)
+
+
+def patchify(images: Tensor, patch: int) -> Tensor:
+    """Cut images [B, C, height, width] into patches, row by row: [B, patches, C P P]."""
+    grid = images.unflatten(3, (-1, patch)).unflatten(2, (-1, patch))  # [B, C, rows, P, columns, P]
+    patches: Tensor = grid.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
+    return patches
 
 
 class PatchTokens(nn.Module):
@@ -47,8 +54,7 @@ class PatchTokens(nn.Module):
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Map [B, C, height, width] to tokens [B, N, D] and positions [1, N, D]; their sum is the embedding."""
-        grid = images.unflatten(3, (-1, self.patch)).unflatten(2, (-1, self.patch))  # [B, C, rows, P, columns, P]
-        patches = self.project(grid.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2))  # [B, N - 1, D]
+        patches = self.project(patchify(images, self.patch))  # [B, N - 1, D]
         return torch.cat((self.first.expand(patches.shape[0], -1, -1), patches), dim=1), self.positions
 
 
@@ -106,7 +112,7 @@ def build_vit(
             init_timm(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
-    stack.topology.start(stack.layers)
+    stack.topology.init_layers(stack.layers)
     return model
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from search_spaces.architecture.architecture import BY_BLOCK
+from search_spaces.architecture.architecture import PER_BLOCK_FIELDS
 from search_spaces.support.spec import Scalar
 
 RECIPE = "recipe"
@@ -18,7 +18,7 @@ def option_of(axis: str) -> tuple[str, str] | None:
 def run_of(axis: str) -> tuple[str, int] | None:
     """Return the field and run number of an axis: "heads:3" -> ("heads", 3); None for other axes."""
     field, colon, number = axis.partition(":")
-    return (field, int(number)) if colon and field in (*BY_BLOCK, "topology") and number.isdecimal() else None
+    return (field, int(number)) if colon and field in (*PER_BLOCK_FIELDS, "topology") and number.isdecimal() else None
 
 
 def is_recipe(axis: str) -> bool:

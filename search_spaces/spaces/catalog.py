@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import SearchSpace
-from search_spaces.support.errors import UserError, fields_of, reason_of
+from search_spaces.support.errors import UserError, cause_fields, reason_of
 from search_spaces.support.registry import Registry
 from search_spaces.support.spec import Axes, Scalar
 from search_spaces.topologies.registry import axes_of_topologies, load
@@ -48,15 +48,15 @@ def per_block(base: Architecture) -> SearchSpace:
     if base.model:
         message = f"space 'per-block' is of networks that a task has, got model={base.model}. Leave it out."
         raise UserError("unsupported", message, option="model", value=base.model, space="per-block")
-    blocks = [base.at(block) for block in range(base.depth)]
+    blocks = [base.at_block(block) for block in range(base.depth)]
     axes: dict[str, tuple[Scalar, ...]] = {}
     for field, factors in (("heads", _HEADS), ("head_dim", _HEAD_DIMS), ("hidden", _HIDDEN)):
         for number, block in enumerate(blocks if getattr(base, field) else (), 1):
             axes[f"{field}:{number}"] = _scale(getattr(block, field), factors)
     groups = max(n for n in range(1, 5) if base.depth % n == 0 and (n == 1 or base.depth >= 2 * n))
     starts = [block.topology for block in blocks[:: base.depth // groups]]
-    wirings = {name: load(name) for name in _joint_topologies(base)}
-    names = [name for name, (topology, options) in wirings.items() if topology.input_mode_of(options) != "heads"]
+    topologies = {name: load(name) for name in _joint_topologies(base)}
+    names = [name for name, (topology, options) in topologies.items() if topology.input_mode_of(options) != "heads"]
     for number, start in enumerate(starts, 1):
         axes[f"topology:{number}"] = tuple(dict.fromkeys((*names, start)))
     return SearchSpace("per-block", base.with_fields({"topology": "/".join(starts)}), axes)
@@ -78,7 +78,7 @@ def get_space(name: str, base: Architecture) -> SearchSpace:
         raise
     except Exception as error:  # plug-ins may fail in any way
         message = f"space {name!r} could not be laid out around {base}: {reason_of(error)}"
-        raise UserError("bad-plugin", message, option="space", value=name, **fields_of(error)) from error
+        raise UserError("bad-plugin", message, option="space", value=name, **cause_fields(error)) from error
     if not isinstance(space, SearchSpace):
         message = f"space {name!r} must be a function from an Architecture to a SearchSpace, got {space!r}."
         raise UserError("bad-plugin", message, option="space", value=name, type=type(space).__name__)

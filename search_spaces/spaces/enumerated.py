@@ -14,8 +14,8 @@ _PLAIN = tuple(field.name for field in fields(Architecture) if field.name != "to
 
 
 def enumerated_space(name: str, architectures: Sequence[Architecture]) -> SearchSpace:
-    """Return the space of these architectures. Its axes are the fields in which they differ; its base is `first_of`
-    them.
+    """Return the space of these architectures. Its axes are the fields in which they differ; its base is the
+    `initial_architecture`.
 
     Options of a topology are axes if all its architectures set the same options. Otherwise, and for runs of blocks, the
     whole topology text is one value.
@@ -28,7 +28,8 @@ def enumerated_space(name: str, architectures: Sequence[Architecture]) -> Search
     unique = dict.fromkeys(architectures)
     option_axes = _option_axes(unique)
     coordinates = {
-        architecture: {field: getattr(architecture, field) for field in _PLAIN} | _wiring(architecture, option_axes)
+        architecture: {field: getattr(architecture, field) for field in _PLAIN}
+        | _topology_coordinates(architecture, option_axes)
         for architecture in unique
     }
     axes = _axes(coordinates.values())
@@ -36,10 +37,10 @@ def enumerated_space(name: str, architectures: Sequence[Architecture]) -> Search
         architecture: {axis: value for axis, value in point.items() if axis in axes}
         for architecture, point in coordinates.items()
     }
-    return SearchSpace(name, first_of(architectures), axes, points)
+    return SearchSpace(name, initial_architecture(architectures), axes, points)
 
 
-def first_of(architectures: Iterable[Architecture]) -> Architecture:
+def initial_architecture(architectures: Iterable[Architecture]) -> Architecture:
     """Return the architecture with the least key, where a search starts. The first in a file may be the best one."""
     return min(architectures, key=lambda architecture: architecture.key)
 
@@ -60,7 +61,7 @@ def _option_axes(architectures: Iterable[Architecture]) -> dict[str, tuple[str, 
     }
 
 
-def _wiring(architecture: Architecture, option_axes: Mapping[str, Sequence[str]]) -> Point:
+def _topology_coordinates(architecture: Architecture, option_axes: Mapping[str, Sequence[str]]) -> Point:
     """Return an architecture's values on the axes of the topology and its options."""
     if not is_one_run(architecture.topology):
         return {"topology": architecture.topology}

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import fields
 
-from search_spaces.architecture.architecture import BY_BLOCK, Architecture, read_runs
+from search_spaces.architecture.architecture import PER_BLOCK_FIELDS, Architecture, read_runs
 from search_spaces.architecture.block_segments import normalize_topologies
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 from search_spaces.support.spec import Scalar, parse_scalar, split_top_level
 
 
@@ -26,7 +26,7 @@ def parse_architecture(text: str, base: Architecture) -> Architecture:
             message = f"expected FIELD=VALUE, got {part.strip()!r}. Fields: {', '.join(names)}."
             raise UserError("bad-syntax", message, option="field", value=part.strip(), choices=tuple(names))
         if name not in names:
-            raise unknown("architecture field", name, names, option="field")
+            raise unknown_name_error("architecture field", name, names, option="field")
         if name in changes:
             message = f"field {name!r} stands twice in {text!r}."
             raise UserError("duplicate", message, option="field", value=name, text=text)
@@ -90,7 +90,7 @@ def _axis_value(name: str, text: str) -> Scalar:
 def _field_value(name: str, text: str) -> int | str | tuple[int, ...]:
     if name in ("topology", "model"):
         return text
-    return read_runs(name, text) if name in BY_BLOCK and "/" in text else _integer(name, text)
+    return read_runs(name, text) if name in PER_BLOCK_FIELDS and "/" in text else _integer(name, text)
 
 
 def _integer(name: str, text: str) -> int:

@@ -16,7 +16,7 @@ from search_spaces.architecture.canonical_text import with_defaults
 from search_spaces.spaces.axis_names import RECIPE, is_recipe, option_of, replaces, run_of, settings_of
 from search_spaces.support.errors import Kind, UserError
 from search_spaces.support.spec import Axes, Scalar, Spec, format_scalar
-from search_spaces.topologies.registry import load, refusal
+from search_spaces.topologies.registry import incompatibility, load
 
 Point = dict[str, Scalar]
 """The coordinates of a candidate: a value for each axis that applies to it."""
@@ -130,8 +130,10 @@ class SearchSpace:
         """The number of combinations of values; the valid ones are members."""
         plain = {axis: values for axis, values in self.axes.items() if option_of(axis) is None and axis != "topology"}
         topologies = self.axes.get("topology", (self.base.topology,))
-        ways = sum(prod(len(self.axes[axis]) for axis in self.options({"topology": text})) for text in topologies)
-        return ways * prod(map(len, plain.values()))
+        topology_combinations = sum(
+            prod(len(self.axes[axis]) for axis in self.options({"topology": text})) for text in topologies
+        )
+        return topology_combinations * prod(map(len, plain.values()))
 
     @property
     def is_enumerable(self) -> bool:
@@ -159,7 +161,7 @@ class SearchSpace:
         if self.point_table is not None:
             return self.point_table
         points = {self.candidate(point).architecture: point for point in self._points()}
-        return {architecture: point for architecture, point in points.items() if refusal(architecture) is None}
+        return {architecture: point for architecture, point in points.items() if incompatibility(architecture) is None}
 
     @cached_property
     def members(self) -> Mapping[Candidate, Point]:
@@ -185,7 +187,7 @@ class SearchSpace:
     def __contains__(self, candidate: Candidate) -> bool:
         if self.point(candidate) is None:
             return False
-        return self.point_table is not None or refusal(candidate.architecture) is None
+        return self.point_table is not None or incompatibility(candidate.architecture) is None
 
     def __iter__(self) -> Iterator[Candidate]:
         return iter(self.members)
@@ -212,12 +214,12 @@ class SearchSpace:
             return None if candidate.settings else self.point_table.get(architecture)
         if any(architecture.depth % len(axes) for axes in self.runs.values()):
             return None
-        place = self._fields(architecture) | {f"{RECIPE}.{name}": value for name, value in candidate.settings}
-        if set(filter(is_recipe, place)) != set(filter(is_recipe, self.axes)):
+        coordinates = self._fields(architecture) | {f"{RECIPE}.{name}": value for name, value in candidate.settings}
+        if set(filter(is_recipe, coordinates)) != set(filter(is_recipe, self.axes)):
             return None
         options = with_defaults(Spec.parse(architecture.topology)).options if is_one_run(architecture.topology) else {}
         for topology in reversed(self.axes.get("topology", (self.base.topology,))):
-            point = place | ({"topology": topology} if "topology" in self.axes else {})
+            point = coordinates | ({"topology": topology} if "topology" in self.axes else {})
             point |= {axis: options.get(axis.rpartition(".")[2], "") for axis in self.options(point)}
             inside = all(value in self.axes.get(axis, ()) for axis, value in point.items())
             if inside and self.candidate(point) == candidate:
@@ -239,11 +241,11 @@ class SearchSpace:
                 yield point | dict(zip(options, option_values, strict=True))
 
     def _fields(self, architecture: Architecture) -> Point:
-        place: Point = {axis: getattr(architecture, axis) for axis in self.axes if axis.isidentifier()}
+        coordinates: Point = {axis: getattr(architecture, axis) for axis in self.axes if axis.isidentifier()}
         for field, axes in self.runs.items():
-            runs = [architecture.at(r * architecture.depth // len(axes)) for r in range(len(axes))]
-            place |= {axis: getattr(run, field) for axis, run in zip(axes, runs, strict=True)}
-        return place
+            runs = [architecture.at_block(r * architecture.depth // len(axes)) for r in range(len(axes))]
+            coordinates |= {axis: getattr(run, field) for axis, run in zip(axes, runs, strict=True)}
+        return coordinates
 
     def _points(self) -> Iterator[Point]:
         runs = {axis: self.axes[axis] for axes in self.runs.values() for axis in axes}

@@ -131,7 +131,7 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
-def unknown(
+def unknown_name_error(
     noun: str, name: str, available: Iterable[str], of: str = "", option: str | None = None, **fields: Any
 ) -> UserError:
     """Return the error of an unknown name, with the most similar known one.
@@ -155,7 +155,7 @@ def check_at_least(name: str, value: float | None, least: float, remedy: str = "
         raise UserError("out-of-range", message, option=name, value=value, least=least)
 
 
-def kind_of_number(value: object, *, whole: bool = False) -> Kind:
+def number_error_kind(value: object, *, whole: bool = False) -> Kind:
     """Return the kind of error for an invalid number: "wrong-type" if it is no (whole) number, else "out-of-range"."""
     is_number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
     return "out-of-range" if is_number else "wrong-type"
@@ -167,21 +167,21 @@ def check_rule(holds: object, check: str, message: str, **fields: Any) -> None:
         raise ContractError(check, message, **fields)
 
 
-def value_of(value: object) -> dict[str, Any]:
+def value_fields(value: object) -> dict[str, Any]:
     """Return error fields that describe a value: the value of a scalar, else the name of its type."""
     is_scalar = value is None or isinstance(value, bool | int | float | str)
     return {"value": value} if is_scalar else {"type": type(value).__name__}
 
 
-def fields_of(error: BaseException) -> dict[str, Any]:
+def cause_fields(error: BaseException) -> dict[str, Any]:
     """Return fields for an error caused by this one: its class as `cause`, and its location as `where` if known.
 
     For a UserError, they are its own fields, and `cause` is its kind.
     """
     if isinstance(error, UserError):
         return {**error.fields, "cause": error.kind}
-    place = place_of(error)
-    return {"cause": type(error).__name__} | ({"where": place} if place else {})
+    where = foreign_location(error)
+    return {"cause": type(error).__name__} | ({"where": where} if where else {})
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
@@ -193,17 +193,17 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
     return next((by_casefold[key] for key in get_close_matches(name.casefold(), by_casefold, n=1, cutoff=0.5)), None)
 
 
-def place_of(error: BaseException) -> str | None:
+def foreign_location(error: BaseException) -> str | None:
     """Return the location in foreign code where an error was raised: "/home/me/task.py, line 12", or None.
 
     It is the innermost frame outside this project, the standard library and common libraries; for a SyntaxError, the
     invalid line. Files below the working directory are given relative to it.
     """
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
-        return _place(error.filename, error.lineno)
+        return _location(error.filename, error.lineno)
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     foreign = [(file, line) for file, line in frames if _is_foreign(file)]
-    return _place(*foreign[-1]) if foreign else None
+    return _location(*foreign[-1]) if foreign else None
 
 
 def reason_of(error: BaseException) -> str:
@@ -211,8 +211,8 @@ def reason_of(error: BaseException) -> str:
     lines = (str(error) if not isinstance(error, SyntaxError) else error.msg or "").strip().splitlines()
     kind = [] if isinstance(error, UserError) and lines else [type(error).__name__]
     text = ": ".join([*kind, *lines[:1]])
-    place = place_of(error)
-    return f"{text} ({place})" if place else text
+    where = foreign_location(error)
+    return f"{text} ({where})" if where else text
 
 
 @cache
@@ -228,7 +228,7 @@ def _is_foreign(file: str) -> bool:
     return not any(path.is_relative_to(folder) for folder in _STANDARD)
 
 
-def _place(file: str, line: int) -> str:
+def _location(file: str, line: int) -> str:
     path = Path(file)
     here = Path.cwd()
     return f"{path.relative_to(here) if path.is_relative_to(here) else path}, line {line}"

@@ -125,7 +125,7 @@ def read_checked(path: Path) -> bytes | None:
     return None
 
 
-def digest_of(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file of any size, in hex. Raises OSError if it cannot be read."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -146,7 +146,7 @@ def kind_of_read_error(error: Exception) -> Kind:
     return "too-large" if isinstance(error, UserError) and error.kind == "too-large" else "bad-file"
 
 
-def regular(path: Path, most: int | None = None) -> Path:
+def check_regular_file(path: Path, most: int | None = None) -> Path:
     """Return the path if it leads to a regular file of at most `most` bytes.
 
     Data and checkpoint files are checked so before they are opened: a pipe would block, and a device never ends. Links

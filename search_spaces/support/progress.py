@@ -71,7 +71,7 @@ class _Bars(rich.progress.Progress):
 
 
 @dataclass(frozen=True)
-class _UnderWay:
+class _RunningTask:
     """A running task: its bar, its step counter, and its weight in the total."""
 
     bar: rich.progress.TaskID
@@ -105,31 +105,31 @@ class Progress:
         )
         self._title, self._number, self._total = printable(title), number, total
         self._all = self._bars.add_task(self._title, total=total, completed=number, last="", visible=total != 1)
-        self._under_way: dict[str, _UnderWay] = {}
+        self._running: dict[str, _RunningTask] = {}
         self._lock, self._over = RLock(), Event()
         self._watcher = Thread(target=self._watch, daemon=True)
 
     def begin(self, name: str, words: str, steps: StepCounter, weight: float = 1.0) -> None:
         """Add a running task; `weight` is the number of items that it completes."""
         with self._lock:
-            bar = self._bars.add_task(printable(words), total=None, last="", visible=len(self._under_way) < _MAX_BARS)
-            self._under_way[name] = _UnderWay(bar, steps, weight)
+            bar = self._bars.add_task(printable(words), total=None, last="", visible=len(self._running) < _MAX_BARS)
+            self._running[name] = _RunningTask(bar, steps, weight)
 
     def end(self, name: str) -> bool:
         """Remove a running task. Returns whether it was there."""
         with self._lock:
-            entry = self._under_way.pop(name, None)
+            entry = self._running.pop(name, None)
             if entry is not None:
                 self._bars.remove_task(entry.bar)
             return entry is not None
 
-    def reach(self, number: int, last: str = "") -> None:
+    def set_done(self, number: int, last: str = "") -> None:
         """Set the number of items done, and a message of the last one."""
         with self._lock:
             self._number = number
             self._bars.update(self._all, completed=number, last=printable(last))
 
-    def reach_at_once(self, number: int, last: str = "") -> None:
+    def set_done_untimed(self, number: int, last: str = "") -> None:
         """Set the number of items done without counting the last one in the speed estimate."""
         with self._lock:
             self._number = number
@@ -139,7 +139,7 @@ class Progress:
 
     def advance(self, last: str = "") -> None:
         """Add one item; without a terminal, a message is printed as a line."""
-        self.reach(self._number + 1, last)
+        self.set_done(self._number + 1, last)
         if last and not self.is_drawn:
             LOGGER.info(f"{self._so_far()} {self._title} {last}")
 
@@ -160,29 +160,29 @@ class Progress:
 
     def _watch(self) -> None:
         if not self.is_drawn:
-            self._tell_now_and_then()
+            self._print_periodically()
         elif not self._over.wait(SILENCE.remaining()):
-            self._look()
+            self._update_bars()
             with self._bars:
                 while not self._over.wait(_TICK_S):
-                    self._look()
+                    self._update_bars()
                     SILENCE.reset()
             SILENCE.reset()
 
-    def _tell_now_and_then(self) -> None:
+    def _print_periodically(self) -> None:
         pauses = _pauses()
         next_line = time.monotonic() + min(SILENCE.remaining(), next(pauses))
         while not self._over.wait(_TICK_S):
-            self._look()
+            self._update_bars()
             if time.monotonic() >= next_line:
                 LOGGER.info(self._line())
                 next_line = time.monotonic() + next(pauses)
 
-    def _look(self) -> None:
+    def _update_bars(self) -> None:
         """Update all bars; running tasks count by their share of steps."""
         with self._lock:
             parts = 0.0
-            for place, task in enumerate(self._under_way.values()):
+            for place, task in enumerate(self._running.values()):
                 self._bars.update(task.bar, visible=place < _MAX_BARS)
                 steps = task.steps()
                 if steps is not None:
@@ -197,8 +197,8 @@ class Progress:
     def _line(self) -> str:
         with self._lock:
             tasks = {task.id: task for task in self._bars.tasks}
-            parts = [_in_words(tasks[entry.bar]) for entry in self._under_way.values() if tasks[entry.bar].visible]
-            hidden = len(self._under_way) - len(parts)
+            parts = [_in_words(tasks[entry.bar]) for entry in self._running.values() if tasks[entry.bar].visible]
+            hidden = len(self._running) - len(parts)
             if tasks[self._all].visible:
                 remaining = _remaining_time(tasks[self._all])
                 parts.insert(0, f"{self._so_far()} {self._title}" + (remaining and f", {remaining}"))

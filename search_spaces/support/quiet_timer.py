@@ -20,25 +20,25 @@ class QuietTimer:
 
     Attributes:
         since: Time of the last output, on the clock of time.monotonic.
-        lasts: Whether the silence of consecutive tasks adds up, as in a command that a user waits for. In a script with
-            many quick tasks, each starts anew.
+        accumulates: Whether the silence of consecutive tasks adds up, as in a command that a user waits for. In a
+            script with many quick tasks, each starts anew.
     """
 
     since: float
-    lasts: bool = False
+    accumulates: bool = False
 
     def remaining(self) -> float:
         """Return the seconds until a task that starts now should print something."""
-        return max(QUICK_S, self.since + SILENCE_S - time.monotonic()) if self.lasts else SILENCE_S
+        return max(QUICK_S, self.since + SILENCE_S - time.monotonic()) if self.accumulates else SILENCE_S
 
     @contextmanager
-    def lasting(self) -> Iterator[None]:
+    def accumulate(self) -> Iterator[None]:
         """Add up the silence of all tasks in this context, from now on."""
-        self.lasts, self.since = True, time.monotonic()
+        self.accumulates, self.since = True, time.monotonic()
         try:
             yield
         finally:
-            self.lasts = False
+            self.accumulates = False
 
     def reset(self) -> None:
         """Note that something was printed."""

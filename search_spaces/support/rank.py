@@ -42,11 +42,11 @@ class RankInfo:
 ALONE: Final = RankInfo()
 
 
-def processes() -> int:
+def world_size() -> int:
     """Return the number of processes that train one network: as many as torchrun started."""
     return int(os.environ["WORLD_SIZE"]) if torch.distributed.is_torchelastic_launched() else 1
 
 
 def rank_info() -> RankInfo:
     """Return the rank and world size of this process."""
-    return RankInfo(int(os.environ["RANK"]), processes()) if processes() > 1 else ALONE
+    return RankInfo(int(os.environ["RANK"]), world_size()) if world_size() > 1 else ALONE

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from search_spaces.support.errors import Notice, UserError, fields_of, reason_of, unknown
+from search_spaces.support.errors import Notice, UserError, cause_fields, reason_of, unknown_name_error
 from search_spaces.support.source_text import first_line
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ class Registry:
         """Return all installed names, sorted."""
         return sorted(self._entries)
 
-    def is_ours(self, name: str) -> bool:
+    def is_builtin(self, name: str) -> bool:
         """Return whether an installed name belongs to this project."""
         return _owner(self._entries[name]) == OURS
 
-    def place(self, name: str) -> tuple[str, str] | None:
+    def location(self, name: str) -> tuple[str, str] | None:
         """Return the module and attribute of an installed name; None if it is not installed."""
         entry = self._entries.get(name)
         return (entry.module, entry.attr) if entry else None
@@ -75,7 +75,7 @@ class Registry:
     def check(self, name: str) -> None:
         """Raise UserError if the name is not installed."""
         if name not in self._entries:
-            raise unknown(self.kind, name, self.names())
+            raise unknown_name_error(self.kind, name, self.names())
 
     def load(self, name: str) -> Any:
         """Import one entry. Raises UserError if there is none or its import fails, with file and line."""
@@ -89,7 +89,7 @@ class Registry:
             raise UserError(error.kind, message, **fields) from error
         except (Exception, SystemExit) as error:  # plug-ins may fail in any way
             message = f"{self.kind} {name!r} ({entry.value}) could not be imported: {reason_of(error)}"
-            fields = {"place": entry.value, **fields_of(error)}
+            fields = {"place": entry.value, **cause_fields(error)}
             raise UserError("bad-plugin", message, option=self.kind, value=name, **fields) from error
 
 

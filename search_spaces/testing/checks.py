@@ -28,12 +28,12 @@ from search_spaces.testing.small_networks import (
     perturb,
     stray_tensors,
     transformer,
-    wiring_of,
+    transformer_spec,
     without_epsilon,
 )
 from search_spaces.testing.subject import Subject, require_close
-from search_spaces.topologies.base import Site, Wiring
-from search_spaces.topologies.build import wire, wire_count
+from search_spaces.topologies.base import Site, StackSpec
+from search_spaces.topologies.build import build_topology, count_topology
 from search_spaces.topologies.chain import ResNet
 from search_spaces.topologies.registry import check_axes
 
@@ -70,12 +70,16 @@ def check_refusals(subject: Subject) -> None:
     """Refusals are one-line reasons, and everything else can be built."""
     for width, heads, head_dim in ((16, 4, 4), (16, 0, 0), (16, 3, 5), (7, 2, 4)):
         network = Architecture(depth=2, width=width, hidden=8, heads=heads, head_dim=head_dim)
-        reason = subject.kind.refusal(network, subject.options)
+        reason = subject.kind.incompatibility(network, subject.options)
         if reason is None:
-            dense_sites = Wiring((Site(("x",), width, True),) * 2, width, 0, hidden=(8, 8))
-            wire(*subject.topology, wiring_of(subject.kind, 2, width, heads, head_dim) if heads else dense_sites)
+            dense_sites = StackSpec((Site(("x",), width, True),) * 2, width, 0, hidden=(8, 8))
+            build_topology(
+                *subject.topology, transformer_spec(subject.kind, 2, width, heads, head_dim) if heads else dense_sites
+            )
             continue
-        check_rule(isinstance(reason, str), "reason-is-text", f"refusal must give None or a reason, got {reason!r}")
+        check_rule(
+            isinstance(reason, str), "reason-is-text", f"incompatibility must give None or a reason, got {reason!r}"
+        )
         check_rule(reason.strip(), "reason-is-not-empty", "a reason must not be empty")
         check_rule("\n" not in reason, "reason-is-one-line", f"a reason is one line, got {reason!r}")
 
@@ -129,7 +133,7 @@ def check_closed_form(subject: Subject) -> None:
         with torch.device("meta"):
             stack = echoes(*subject.topology, depth, width=width, heads=heads, head_dim=head_dim)
             inputs = torch.empty(1, 7, width).double(), torch.empty(7, width).double()
-        form = wire_count(*subject.topology, wiring_of(subject.kind, depth, width, heads, head_dim))
+        form = count_topology(*subject.topology, transformer_spec(subject.kind, depth, width, heads, head_dim))
         params = sum(parameter.numel() for parameter in stack.parameters())
         macs = subject.count_macs(stack, inputs)
         at = f"{_describe((depth, heads, head_dim))}, width {width}"
@@ -208,7 +212,7 @@ def _others(subject: Subject) -> Iterator[Any]:
 def _check_claim(subject: Subject) -> None:
     kind, options = subject.topology
     always = kind.equals_resnet(options)
-    if not always and not kind.equals_resnet_behind_norms(options):
+    if not always and not kind.equals_resnet_with_norms(options):
         return
     message = "equals_resnet cannot hold in head space, where layers have no projections"
     check_rule(kind.input_mode_of(options) != "heads", "resnet-has-projections", message)
@@ -225,7 +229,7 @@ def _check_claim(subject: Subject) -> None:
             without_epsilon(resnet)
             without_epsilon(stack)
         off = (stack(*inputs) - resnet(*inputs)).abs().max().item()
-        claim = "equals_resnet" if always else "equals_resnet_behind_norms"
+        claim = "equals_resnet" if always else "equals_resnet_with_norms"
         message = f"{claim} is claimed, but at the start it is off by {off:.1e} with {options}"
         check_rule(off < 1e-11, "starts-as-claimed", message, claim=claim, difference=off, options=str(options))
 

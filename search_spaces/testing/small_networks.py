@@ -13,8 +13,8 @@ from search_spaces.layers.attention import Attention, SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU, FeedForward
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack
-from search_spaces.topologies.base import Site, Topology, Wiring
-from search_spaces.topologies.build import wire
+from search_spaces.topologies.base import Site, StackSpec, Topology
+from search_spaces.topologies.build import build_topology
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -58,16 +58,16 @@ class Echo(nn.Module):
 def transformer(kind: type[Topology], options: Any, depth: int, heads: int, head_dim: int) -> Stack:
     """Build a causal transformer with two embeddings, fixed-seed weights and no final norm."""
     torch.manual_seed(0)
-    wiring = wiring_of(kind, depth, WIDTH, heads, head_dim)
+    spec = transformer_spec(kind, depth, WIDTH, heads, head_dim)
     layers: list[nn.Module] = []
     input_mode = kind.input_mode_of(options)
     for block in range(depth):
         attend = SoftmaxAttention(causal=True)
-        values = kind.projects_values(wiring, options, block * len(wiring.sites) // depth)
+        values = kind.projects_values(spec, options, block * len(spec.sites) // depth)
         layers.append(Attention(WIDTH, heads, head_dim, attend, NORM, input_mode, bias=True, values=values))
         if not kind.replaces_feed_forward:
             layers.append(FeedForward(WIDTH, 2 * WIDTH, GELU, NORM, input_mode, bias=True))
-    return _stack(kind, options, layers, wiring)
+    return _stack(kind, options, layers, spec)
 
 
 def dense(kind: type[Topology], options: Any, depth: int) -> Stack:
@@ -75,20 +75,20 @@ def dense(kind: type[Topology], options: Any, depth: int) -> Stack:
     torch.manual_seed(0)
     layers = [Dense() for _ in range(depth)]
     sites = (Site(("x",), WIDTH, True),) * depth
-    return _stack(kind, options, layers, Wiring(sites, WIDTH, 0, hidden=(WIDTH,) * depth))
+    return _stack(kind, options, layers, StackSpec(sites, WIDTH, 0, hidden=(WIDTH,) * depth))
 
 
 def echoes(kind: type[Topology], options: Any, depth: int, *, width: int, heads: int, head_dim: int) -> Stack:
     """Build the topology of a transformer with two embeddings around layers without cost."""
-    wiring = wiring_of(kind, depth, width, heads, head_dim)
-    return _stack(kind, options, [Echo(site) for site in wiring.sites], wiring)
+    spec = transformer_spec(kind, depth, width, heads, head_dim)
+    return _stack(kind, options, [Echo(site) for site in spec.sites], spec)
 
 
-def wiring_of(kind: type[Topology], depth: int, width: int, heads: int, head_dim: int) -> Wiring:
-    """Return the Wiring of a transformer with two embeddings and, unless replaced, feed-forward layers."""
+def transformer_spec(kind: type[Topology], depth: int, width: int, heads: int, head_dim: int) -> StackSpec:
+    """Return the StackSpec of a transformer with two embeddings and, unless replaced, feed-forward layers."""
     attention, feed_forward = Site(("q", "k", "v"), heads * head_dim, True), Site(("x",), width, False)
     block = (attention,) if kind.replaces_feed_forward else (attention, feed_forward)
-    return Wiring(block * depth, width, head_dim, parts=2, hidden=(2 * width,) * depth)
+    return StackSpec(block * depth, width, head_dim, num_embeddings=2, hidden=(2 * width,) * depth)
 
 
 def embeddings() -> tuple[Tensor, Tensor]:
@@ -115,9 +115,9 @@ def stray_tensors(module: nn.Module) -> Iterator[Tensor]:
     return (tensor for tensor in _tensors(attributes) if id(tensor) not in parameters)
 
 
-def _stack(kind: type[Topology], options: Any, layers: list[Any], wiring: Wiring) -> Stack:
-    stack = Stack(layers, wire(kind, options, wiring), nn.Identity()).double()
-    stack.topology.start(stack.layers)
+def _stack(kind: type[Topology], options: Any, layers: list[Any], spec: StackSpec) -> Stack:
+    stack = Stack(layers, build_topology(kind, options, spec), nn.Identity()).double()
+    stack.topology.init_layers(stack.layers)
     return stack
 
 

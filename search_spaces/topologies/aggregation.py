@@ -15,7 +15,7 @@ from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import check_at_least
 from search_spaces.support.lecun_init import init_lecun
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, sum_tensors
+from search_spaces.topologies.base import StackSpec, Topology, sum_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,28 +94,28 @@ class Aggregation(Topology):
     axes: ClassVar[Axes] = {"every": (1, 3)}
     in_joint_spaces: ClassVar[bool] = False
 
-    def __init__(self, wiring: Wiring, options: AggregationOptions) -> None:
+    def __init__(self, spec: StackSpec, options: AggregationOptions) -> None:
         super().__init__()
-        width = wiring.width
-        self.stage = _stages(wiring, options.every)
+        width = spec.width
+        self.stage = _stages(spec, options.every)
         self.stages = max(self.stage)
-        sizes = _sizes(wiring, options.every)
+        sizes = _sizes(spec, options.every)
         self.nodes = nn.ModuleList(Node(states, width, options.features or 4 * width) for states in sizes)
         if options.initial == "lecun":
             init_lecun(self.modules())
 
     @classmethod
-    def count(cls, wiring: Wiring, options: AggregationOptions) -> Count:
+    def count(cls, spec: StackSpec, options: AggregationOptions) -> Count:
         """Count an addition per layer; two maps and a norm per node, and an addition per state that it joins."""
-        width, features = wiring.width, options.features or 4 * wiring.width
-        total_count = Count(elementwise=len(wiring.sites) * width)
-        for states in _sizes(wiring, options.every):
+        width, features = spec.width, options.features or 4 * spec.width
+        total_count = Count(elementwise=len(spec.sites) * width)
+        for states in _sizes(spec, options.every):
             total_count += linear(states * width, features) + linear(features, width) + Count(2 * width)
             total_count += Count(elementwise=states * width)
         return total_count
 
-    def open(self, *parts: Tensor) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
-        return sum_tensors(parts), (), ()
+    def open(self, *embeddings: Tensor) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
+        return sum_tensors(embeddings), (), ()
 
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
         return (state[0],), state
@@ -139,17 +139,16 @@ class Aggregation(Topology):
         return stream
 
 
-def _stages(wiring: Wiring, every: int) -> list[int]:
+def _stages(spec: StackSpec, every: int) -> list[int]:
     """Return for each layer the stage that it ends, counted from 1, or 0."""
-    ends_block = [*(site.starts_block for site in wiring.sites[1:]), True]
-    block = list(accumulate(ends_block))
+    block = list(accumulate(spec.ends_block))
     return [
         -(-number // every) if end and (number % every == 0 or number == block[-1]) else 0
-        for end, number in zip(ends_block, block, strict=True)
+        for end, number in zip(spec.ends_block, block, strict=True)
     ]
 
 
-def _sizes(wiring: Wiring, every: int) -> list[int]:
+def _sizes(spec: StackSpec, every: int) -> list[int]:
     """Return how many states each node joins: one or two stages, and the node before."""
-    stages = max(_stages(wiring, every))
+    stages = max(_stages(spec, every))
     return [min(2, stages - first) + (first > 0) for first in range(0, stages, 2)]

@@ -15,7 +15,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, pad_rows, sum_tensors
+from search_spaces.topologies.base import StackSpec, Topology, pad_rows, sum_tensors
 
 Direction = Literal["ingoing", "outgoing", "none"]
 Form = Literal["softmax", "constant", "latest"]
@@ -114,19 +114,18 @@ class ANCRe(Topology):
     axes: ClassVar[Axes] = {"temperature": (0.01, 0.1)}
     # The backward pass adds to the gradients of all earlier states. 64 sums in one kernel, torch's limit, exceed a
     # GPU's registers. On an H200, with 24 blocks of width 512, such kernels took 17 of the 72 ms of a step.
-    compiled_with: ClassVar[dict[str, Any]] = {"max_fusion_size": 16}
+    compile_options: ClassVar[dict[str, Any]] = {"max_fusion_size": 16}
 
-    def __init__(self, wiring: Wiring, options: ANCReOptions) -> None:
+    def __init__(self, spec: StackSpec, options: ANCReOptions) -> None:
         super().__init__()
-        self.opens = [site.starts_block for site in wiring.sites]
-        self.closes = [*self.opens[1:], True]
+        self.starts_block, self.ends_block = spec.starts_block, spec.ends_block
         self.options = options
-        states, inputs = _targets(sum(self.opens), options)
+        states, inputs = _targets(sum(self.starts_block), options)
         self.c = _weights(states, options)
         self.c_inputs = _weights(inputs, options)
 
     @classmethod
-    def refusal(cls, architecture: Architecture, options: ANCReOptions) -> str | None:
+    def incompatibility(cls, architecture: Architecture, options: ANCReOptions) -> str | None:
         """Refuse feed-forward shortcuts in networks without attention, whose blocks are one layer."""
         if options.inputs == "blocks" or architecture.head_dim:
             return None
@@ -134,18 +133,18 @@ class ANCRe(Topology):
         return f"{rule}, got a network without heads. Take inputs=blocks."
 
     @classmethod
-    def count(cls, wiring: Wiring, options: ANCReOptions) -> Count:
+    def count(cls, spec: StackSpec, options: ANCReOptions) -> Count:
         """Count the weights; additions of skips and layers, and a weighted state per shortcut."""
-        blocks = sum(site.starts_block for site in wiring.sites)
+        blocks = spec.num_blocks
         states, inputs = _targets(blocks, options)
         params = sum(sum(_candidates(targets, options)) for targets in (states, inputs))
         shortcuts = blocks - 1 if options.form == "latest" else sum(range(states + 1)) + sum(range(inputs + 1))
-        additions = 2 * (len(wiring.sites) - blocks) + options.cascaded * blocks
-        return Count(params, elementwise=(2 * shortcuts + additions) * wiring.width)
+        additions = 2 * (len(spec.sites) - blocks) + options.cascaded * blocks
+        return Count(params, elementwise=(2 * shortcuts + additions) * spec.width)
 
     def coefficients(self) -> dict[str, Tensor]:
         """Return p_ij (or a_j) into each state j, and p_ij into m_j, with sources in columns, from 0 and from 1."""
-        states, inputs = _targets(sum(self.opens), self.options)
+        states, inputs = _targets(sum(self.starts_block), self.options)
         unit = torch.ones(())
         tables = {
             "a" if self.options.form == "latest" else "p": self._into(self.c, states, unit),
@@ -155,19 +154,19 @@ class ANCRe(Topology):
             name: pad_rows(_in_columns(into) for into in targets) for name, targets in tables.items() if any(targets)
         }
 
-    def open(self, *parts: Tensor) -> LayerHistory:
+    def open(self, *embeddings: Tensor) -> LayerHistory:
         """Compute all weights, and start the history with h_0."""
-        x = sum_tensors(parts)
-        states, inputs = _targets(sum(self.opens), self.options)
+        x = sum_tensors(embeddings)
+        states, inputs = _targets(sum(self.starts_block), self.options)
         return LayerHistory(self._into(self.c, states, x), self._into(self.c_inputs, inputs, x), (x,))
 
     def read(self, t: int, state: LayerHistory) -> tuple[tuple[Tensor, ...], LayerHistory]:
         """Return the block's input, inside a block plus the outputs of its layers, with shortcuts of m."""
-        block_input = state.states[-1] if self.opens[t] else state.block_input
+        block_input = state.states[-1] if self.starts_block[t] else state.block_input
         assert block_input is not None
         if state.output is None:
             return (block_input,), state._replace(block_input=block_input)
-        if self.closes[t] and self.options.inputs != "blocks":
+        if self.ends_block[t] and self.options.inputs != "blocks":
             output = state.output
             if state.inputs:
                 output = _add_shortcuts(output, state.inputs, state.into_inputs[len(state.inputs) - 1])
@@ -178,14 +177,16 @@ class ANCRe(Topology):
     def write(self, t: int, state: LayerHistory, y: Tensor) -> LayerHistory:
         """Add to the block's output; at its end, compute h_j."""
         output = y if state.output is None else state.output + y
-        if not self.closes[t]:
+        if not self.ends_block[t]:
             return state._replace(output=output)
         block_input, into, states = state.block_input, state.into_states, state.states
         assert block_input is not None
         h = block_input + output if self.options.cascaded else output
         if into:
             h = _add_shortcuts(h, states, into[len(states) - 1])
-        return state._replace(states=(*states, h) if t + 1 < len(self.closes) else (h,), block_input=None, output=None)
+        return state._replace(
+            states=(*states, h) if t + 1 < len(self.ends_block) else (h,), block_input=None, output=None
+        )
 
     def close(self, state: LayerHistory) -> Tensor:
         return state.states[-1]

@@ -15,7 +15,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, weighted_sum
 from search_spaces.support.errors import check_at_least
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, largest_divisor, sum_tensors
+from search_spaces.topologies.base import StackSpec, Topology, largest_divisor, sum_tensors
 
 Source = tuple[Tensor, Tensor]
 """A value [..., D] to attend to, and its inverse root mean square [..., 1]."""
@@ -37,7 +37,7 @@ class Sources(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class OverDepthOptions:
+class DepthAttentionOptions:
     """The sources of attention over depth.
 
     Attributes:
@@ -56,7 +56,7 @@ class OverDepthOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionResidualsOptions(OverDepthOptions):
+class AttentionResidualsOptions(DepthAttentionOptions):
     """The sources of attention over depth, and the scale of their mix.
 
     Attributes:
@@ -67,7 +67,7 @@ class AttentionResidualsOptions(OverDepthOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaOptions(OverDepthOptions):
+class DeltaOptions(DepthAttentionOptions):
     """The sources of attention over depth, and how their mix is added.
 
     Attributes:
@@ -77,18 +77,18 @@ class DeltaOptions(OverDepthOptions):
     gated: bool = True
 
 
-class OverDepth(Topology):
+class DepthAttention(Topology):
     """The common part of both forms: sources, and mixes of them with one query each."""
 
     in_joint_spaces: ClassVar[bool] = False
 
-    def __init__(self, wiring: Wiring, options: OverDepthOptions, queries: int) -> None:
+    def __init__(self, spec: StackSpec, options: DepthAttentionOptions, queries: int) -> None:
         super().__init__()
         self.every, self.heads = options.every, options.heads
-        self.w = nn.ParameterList(nn.Parameter(torch.zeros(wiring.width)) for _ in range(queries))
+        self.w = nn.ParameterList(nn.Parameter(torch.zeros(spec.width)) for _ in range(queries))
 
     @classmethod
-    def refusal(cls, architecture: Architecture, options: OverDepthOptions) -> str | None:
+    def incompatibility(cls, architecture: Architecture, options: DepthAttentionOptions) -> str | None:
         """Refuse widths that the heads do not divide."""
         heads, width = options.heads, architecture.width
         if width % heads == 0:
@@ -97,11 +97,11 @@ class OverDepth(Topology):
         return f"{rule}. Take heads={largest_divisor(width, heads)}."
 
     @staticmethod
-    def count_mixes(wiring: Wiring, options: OverDepthOptions, queries: int) -> Count:
+    def count_mixes(spec: StackSpec, options: DepthAttentionOptions, queries: int) -> Count:
         """Count per query its parameters, its products with all sources and a weighted sum; and the sums of outputs."""
-        width, every = wiring.width, options.every
+        width, every = spec.width, options.every
         sources = [1 + t // every + (t % every > 0) for t in range(1, queries + 1)]
-        sums = sum(t % every > 0 for t in range(len(wiring.sites)))
+        sums = sum(t % every > 0 for t in range(len(spec.sites)))
         mixes = sum(weighted_sum(number, width) for number in sources)
         return Count(queries * width, sum(sources) * width, mixes + sums * width)
 
@@ -124,7 +124,7 @@ class OverDepth(Topology):
 
 
 @final
-class AttentionResiduals(OverDepth):
+class AttentionResiduals(DepthAttention):
     """Attention residuals (Kimi Team, 2026): layers attend over the outputs of all before, in place of their sum.
 
     Layer t + 1 reads s sum_i a_i v_i over its s sources, with a = softmax_i(w_t . v_i / rms(v_i)) at each position.
@@ -158,16 +158,16 @@ class AttentionResiduals(OverDepth):
         """Return whether it is scaled; otherwise the network ends with a fraction of the residual network's output."""
         return options.scaled
 
-    def __init__(self, wiring: Wiring, options: AttentionResidualsOptions) -> None:
-        super().__init__(wiring, options, len(wiring.sites))
+    def __init__(self, spec: StackSpec, options: AttentionResidualsOptions) -> None:
+        super().__init__(spec, options, len(spec.sites))
         self.scaled = options.scaled
 
     @classmethod
-    def count(cls, wiring: Wiring, options: AttentionResidualsOptions) -> Count:
-        return cls.count_mixes(wiring, options, len(wiring.sites))
+    def count(cls, spec: StackSpec, options: AttentionResidualsOptions) -> Count:
+        return cls.count_mixes(spec, options, len(spec.sites))
 
-    def open(self, *parts: Tensor) -> Sources:
-        return Sources((_source(sum_tensors(parts)),))
+    def open(self, *embeddings: Tensor) -> Sources:
+        return Sources((_source(sum_tensors(embeddings)),))
 
     def read(self, t: int, state: Sources) -> tuple[tuple[Tensor, ...], Sources]:
         return ((self._mix(t - 1, state) if t else state.complete[0][0]),), state
@@ -184,7 +184,7 @@ class AttentionResiduals(OverDepth):
 
 
 @final
-class AttentionResidualsDelta(OverDepth):
+class AttentionResidualsDelta(DepthAttention):
     """Delta attention residuals (Luo et al., 2026): the mix over depth is added to the residual stream.
 
     Layer t + 1 reads h_t + g_t sum_i a_i v_i, with a as in attention residuals and h_t the residual stream.
@@ -221,25 +221,25 @@ class AttentionResidualsDelta(OverDepth):
         return options.gated
 
     @classmethod
-    def equals_resnet_behind_norms(cls, options: DeltaOptions) -> bool:
+    def equals_resnet_with_norms(cls, options: DeltaOptions) -> bool:
         """Return True: the mix added at initialization is a multiple of the stream."""
         return True
 
-    def __init__(self, wiring: Wiring, options: DeltaOptions) -> None:
-        super().__init__(wiring, options, len(wiring.sites) - 1)
+    def __init__(self, spec: StackSpec, options: DeltaOptions) -> None:
+        super().__init__(spec, options, len(spec.sites) - 1)
         self.g = nn.ParameterList(nn.Parameter(torch.zeros(())) for _ in self.w) if options.gated else None
 
     @classmethod
-    def count(cls, wiring: Wiring, options: DeltaOptions) -> Count:
+    def count(cls, spec: StackSpec, options: DeltaOptions) -> Count:
         """Count a mix per layer except the first, its gate if any, and the additions to the residual stream."""
-        layers, width = len(wiring.sites), wiring.width
+        layers, width = len(spec.sites), spec.width
         additions = Count(
             (layers - 1) * options.gated, elementwise=((1 + options.gated) * (layers - 1) + layers) * width
         )
-        return cls.count_mixes(wiring, options, layers - 1) + additions
+        return cls.count_mixes(spec, options, layers - 1) + additions
 
-    def open(self, *parts: Tensor) -> tuple[Sources, Tensor]:
-        x = sum_tensors(parts)
+    def open(self, *embeddings: Tensor) -> tuple[Sources, Tensor]:
+        x = sum_tensors(embeddings)
         return Sources((_source(x),)), x
 
     def read(self, t: int, state: tuple[Sources, Tensor]) -> tuple[tuple[Tensor, ...], Any]:

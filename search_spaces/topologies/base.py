@@ -45,14 +45,14 @@ class Site:
 
     Attributes:
         ports: Names of the layer's inputs, in call order: ("q", "k", "v") or ("x",).
-        inner: Features of each input and of the output in head space: heads * head_dim for attention, else D.
+        features: Features of each input and of the output in head space: heads * head_dim for attention, else D.
         starts_block: Whether the layer is the first of its block: true for attention, false for its feed-forward layer.
         takes_condition: Whether the layer takes a `condition` besides its inputs; topologies ignore it.
         norms_input: Whether the layer first norms its input, which makes the input's scale irrelevant.
     """
 
     ports: tuple[str, ...]
-    inner: int
+    features: int
     starts_block: bool
     takes_condition: bool = False
     norms_input: bool = False
@@ -64,22 +64,37 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Wiring:
+class StackSpec:
     """The network that a topology is built for.
 
     Attributes:
         sites: One per layer, in order.
         width: Features of the stream, D.
         head_dim: Features of one head; 0 in a network without heads.
-        parts: Number of embeddings that make up the network's input (2: tokens and positions).
+        num_embeddings: Number of embeddings that make up the network's input (2: tokens and positions).
         hidden: For each block, the hidden features of its feed-forward layer, or between its dense layers.
     """
 
     sites: tuple[Site, ...]
     width: int
     head_dim: int
-    parts: int = 1
+    num_embeddings: int = 1
     hidden: tuple[int, ...] = ()
+
+    @property
+    def starts_block(self) -> list[bool]:
+        """For each layer, whether it is the first of its block."""
+        return [site.starts_block for site in self.sites]
+
+    @property
+    def ends_block(self) -> list[bool]:
+        """For each layer, whether it is the last of its block."""
+        return [*self.starts_block[1:], True]
+
+    @property
+    def num_blocks(self) -> int:
+        """The number of blocks."""
+        return sum(self.starts_block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +105,10 @@ class NoOptions:
 class Topology(nn.Module, ABC):
     """Base class of topologies. One instance connects the layers of one network.
 
-    A subclass takes `(wiring, options)` and is final. Its docstring gives the equation, the source and its
+    A subclass takes `(spec, options)` and is final. Its docstring gives the equation, the source and its
     interpretation. After "Parameters:" it gives the number of added parameters as a Python expression. Its names are
     `blocks`, `layers`, `sites` (one per layer), `ports` (inputs of a block's first layer), `width`, `head_dim`,
-    `parts`, `hidden` (one per block) and the names of options.
+    `num_embeddings`, `hidden` (one per block) and the names of options.
 
     Hold linear maps as nn.Linear and mixing weights as bare parameters: weight decay depends on it (see decay.py).
     """
@@ -111,7 +126,7 @@ class Topology(nn.Module, ABC):
     "per-port"  one tensor [..., D] per port: the layer norms and projects each;
     "bare"      one tensor [..., D] for all ports: nothing norms it, neither before layers nor before the output head;
     "normed"    one tensor [..., D] for all ports, normed by the topology, as is the output of `close`;
-    "heads"     one tensor [..., inner] per port, normed and in head space: the layer neither norms nor projects, and
+    "heads"     one tensor [..., features] per port, normed and in head space: the layer neither norms nor projects, and
                 its output stays in head space. The output of `close` is normed too.
     """
 
@@ -119,7 +134,7 @@ class Topology(nn.Module, ABC):
     """Whether the topology connects layers, or whole blocks that keep their inner skip (see PerBlock)."""
 
     replaces_feed_forward: ClassVar[bool] = False
-    """Whether it replaces the feed-forward layers; `wiring.hidden` then gives its own hidden features."""
+    """Whether it replaces the feed-forward layers; `spec.hidden` then gives its own hidden features."""
 
     axes: ClassVar[Axes] = {}
     """Option -> values that the spaces `joint` and `topology` search, in increasing order; others keep defaults."""
@@ -130,7 +145,7 @@ class Topology(nn.Module, ABC):
     takes_values: ClassVar[bool] = False
     """Whether `values` is called. Attention layers then run in two steps: projections, and the rest."""
 
-    compiled_with: ClassVar[dict[str, Any]] = {}
+    compile_options: ClassVar[dict[str, Any]] = {}
     """torch.compile options (`torch._inductor.list_options`) for networks with this topology."""
 
     handlers: ClassVar[Handlers] = {}
@@ -153,7 +168,7 @@ class Topology(nn.Module, ABC):
         return "read"
 
     @classmethod
-    def refusal(cls, architecture: Architecture, options: Any) -> str | None:
+    def incompatibility(cls, architecture: Architecture, options: Any) -> str | None:
         """Return why the topology cannot be used with this architecture, or None."""
         return None
 
@@ -163,18 +178,18 @@ class Topology(nn.Module, ABC):
         return False
 
     @classmethod
-    def equals_resnet_behind_norms(cls, options: Any) -> bool:
+    def equals_resnet_with_norms(cls, options: Any) -> bool:
         """Return whether it does so if all layers norm their inputs, up to the norms' epsilon."""
         return cls.equals_resnet(options)
 
     @classmethod
-    def projects_values(cls, wiring: Wiring, options: Any, t: int) -> bool:
+    def projects_values(cls, spec: StackSpec, options: Any, t: int) -> bool:
         """Return whether attention layer t projects its own values; otherwise `values` receives None."""
         return True
 
     @classmethod
     @abstractmethod
-    def count(cls, wiring: Wiring, options: Any) -> Count:
+    def count(cls, spec: StackSpec, options: Any) -> Count:
         """Count the topology's parameters, and its MACs and elementwise mixing work at one position, in closed form.
 
         Mixing is all that `read`, `write` and `close` multiply and add according to the equations, not to the code. A
@@ -182,21 +197,21 @@ class Topology(nn.Module, ABC):
         """
 
     @abstractmethod
-    def open(self, *parts: Tensor) -> Any:
+    def open(self, *embeddings: Tensor) -> Any:
         """Create the state from the embeddings, each [..., D], whose sum is the network's input."""
 
     @abstractmethod
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
         """Return layer t's inputs (one for all ports, or one per port) and the state."""
 
-    def start(self, layers: nn.ModuleList) -> None:
+    def init_layers(self, layers: nn.ModuleList) -> None:
         """Change the initialization of layers, if the topology requires it; its own parameters are initialized already.
 
         Called when a stack is built, and again by networks that reinitialize the layers afterwards.
         """
 
     def values(self, t: int, state: Any, v: Tensor | None) -> tuple[Tensor | None, Any]:
-        """Return the values [..., inner] that layer t attends over, given those it projected, and the state.
+        """Return the values [..., features] that layer t attends over, given those it projected, and the state.
 
         Called after `read`, only if `takes_values` is set.
         """
@@ -229,6 +244,6 @@ def largest_divisor(number: int, below: int) -> int:
     return max(divisor for divisor in range(1, below) if number % divisor == 0)
 
 
-def sum_tensors(parts: tuple[Tensor, ...]) -> Tensor:
+def sum_tensors(tensors: tuple[Tensor, ...]) -> Tensor:
     """Return the network's input x_0, the sum of the embeddings."""
-    return reduce(torch.add, parts)
+    return reduce(torch.add, tensors)

@@ -6,58 +6,58 @@ from typing import Any
 
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count
-from search_spaces.topologies.base import Site, Topology, Wiring
-from search_spaces.topologies.per_block import Inner, PerBlock, openings
+from search_spaces.topologies.base import Site, StackSpec, Topology
+from search_spaces.topologies.per_block import BlockTopology, PerBlock, block_spec
 from search_spaces.topologies.registry import load
-from search_spaces.topologies.runs import LayerRun, Runs, wirings
+from search_spaces.topologies.runs import LayerRun, Runs, run_specs
 
 
-def build(architecture: Architecture, sites: Sequence[Site], parts: int) -> Topology:
+def topology_for(architecture: Architecture, sites: Sequence[Site], num_embeddings: int) -> Topology:
     """Build the topology of an architecture for the sites of its layers.
 
     Raises:
         UserError: An unknown topology or option, an invalid value, or a network that the topology cannot connect.
     """
     topology, options = _topology(architecture, sites)
-    return topology(_wiring(architecture, sites, parts), options)
+    return topology(_stack_spec(architecture, sites, num_embeddings), options)
 
 
-def count(architecture: Architecture, sites: Sequence[Site], parts: int) -> Count:
-    """Count parameters and the work at one position of what `build` makes, in closed form. Raises as `build` does."""
+def count(architecture: Architecture, sites: Sequence[Site], num_embeddings: int) -> Count:
+    """Count parameters, and the work at one position, of what `topology_for` builds. Raises as it does."""
     topology, options = _topology(architecture, sites)
-    return topology.count(_wiring(architecture, sites, parts), options)
+    return topology.count(_stack_spec(architecture, sites, num_embeddings), options)
 
 
 def projects_values(architecture: Architecture, sites: Sequence[Site]) -> list[bool]:
-    """Return for each layer whether it projects its own values, if it attends. Raises as `build` does."""
+    """Return for each layer whether it projects its own values, if it attends. Raises as `topology_for` does."""
     topology, options = _topology(architecture, sites)
-    wiring = _wiring(architecture, sites, 1)
+    spec = _stack_spec(architecture, sites, 1)
     if topology is not Runs:
-        return [_projects_values(topology, options, wiring, t) for t in range(len(sites))]
+        return [_projects_values(topology, options, spec, t) for t in range(len(sites))]
     return [
         _projects_values(run.topology, run.options, part, t)
-        for run, part in zip(options, wirings(wiring, options), strict=True)
+        for run, part in zip(options, run_specs(spec, options), strict=True)
         for t in range(run.layers)
     ]
 
 
-def wire(topology: type[Topology], options: Any, wiring: Wiring) -> Topology:
+def build_topology(topology: type[Topology], options: Any, spec: StackSpec) -> Topology:
     """Build a topology from its class and options, for whole blocks if that is its granularity."""
     topology, options = _with_granularity(topology, options)
-    return topology(wiring, options)
+    return topology(spec, options)
 
 
-def wire_count(topology: type[Topology], options: Any, wiring: Wiring) -> Count:
-    """Count what `wire` builds, in closed form."""
+def count_topology(topology: type[Topology], options: Any, spec: StackSpec) -> Count:
+    """Count what `build_topology` builds, in closed form."""
     topology, options = _with_granularity(topology, options)
-    return topology.count(wiring, options)
+    return topology.count(spec, options)
 
 
-def _projects_values(topology: type[Topology], options: Any, wiring: Wiring, t: int) -> bool:
+def _projects_values(topology: type[Topology], options: Any, spec: StackSpec, t: int) -> bool:
     if topology is not PerBlock:
-        return topology.projects_values(wiring, options, t)
-    block = sum(site.starts_block for site in wiring.sites[: t + 1]) - 1
-    return options.topology.projects_values(openings(wiring), options.options, block)  # type: ignore[no-any-return]
+        return topology.projects_values(spec, options, t)
+    block = sum(site.starts_block for site in spec.sites[: t + 1]) - 1
+    return options.topology.projects_values(block_spec(spec), options.options, block)  # type: ignore[no-any-return]
 
 
 def _topology(architecture: Architecture, sites: Sequence[Site]) -> tuple[type[Topology], Any]:
@@ -73,9 +73,11 @@ def _topology(architecture: Architecture, sites: Sequence[Site]) -> tuple[type[T
     )
 
 
-def _wiring(architecture: Architecture, sites: Sequence[Site], parts: int) -> Wiring:
-    return Wiring(tuple(sites), architecture.width, architecture.head_dim, parts, architecture.by_block("hidden"))
+def _stack_spec(architecture: Architecture, sites: Sequence[Site], num_embeddings: int) -> StackSpec:
+    return StackSpec(
+        tuple(sites), architecture.width, architecture.head_dim, num_embeddings, architecture.by_block("hidden")
+    )
 
 
 def _with_granularity(topology: type[Topology], options: Any) -> tuple[type[Topology], Any]:
-    return (PerBlock, Inner(topology, options)) if topology.granularity == "block" else (topology, options)
+    return (PerBlock, BlockTopology(topology, options)) if topology.granularity == "block" else (topology, options)

@@ -5,17 +5,17 @@ from typing import Any, ClassVar, final
 from torch import Tensor
 
 from search_spaces.support.count import Count
-from search_spaces.topologies.base import NoOptions, Topology, Wiring, sum_tensors
+from search_spaces.topologies.base import NoOptions, StackSpec, Topology, sum_tensors
 
 
 class Chain(Topology):
-    """The common part of Plain and ResNet, which differ in `write` and its cost."""
+    """The common part of topologies that differ only in `write` and its cost."""
 
-    def __init__(self, wiring: Wiring, options: NoOptions) -> None:
+    def __init__(self, spec: StackSpec, options: Any) -> None:
         super().__init__()
 
-    def open(self, *parts: Tensor) -> Tensor:
-        return sum_tensors(parts)
+    def open(self, *embeddings: Tensor) -> Tensor:
+        return sum_tensors(embeddings)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         return (state,), state
@@ -34,7 +34,7 @@ class Plain(Chain):
     in_joint_spaces: ClassVar[bool] = False
 
     @classmethod
-    def count(cls, wiring: Wiring, options: NoOptions) -> Count:
+    def count(cls, spec: StackSpec, options: NoOptions) -> Count:
         return Count()
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
@@ -53,8 +53,8 @@ class ResNet(Chain):
         return True
 
     @classmethod
-    def count(cls, wiring: Wiring, options: NoOptions) -> Count:
-        return Count(elementwise=len(wiring.sites) * wiring.width)
+    def count(cls, spec: StackSpec, options: NoOptions) -> Count:
+        return Count(elementwise=len(spec.sites) * spec.width)
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Any:
         return state + y

@@ -10,13 +10,14 @@ from torch import Tensor, nn
 
 from search_spaces.support.count import Count
 from search_spaces.support.fused_linear import FusedLinear
-from search_spaces.topologies.base import InputMode, NoOptions, Topology, Wiring, sum_tensors
+from search_spaces.topologies.base import InputMode, NoOptions, StackSpec
+from search_spaces.topologies.chain import Chain
 
 EPS = 1e-5
 
 
 @final
-class DeepNorm(Topology):
+class DeepNorm(Chain):
     """DeepNorm (Wang et al., 2022): post-norm with a skip weighted by depth.
 
     x_{t+1} = LN(a x_t + f_t(x_t)), a = (2 N)^(1/4), and f_t does not norm x_t. The output head reads x_L, which is
@@ -43,34 +44,25 @@ class DeepNorm(Topology):
     input_mode: InputMode = "normed"
     in_joint_spaces: ClassVar[bool] = False
 
-    def __init__(self, wiring: Wiring, options: NoOptions) -> None:
-        super().__init__()
-        blocks = sum(site.starts_block for site in wiring.sites)
+    def __init__(self, spec: StackSpec, options: NoOptions) -> None:
+        super().__init__(spec, options)
+        blocks = spec.num_blocks
         self.skip, self.gain = (2 * blocks) ** 0.25, (8 * blocks) ** -0.25
-        self.norms = nn.ModuleList(nn.LayerNorm(wiring.width, EPS) for _ in wiring.sites)
+        self.norms = nn.ModuleList(nn.LayerNorm(spec.width, EPS) for _ in spec.sites)
 
     @classmethod
-    def count(cls, wiring: Wiring, options: NoOptions) -> Count:
-        layers = len(wiring.sites)
-        return Count(2 * layers * wiring.width, elementwise=2 * layers * wiring.width)
+    def count(cls, spec: StackSpec, options: NoOptions) -> Count:
+        layers = len(spec.sites)
+        return Count(2 * layers * spec.width, elementwise=2 * layers * spec.width)
 
-    def start(self, layers: nn.ModuleList) -> None:
+    def init_layers(self, layers: nn.ModuleList) -> None:
         """Scale all weights except those of queries and keys, and the half of gated layers that is not activated."""
         with torch.no_grad():
             for module in layers.modules():
                 if isinstance(module, nn.Linear):
-                    carrying = module.carrying if isinstance(module, FusedLinear) else slice(None)
-                    module.weight[carrying].mul_(self.gain)
-
-    def open(self, *parts: Tensor) -> Tensor:
-        return sum_tensors(parts)
-
-    def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-        return (state,), state
+                    output_rows = module.output_rows if isinstance(module, FusedLinear) else slice(None)
+                    module.weight[output_rows].mul_(self.gain)
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         x: Tensor = self.norms[t](torch.add(y, state, alpha=self.skip))
         return x
-
-    def close(self, state: Tensor) -> Tensor:
-        return state

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from search_spaces.support.count import Count, weighted_sum
 from search_spaces.support.errors import check_at_least
-from search_spaces.topologies.base import Topology, Wiring, pad_rows, sum_tensors
+from search_spaces.topologies.base import StackSpec, Topology, pad_rows, sum_tensors
 
 State = tuple[dict[int, Tensor], Tensor]
 
@@ -51,16 +51,16 @@ class DenseFormer(Topology):
     """
 
     Options: ClassVar[type] = DenseFormerOptions
-    compiled_with: ClassVar[dict[str, Any]] = {"max_fusion_size": 16}  # for the same reason as in ANCRe
+    compile_options: ClassVar[dict[str, Any]] = {"max_fusion_size": 16}  # for the same reason as in ANCRe
     granularity: ClassVar[Literal["layer", "block"]] = "block"
 
     @classmethod
     def equals_resnet(cls, options: DenseFormerOptions) -> bool:
         return True
 
-    def __init__(self, wiring: Wiring, options: DenseFormerOptions) -> None:
+    def __init__(self, spec: StackSpec, options: DenseFormerOptions) -> None:
         super().__init__()
-        self.sources = _sources(len(wiring.sites), options)
+        self.sources = _sources(len(spec.sites), options)
         self.later_sources = [set().union(*self.sources[t:]) for t in range(len(self.sources) + 1)]
         self.alpha = nn.ParameterList(
             nn.Parameter(torch.eye(len(sources), 1).flatten()) for sources in self.sources if sources
@@ -68,11 +68,11 @@ class DenseFormer(Topology):
         self.period = options.period
 
     @classmethod
-    def count(cls, wiring: Wiring, options: DenseFormerOptions) -> Count:
-        averages = [len(sources) for sources in _sources(len(wiring.sites), options) if sources]
-        adding = len(wiring.sites) * wiring.width
+    def count(cls, spec: StackSpec, options: DenseFormerOptions) -> Count:
+        averages = [len(sources) for sources in _sources(len(spec.sites), options) if sources]
+        adding = len(spec.sites) * spec.width
         return Count(
-            params=sum(averages), elementwise=adding + sum(weighted_sum(number, wiring.width) for number in averages)
+            params=sum(averages), elementwise=adding + sum(weighted_sum(number, spec.width) for number in averages)
         )
 
     def coefficients(self) -> dict[str, Tensor]:
@@ -85,8 +85,8 @@ class DenseFormer(Topology):
             rows.append(row)
         return {"alpha": pad_rows(rows)}
 
-    def open(self, *parts: Tensor) -> State:
-        x = sum_tensors(parts)
+    def open(self, *embeddings: Tensor) -> State:
+        x = sum_tensors(embeddings)
         return {0: x} if 0 in self.later_sources[0] else {}, x
 
     def read(self, t: int, state: State) -> tuple[tuple[Tensor, ...], State]:

@@ -14,7 +14,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import UserError
 from search_spaces.support.lecun_init import init_lecun
-from search_spaces.topologies.base import Topology, Wiring, sum_tensors
+from search_spaces.topologies.base import StackSpec, Topology, sum_tensors
 
 State = tuple[Tensor, Tensor]
 """Output and cell state, each [..., D]."""
@@ -52,9 +52,9 @@ class Step(nn.Module):
         output, cell = state
         features = torch.cat((y, output), dim=-1)
         parts = zip(self.norms, self.gates(features).chunk(3, dim=-1), strict=True)
-        write, keep, give = (torch.sigmoid(norm(part)) for norm, part in parts)
-        cell = keep * cell + write * self.down(F.relu(self.norm(self.up(features))))
-        return give * cell, cell
+        input_gate, forget_gate, output_gate = (torch.sigmoid(norm(part)) for norm, part in parts)
+        cell = forget_gate * cell + input_gate * self.down(F.relu(self.norm(self.up(features))))
+        return output_gate * cell, cell
 
 
 @final
@@ -96,39 +96,39 @@ class DepthLSTM(Topology):
     replaces_feed_forward: ClassVar[bool] = True
     in_joint_spaces: ClassVar[bool] = False
 
-    def __init__(self, wiring: Wiring, options: DepthLSTMOptions) -> None:
+    def __init__(self, spec: StackSpec, options: DepthLSTMOptions) -> None:
         super().__init__()
-        blocks = sum(site.starts_block for site in wiring.sites)
-        if blocks < len(wiring.sites):
+        blocks = spec.num_blocks
+        if blocks < len(spec.sites):
             raise UserError(
                 "unsupported",
                 "depth-lstm stands in the place of feed-forward layers: it wires blocks of one layer, got "
-                f"{len(wiring.sites)} layers in {blocks} blocks. Leave the others out where the topology's "
+                f"{len(spec.sites)} layers in {blocks} blocks. Leave the others out where the topology's "
                 "replaces_feed_forward says so, as build_transformer does.",
                 topology="depth-lstm",
-                layers=len(wiring.sites),
+                layers=len(spec.sites),
                 blocks=blocks,
             )
-        self.cell = nn.Parameter(torch.zeros(wiring.width))
-        self.steps = nn.ModuleList(Step(wiring.width, hidden) for hidden in wiring.hidden)
+        self.cell = nn.Parameter(torch.zeros(spec.width))
+        self.steps = nn.ModuleList(Step(spec.width, hidden) for hidden in spec.hidden)
         if options.initial == "lecun":
             init_lecun(self.modules())
 
     @classmethod
-    def refusal(cls, architecture: Architecture, options: DepthLSTMOptions) -> str | None:
+    def incompatibility(cls, architecture: Architecture, options: DepthLSTMOptions) -> str | None:
         """Refuse networks without attention layers."""
         if architecture.heads == 0:
             return "depth-lstm connects attention layers, got a network without heads. Take a transformer's task."
         return None
 
     @classmethod
-    def count(cls, wiring: Wiring, options: DepthLSTMOptions) -> Count:
+    def count(cls, spec: StackSpec, options: DepthLSTMOptions) -> Count:
         """Count a step per block, with four elementwise operations per feature, and the first cell."""
-        return sum((_count_step(wiring.width, hidden) for hidden in wiring.hidden), Count(wiring.width))
+        return sum((_count_step(spec.width, hidden) for hidden in spec.hidden), Count(spec.width))
 
-    def open(self, *parts: Tensor) -> State:
+    def open(self, *embeddings: Tensor) -> State:
         """Start from x_0, the sum of the embeddings, and the first cell."""
-        x = sum_tensors(parts)
+        x = sum_tensors(embeddings)
         return x, self.cell.expand_as(x)
 
     def read(self, t: int, state: State) -> tuple[tuple[Tensor, ...], State]:

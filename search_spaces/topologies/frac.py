@@ -13,7 +13,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import UserError, check_at_least
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, largest_divisor, sum_tensors
+from search_spaces.topologies.base import StackSpec, Topology, largest_divisor, sum_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,29 +98,29 @@ class FracConnections(Topology):
     def equals_resnet(cls, options: Any) -> bool:
         return True
 
-    def __init__(self, wiring: Wiring, options: FracOptions) -> None:
+    def __init__(self, spec: StackSpec, options: FracOptions) -> None:
         super().__init__()
-        reason = _refusal(wiring.width, options)
+        reason = _incompatibility(spec.width, options)
         if reason is not None:
-            raise UserError("mismatch", reason, option="parts", value=options.parts, width=wiring.width)
+            raise UserError("mismatch", reason, option="parts", value=options.parts, width=spec.width)
         self.parts = options.parts
-        self.connections = nn.ModuleList(FracConnection(wiring.width, options) for _ in wiring.sites)
+        self.connections = nn.ModuleList(FracConnection(spec.width, options) for _ in spec.sites)
 
     @classmethod
-    def refusal(cls, architecture: Architecture, options: FracOptions) -> str | None:
+    def incompatibility(cls, architecture: Architecture, options: FracOptions) -> str | None:
         """Refuse widths that are no multiple of the parts."""
-        return _refusal(architecture.width, options)
+        return _incompatibility(architecture.width, options)
 
     @classmethod
-    def count(cls, wiring: Wiring, options: FracOptions) -> Count:
+    def count(cls, spec: StackSpec, options: FracOptions) -> Count:
         """Count Y, A, B, W and a gain; the products Y^T H, A^T H and norm(H) W. Elementwise: + s tanh, and + B f."""
-        m, width = options.parts, wiring.width
+        m, width = options.parts, spec.width
         entries = m * (2 * m + 1)
         layer = Count(entries, 2 * m * width, 2 * width)
         if options.dynamic:
             layer += linear(width // m, 2 * m + 1, bias=False).times(m)
             layer += Count(width // m + 2, 0, 2 * entries)
-        return layer.repeat(len(wiring.sites))
+        return layer.repeat(len(spec.sites))
 
     def coefficients(self) -> dict[str, Tensor]:
         """Return Y, A and B of each layer, without their input-dependent terms."""
@@ -128,9 +128,9 @@ class FracConnections(Topology):
         y, a, b = static.split((m := static.shape[1], m, 1), dim=-1)
         return {"Y": y, "A": a, "B": b.squeeze(-1)}
 
-    def open(self, *parts: Tensor) -> Tensor:
+    def open(self, *embeddings: Tensor) -> Tensor:
         """Divide the network's input into parts."""
-        return torch.unflatten(sum_tensors(parts), -1, (self.parts, -1))
+        return torch.unflatten(sum_tensors(embeddings), -1, (self.parts, -1))
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Any]:
         """Return the mixed parts as one input; the state holds the mixed stream and the weights of the output."""
@@ -146,7 +146,7 @@ class FracConnections(Topology):
         return state.flatten(-2)
 
 
-def _refusal(width: int, options: FracOptions) -> str | None:
+def _incompatibility(width: int, options: FracOptions) -> str | None:
     if width % options.parts:
         rule = f"frac's parts must divide the width, got parts={options.parts} and width={width}"
         return f"{rule}. Take parts={largest_divisor(width, options.parts)}."

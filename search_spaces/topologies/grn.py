@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count, weighted_sum
 from search_spaces.support.errors import check_at_least
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import InputMode, Topology, Wiring, sum_tensors
+from search_spaces.topologies.base import InputMode, StackSpec, Topology, sum_tensors
 
 Entries = tuple[Tensor, ...]
 
@@ -106,19 +106,19 @@ class GeneralisedResidual(Topology):
     def equals_resnet(cls, options: Any) -> bool:
         return True
 
-    def __init__(self, wiring: Wiring, options: Any) -> None:
+    def __init__(self, spec: StackSpec, options: Any) -> None:
         super().__init__()
         self.k = options.k
         self.sums = nn.ModuleList(
-            self.build_sum(sums, entries, wiring.width, options) for sums, entries in self._shapes(wiring, options)
+            self.build_sum(sums, entries, spec.width, options) for sums, entries in self._shapes(spec, options)
         )
 
     @classmethod
-    def count(cls, wiring: Wiring, options: Any) -> Count:
+    def count(cls, spec: StackSpec, options: Any) -> Count:
         """Count the sums, and the additions that merge outputs into the middle of the stack."""
-        counts = (cls.count_sum(*shape, wiring.width, options) for shape in cls._shapes(wiring, options))
-        merges = 0 if options.k is None else max(0, len(wiring.sites) - options.k - 1)
-        return sum(counts, start=Count(elementwise=merges * wiring.width))
+        counts = (cls.count_sum(*shape, spec.width, options) for shape in cls._shapes(spec, options))
+        merges = 0 if options.k is None else max(0, len(spec.sites) - options.k - 1)
+        return sum(counts, start=Count(elementwise=merges * spec.width))
 
     @staticmethod
     @abstractmethod
@@ -131,15 +131,15 @@ class GeneralisedResidual(Topology):
         """Count `build_sum` in closed form."""
 
     @classmethod
-    def _shapes(cls, wiring: Wiring, options: GRNOptions) -> Iterator[tuple[int, int]]:
+    def _shapes(cls, spec: StackSpec, options: GRNOptions) -> Iterator[tuple[int, int]]:
         """Yield (sums, entries) for the input of each layer, and last for the output head."""
-        most = len(wiring.sites) + 1 if options.k is None else options.k + 2
-        for t, site in enumerate(wiring.sites, start=1):
+        most = len(spec.sites) + 1 if options.k is None else options.k + 2
+        for t, site in enumerate(spec.sites, start=1):
             yield len(site.ports) if cls.input_mode == "per-port" else 1, min(t, most)
-        yield 1, min(len(wiring.sites) + 1, most)
+        yield 1, min(len(spec.sites) + 1, most)
 
-    def open(self, *parts: Tensor) -> Entries:
-        return (sum_tensors(parts),)
+    def open(self, *embeddings: Tensor) -> Entries:
+        return (sum_tensors(embeddings),)
 
     def read(self, t: int, state: Entries) -> tuple[Entries, Entries]:
         return self.sums[t](state), state

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count, linear
 from search_spaces.support.lecun_init import init_lecun
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, sum_tensors
+from search_spaces.topologies.base import StackSpec
+from search_spaces.topologies.chain import Chain
 
 Form = Literal["tanh", "sigmoid", "highway"]
 
@@ -54,7 +55,7 @@ class Gate(nn.Module):
 
 
 @final
-class Highway(Topology):
+class Highway(Chain):
     """Highway transformer (Chai et al., 2020): each skip plus a gated map of the layer's input.
 
     x_{t+1} = f_t(x_t) + x_t + act(W_1 x_t + b_1) * (W_2 x_t + b_2), feature by feature; act is tanh or the sigmoid.
@@ -83,25 +84,19 @@ class Highway(Topology):
     axes: ClassVar[Axes] = {"form": ("tanh", "sigmoid", "highway")}
     in_joint_spaces: ClassVar[bool] = False
 
-    def __init__(self, wiring: Wiring, options: HighwayOptions) -> None:
-        super().__init__()
+    def __init__(self, spec: StackSpec, options: HighwayOptions) -> None:
+        super().__init__(spec, options)
         self.form: Form = options.form
-        self.gates = nn.ModuleList(Gate(wiring.width) for _ in wiring.sites)
+        self.gates = nn.ModuleList(Gate(spec.width) for _ in spec.sites)
         if options.initial == "lecun":
             init_lecun(self.modules())
 
     @classmethod
-    def count(cls, wiring: Wiring, options: HighwayOptions) -> Count:
+    def count(cls, spec: StackSpec, options: HighwayOptions) -> Count:
         """Count two maps per layer; per feature three elementwise operations, or five with form=highway."""
-        width = wiring.width
+        width = spec.width
         maps = linear(width, width).repeat(2)
-        return (maps + Count(elementwise=(5 if options.form == "highway" else 3) * width)).repeat(len(wiring.sites))
-
-    def open(self, *parts: Tensor) -> Tensor:
-        return sum_tensors(parts)
-
-    def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-        return (state,), state
+        return (maps + Count(elementwise=(5 if options.form == "highway" else 3) * width)).repeat(len(spec.sites))
 
     def recomputes(self, t: int) -> Literal["read", "write"]:
         return "write"
@@ -109,6 +104,3 @@ class Highway(Topology):
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         skip: Tensor = self.gates[t](state, self.form)
         return skip + y
-
-    def close(self, state: Tensor) -> Tensor:
-        return state

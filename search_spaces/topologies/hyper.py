@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, sum_tensors
+from search_spaces.topologies.base import StackSpec, Topology, sum_tensors
 
 MAX_STREAMS = 64
 """Maximum number of streams, eight times the paper's largest; a typing error could exhaust the memory."""
@@ -75,8 +75,20 @@ class Dynamic(nn.Module):
         return scale * mix
 
 
+class ParallelStreams(Topology):
+    """The common part of topologies with parallel streams: copies of the input at first, their mean at the end."""
+
+    streams: int
+
+    def open(self, *embeddings: Tensor) -> Tensor:
+        return torch.stack((sum_tensors(embeddings),) * self.streams, dim=-2)  # [..., N, D]
+
+    def close(self, state: Tensor) -> Tensor:
+        return state.mean(-2)
+
+
 @final
-class HyperConnections(Topology):
+class HyperConnections(ParallelStreams):
     """Hyper-connections (Zhu et al., 2024): parallel streams, read, written and mixed by learned weights.
 
     With H the streams: the layer reads A_m^T H, and then H' = A_r^T H + B^T f(A_m^T H). The output head reads mean(H).
@@ -105,27 +117,24 @@ class HyperConnections(Topology):
     def equals_resnet(cls, options: Any) -> bool:
         return True
 
-    def __init__(self, wiring: Wiring, options: HyperOptions) -> None:
+    def __init__(self, spec: StackSpec, options: HyperOptions) -> None:
         super().__init__()
         self.streams = options.streams
-        self.connections = nn.ModuleList(Connection(t, wiring.width, options) for t in range(len(wiring.sites)))
+        self.connections = nn.ModuleList(Connection(t, spec.width, options) for t in range(len(spec.sites)))
 
     @classmethod
-    def count(cls, wiring: Wiring, options: HyperOptions) -> Count:
+    def count(cls, spec: StackSpec, options: HyperOptions) -> Count:
         """Count A, B and W; the products A^T H and norm(H) W. Elementwise: [A | B] + s tanh, + B^T f, and the mean."""
-        n, width = options.streams, wiring.width
+        n, width = options.streams, spec.width
         layer = Count(n * (n + 2), n * (n + 1) * width, 2 * n * width)
         if options.dynamic:
             layer += Count((n + 2) * width + 2, n * (n + 2) * width, 2 * n * (n + 2))
-        return layer.repeat(len(wiring.sites)) + Count(elementwise=n * width)
+        return layer.repeat(len(spec.sites)) + Count(elementwise=n * width)
 
     def coefficients(self) -> dict[str, Tensor]:
         """Return A_m, A_r and B of each layer, without their input-dependent terms."""
         static = torch.stack([connection.get_parameter("static") for connection in self.connections])  # [L, N, N + 2]
         return {"A_m": static[..., 0], "A_r": static[..., 1:-1], "B": static[..., -1]}
-
-    def open(self, *parts: Tensor) -> Tensor:
-        return torch.stack((sum_tensors(parts),) * self.streams, dim=-2)  # [..., N, D]
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Any]:
         """Return the mixed input; the state holds the mixed streams and the weights of the output."""
@@ -139,6 +148,3 @@ class HyperConnections(Topology):
     def write(self, t: int, state: Any, y: Tensor) -> Tensor:
         streams, b = state
         return torch.addcmul(streams, b, y.unsqueeze(-2))
-
-    def close(self, state: Tensor) -> Tensor:
-        return state.mean(-2)

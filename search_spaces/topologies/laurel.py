@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count, linear, weighted_sum
 from search_spaces.support.errors import check_at_least
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, sum_tensors
+from search_spaces.topologies.base import StackSpec, Topology, sum_tensors
+from search_spaces.topologies.chain import Chain
 
 
 class LowRank(nn.Module):
@@ -50,7 +51,7 @@ class WeightedOptions:
 
 
 @final
-class LaurelRW(Topology):
+class LaurelRW(Chain):
     """LAuReL-RW (Menghani et al., 2024): the layer and its skip are weighted by two learned numbers.
 
     x_{t+1} = a f(x_t) + b x_t, (a, b) = 2 softmax of two numbers of each layer; with a rank, b (x_t + B A x_t).
@@ -72,33 +73,24 @@ class LaurelRW(Topology):
     def equals_resnet(cls, options: Any) -> bool:
         return True
 
-    def __init__(self, wiring: Wiring, options: WeightedOptions) -> None:
-        super().__init__()
-        self.logits = nn.ParameterList(nn.Parameter(torch.zeros(2)) for _ in wiring.sites)
-        self.maps = nn.ModuleList(LowRank(wiring.width, options.rank) for _ in wiring.sites if options.rank)
+    def __init__(self, spec: StackSpec, options: WeightedOptions) -> None:
+        super().__init__(spec, options)
+        self.logits = nn.ParameterList(nn.Parameter(torch.zeros(2)) for _ in spec.sites)
+        self.maps = nn.ModuleList(LowRank(spec.width, options.rank) for _ in spec.sites if options.rank)
 
     @classmethod
-    def count(cls, wiring: Wiring, options: WeightedOptions) -> Count:
+    def count(cls, spec: StackSpec, options: WeightedOptions) -> Count:
         """Count two numbers and a map per layer; a weighted sum, and one more addition if there is a map."""
-        width = wiring.width
+        width = spec.width
         layer = Count(2, elementwise=weighted_sum(2, width))
         if options.rank:
             layer += count_low_rank(width, options.rank) + Count(elementwise=width)
-        return layer.repeat(len(wiring.sites))
-
-    def open(self, *parts: Tensor) -> Tensor:
-        return sum_tensors(parts)
-
-    def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-        return (state,), state
+        return layer.repeat(len(spec.sites))
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         a, b = (2 * self.logits[t].softmax(dim=0)).unbind()
         skip = state + self.maps[t](state) if len(self.maps) else state
         return torch.addcmul(b * skip, a, y)
-
-    def close(self, state: Tensor) -> Tensor:
-        return state
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,24 +139,24 @@ class Laurel(Topology):
     def equals_resnet(cls, options: Any) -> bool:
         return True
 
-    def __init__(self, wiring: Wiring, options: ReachOptions) -> None:
+    def __init__(self, spec: StackSpec, options: ReachOptions) -> None:
         super().__init__()
         self.reach = options.reach
-        self.maps = nn.ModuleList(LowRank(wiring.width, options.rank) for _ in wiring.sites)
-        weights = [min(self.reach, t + 1) for t in range(len(wiring.sites) if self.reach > 1 else 0)]
+        self.maps = nn.ModuleList(LowRank(spec.width, options.rank) for _ in spec.sites)
+        weights = [min(self.reach, t + 1) for t in range(len(spec.sites) if self.reach > 1 else 0)]
         self.g = nn.ParameterList(nn.Parameter(torch.ones(number)) for number in weights)
 
     @classmethod
-    def count(cls, wiring: Wiring, options: ReachOptions) -> Count:
+    def count(cls, spec: StackSpec, options: ReachOptions) -> Count:
         """Count a map per layer and a number per state that it reads; two additions, and the weighted sum."""
-        width, layers = wiring.width, len(wiring.sites)
+        width, layers = spec.width, len(spec.sites)
         total_count = (count_low_rank(width, options.rank) + Count(elementwise=2 * width)).repeat(layers)
         for states in [min(options.reach, t + 1) for t in range(layers if options.reach > 1 else 0)]:
             total_count += Count(states, elementwise=weighted_sum(states, width))
         return total_count
 
-    def open(self, *parts: Tensor) -> tuple[Tensor, ...]:
-        return (sum_tensors(parts),)
+    def open(self, *embeddings: Tensor) -> tuple[Tensor, ...]:
+        return (sum_tensors(embeddings),)
 
     def read(self, t: int, state: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], Any]:
         return (state[0],), state

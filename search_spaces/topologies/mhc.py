@@ -15,15 +15,15 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import Topology, Wiring, sum_tensors
-from search_spaces.topologies.hyper import MAX_STREAMS
+from search_spaces.topologies.base import StackSpec
+from search_spaces.topologies.hyper import MAX_STREAMS, ParallelStreams
 
 Mixing = Literal["sinkhorn", "permutations", "none"]
 
 HOME, AWAY = 3.0, -3.0
 """Initial logits of a layer's read weights: for its home stream and for all others."""
 
-OTHER_ORDERS = -8.0
+PERMUTATION_LOGIT = -8.0
 """Initial logit of every permutation except the identity, which has 0."""
 
 MAX_PERMUTATION_STREAMS = 6
@@ -70,7 +70,7 @@ class ManifoldOptions:
 class ManifoldConnection(nn.Module):
     """The weights of one layer: of reading from each stream, of writing to each, and of mixing them."""
 
-    orders: Tensor
+    permutation_matrices: Tensor
 
     def __init__(self, t: int, width: int, options: ManifoldOptions) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class ManifoldConnection(nn.Module):
             nn.init.zeros_(self.map.weight)
             self.alpha = nn.Parameter(torch.full((len(self.slices),), 0.01))
         if self.mixing == "permutations":
-            self.register_buffer("orders", all_permutations(n), persistent=False)
+            self.register_buffer("permutation_matrices", all_permutations(n), persistent=False)
 
     def forward(self, streams: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return H_pre [..., N], H_post [..., N] and H_res [..., N, N], or None for H_res if streams are not mixed."""
@@ -98,7 +98,7 @@ class ManifoldConnection(nn.Module):
             logits = [torch.addcmul(logit, alpha, add.type_as(logit)) for logit, alpha, add in pairs]
         return self._weights(logits)
 
-    def without_input(self) -> tuple[Tensor, Tensor, Tensor | None]:
+    def static_weights(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return these weights from b alone: [N], [N] and [N, N] or None."""
         return self._weights([*self.b.split(self.slices)])
 
@@ -111,7 +111,7 @@ class ManifoldConnection(nn.Module):
         n = self.slices[0]
         if self.mixing == "sinkhorn":
             return sinkhorn(logits[0].unflatten(-1, (n, n)), self.rounds)
-        mix: Tensor = (logits[0].softmax(-1) @ self.orders.flatten(-2)).unflatten(-1, (n, n))
+        mix: Tensor = (logits[0].softmax(-1) @ self.permutation_matrices.flatten(-2)).unflatten(-1, (n, n))
         return mix
 
 
@@ -121,7 +121,7 @@ def mixing_at_start(mixing: Mixing, n: int) -> Tensor:
         return torch.zeros(0)
     if mixing == "sinkhorn":
         return ((HOME - AWAY) * torch.eye(n) + AWAY).flatten()
-    return torch.tensor([0.0] + [OTHER_ORDERS] * (factorial(n) - 1))
+    return torch.tensor([0.0] + [PERMUTATION_LOGIT] * (factorial(n) - 1))
 
 
 def mixing_logits(mixing: Mixing, n: int) -> int:
@@ -152,7 +152,7 @@ def sinkhorn(logits: Tensor, rounds: int) -> Tensor:
 
 
 @final
-class ManifoldHyperConnections(Topology):
+class ManifoldHyperConnections(ParallelStreams):
     """Manifold-constrained hyper-connections (DeepSeek, 2025): streams mixed by doubly stochastic matrices.
 
     With X the streams: the layer reads H_pre X, and then X' = H_res X + H_post^T f(H_pre X). The output head reads
@@ -195,10 +195,10 @@ class ManifoldHyperConnections(Topology):
     axes: ClassVar[Axes] = {"streams": (2, 4), "mixing": ("sinkhorn", "permutations"), "dynamic": (True, False)}
     in_joint_spaces: ClassVar[bool] = False
 
-    def __init__(self, wiring: Wiring, options: ManifoldOptions) -> None:
+    def __init__(self, spec: StackSpec, options: ManifoldOptions) -> None:
         super().__init__()
         self.streams = options.streams
-        self.connections = nn.ModuleList(ManifoldConnection(t, wiring.width, options) for t in range(len(wiring.sites)))
+        self.connections = nn.ModuleList(ManifoldConnection(t, spec.width, options) for t in range(len(spec.sites)))
 
     @classmethod
     def equals_resnet(cls, options: ManifoldOptions) -> bool:
@@ -206,19 +206,19 @@ class ManifoldHyperConnections(Topology):
         return options.streams == 2
 
     @classmethod
-    def equals_resnet_behind_norms(cls, options: ManifoldOptions) -> bool:
+    def equals_resnet_with_norms(cls, options: ManifoldOptions) -> bool:
         """Return True: at initialization a layer reads a multiple of the residual stream."""
         return True
 
     @classmethod
-    def count(cls, wiring: Wiring, options: ManifoldOptions) -> Count:
+    def count(cls, spec: StackSpec, options: ManifoldOptions) -> Count:
         """Count b, a and phi; the products x phi, H_pre X, H_res X, and of weights and permutations.
 
         Elementwise: b + a x phi, + H_post f, and the mean.
         """
-        n, width = options.streams, wiring.width
+        n, width = options.streams, spec.width
         total_count = Count(elementwise=n * width)
-        for t in range(len(wiring.sites)):
+        for t in range(len(spec.sites)):
             mixing = options.mixing if t else "none"
             logits, has_mixing = mixing_logits(mixing, n), mixing != "none"
             weights = 2 * n + logits
@@ -232,16 +232,13 @@ class ManifoldHyperConnections(Topology):
 
     def coefficients(self) -> dict[str, Tensor]:
         """Return H_pre, H_post and H_res of each layer, without input-dependent terms; the first has no H_res."""
-        alone = [connection.without_input() for connection in self.connections]  # type: ignore[operator]  # of a ManifoldConnection
+        alone = [connection.static_weights() for connection in self.connections]  # type: ignore[operator]  # of a ManifoldConnection
         read, write, mix = zip(*alone, strict=True)
         tables = {"H_pre": torch.stack(read), "H_post": torch.stack(write)}
         if all(matrix is None for matrix in mix):
             return tables
         none = read[0].new_full((self.streams, self.streams), torch.nan)
         return {**tables, "H_res": torch.stack([none if matrix is None else matrix for matrix in mix])}
-
-    def open(self, *parts: Tensor) -> Tensor:
-        return torch.stack((sum_tensors(parts),) * self.streams, dim=-2)  # [..., N, D]
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Any]:
         """Return the layer's input; the state holds the mixed streams and the weights of the output."""
@@ -252,6 +249,3 @@ class ManifoldHyperConnections(Topology):
     def write(self, t: int, state: Any, y: Tensor) -> Tensor:
         streams, weights = state
         return torch.addcmul(streams, weights.unsqueeze(-1), y.unsqueeze(-2))
-
-    def close(self, state: Tensor) -> Tensor:
-        return state.mean(-2)

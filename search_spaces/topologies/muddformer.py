@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from search_spaces.support.count import Count, linear, weighted_sum
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import InputMode, Topology, Wiring, pad_rows, sum_tensors
+from search_spaces.topologies.base import InputMode, StackSpec, Topology, pad_rows, sum_tensors
 from search_spaces.topologies.grn import mixture
 
 EPS = 1e-6
@@ -43,7 +43,7 @@ class MUDDState(NamedTuple):
     streams: tuple[Tensor, ...]
 
 
-class Weights(nn.Module):
+class MixWeights(nn.Module):
     """The mixing weights GELU(rms(x) W_1) W_2 + a for C streams of S sources; W_2 is initialized to 0."""
 
     def __init__(self, width: int, hidden: int, streams: int, sources: int, newest: float) -> None:
@@ -103,25 +103,24 @@ class MUDDFormer(Topology):
     def equals_resnet(cls, options: MUDDOptions) -> bool:
         return True
 
-    def __init__(self, wiring: Wiring, options: MUDDOptions) -> None:
+    def __init__(self, spec: StackSpec, options: MUDDOptions) -> None:
         super().__init__()
-        self.opens = [site.starts_block for site in wiring.sites]
-        self.closes = [*self.opens[1:], True]
-        self.first_streams = _streams(len(wiring.sites[0].ports))
-        shapes, has_norms = _shapes(wiring, options), options.norm == "pre-post"
-        self.weights = nn.ModuleList(Weights(wiring.width, *shape, newest=float(not has_norms)) for shape in shapes)
-        self.before = nn.ModuleList(nn.RMSNorm(wiring.width, EPS) for _ in range(len(shapes) + 1) if has_norms)
-        self.behind = nn.ModuleList(nn.RMSNorm(wiring.width, EPS) for _ in shapes if has_norms)
+        self.starts_block, self.ends_block = spec.starts_block, spec.ends_block
+        self.first_streams = _streams(len(spec.sites[0].ports))
+        shapes, has_norms = _shapes(spec, options), options.norm == "pre-post"
+        self.weights = nn.ModuleList(MixWeights(spec.width, *shape, newest=float(not has_norms)) for shape in shapes)
+        self.pre_norms = nn.ModuleList(nn.RMSNorm(spec.width, EPS) for _ in range(len(shapes) + 1) if has_norms)
+        self.post_norms = nn.ModuleList(nn.RMSNorm(spec.width, EPS) for _ in shapes if has_norms)
         with torch.no_grad():
-            for gain in self.behind.parameters():
+            for gain in self.post_norms.parameters():
                 gain.fill_(SMALL)
 
     @classmethod
-    def count(cls, wiring: Wiring, options: MUDDOptions) -> Count:
+    def count(cls, spec: StackSpec, options: MUDDOptions) -> Count:
         """Count two maps and a per mix, and its sums; a skip per layer. With norms, their gains and an addition."""
-        width, has_norms = wiring.width, options.norm == "pre-post"
-        shapes = _shapes(wiring, options)
-        total_count = Count((2 * len(shapes) + 1) * width * has_norms, elementwise=len(wiring.sites) * width)
+        width, has_norms = spec.width, options.norm == "pre-post"
+        shapes = _shapes(spec, options)
+        total_count = Count((2 * len(shapes) + 1) * width * has_norms, elementwise=len(spec.sites) * width)
         for hidden, streams, sources in shapes:
             maps = linear(width, hidden, bias=False) + linear(hidden, streams * sources, bias=False)
             sums = streams * (sources + weighted_sum(sources, width) + width * has_norms)
@@ -134,25 +133,25 @@ class MUDDFormer(Topology):
         ports = {f"a of port {c + 1}": pad_rows(a[c] for a in inner) for c in range(self.first_streams - 1) if inner}
         return {**ports, "a of the skip": pad_rows(a[-1] for a in (*inner, last))}
 
-    def open(self, *parts: Tensor) -> MUDDState:
-        x = sum_tensors(parts)
-        return MUDDState((self.before[0](x) if self.before else x,), (x,) * self.first_streams)
+    def open(self, *embeddings: Tensor) -> MUDDState:
+        x = sum_tensors(embeddings)
+        return MUDDState((self.pre_norms[0](x) if self.pre_norms else x,), (x,) * self.first_streams)
 
     def read(self, t: int, state: MUDDState) -> tuple[tuple[Tensor, ...], MUDDState]:
         """Return the streams at the start of a block; inside it, the skip's stream with the layers' outputs added."""
         *ports, skip = state.streams
-        return tuple(ports) if ports and self.opens[t] else (skip,), state._replace(streams=(skip,))
+        return tuple(ports) if ports and self.starts_block[t] else (skip,), state._replace(streams=(skip,))
 
     def write(self, t: int, state: MUDDState, y: Tensor) -> MUDDState:
         """Add to the skip; at the end of a block, mix the streams of the next."""
         x = state.streams[-1] + y
-        if not self.closes[t]:
+        if not self.ends_block[t]:
             return state._replace(streams=(x,))
         block = len(state.sources)
-        sources = (*state.sources, self.before[block](x) if self.before else x)
+        sources = (*state.sources, self.pre_norms[block](x) if self.pre_norms else x)
         mixes = [mixture(weights, sources) for weights in self.weights[block - 1](x)]
-        if self.behind:
-            mixes[-1] = self.behind[block - 1](mixes[-1])
+        if self.post_norms:
+            mixes[-1] = self.post_norms[block - 1](mixes[-1])
             mixes = [x + mix for mix in mixes]
         return MUDDState(sources, tuple(mixes))
 
@@ -160,9 +159,9 @@ class MUDDFormer(Topology):
         return state.streams[-1]
 
 
-def _shapes(wiring: Wiring, options: MUDDOptions) -> list[tuple[int, int, int]]:
+def _shapes(spec: StackSpec, options: MUDDOptions) -> list[tuple[int, int, int]]:
     """Return hidden features, streams and sources of the mix after each block."""
-    _, *later = [_streams(len(site.ports)) for site in wiring.sites if site.starts_block]
+    _, *later = [_streams(len(site.ports)) for site in spec.sites if site.starts_block]
     streams = [*later, 1]
     hidden = [c * s for s, c in enumerate(streams, start=2)]
     hidden[-1] *= 4

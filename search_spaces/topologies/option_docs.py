@@ -9,7 +9,7 @@ from search_spaces.topologies.base import Topology
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
-def meanings(kind: type[Topology]) -> dict[str, str]:
+def option_descriptions(kind: type[Topology]) -> dict[str, str]:
     """Return every option -> its description on one line; "" if no docstring has one."""
     by_option: dict[str, str] = {}
     for options in reversed(kind.Options.__mro__):

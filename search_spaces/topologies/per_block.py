@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
-from search_spaces.topologies.base import PRENORMED, Topology, Wiring
+from search_spaces.topologies.base import PRENORMED, StackSpec, Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
+class BlockTopology:
     """The topology that connects the blocks.
 
     Attributes:
@@ -43,11 +43,11 @@ class PerBlock(Topology):
             space, and the sum is not normed.
     """
 
-    Options: ClassVar[type] = Inner
+    Options: ClassVar[type] = BlockTopology
 
-    def __init__(self, wiring: Wiring, options: Inner) -> None:
+    def __init__(self, spec: StackSpec, options: BlockTopology) -> None:
         super().__init__()
-        sites = wiring.sites
+        sites = spec.sites
         if not sites or not sites[0].starts_block:
             raise ValueError("the first layer must open a block.")
         self.input_mode = options.topology.input_mode_of(options.options)
@@ -55,18 +55,17 @@ class PerBlock(Topology):
             how = f'delivers "{self.input_mode}" and cannot wire whole blocks'
             name = options.topology.__name__
             raise UserError("bad-plugin", f"{name} {how}.", topology=name, input_mode=self.input_mode)
-        self.opens = [site.starts_block for site in sites]
-        self.closes = [*self.opens[1:], True]
-        self.block = [sum(self.opens[: t + 1]) - 1 for t in range(len(sites))]
+        self.starts_block, self.ends_block = spec.starts_block, spec.ends_block
+        self.block = [sum(self.starts_block[: t + 1]) - 1 for t in range(len(sites))]
         self.copies = [len(site.ports) if self.input_mode == "per-port" else 1 for site in sites]
-        self.inner = options.topology(openings(wiring), options.options)
+        self.inner = options.topology(block_spec(spec), options.options)
         self.takes_values = self.inner.takes_values  # type: ignore[misc]  # of this network
 
     @classmethod
-    def count(cls, wiring: Wiring, options: Inner) -> Count:
+    def count(cls, spec: StackSpec, options: BlockTopology) -> Count:
         """Count the inner topology; each further layer of a block adds to its input and to the block's output."""
-        further = sum(not site.starts_block for site in wiring.sites)
-        return options.topology.count(openings(wiring), options.options) + Count(elementwise=2 * further * wiring.width)
+        further = sum(not site.starts_block for site in spec.sites)
+        return options.topology.count(block_spec(spec), options.options) + Count(elementwise=2 * further * spec.width)
 
     def recomputes(self, t: int) -> Literal["read", "write"]:
         return self.inner.recomputes(self.block[t])
@@ -74,34 +73,34 @@ class PerBlock(Topology):
     def coefficients(self) -> dict[str, Tensor]:
         return self.inner.coefficients()
 
-    def open(self, *parts: Tensor) -> Any:
-        return self.inner.open(*parts), None, None
+    def open(self, *embeddings: Tensor) -> Any:
+        return self.inner.open(*embeddings), None, None
 
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
         """Read from the inner topology at the start of a block; inside it, return x plus the outputs so far."""
         inner, base, partial = state
-        if self.opens[t]:
+        if self.starts_block[t]:
             inputs, inner = self.inner.read(self.block[t], inner)
             base = inputs[0]
         else:
             inputs = (base + partial,) * self.copies[t]
-        return inputs, (inner, None if self.closes[t] else base, partial)
+        return inputs, (inner, None if self.ends_block[t] else base, partial)
 
     def values(self, t: int, state: Any, v: Tensor | None) -> tuple[Tensor | None, Any]:
         """Apply the inner topology's `values` if the layer starts a block."""
-        if not self.opens[t]:
+        if not self.starts_block[t]:
             return v, state
         v, inner = self.inner.values(self.block[t], state[0], v)
         return v, (inner, *state[1:])
 
-    def start(self, layers: nn.ModuleList) -> None:
-        self.inner.start(layers)
+    def init_layers(self, layers: nn.ModuleList) -> None:
+        self.inner.init_layers(layers)
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         """Add to the block's output; at the end of the block, write it to the inner topology."""
         inner, base, partial = state
         output = y if partial is None else partial + y
-        if self.closes[t]:
+        if self.ends_block[t]:
             return self.inner.write(self.block[t], inner, output), None, None
         return inner, base, output
 
@@ -109,6 +108,6 @@ class PerBlock(Topology):
         return self.inner.close(state[0])
 
 
-def openings(wiring: Wiring) -> Wiring:
+def block_spec(spec: StackSpec) -> StackSpec:
     """Return the network as the inner topology sees it: one site per block."""
-    return replace(wiring, sites=tuple(site for site in wiring.sites if site.starts_block))
+    return replace(spec, sites=tuple(site for site in spec.sites if site.starts_block))

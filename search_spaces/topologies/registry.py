@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.canonical_text import TOPOLOGIES as TOPOLOGIES
 from search_spaces.architecture.canonical_text import check_defaults
-from search_spaces.support.errors import Kind, Notice, UserError, fields_of, reason_of, unknown, value_of
+from search_spaces.support.errors import (
+    Kind,
+    Notice,
+    UserError,
+    cause_fields,
+    reason_of,
+    unknown_name_error,
+    value_fields,
+)
 from search_spaces.support.spec import Axes, Scalar, Spec, format_scalar
 
 if TYPE_CHECKING:
@@ -30,9 +38,9 @@ def load(text: str) -> "tuple[type[Topology], Any]":
     return topology, options_of(topology, spec)
 
 
-def refusal(architecture: Architecture) -> str | None:
+def incompatibility(architecture: Architecture) -> str | None:
     """Return why this architecture's topology cannot be used with it, or None. Raises UserError as `load` does."""
-    return next((reason for run in architecture.runs if (reason := _refusal_of_run(run)) is not None), None)
+    return next((reason for run in architecture.runs if (reason := _run_incompatibility(run)) is not None), None)
 
 
 def compatible_topologies(architecture: Architecture) -> dict[str, list[str]]:
@@ -44,25 +52,27 @@ def compatible_topologies(architecture: Architecture) -> dict[str, list[str]]:
             check_axes(topology, name)
             axes = topology.axes
             texts = [name, *(str(Spec(name, {axis: value})) for axis, values in axes.items() for value in values)]
-            texts_by_name[name] = [text for text in texts if refusal(replace(architecture, topology=text)) is None]
+            texts_by_name[name] = [
+                text for text in texts if incompatibility(replace(architecture, topology=text)) is None
+            ]
     return {name: texts for name, texts in texts_by_name.items() if texts}
 
 
-def _refusal_of_run(run: Architecture) -> str | None:
+def _run_incompatibility(run: Architecture) -> str | None:
     """Return why one topology cannot connect these blocks, or None; each distinct block is checked."""
     topology, options = load(run.topology)
     name = Spec.parse(run.topology).name
-    different = {block: None for b in range(run.depth) if (block := run.at(b))} if run.blocks else {run: None}
+    different = {block: None for b in range(run.depth) if (block := run.at_block(b))} if run.blocks else {run: None}
     if topology.input_mode_of(options) == "heads" and len({block.head_dim for block in different}) > 1:
         lengths = "/".join(map(str, run.by_block("head_dim")))
         return f"{name} delivers in head space: all blocks that it wires have one head_dim, got head_dim={lengths}."
     try:
-        reasons = [topology.refusal(block, options) for block in different]
+        reasons = [topology.incompatibility(block, options) for block in different]
     except UserError:
         raise
     except Exception as error:  # plug-ins may fail in any way
         message = f"topology {name!r} could not be asked whether it can be wired: {reason_of(error)}"
-        raise UserError("bad-plugin", message, **{**fields_of(error), "topology": name}) from error
+        raise UserError("bad-plugin", message, **{**cause_fields(error), "topology": name}) from error
     return next((reason for reason in reasons if reason is not None), None)
 
 
@@ -77,9 +87,9 @@ def axes_of_topologies(base: Architecture) -> dict[str, Axes]:
             topology = _class(name)
             check_axes(topology, name)
             if not base.model:
-                refusal(replace(base, topology=name))
+                incompatibility(replace(base, topology=name))
         except UserError as error:
-            inner = {**fields_of(error), "topology": name}
+            inner = {**cause_fields(error), "topology": name}
             warnings.warn(Notice("skipped", f"passed over: {error}", **inner), stacklevel=2)
         else:
             axes_by_name[name] = topology.axes
@@ -94,7 +104,7 @@ def check_axes(topology: "type[Topology]", name: str) -> None:
     for option, values in topology.axes.items():
         if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
             message = f"axis {option!r} of topology {name!r} must be a tuple of distinct values, got {values!r}."
-            raise UserError("bad-plugin", message, topology=name, option=option, **value_of(values))
+            raise UserError("bad-plugin", message, topology=name, option=option, **value_fields(values))
         for value in values:
             options_of(topology, Spec(name, {option: value}))
 
@@ -125,7 +135,7 @@ def options_of(topology: "type[Topology]", spec: Spec) -> Any:
         raise UserError(error.kind, f"topology {spec.name!r}: {error}", **inner) from error
     except Exception as error:  # a plug-in's options may fail in any way
         message = f"options of topology {spec.name!r} cannot be read: {reason_of(error)}"
-        raise UserError("bad-plugin", message, **{**fields_of(error), "topology": spec.name}) from error
+        raise UserError("bad-plugin", message, **{**cause_fields(error), "topology": spec.name}) from error
 
 
 def _options(record: type, spec: Spec) -> Any:
@@ -136,7 +146,7 @@ def _options(record: type, spec: Spec) -> Any:
             message = f"topology {spec.name!r} takes no options, got {name}={format_scalar(value)}."
             raise UserError("unknown-name", message, option="option", value=name, choices=(), topology=spec.name)
         if name not in names:
-            raise unknown("option", name, names, of=f"topology {spec.name!r}", topology=spec.name)
+            raise unknown_name_error("option", name, names, of=f"topology {spec.name!r}", topology=spec.name)
         if not _fits(value, hints[name]):
             choices = tuple(_names(hints[name]))
             rule = f"must be {' or '.join(choices)}, got {format_scalar(value)}"

@@ -1,8 +1,8 @@
 """The residual matrix transformer: the stream is an outer-product memory that layers read and write by key.
 
 Shapes: ... = any leading axes, K = keys (length of a key), V = values (length of a value), R = rank of a layer: the
-number of vectors that it reads and writes, where R * V is its `inner`. The residual matrix is stored as [..., V, K], so
-that reads and writes are linear maps along the last axis.
+number of vectors that it reads and writes, where R * V is its `features`. The residual matrix is stored as [..., V, K],
+so that reads and writes are linear maps along the last axis.
 """
 
 import math
@@ -17,7 +17,7 @@ from search_spaces.support.count import Count, linear
 from search_spaces.support.errors import UserError, check_at_least
 from search_spaces.support.lecun_init import init_lecun
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import InputMode, Topology, Wiring, sum_tensors
+from search_spaces.topologies.base import InputMode, StackSpec, Topology, sum_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,8 @@ class RMT(Topology):
     The state is X, [..., V, K].
 
     Parameters: `keys * (
-        (parts + 1) * width // (values or head_dim)
-        + sum((len(site.ports) + 1) * site.inner // (values or head_dim) for site in sites)
+        (num_embeddings + 1) * width // (values or head_dim)
+        + sum((len(site.ports) + 1) * site.features // (values or head_dim) for site in sites)
         + (layers + 1) * (values or head_dim)
     )`
 
@@ -131,18 +131,18 @@ class RMT(Topology):
     axes: ClassVar[Axes] = {"keys": (16, 32)}
     input_mode: InputMode = "heads"
 
-    def __init__(self, wiring: Wiring, options: RMTOptions) -> None:
+    def __init__(self, spec: StackSpec, options: RMTOptions) -> None:
         super().__init__()
-        reason = _refusal(wiring.width, wiring.head_dim, options)
+        reason = _incompatibility(spec.width, spec.head_dim, options)
         if reason is not None:
-            sizes = {"value": options.values, "width": wiring.width, "head_dim": wiring.head_dim}
+            sizes = {"value": options.values, "width": spec.width, "head_dim": spec.head_dim}
             raise UserError("mismatch", reason, option="values", **sizes)
-        keys, values = options.keys, options.values or wiring.head_dim
-        rank, layers = wiring.width // values, len(wiring.sites)
-        self.embed = nn.ModuleList(MatrixStore(rank, keys) for _ in range(wiring.parts))
-        self.loads = nn.ModuleList(Load(len(site.ports), site.inner // values, keys) for site in wiring.sites)
+        keys, values = options.keys, options.values or spec.head_dim
+        rank, layers = spec.width // values, len(spec.sites)
+        self.embed = nn.ModuleList(MatrixStore(rank, keys) for _ in range(spec.num_embeddings))
+        self.loads = nn.ModuleList(Load(len(site.ports), site.features // values, keys) for site in spec.sites)
         self.stores = nn.ModuleList(
-            MatrixStore(site.inner // values, keys, 1 / math.sqrt(layers)) for site in wiring.sites
+            MatrixStore(site.features // values, keys, 1 / math.sqrt(layers)) for site in spec.sites
         )
         self.unembed = Load(1, rank, keys)
         self.norms = nn.ModuleList(MatrixNorm(keys, values, options.norm) for _ in range(layers + 1))
@@ -150,25 +150,25 @@ class RMT(Topology):
             init_lecun(self.modules())
 
     @classmethod
-    def refusal(cls, architecture: Architecture, options: RMTOptions) -> str | None:
+    def incompatibility(cls, architecture: Architecture, options: RMTOptions) -> str | None:
         """Refuse widths that are no multiple of the values, and values that are not the head dim."""
-        return _refusal(architecture.width, architecture.head_dim, options)
+        return _incompatibility(architecture.width, architecture.head_dim, options)
 
     @classmethod
-    def count(cls, wiring: Wiring, options: RMTOptions) -> Count:
+    def count(cls, spec: StackSpec, options: RMTOptions) -> Count:
         """Count a key matrix per embedding, port, layer output and for the output head; and a gain per norm.
 
         Reads and writes are matrix work. Only the addition of each layer's matrix to X is elementwise.
         """
-        keys, values = options.keys, options.values or wiring.head_dim
-        maps = [wiring.width] * (wiring.parts + 1)
-        maps += [site.inner for site in wiring.sites for _ in (*site.ports, "output")]
+        keys, values = options.keys, options.values or spec.head_dim
+        maps = [spec.width] * (spec.num_embeddings + 1)
+        maps += [site.features for site in spec.sites for _ in (*site.ports, "output")]
         loads_and_stores = sum((linear(size // values, keys, bias=False).times(values) for size in maps), Count())
-        layers = len(wiring.sites)
+        layers = len(spec.sites)
         return loads_and_stores + Count(params=(layers + 1) * keys * values, elementwise=layers * keys * values)
 
-    def open(self, *parts: Tensor) -> Tensor:
-        return sum_tensors(tuple(store(part) for store, part in zip(self.embed, parts, strict=True)))
+    def open(self, *embeddings: Tensor) -> Tensor:
+        return sum_tensors(tuple(store(part) for store, part in zip(self.embed, embeddings, strict=True)))
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         inputs: tuple[Tensor, ...] = self.loads[t](self.norms[t](state))
@@ -183,7 +183,7 @@ class RMT(Topology):
         return x
 
 
-def _refusal(width: int, head_dim: int, options: RMTOptions) -> str | None:
+def _incompatibility(width: int, head_dim: int, options: RMTOptions) -> str | None:
     values = options.values or head_dim
     if not values:
         return "rmt needs the length of its values in a network without heads. Give one, as in rmt(values=16)."

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, final
 from torch import Tensor, nn
 
 from search_spaces.support.count import Count
-from search_spaces.topologies.base import InputMode, Topology, Wiring
+from search_spaces.topologies.base import InputMode, StackSpec, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +37,25 @@ class Runs(Topology):
 
     Options: ClassVar[type] = tuple
 
-    def __init__(self, wiring: Wiring, options: tuple[LayerRun, ...]) -> None:
+    def __init__(self, spec: StackSpec, options: tuple[LayerRun, ...]) -> None:
         super().__init__()
         self.runs = nn.ModuleList(
-            run.topology(part, run.options) for run, part in zip(options, wirings(wiring, options), strict=True)
+            run.topology(part, run.options) for run, part in zip(options, run_specs(spec, options), strict=True)
         )
-        self.place = [(r, t) for r, run in enumerate(options) for t in range(run.layers)]  # run and t of each layer
+        self.run_and_index = [(r, t) for r, run in enumerate(options) for t in range(run.layers)]  # of each layer
         self.takes_values = any(run.takes_values for run in self.runs)  # type: ignore[misc]  # of this network
         self.input_mode = self.runs[-1].input_mode  # type: ignore[assignment]  # a Topology's
 
     @classmethod
-    def count(cls, wiring: Wiring, options: tuple[LayerRun, ...]) -> Count:
-        parts = zip(options, wirings(wiring, options), strict=True)
+    def count(cls, spec: StackSpec, options: tuple[LayerRun, ...]) -> Count:
+        parts = zip(options, run_specs(spec, options), strict=True)
         return sum((run.topology.count(part, run.options) for run, part in parts), Count())
 
     def input_mode_at(self, t: int) -> InputMode:
-        return self.runs[self.place[t][0]].input_mode_at(t)  # type: ignore[operator, no-any-return]  # a Topology's
+        return self.runs[self.run_and_index[t][0]].input_mode_at(t)  # type: ignore[operator, no-any-return]  # a Topology's
 
     def recomputes(self, t: int) -> Literal["read", "write"]:
-        run, inside = self.place[t]
+        run, inside = self.run_and_index[t]
         return self.runs[run].recomputes(inside)  # type: ignore[operator, no-any-return]  # a Topology's
 
     def coefficients(self) -> dict[str, Tensor]:
@@ -66,43 +66,44 @@ class Runs(Topology):
             for name, weights in run.coefficients().items()  # type: ignore[operator]  # a Topology's
         }
 
-    def open(self, *parts: Tensor) -> Any:
-        return self.runs[0].open(*parts)  # type: ignore[operator]  # a Topology's
+    def open(self, *embeddings: Tensor) -> Any:
+        return self.runs[0].open(*embeddings)  # type: ignore[operator]  # a Topology's
 
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
         """Read from the layer's run; at its first layer, open it with the output of the run before."""
-        run, inside = self.place[t]
+        run, inside = self.run_and_index[t]
         if run and inside == 0:
             state = self.runs[run].open(self.runs[run - 1].close(state))  # type: ignore[operator]  # Topologies'
         return self.runs[run].read(inside, state)  # type: ignore[operator, no-any-return]  # a Topology's
 
     def values(self, t: int, state: Any, v: Tensor | None) -> tuple[Tensor | None, Any]:
-        run, inside = self.place[t]
+        run, inside = self.run_and_index[t]
         return self.runs[run].values(inside, state, v)  # type: ignore[operator, no-any-return]  # a Topology's
 
-    def start(self, layers: nn.ModuleList) -> None:
+    def init_layers(self, layers: nn.ModuleList) -> None:
         for number, run in enumerate(self.runs):
-            run.start(nn.ModuleList(layer for layer, at in zip(layers, self.place, strict=True) if at[0] == number))  # type: ignore[operator]
+            own = (layer for layer, (index, _) in zip(layers, self.run_and_index, strict=True) if index == number)
+            run.init_layers(nn.ModuleList(own))  # type: ignore[operator]  # a Topology's
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
-        run, inside = self.place[t]
+        run, inside = self.run_and_index[t]
         return self.runs[run].write(inside, state, y)  # type: ignore[operator]  # a Topology's
 
     def close(self, state: Any) -> Tensor:
         return self.runs[-1].close(state)  # type: ignore[operator, no-any-return]  # a Topology's
 
 
-def wirings(wiring: Wiring, runs: tuple[LayerRun, ...]) -> list[Wiring]:
+def run_specs(spec: StackSpec, runs: tuple[LayerRun, ...]) -> list[StackSpec]:
     """Return the part of the network that belongs to each run."""
     ends = list(accumulate(run.layers for run in runs))
-    blocks = [0, *accumulate(site.starts_block for site in wiring.sites)]  # number of blocks before each layer
+    blocks = [0, *accumulate(site.starts_block for site in spec.sites)]  # number of blocks before each layer
     return [
         replace(
-            wiring,
-            sites=wiring.sites[end - run.layers : end],
+            spec,
+            sites=spec.sites[end - run.layers : end],
             head_dim=run.head_dim,
-            parts=wiring.parts if end == run.layers else 1,
-            hidden=wiring.hidden[blocks[end - run.layers] : blocks[end]],
+            num_embeddings=spec.num_embeddings if end == run.layers else 1,
+            hidden=spec.hidden[blocks[end - run.layers] : blocks[end]],
         )
         for run, end in zip(runs, ends, strict=True)
     ]

@@ -12,21 +12,22 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import InputMode, Topology, Wiring, sum_tensors
+from search_spaces.topologies.base import InputMode, StackSpec
+from search_spaces.topologies.chain import Chain
 
 
-class ScaledBranches(Topology):
+class ScaledBranches(Chain):
     """The common part of LayerScale and ReZero. The state is one tensor x, [..., D]."""
 
     in_joint_spaces: ClassVar[bool] = False
 
     @classmethod
-    def count(cls, wiring: Wiring, options: Any) -> Count:
+    def count(cls, spec: StackSpec, options: Any) -> Count:
         """Count the weights; each layer's output is weighted and added."""
-        return Count(cls.weights(wiring, options), elementwise=2 * len(wiring.sites) * wiring.width)
+        return Count(cls.weights(spec, options), elementwise=2 * len(spec.sites) * spec.width)
 
     @staticmethod
-    def weights(wiring: Wiring, options: Any) -> int:
+    def weights(spec: StackSpec, options: Any) -> int:
         """Return the number of weights."""
         raise NotImplementedError
 
@@ -34,17 +35,8 @@ class ScaledBranches(Topology):
         """Return the weight of layer t's output, [D] or []."""
         raise NotImplementedError
 
-    def open(self, *parts: Tensor) -> Tensor:
-        return sum_tensors(parts)
-
-    def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-        return (state,), state
-
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         return torch.addcmul(state, self.weight(t), y)
-
-    def close(self, state: Tensor) -> Tensor:
-        return state
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +72,13 @@ class LayerScale(ScaledBranches):
     def equals_resnet(cls, options: LayerScaleOptions) -> bool:
         return options.start == 1
 
-    def __init__(self, wiring: Wiring, options: LayerScaleOptions) -> None:
-        super().__init__()
-        self.gains = nn.ParameterList(
-            nn.Parameter(torch.full((wiring.width,), float(options.start))) for _ in wiring.sites
-        )
+    def __init__(self, spec: StackSpec, options: LayerScaleOptions) -> None:
+        super().__init__(spec, options)
+        self.gains = nn.ParameterList(nn.Parameter(torch.full((spec.width,), float(options.start))) for _ in spec.sites)
 
     @staticmethod
-    def weights(wiring: Wiring, options: LayerScaleOptions) -> int:
-        return len(wiring.sites) * wiring.width
+    def weights(spec: StackSpec, options: LayerScaleOptions) -> int:
+        return len(spec.sites) * spec.width
 
     def weight(self, t: int) -> Tensor:
         gain: Tensor = self.gains[t]
@@ -128,17 +118,17 @@ class ReZero(ScaledBranches):
     def input_mode_of(cls, options: ReZeroOptions) -> InputMode:
         return "shared" if options.norms else "bare"
 
-    def __init__(self, wiring: Wiring, options: ReZeroOptions) -> None:
-        super().__init__()
+    def __init__(self, spec: StackSpec, options: ReZeroOptions) -> None:
+        super().__init__(spec, options)
         self.input_mode = self.input_mode_of(options)
-        opens = [not options.shared or site.starts_block for site in wiring.sites]
-        self.which = [sum(opens[: t + 1]) - 1 for t in range(len(opens))]
+        opens = [not options.shared or site.starts_block for site in spec.sites]
+        self.weight_index = [sum(opens[: t + 1]) - 1 for t in range(len(opens))]
         self.a = nn.ParameterList(nn.Parameter(torch.zeros(())) for _ in range(sum(opens)))
 
     @staticmethod
-    def weights(wiring: Wiring, options: ReZeroOptions) -> int:
-        return sum(not options.shared or site.starts_block for site in wiring.sites)
+    def weights(spec: StackSpec, options: ReZeroOptions) -> int:
+        return sum(not options.shared or site.starts_block for site in spec.sites)
 
     def weight(self, t: int) -> Tensor:
-        number: Tensor = self.a[self.which[t]]
+        number: Tensor = self.a[self.weight_index[t]]
         return number

@@ -1,7 +1,7 @@
 """Value residuals: the values of the first attention layer are mixed into those of all others, or replace them.
 
-Legend: V_1 = the values projected by the first attention layer, [..., inner], before attention; V_n those of the n-th.
-All else is the residual network.
+Legend: V_1 = the values projected by the first attention layer, [..., features], before attention; V_n those of the
+n-th. All else is the residual network.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count, weighted_sum
 from search_spaces.support.errors import check_at_least
 from search_spaces.support.spec import Axes
-from search_spaces.topologies.base import NoOptions, Topology, Wiring, pad_rows, sum_tensors
+from search_spaces.topologies.base import NoOptions, StackSpec, Topology, pad_rows, sum_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,20 @@ class ValueStream(NamedTuple):
     first: Tensor | None = None
 
 
-class FirstValues(Topology):
+class ValueTopology(Topology):
     """The common part of ValueResidual and SVFormer: the residual network, with V_1 in its state."""
 
     takes_values: ClassVar[bool] = True
     in_joint_spaces: ClassVar[bool] = False
 
     @classmethod
-    def refusal(cls, architecture: Architecture, options: Any) -> str | None:
+    def incompatibility(cls, architecture: Architecture, options: Any) -> str | None:
         if architecture.head_dim:
             return None
         return "value residuals need attention, got a network without heads. Take a transformer's task."
 
-    def open(self, *parts: Tensor) -> ValueStream:
-        return ValueStream(sum_tensors(parts))
+    def open(self, *embeddings: Tensor) -> ValueStream:
+        return ValueStream(sum_tensors(embeddings))
 
     def read(self, t: int, state: ValueStream) -> tuple[tuple[Tensor, ...], ValueStream]:
         return (state.x,), state
@@ -71,7 +71,7 @@ class FirstValues(Topology):
 
 
 @final
-class ValueResidual(FirstValues):
+class ValueResidual(ValueTopology):
     """ResFormer (Zhou et al., 2024): values of the first attention layer are part of those of all others.
 
     x_{t+1} = x_t + f_t(x_t), and attention layer n = 2 .. attends over V_n' = first V_1 + own V_n.
@@ -84,8 +84,8 @@ class ValueResidual(FirstValues):
     * A layer whose heads * head_dim differs from the first's keeps its own values: published networks have one width.
 
     Parameters: `learned * 2 * len([
-        inner for n, inner in enumerate(site.inner for site in sites if "k" in site.ports)
-        if n > 0 and inner == next(site.inner for site in sites if "k" in site.ports)
+        features for n, features in enumerate(site.features for site in sites if "k" in site.ports)
+        if n > 0 and features == next(site.features for site in sites if "k" in site.ports)
         and (last is None or n >= blocks - last)
     ])`
     """
@@ -98,9 +98,9 @@ class ValueResidual(FirstValues):
         """Return whether every layer starts with only its own values."""
         return (options.first, options.own) == (0, 1)
 
-    def __init__(self, wiring: Wiring, options: ValueResidualOptions) -> None:
+    def __init__(self, spec: StackSpec, options: ValueResidualOptions) -> None:
         super().__init__()
-        self.attention_layers, self.mixing_layers = _attention_layers(wiring), _mixing_layers(wiring, options)
+        self.attention_layers, self.mixing_layers = _attention_layers(spec), _mixing_layers(spec, options)
         weights = torch.tensor((float(options.first), float(options.own)))
         self.weights = nn.ParameterDict(
             {str(t): nn.Parameter(weights.clone()) for t in self.mixing_layers if options.learned},
@@ -108,11 +108,11 @@ class ValueResidual(FirstValues):
         self.first, self.own = options.first, options.own
 
     @classmethod
-    def count(cls, wiring: Wiring, options: ValueResidualOptions) -> Count:
+    def count(cls, spec: StackSpec, options: ValueResidualOptions) -> Count:
         """Count the learned numbers; an addition per layer, and the weighted values."""
-        layers = _mixing_layers(wiring, options)
-        sums = sum(weighted_sum(2, wiring.sites[t].inner) for t in layers)
-        return Count(2 * len(layers) * options.learned, elementwise=len(wiring.sites) * wiring.width + sums)
+        layers = _mixing_layers(spec, options)
+        sums = sum(weighted_sum(2, spec.sites[t].features) for t in layers)
+        return Count(2 * len(layers) * options.learned, elementwise=len(spec.sites) * spec.width + sums)
 
     def coefficients(self) -> dict[str, Tensor]:
         """Return the weights of V_1 and of the layer's own values in each attention layer."""
@@ -134,7 +134,7 @@ class ValueResidual(FirstValues):
 
 
 @final
-class SVFormer(FirstValues):
+class SVFormer(ValueTopology):
     """SVFormer (Zhou et al., 2024): every attention layer attends over the values of the first.
 
     x_{t+1} = x_t + f_t(x_t), and every attention layer attends over V_1; no other projects values.
@@ -147,17 +147,17 @@ class SVFormer(FirstValues):
     """
 
     @classmethod
-    def projects_values(cls, wiring: Wiring, options: NoOptions, t: int) -> bool:
+    def projects_values(cls, spec: StackSpec, options: NoOptions, t: int) -> bool:
         """Return True for the first attention layer, and for others with a different number of features."""
-        return t not in _alike(wiring)
+        return t not in _same_size_layers(spec)
 
-    def __init__(self, wiring: Wiring, options: NoOptions) -> None:
+    def __init__(self, spec: StackSpec, options: NoOptions) -> None:
         super().__init__()
-        self.attention_layers, self.sharing_layers = _attention_layers(wiring), _alike(wiring)
+        self.attention_layers, self.sharing_layers = _attention_layers(spec), _same_size_layers(spec)
 
     @classmethod
-    def count(cls, wiring: Wiring, options: NoOptions) -> Count:
-        return Count(elementwise=len(wiring.sites) * wiring.width)
+    def count(cls, spec: StackSpec, options: NoOptions) -> Count:
+        return Count(elementwise=len(spec.sites) * spec.width)
 
     def coefficients(self) -> dict[str, Tensor]:
         """Return the weights of V_1 and of the layer's own values in each attention layer; one of them is NaN."""
@@ -174,16 +174,16 @@ class SVFormer(FirstValues):
         return state.first if t in self.sharing_layers else v, state
 
 
-def _attention_layers(wiring: Wiring) -> list[int]:
-    return [t for t, site in enumerate(wiring.sites) if site.attends]
+def _attention_layers(spec: StackSpec) -> list[int]:
+    return [t for t, site in enumerate(spec.sites) if site.attends]
 
 
-def _alike(wiring: Wiring) -> frozenset[int]:
+def _same_size_layers(spec: StackSpec) -> frozenset[int]:
     """Return the attention layers after the first whose values have as many features as the first's."""
-    attends = _attention_layers(wiring)
-    return frozenset(t for t in attends[1:] if wiring.sites[t].inner == wiring.sites[attends[0]].inner)
+    attends = _attention_layers(spec)
+    return frozenset(t for t in attends[1:] if spec.sites[t].features == spec.sites[attends[0]].features)
 
 
-def _mixing_layers(wiring: Wiring, options: ValueResidualOptions) -> frozenset[int]:
-    attends = _attention_layers(wiring)
-    return _alike(wiring) & {*(attends if options.last is None else attends[-options.last :])}
+def _mixing_layers(spec: StackSpec, options: ValueResidualOptions) -> frozenset[int]:
+    attends = _attention_layers(spec)
+    return _same_size_layers(spec) & {*(attends if options.last is None else attends[-options.last :])}

@@ -23,7 +23,7 @@ from lightning.pytorch.utilities.model_helpers import is_overridden
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import load_weights
 from search_spaces.support.errors import UserError, reason_of
-from search_spaces.support.rank import processes
+from search_spaces.support.rank import world_size
 from tasks.adapters.lightning_trainer import Course, InCheckpoint, Metrics, OneDevice, StopTraining
 from tasks.adapters.topology_support import check_topology_support
 from tasks.base import Diverged, FitResult, Task
@@ -121,9 +121,9 @@ class LightningTask(Task):
 
     def prepare(self) -> None:
         """Check that the module can be trained and evaluated, and prepare the data."""
-        if processes() > 1:
-            message = f"task {self.name!r} is trained by one process, got {processes()}. Start it without torchrun."
-            raise UserError("unsupported", message, task=self.name, option="processes", value=processes())
+        if world_size() > 1:
+            message = f"task {self.name!r} is trained by one process, got {world_size()}. Start it without torchrun."
+            raise UserError("unsupported", message, task=self.name, option="processes", value=world_size())
         with torch.device("meta"):
             module: Any = self.module(self.base)
         if not isinstance(module, LightningModule):

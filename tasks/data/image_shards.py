@@ -20,7 +20,7 @@ from PIL import Image
 
 from search_spaces.support.cache import Arrays, cache_arrays
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import regular
+from search_spaces.support.files import check_regular_file
 from search_spaces.support.progress import status_if_slow
 from tasks.data.image_sources import ImageSource, check_member, state_of
 
@@ -114,7 +114,7 @@ def read_listing(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...
         UserError: The listing has none of the splits, or it or a shard cannot be read.
     """
     try:
-        lists: Mapping[str, Any] = json.loads(regular(folder / LISTING, _MOST_LISTING).read_text())["splits"]
+        lists: Mapping[str, Any] = json.loads(check_regular_file(folder / LISTING, _MOST_LISTING).read_text())["splits"]
         entry = next(lists[split] for split in splits if split in lists)
         names: list[str] = list(map(_file_name, entry["filenames"]))
         lengths = _lengths(names, entry["shard_lengths"])

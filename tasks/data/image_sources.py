@@ -9,8 +9,8 @@ from typing import Any
 
 from PIL import Image
 
-from search_spaces.support.errors import Kind, UserError, fields_of
-from search_spaces.support.files import regular
+from search_spaces.support.errors import Kind, UserError, cause_fields
+from search_spaces.support.files import check_regular_file
 
 NAMES = {"train": ("train", "training"), "validation": ("validation", "val", "valid")}
 """Split -> names that it may have."""
@@ -83,7 +83,7 @@ def state_of(path: Path) -> str:
     Raises:
         UserError: The path is not a file, but a pipe or a device.
     """
-    stat = regular(path).stat()
+    stat = check_regular_file(path).stat()
     return f"{stat.st_size} {stat.st_mtime_ns}"
 
 
@@ -101,7 +101,7 @@ def _folder(place: Path) -> ImageSource:
 
 
 def _tar(place: Path) -> ImageSource:
-    with tarfile.open(regular(place)) as tar:
+    with tarfile.open(check_regular_file(place)) as tar:
         for member in tar:
             check_member(member, place)
     # Without the cache, since processes that share an open file would move each other's file position.
@@ -139,7 +139,7 @@ def _hugging_face(name: Path, split: str) -> ImageSource:
         reader = _reader(name.as_posix(), split=split)
     except (ImportError, OSError, ValueError) as error:
         message = f"{str(name)!r} has no split {split!r} that can be read: {error}"
-        fields = {**fields_of(error), "option": "--data", "value": str(name), "split": split}
+        fields = {**cause_fields(error), "option": "--data", "value": str(name), "split": split}
         raise UserError(_kind(error), message, **fields) from error
     # The fingerprint covers the Hub's revision or the files' times, and all later transforms.
     return ImageSource(Images(reader), reader.class_to_idx, chain([reader.dataset._fingerprint], reader.iter_targets()))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.models.dit import Pictures
+from search_spaces.models.dit import ImageSpec
 from tasks.base import Metric
 from tasks.data.batches import Inputs, call
 from tasks.data.splits import Part, TensorSplits, derived_seed
@@ -48,7 +48,7 @@ class DigitsDiT(DiffusionTask):
         Metric("recognised", "share", "max"),
     )
     base = Architecture(depth=4, width=64, heads=4, head_dim=16, hidden=256)
-    pictures = Pictures((1, 8, 8), 2, 10)
+    pictures = ImageSpec((1, 8, 8), 2, 10)
     presets = {  # noqa: RUF012  # Task declares it a ClassVar
         "smoke": DiffusionRecipe(
             steps=20, batch=64, lr=1e-2, weight_decay=0.0, ema=0.9, reports=2, measured=360, samples=40, sample_steps=5,

@@ -66,7 +66,7 @@ def encode(images: Path, folder: Path, vae: str, size: int) -> LatentSummary:
     with Progress("pictures encoded", len(read.images)) as progress:
         for batch in numbers:
             _write(model, read.images, batch.tolist(), folder, size)
-            progress.reach(int(batch[-1]) + 1)
+            progress.set_done(int(batch[-1]) + 1)
     if not (folder / REFERENCE).exists():
         _write_reference(read.images, folder / REFERENCE, size)
     first = np.load(folder / FEATURES / "0.npy")

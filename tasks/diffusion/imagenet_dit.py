@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.models.dit import Pictures
+from search_spaces.models.dit import ImageSpec
 from search_spaces.support.errors import UserError
 from tasks.base import Metric
 from tasks.data.batches import Inputs, call
@@ -27,7 +27,7 @@ from tasks.recipes.settings import NonNegativeInt
 VAE, INCEPTION, REFERENCE = "vae", "inception.pth", "reference.npz"
 """Names in the data's folder, beside the latents."""
 
-_IMAGENET = Pictures((4, 32, 32), 2, 1000)
+_IMAGENET = ImageSpec((4, 32, 32), 2, 1000)
 _COLUMNS, _ROWS = 8, 4
 """Size of a rendered grid."""
 _CHUNK = 256
@@ -89,13 +89,13 @@ class ImageNetDiT(DiffusionTask):
     }  # fmt: skip
 
     @property
-    def pictures(self) -> Pictures:  # type: ignore[override]
+    def pictures(self) -> ImageSpec:  # type: ignore[override]
         """Shape and classes of the data's latents; without data those of ImageNet at 256 x 256."""
         if self.data is None:
             return _IMAGENET
         splits = self.splits
         assert isinstance(splits, LatentSplits)
-        pictures = Pictures(splits.shape, _IMAGENET.patch, splits.classes)
+        pictures = ImageSpec(splits.shape, _IMAGENET.patch, splits.classes)
         if any(side % pictures.patch for side in pictures.shape[1:]):
             raise UserError(
                 "bad-data",

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from search_spaces.support.cache import Arrays, cache_arrays
 from search_spaces.support.errors import Kind, UserError
-from search_spaces.support.files import kind_of_read_error, regular
+from search_spaces.support.files import check_regular_file, kind_of_read_error
 from search_spaces.support.progress import status_if_slow
 from tasks.data.image_sources import state_of
 from tasks.diffusion.frechet import Features, Normal, frechet, normal, precision_and_recall
@@ -64,7 +64,8 @@ def inception(weights: Path | None) -> nn.Module:
         ) from error
     try:
         if weights is not None:
-            torch.load(regular(weights), weights_only=True, mmap=True)  # torch-fidelity would execute its contents
+            # torch-fidelity would execute its contents.
+            torch.load(check_regular_file(weights), weights_only=True, mmap=True)
         with status_if_slow("loading Inception ..."):
             extractor: Any = FeatureExtractorInceptionV3
             network: nn.Module = extractor(
@@ -143,7 +144,7 @@ def _no_reference(kind: Kind, file: Path, reason: object) -> UserError:
 
 
 def _reference(file: Path, network: nn.Module, device: torch.device) -> Arrays:
-    with np.load(regular(file), allow_pickle=False) as read:
+    with np.load(check_regular_file(file), allow_pickle=False) as read:
         pictures = read["arr_0"]
         if pictures.dtype != np.uint8 or pictures.ndim != 4 or pictures.shape[3] != 3:
             form = f"{pictures.dtype} {list(pictures.shape)}"

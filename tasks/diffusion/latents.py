@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from search_spaces.support.cache import cache_arrays
-from search_spaces.support.errors import UserError, fields_of
-from search_spaces.support.files import kind_of_read_error, regular
+from search_spaces.support.errors import UserError, cause_fields
+from search_spaces.support.files import check_regular_file, kind_of_read_error
 from search_spaces.support.progress import status_if_slow
 from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch
@@ -182,8 +182,8 @@ def _labels(labels: Path, files: list[Path]) -> np.ndarray[Any, np.dtype[np.int6
 
 def _array(file: Path) -> np.ndarray[Any, Any]:
     try:
-        array: np.ndarray[Any, Any] = np.load(regular(file, _MOST), allow_pickle=False)
+        array: np.ndarray[Any, Any] = np.load(check_regular_file(file, _MOST), allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         message = f"{str(file)!r} must be an array that NumPy can read without running what is in it: {error}"
-        raise UserError(kind_of_read_error(error), message, **{**fields_of(error), "path": str(file)}) from error
+        raise UserError(kind_of_read_error(error), message, **{**cause_fields(error), "path": str(file)}) from error
     return array

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from search_spaces.models.dit import Pictures
+from search_spaces.models.dit import ImageSpec
 from search_spaces.support.errors import UserError
 from tasks.diffusion.noise import FIRST, LAST, STEPS
 from tasks.diffusion.recipe import DiffusionRecipe
@@ -22,7 +22,7 @@ _CHUNK = 256
 
 
 def draw(
-    network: Network, pictures: Pictures, classes: Tensor, recipe: DiffusionRecipe, seed: int, *, clip: bool
+    network: Network, pictures: ImageSpec, classes: Tensor, recipe: DiffusionRecipe, seed: int, *, clip: bool
 ) -> Tensor:
     """Generate a picture of each class [B], [B, C, ...]; the noise depends only on the seed, not on the device.
 
@@ -37,7 +37,7 @@ def draw(
 
 
 def _draw_chunk(
-    network: Network, pictures: Pictures, classes: Tensor, recipe: DiffusionRecipe, generator: Generator, clip: bool
+    network: Network, pictures: ImageSpec, classes: Tensor, recipe: DiffusionRecipe, generator: Generator, clip: bool
 ) -> Tensor:
     scheduler = scheduler_for(recipe, clip=clip)
     x = torch.randn(len(classes), *pictures.shape, generator=generator).to(classes.device)

@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.models.dit import Pictures, build_dit, count_dit
+from search_spaces.models.dit import ImageSpec, build_dit, count_dit
 from search_spaces.support.count import Count
 from tasks.base import Metric
 from tasks.data.batches import Batch
@@ -28,7 +28,7 @@ class DiffusionTask(SupervisedTask):
         pictures: Shape, patch and classes of the network's pictures.
     """
 
-    pictures: ClassVar[Pictures]
+    pictures: ClassVar[ImageSpec]
     metrics: ClassVar[tuple[Metric, ...]] = (LOSS,)
 
     def metrics_for(self, recipe: DiffusionRecipe) -> tuple[Metric, ...]:

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import final
 
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 from tasks.base import Metric
 from tasks.glue.glue_files import GLUE, hub_set, read_set
 from tasks.glue.recipe import GlueRecipe
@@ -94,7 +94,7 @@ class Glue(GlueTask):
         folder, *parts = re.split(r",(\w+)=", f",{self.data or ''}")
         options = dict(zip(parts[::2], parts[1::2], strict=True))
         for name in options.keys() - {"pretraining", "tokenizer"}:
-            raise unknown("part of --data of task 'glue'", name, ("pretraining", "tokenizer"))
+            raise unknown_name_error("part of --data of task 'glue'", name, ("pretraining", "tokenizer"))
         text = options.get("pretraining", "")
         if "tokenizer" in options:
             text = f"{text},tokenizer={options['tokenizer']}".removeprefix(",")

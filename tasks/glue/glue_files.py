@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from search_spaces.support.errors import Notice, UserError
-from search_spaces.support.files import kind_of_read_error, regular
+from search_spaces.support.files import check_regular_file, kind_of_read_error
 from tasks.glue.sets import GlueSet, LabelledTexts, SetTexts
 from tasks.language.hub import hub_splits
 
@@ -112,7 +112,7 @@ def hub_set(files: SetFiles) -> SetTexts:
 def _read_tsv(files: SetFiles, path: Path) -> LabelledTexts:
     """Read tab-separated lines; quotation marks are plain text."""
     try:
-        text_lines = regular(path).read_text(encoding="utf-8-sig").split("\n")
+        text_lines = check_regular_file(path).read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise UserError(
@@ -179,7 +179,7 @@ def _read_parquet(files: SetFiles, folder: Path, split: str) -> LabelledTexts:
             split=split,
         )
     try:
-        table = pyarrow.concat_tables(pyarrow.parquet.read_table(regular(path)) for path in paths)
+        table = pyarrow.concat_tables(pyarrow.parquet.read_table(check_regular_file(path)) for path in paths)
     except (OSError, pyarrow.ArrowException) as error:
         message = f"{paths[0]} cannot be read: {str(error).splitlines()[0]}."
         raise UserError("bad-file", message, path=str(paths[0]), cause=type(error).__name__) from error

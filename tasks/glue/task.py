@@ -12,7 +12,7 @@ from torch import nn
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import load_weights, weights_of
 from search_spaces.support.count import Count
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 from search_spaces.support.rank import rank_info
 from tasks.base import Diverged, FitResult, Metric, Task
 from tasks.data.batches import Inputs
@@ -76,7 +76,7 @@ class GlueTask(Task):
             )
         for name in recipe.sets:
             if name not in self.sets:
-                raise unknown("set", name, self.sets, of=f"task {self.name!r}")
+                raise unknown_name_error("set", name, self.sets, of=f"task {self.name!r}")
         return {name: glue_set for name, glue_set in self.sets.items() if name in recipe.sets or not recipe.sets}
 
     def prepare(self) -> None:
@@ -149,7 +149,7 @@ class GlueTask(Task):
         """Return the recipe of the pre-training. Raises UserError if its task lacks the preset."""
         presets = self.pretraining.presets
         if recipe.pretraining not in presets:
-            raise unknown("preset", recipe.pretraining, presets, of=f"task {self.pretraining.name!r}")
+            raise unknown_name_error("preset", recipe.pretraining, presets, of=f"task {self.pretraining.name!r}")
         return presets[recipe.pretraining]
 
     def splits_of(self, name: str) -> TensorSplits:

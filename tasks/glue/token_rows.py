@@ -80,7 +80,7 @@ def _rows(name: str, texts: Sequence[Text], tokenizer: Tokenizer, context: int) 
             block = texts[first : first + _BLOCK]
             columns = [tokenizer.encode(column) for column in zip(*block, strict=True)]
             rows += [pack_row(sentences, tokenizer.boundary, context) for sentences in zip(*columns, strict=True)]
-            progress.reach(len(rows))
+            progress.set_done(len(rows))
     return rows
 
 

@@ -102,14 +102,16 @@ class Learner:
         noise = torch.randn(mean.shape, generator=generator, device=mean.device)
         policy_actions, log_prob = sample_with_log_prob(mean, log_std, noise)
         with torch.no_grad():
-            places = self.agent.place(aims)
-        distance = torch.linalg.vector_norm(self.agent.reach(states, policy_actions) - places, dim=-1)
+            places = self.agent.encode_goal(aims)
+        distance = torch.linalg.vector_norm(self.agent.encode_state_action(states, policy_actions) - places, dim=-1)
         actor = actor_loss(distance, log_prob, self.log_alpha.detach().exp())
         entropy = entropy_loss(self.log_alpha, log_prob, self.target)
         # Gradients of only these parameters: the actor's loss must not update the critic.
         _step(self._optimisers["actor"], self._actor, torch.autograd.grad(actor, self._actor))
         _step(self._optimisers["alpha"], [self.log_alpha], torch.autograd.grad(entropy, [self.log_alpha]))
-        critic = critic_loss(self.agent.reach(states, actions), self.agent.place(goals), self.recipe.penalty)
+        critic = critic_loss(
+            self.agent.encode_state_action(states, actions), self.agent.encode_goal(goals), self.recipe.penalty
+        )
         _step(self._optimisers["critic"], self._critic, torch.autograd.grad(critic, self._critic))
         return Losses(actor.detach(), entropy.detach(), critic.detach())
 

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from search_spaces.models.residual_mlp import Sizes
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 
 if TYPE_CHECKING:
     from gymnasium import Env
@@ -47,7 +47,7 @@ def make(environment: str, length: int, *, render: bool = False, **options: Any)
     try:
         spec = gym.spec(environment)
     except (gym.error.Error, ImportError, ValueError):
-        raise unknown("environment", environment, environment_ids()) from None
+        raise unknown_name_error("environment", environment, environment_ids()) from None
     if not length and spec.max_episode_steps is None:
         raise UserError(
             "unsupported",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import regular
+from search_spaces.support.files import check_regular_file
 from tasks.language.hub import hub_shards
 from tasks.language.shards import HashShare, JsonShard, MemoryShard, ParquetShard, TextShard
 from tasks.language.stdlib import stdlib_documents
@@ -84,7 +84,7 @@ def folder_corpus(folder: Path, column: str) -> Corpus:
         kind = ParquetShard if path.suffix == ".parquet" else JsonShard
         split = _split(name)
         splits[split] = (*splits.get(split, ()), kind(path, column, name))
-        digest.update(f"{name} {regular(path).stat().st_size}\n".encode() + _edges(path))
+        digest.update(f"{name} {check_regular_file(path).stat().st_size}\n".encode() + _edges(path))
     if "train" not in splits:
         kinds = ", ".join(f"*train*{suffix}" for suffix in _SUFFIXES)
         raise UserError(

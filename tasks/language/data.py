@@ -174,7 +174,7 @@ def read_held_out(
                     sizes.append(grids[number][1])
                     documents.append(np.full(rows, number_of_documents, dtype=np.int32))
                 number_of_documents, total = number_of_documents + 1, total + rows
-            progress.reach(min(total, limit or total))
+            progress.set_done(min(total, limit or total))
             if 0 < limit <= total:
                 break
     if not number_of_documents:

@@ -83,7 +83,7 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
             for first in range(0, len(pairs), self._batch):
                 batch = longest_first[first : first + self._batch]
                 scores |= dict(zip(batch, self._score_batch([pairs[number] for number in batch]), strict=True))
-                progress.reach(len(scores))
+                progress.set_done(len(scores))
         return [scores[number] for number in range(len(pairs))]
 
     def _score_batch(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[Score]:

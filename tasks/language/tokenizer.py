@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from search_spaces.support.cache import cache_bytes
-from search_spaces.support.errors import UserError, fields_of
-from search_spaces.support.files import kind_of_read_error, regular
+from search_spaces.support.errors import UserError, cause_fields
+from search_spaces.support.files import check_regular_file, kind_of_read_error
 from search_spaces.support.progress import status_if_slow
 from tasks.language.hub import hub_file
 
@@ -144,10 +144,10 @@ def tokenizer_at(path: Path) -> Tokenizer:
     """Return the tokenizer of a tokenizer.json, or of a folder that holds one."""
     file = path / "tokenizer.json" if path.is_dir() else path
     try:
-        return Tokenizer(regular(file, _MOST).read_text(encoding="utf-8"), str(file))
+        return Tokenizer(check_regular_file(file, _MOST).read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
         message = f"the tokenizer {file} cannot be read: {error}."
-        raise UserError(kind_of_read_error(error), message, **{**fields_of(error), "path": str(file)}) from error
+        raise UserError(kind_of_read_error(error), message, **{**cause_fields(error), "path": str(file)}) from error
 
 
 def get_tokenizer(name: str) -> Tokenizer:

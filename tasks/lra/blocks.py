@@ -35,7 +35,7 @@ def collect_blocks(
     with Progress(label, examples) as progress:
         for block in map(make, count()) if processes == 1 else _parallel_blocks(make, processes):
             enough = add(block)
-            progress.reach(min(enough, examples))
+            progress.set_done(min(enough, examples))
             if enough >= examples:
                 return
 

@@ -12,7 +12,7 @@ import torch
 
 from search_spaces.support.cache import Arrays, cache_arrays
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import regular
+from search_spaces.support.files import check_regular_file
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
 from tasks.lra.list_grammar import IDS, Grammar, generate, tokenize
@@ -83,7 +83,7 @@ def _arrays(grammar: Grammar, total: int) -> Arrays:
 def _table(path: Path, tokens: int) -> Batch:
     """Read lists and answers of a file with a header "Source<TAB>Target" and a line per list."""
     rows, answers = [], []
-    with regular(path).open(encoding="utf-8", errors="replace") as file:
+    with check_regular_file(path).open(encoding="utf-8", errors="replace") as file:
         if file.readline().split() != ["Source", "Target"]:
             raise UserError(
                 "bad-data",

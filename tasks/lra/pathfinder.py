@@ -12,7 +12,7 @@ from torch import Tensor
 
 from search_spaces.support.cache import Arrays, cache_arrays
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import regular
+from search_spaces.support.files import check_regular_file
 from tasks.data.splits import TensorSplits
 from tasks.lra import contours, stamps
 from tasks.lra.lra_presets import PATHFINDER, PathfinderRecipe
@@ -63,7 +63,7 @@ class LRAPathfinder(GeneratedTask):
 def _read_listing(folder: Path, metadata: Path) -> list[tuple[Path, int]]:
     """Read image paths and answers from an .npy file that is text, with lines "imgs/0 sample_0.png 0 ANSWER ..."."""
     entries = []
-    for line in regular(metadata).read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in check_regular_file(metadata).read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split(" ")
         if len(words) < 4 or words[3] not in ("0", "1"):
             raise UserError(
@@ -86,7 +86,7 @@ def _pixels(path: Path) -> stamps.Array:
     """Return the bytes of a gray image, [32, 32]."""
     side = stamps.SIDE
     try:
-        with Image.open(regular(path)) as image:
+        with Image.open(check_regular_file(path)) as image:
             size = image.size
             pixels = np.asarray(image) if size == (side, side) else None  # a huge image is not decoded
     except (Image.DecompressionBombError, UnidentifiedImageError, OSError):

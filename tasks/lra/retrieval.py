@@ -6,7 +6,7 @@ from typing import final
 import torch
 
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import regular
+from search_spaces.support.files import check_regular_file
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
 from tasks.lra.lra_presets import RETRIEVAL
@@ -49,7 +49,7 @@ def _table(path: Path, tokens: int) -> Batch:
     Quotation marks are plain text, as in the official pipeline, and the texts' prefix ("b'") is part of them.
     """
     texts, answers = [], []
-    with regular(path).open("rb") as file:
+    with check_regular_file(path).open("rb") as file:
         for number, line in enumerate(file, start=1):
             fields = line.rstrip(b"\r\n").split(b"\t")
             if len(fields) != 5 or fields[0] not in (b"0.0", b"1.0", b"0", b"1"):

@@ -6,7 +6,7 @@ from typing import final
 import torch
 
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import regular
+from search_spaces.support.files import check_regular_file
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
 from tasks.lra.lra_presets import TEXT
@@ -64,7 +64,7 @@ def _reviews(folder: Path) -> list[bytes]:
 
 
 def _beginning(path: Path) -> bytes:
-    with regular(path).open("rb") as file:
+    with check_regular_file(path).open("rb") as file:
         return file.read(_LONGEST)
 
 

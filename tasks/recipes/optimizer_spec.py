@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Final, Literal
 
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 from search_spaces.support.spec import Spec
 from tasks.recipes.settings import AtLeastOne, BelowOne, Positive, override
 
@@ -88,7 +88,7 @@ def read_choice(text: str) -> Choice:
     """
     spec = Spec.parse(text)
     if spec.name not in CHOICES:
-        raise unknown("optimizer", spec.name, CHOICES)
+        raise unknown_name_error("optimizer", spec.name, CHOICES)
     if spec.options and not fields(CHOICES[spec.name]):
         message = f"optimizer {spec.name} has no options, got {text!r}. Leave them out."
         raise UserError("unsupported", message, option="optimizer", value=text)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.support.errors import UserError, unknown
+from search_spaces.support.errors import UserError, unknown_name_error
 from search_spaces.support.spec import Spec
 from tasks.recipes.settings import AtLeastOne, override
 
@@ -32,7 +32,7 @@ def read_parametrization(text: str) -> Mup | None:
     if spec.name == STANDARD and not spec.options:
         return None
     if spec.name != "mup":
-        raise unknown("parametrization", spec.name, (STANDARD, "mup"))
+        raise unknown_name_error("parametrization", spec.name, (STANDARD, "mup"))
     return override(Mup(), spec.options, "parametrization mup")
 
 

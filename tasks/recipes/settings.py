@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from search_spaces.support.errors import Kind, UserError, unknown
+from search_spaces.support.errors import Kind, UserError, unknown_name_error
 from search_spaces.support.spec import MAX_INTEGER
 
 Recipe = TypeVar("Recipe")
@@ -80,7 +80,7 @@ def override(recipe: Recipe, settings: Mapping[str, object], owner: str = "the r
     values = {}
     for name, value in settings.items():
         if name not in hints:
-            raise unknown("setting", name, hints, of=owner)
+            raise unknown_name_error("setting", name, hints, of=owner)
         values[name] = _read(value, hints[name])
         problem = _problem(values[name], hints[name])
         if problem:

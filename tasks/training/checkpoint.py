@@ -13,7 +13,7 @@ from typing import Any, final
 import torch
 
 from search_spaces.support.errors import Notice
-from search_spaces.support.files import BAD, PARTIAL, atomic_replace, digest_of, partial_file, quarantine
+from search_spaces.support.files import BAD, PARTIAL, atomic_replace, file_sha256, partial_file, quarantine
 
 SECONDS = 60.0
 """Minimum seconds between two periodic checkpoints."""
@@ -51,7 +51,7 @@ class Checkpoint:
         try:
             with partial_file(self.folder / self._name) as partial:
                 torch.save({"run": self.identity, "state": state}, partial)
-                name = f"{self._name}.{number:06}.{digest_of(partial)}{_ENDING}"
+                name = f"{self._name}.{number:06}.{file_sha256(partial)}{_ENDING}"
                 atomic_replace(partial, self.folder / name)
             for old in earlier[: 1 - _MAX_CHECKPOINTS]:
                 old.unlink(missing_ok=True)
@@ -66,7 +66,7 @@ class Checkpoint:
         """Return the newest valid state, its tensors on the CPU; None if there is none."""
         for path in reversed(self._files()):
             try:
-                if digest_of(path) == path.name.split(".")[2]:
+                if file_sha256(path) == path.name.split(".")[2]:
                     record: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
                     if record["run"] == self.identity:
                         return record["state"]

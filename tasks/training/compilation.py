@@ -17,13 +17,13 @@ be summed wrongly (issue 195845, open).
 def compile_network(network: nn.Module, *, fullgraph: bool = False) -> None:
     """Compile a network at its next call; its parameters keep their names.
 
-    The options are those of its topologies (`Topology.compiled_with`) that this version of torch has.
+    The options are those of its topologies (`Topology.compile_options`) that this version of torch has.
     """
     from torch._inductor import list_options  # takes a second, so imported only for compiled networks
 
     options: dict[str, Any] = {MIXED_SUMS: False}
     for module in network.modules():
         if isinstance(module, Topology):
-            options |= module.compiled_with
+            options |= module.compile_options
     available = set(list_options())
     network.compile(fullgraph=fullgraph, options={name: options[name] for name in options if name in available} or None)

@@ -14,7 +14,7 @@ from packaging.version import Version
 from torch import nn
 
 from search_spaces.layers.stack import Stack
-from search_spaces.support.rank import processes
+from search_spaces.support.rank import world_size
 from tasks.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ def fabric_for(recipe: Recipe, device: torch.device) -> "Fabric":
 
     make_lightning_quiet()
     kind = device.type if recipe.accelerator == "auto" else "cpu"
-    local = int(os.environ["LOCAL_WORLD_SIZE"]) if processes() > 1 else 1
+    local = int(os.environ["LOCAL_WORLD_SIZE"]) if world_size() > 1 else 1
     fabric = Fabric(
         accelerator=kind,
-        devices=local if processes() > 1 or kind == "cpu" else [device.index or 0],
-        num_nodes=processes() // local,
-        strategy=_strategy(recipe) if processes() > 1 else "auto",
-        plugins=[TorchElasticEnvironment() if processes() > 1 else LightningEnvironment()],
+        devices=local if world_size() > 1 or kind == "cpu" else [device.index or 0],
+        num_nodes=world_size() // local,
+        strategy=_strategy(recipe) if world_size() > 1 else "auto",
+        plugins=[TorchElasticEnvironment() if world_size() > 1 else LightningEnvironment()],
         precision=recipe.precision,
     )
     fabric.launch()
@@ -79,7 +79,7 @@ def _strategy(recipe: Recipe) -> Any:
     from lightning_fabric.strategies.model_parallel import ModelParallelStrategy
 
     if recipe.sharing == "fsdp":
-        return ModelParallelStrategy(_shard, processes(), 1, save_distributed_checkpoint=False)
+        return ModelParallelStrategy(_shard, world_size(), 1, save_distributed_checkpoint=False)
     return DDPStrategy()
 
 

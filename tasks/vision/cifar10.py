@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import regular
+from search_spaces.support.files import check_regular_file
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
 from tasks.vision.task import MixRecipe, ViTTask, crop_and_flip, mix, stratify
@@ -83,7 +83,7 @@ def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
         message = f"--data of task {task!r} must be {layout}, got {str(data)!r}."
         raise UserError("missing-data", message, option="--data", task=task, path=str(data))
     for path in (data / CIFAR10.base_folder).iterdir():
-        regular(path)
+        check_regular_file(path)
     try:
         learnt, test = (CIFAR10(data, train=train) for train in (True, False))
     except RuntimeError as error:

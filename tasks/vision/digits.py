@@ -59,7 +59,7 @@ def xavier(vit: ViT) -> ViT:
     for module in (*vit.stack.layers.modules(), vit.head):
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
-    vit.stack.topology.start(vit.stack.layers)
+    vit.stack.topology.init_layers(vit.stack.layers)
     return vit
 
 

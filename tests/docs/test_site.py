@@ -41,7 +41,7 @@ def building() -> ModuleType:
 
 
 def names_of_ours(registry: object) -> set[str]:
-    return {name for name in registry.names() if registry.is_ours(name)}  # type: ignore[attr-defined]
+    return {name for name in registry.names() if registry.is_builtin(name)}  # type: ignore[attr-defined]
 
 
 def test_every_topology_and_task_of_ours_is_on_its_page() -> None:

@@ -46,7 +46,7 @@ class Moons(ClassificationTask):  # has accuracy and loss; for other metrics use
         """Return a network from points [B, 2] to class scores [B, 2]. It must not need the data or name a device."""
         width = architecture.width
         layers = [Layer(width, architecture.hidden) for _ in range(architecture.depth)]
-        stack = build_stack(architecture, layers, Norm("layer", 1e-6), parts=1)
+        stack = build_stack(architecture, layers, Norm("layer", 1e-6), num_embeddings=1)
         return nn.Sequential(OrderedDict(embedding=nn.Linear(2, width), stack=stack, head=nn.Linear(width, 2)))
 
     def example(self) -> tuple[Tensor, ...]:

@@ -18,7 +18,7 @@ from nas.budget.implicit.knapsack import Cost
 from search_spaces.architecture.block_segments import runs_of
 from search_spaces.spaces.space import MAX_MEMBERS, Point, SearchSpace
 from search_spaces.support.errors import UserError
-from search_spaces.topologies.registry import load, refusal
+from search_spaces.topologies.registry import incompatibility, load
 
 MAX_SLICES = 2_000
 """Largest number of slices; each is counted by itself."""
@@ -131,7 +131,7 @@ class _Layout:
     def slices(self, costs: CostFunction) -> Iterator[Slice]:
         """Yield a slice for each combination of topology groups of the runs."""
         if not self.space.runs:
-            if refusal(self.base) is None:
+            if incompatibility(self.base) is None:
                 yield Slice(self.shape, costs(self.base), ())
             return
         groups_of_runs = [self._groups(run) for run in range(len(self.runs))]
@@ -183,16 +183,16 @@ class _Layout:
         return [TopologyGroup(tuple(texts), head_dim, refusals) for (_, head_dim, refusals), texts in texts_of.items()]
 
     def _refusals(self, text: str, blocks: range) -> frozenset[tuple[int, ...]]:
-        alike = self.base.at(0).with_fields({"topology": text})
+        alike = self.base.at_block(0).with_fields({"topology": text})
         shapes = {pair for b in blocks for pair in product(self._values("heads", b), self._values("head_dim", b))}
         hidden = {value for b in blocks for value in self._values("hidden", b)}
         variants = {shape: alike.with_fields({"heads": shape[0], "head_dim": shape[1]}) for shape in shapes}
-        if all(refusal(variant) is not None for variant in variants.values()):
+        if all(incompatibility(variant) is not None for variant in variants.values()):
             return frozenset(shapes)
-        buildable = next(variant for variant in variants.values() if refusal(variant) is None)
+        buildable = next(variant for variant in variants.values() if incompatibility(variant) is None)
         features = {(value,): buildable.with_fields({"hidden": value}) for value in hidden}
         all_variants = (*variants.items(), *features.items())
-        return frozenset(values for values, variant in all_variants if refusal(variant) is not None)
+        return frozenset(values for values, variant in all_variants if incompatibility(variant) is not None)
 
     def _slice(self, groups: Sequence[TopologyGroup], costs: CostFunction) -> Slice | None:
         """Return the members whose runs have topologies of these groups; None if there are none."""
@@ -208,7 +208,7 @@ class _Layout:
         runs = self.space.runs.get("topology", ())
         point |= {axis: group.topologies[0] for axis, group in zip(runs, groups, strict=bool(runs))}
         first = self.space.candidate(point).architecture
-        if refusal(first) is not None:  # it refuses values that no axis changes
+        if incompatibility(first) is not None:  # it refuses values that no axis changes
             return None
         changes = ChangeCosts(costs, first, costs(first), self.tables)
         topologies = [

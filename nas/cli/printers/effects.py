@@ -66,7 +66,7 @@ def _print(effects: Mapping[str, Effects], format: Format) -> None:
             tables.print_line(
                 console, f"not held against {task_effects.values[0]}, with which they share nothing: {values}"
             )
-        if task_effects.freedom < 1:
+        if task_effects.degrees_of_freedom < 1:
             tables.print_line(
                 console,
                 "no intervals: as much is asked as was measured. Give rows of more shapes, or of one with more seeds.",

@@ -99,7 +99,7 @@ class RowQuery:
             from results.query import sql
 
             with status_if_slow("asking in SQL ..."):
-                return sql.answer(rows, self.sql)
+                return sql.run_select(rows, self.sql)
         if self.returns_rows:
             return rows if self.pareto is None else _front(study, rows, self.pareto, knee=self.knee)
         from results.query import grouping  # SciPy's linear algebra takes a quarter of a second

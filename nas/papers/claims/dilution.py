@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from nas.papers.claims import Claim, Experiment, Values
 from search_spaces.layers.stack import Stack
 from search_spaces.models.retrofit import retrofit
-from search_spaces.topologies.base import Site, Wiring
-from search_spaces.topologies.build import wire
+from search_spaces.topologies.base import Site, StackSpec
+from search_spaces.topologies.build import build_topology
 from search_spaces.topologies.registry import load
 from tasks.vision.digits import DigitsViT
 
@@ -109,8 +109,8 @@ def curve(topology: str, affine: bool, rate: float, seed: int, layers: int = _LA
 
 def _network(topology: str, number: int) -> Stack:
     layers = [LowRankNetwork() for _ in range(number)]
-    wiring = Wiring(tuple(layer.site for layer in layers), _FEATURES, 0)
-    return Stack(layers, wire(*load(topology), wiring), nn.Identity())
+    wiring = StackSpec(tuple(layer.site for layer in layers), _FEATURES, 0)
+    return Stack(layers, build_topology(*load(topology), wiring), nn.Identity())
 
 
 class DCAInitialization(Experiment):

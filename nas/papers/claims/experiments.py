@@ -11,7 +11,7 @@ from nas.papers.claims.table_experiments import TABLE_EXPERIMENTS
 from nas.papers.claims.training_experiments import ARCHITECTURE_PAIRS, SEEDS, TrainingExperiment
 from nas.papers.claims.variance import Variance
 from nas.workers.resources import Resources
-from search_spaces.support.errors import unknown
+from search_spaces.support.errors import unknown_name_error
 
 
 def cheap_experiments() -> Iterator[Experiment]:
@@ -23,6 +23,6 @@ def cheap_experiments() -> Iterator[Experiment]:
 def training_experiments(preset: str, storage: str, study: str | None, resources: Resources) -> Iterator[Experiment]:
     """Yield the experiments that train. Raises UserError for a preset without a number of seeds."""
     if preset not in SEEDS:
-        raise unknown("preset", preset, list(SEEDS), of="claims")
+        raise unknown_name_error("preset", preset, list(SEEDS), of="claims")
     for paper in dict.fromkeys(pair.paper for pair in ARCHITECTURE_PAIRS):
         yield TrainingExperiment(paper, preset, storage, study, resources)

@@ -26,7 +26,7 @@ from nas.report.colours import TopologyStyle, topology_styles
 from nas.report.html import chart_records, charts
 from nas.report.html.contents import ReportContents
 from nas.report.html.wiring_charts import coefficient_map, depth_chart, heat_map
-from search_spaces.support.errors import Notice, fields_of, printable
+from search_spaces.support.errors import Notice, cause_fields, printable
 from search_spaces.support.files import atomic_write, unwritable
 from search_spaces.support.progress import LOADING, status_if_slow
 
@@ -172,7 +172,7 @@ def _wirings(contents: ReportContents, look_by_topology: Mapping[str, TopologySt
     wirings = wirings_of(contents.storage, contents.rows, contents.architectures, contents.objectives)
     if not wirings.networks:
         message = f"the report shows no wirings. {'; '.join(wirings.notes)}."
-        cause = fields_of(wirings.errors[0]) if wirings.errors else {}
+        cause = cause_fields(wirings.errors[0]) if wirings.errors else {}
         fields = {**cause, "option": "--wirings", "study": contents.name}
         warnings.warn(Notice("skipped", message, **fields), stacklevel=2)
     subsections = []

@@ -96,12 +96,12 @@ class RecordingTopology(nn.Module):
         self.topology, self.flow, self.detach = topology, flow, detach
         self.takes_values = topology.takes_values
 
-    def open(self, *parts: Tensor) -> Any:
+    def open(self, *embeddings: Tensor) -> Any:
         """Open the topology and clear the records: if a stack is called twice, the last call counts."""
         for tensors in (self.flow.sources, self.flow.outputs, self.flow.inputs):
             tensors.clear()
-        first, *rest = parts
-        return self.topology.open(first + self._source(sum_tensors(parts)), *rest)
+        first, *rest = embeddings
+        return self.topology.open(first + self._source(sum_tensors(embeddings)), *rest)
 
     def read(self, t: int, state: Any) -> Any:
         """Record what the layer reads."""
@@ -225,7 +225,7 @@ def _record_flows(stacks: Mapping[str, Stack], *, detach: bool) -> Iterator[dict
 
 
 def _record_mask(stack: Stack, flow: StackRecording) -> Any:
-    def note(stack: nn.Module, parts: tuple[Tensor, ...], kwargs: Mapping[str, Any]) -> None:
+    def note(stack: nn.Module, embeddings: tuple[Tensor, ...], kwargs: Mapping[str, Any]) -> None:
         flow.token_mask = kwargs.get("mask")
 
     return stack.register_forward_pre_hook(note, with_kwargs=True)

@@ -27,7 +27,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor, nn
 
-from search_spaces import Axes, Count, Topology, Wiring, sum_tensors
+from search_spaces import Axes, Count, StackSpec, Topology, sum_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +60,22 @@ class NewTopology(Topology):
         """Return True: the untrained topology equals the residual network, which `nas retrofit` needs."""
         return True
 
-    def __init__(self, wiring: Wiring, options: NewTopologyOptions) -> None:
+    def __init__(self, spec: StackSpec, options: NewTopologyOptions) -> None:
         super().__init__()
         # Weight decay skips bare parameters; it would pull this weight from 1 to 0.
-        self.weights = nn.Parameter(torch.ones(len(wiring.sites), wiring.width if options.per_entry else 1))
+        self.weights = nn.Parameter(torch.ones(len(spec.sites), spec.width if options.per_entry else 1))
 
     @classmethod
-    def count(cls, wiring: Wiring, options: NewTopologyOptions) -> Count:
+    def count(cls, spec: StackSpec, options: NewTopologyOptions) -> Count:
         """Count in closed form: one weight a layer or feature, a product and a sum a feature, no matrix work."""
-        layers = len(wiring.sites)
-        return Count(params=layers * (wiring.width if options.per_entry else 1), elementwise=2 * layers * wiring.width)
+        layers = len(spec.sites)
+        return Count(params=layers * (spec.width if options.per_entry else 1), elementwise=2 * layers * spec.width)
 
     # The state is any value you like. Methods pass it on, and never store it on self.
 
-    def open(self, *parts: Tensor) -> Tensor:
+    def open(self, *embeddings: Tensor) -> Tensor:
         """Return the first state x_0, the sum of the embeddings."""
-        return sum_tensors(parts)
+        return sum_tensors(embeddings)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """Return the input x_t of layer t for all of its ports (such as queries, keys and values), and the state."""

@@ -33,7 +33,7 @@ from nas.workers.ray.cluster import RayCluster
 from nas.workers.ray.task import Assignment, evaluate_assignment, has_begun, stamp_of
 from nas.workers.resources import AUTO, Resources, processes_for
 from results.records.row import Row
-from search_spaces.support.errors import UserError, fields_of, reason_of
+from search_spaces.support.errors import UserError, cause_fields, reason_of
 from search_spaces.support.logger import LOGGER
 
 _TICK_S = 1.0  # between checks of time limits and nodes
@@ -173,7 +173,7 @@ class RayWorkers:
             raise self._cluster.head_error(f"is gone: {error}") from error
         except RayError as error:
             message = f"Ray could not carry out an evaluation: {reason_of(error)}. See its logs."
-            raise UserError("failed", message, **fields_of(error)) from error
+            raise UserError("failed", message, **cause_fields(error)) from error
         else:
             for notice in notices:
                 warnings.warn(notice, stacklevel=2)
@@ -225,7 +225,7 @@ def _user_error(error: BaseException) -> BaseException:
     """Return a worker's exception as shown to users: a missing package on a node is a UserError."""
     if isinstance(error, ImportError):
         message = f"a node could not begin: {reason_of(error)}. Install the same packages on all of them."
-        return UserError("needs-extra", message, module=error.name, **fields_of(error))
+        return UserError("needs-extra", message, module=error.name, **cause_fields(error))
     return error
 
 

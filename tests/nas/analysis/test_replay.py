@@ -20,7 +20,7 @@ from nas.store.store import Store
 from nas.workers.resources import Resources
 from results.records.row import Costs, Row
 from results.stats.tabular_benchmark import TabularBenchmark
-from search_spaces.spaces.enumerated import first_of
+from search_spaces.spaces.enumerated import initial_architecture
 from search_spaces.support.errors import Kind
 from toy_rows import LITTLE
 from toy_tables import table_rows, training_row, write_table
@@ -60,7 +60,7 @@ def test_search_gives_each_recorded_training_at_most_once(replay_search: ReplayS
     ]
     assert {row.status for row in rows} == {"complete"}
     assert len({(row.architecture, row.seed) for row in rows}) == 10
-    assert rows[0].architecture == first_of(TABLE.architectures)
+    assert rows[0].architecture == initial_architecture(TABLE.architectures)
     assert {row.space for row in rows} == {"replay:toys"}
 
 
@@ -96,7 +96,7 @@ def test_only_architectures_with_spare_seeds_get_reevaluations(replay_search: Re
 
 def test_trials_without_spare_seeds_are_no_reevaluations(replay_search: ReplaySearch) -> None:
     all_rows = resnet_rows()
-    first = first_of({row.architecture for row in all_rows})
+    first = initial_architecture({row.architecture for row in all_rows})
     rows = [row for row in all_rows if row.seed == 0 or (row.seed == 1 and row.architecture == first)]
     study = replay_search(rows, trials=8, reeval_fraction=0.5)
     assert len({row.architecture for row in study.rows()}) == 7

@@ -32,12 +32,12 @@ def test_resumed_training_counts_once(search_args: dict[str, Any], capsys: pytes
 
 def test_known_rows_take_no_time_in_the_estimate(search_args: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, int]] = []
-    for name in ("reach", "reach_at_once"):
+    for name in ("set_done", "set_done_untimed"):
         monkeypatch.setattr(progress.Progress, name, lambda self, number, last, name=name: calls.append((name, number)))
     arguments = {"preset": "smoke", "seeds": 1, "resources": Resources(1), "storage": search_args["storage"]}
     nas.compare(f"{TOYS}:Toy", topology=["resnet"], **arguments)
     nas.compare(f"{TOYS}:Toy", topology=["resnet", "rmt"], **arguments)
-    assert calls == [("reach", 1), ("reach_at_once", 1), ("reach", 2)]
+    assert calls == [("set_done", 1), ("set_done_untimed", 1), ("set_done", 2)]
 
 
 def test_verbose_prints_beginnings_and_ends(search_args: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:

@@ -228,7 +228,7 @@ def test_an_interrupt_while_rendering_keeps_the_finished_training(
 
 
 def test_processes_that_train_together_do_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.evaluation.evaluate.processes", lambda: 2)
+    monkeypatch.setattr("nas.evaluation.evaluate.world_size", lambda: 2)
     job = replace(JOB, folder=str(tmp_path / "held"))
     with Path(f"{job.folder}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

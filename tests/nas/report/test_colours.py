@@ -85,7 +85,7 @@ def test_markers_exist_in_matplotlib() -> None:
 
 
 def test_each_topology_of_this_project_looks_the_same_everywhere() -> None:
-    names = [name for name in TOPOLOGIES.names() if TOPOLOGIES.is_ours(name)]
+    names = [name for name in TOPOLOGIES.names() if TOPOLOGIES.is_builtin(name)]
     assert len(names) >= 25
     all_looks = topology_styles([*names, *USUAL, "weave"])
     assert len(set(all_looks.values())) == len(all_looks)

@@ -152,11 +152,11 @@ def test_enqueued_point_must_be_within_the_budget() -> None:
     assert search(study, sampler, 1) == [SPACE.candidate(point)]
     study.enqueue_trial({"topology:2": "dca", "heads:3": 4})
     (candidate,) = search(study, sampler, 1)
-    assert (candidate.architecture.at(2).topology, candidate.architecture.at(2).heads) == ("dca", 4)
+    assert (candidate.architecture.at_block(2).topology, candidate.architecture.at_block(2).heads) == ("dca", 4)
     for value in (8, 16):  # some members of the pool have it
         study.enqueue_trial({"hidden:1": value})
         (candidate,) = search(study, sampler, 1)
-        assert candidate.architecture.at(0).hidden == value
+        assert candidate.architecture.at_block(0).hidden == value
     study.enqueue_trial({f"hidden:{n}": 64 for n in range(1, 5)})
     with raises("infeasible", params=tuple((f"hidden:{n}", 64) for n in range(1, 5))):
         sampler.propose(study.ask())

@@ -112,7 +112,7 @@ NAMES: list[tuple[Any, str, Kind, dict[str, Any]]] = [
     (nas.new_task, "none", "conflict", {"option": "NAME", "class_name": "None"}),
     (nas.new_task, "exception", "conflict", {"option": "NAME", "class_name": "Exception"}),
     (nas.new_task, "tensor-splits", "conflict", {"option": "NAME", "class_name": "TensorSplits"}),
-    (nas.new_topology, "wiring", "conflict", {"option": "NAME", "class_name": "Wiring"}),
+    (nas.new_topology, "stack-spec", "conflict", {"option": "NAME", "class_name": "StackSpec"}),
     (nas.new_task, "class", "bad-syntax", {"option": "--output", "path": "class.py"}),
     (nas.new_task, "random", "conflict", {"option": "--output", "module": "random"}),
     (nas.new_topology, "torch", "conflict", {"option": "--output", "module": "torch"}),

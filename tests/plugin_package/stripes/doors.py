@@ -11,7 +11,7 @@ from optuna.distributions import BaseDistribution, IntDistribution
 from torch import Tensor, nn
 
 from nas import Proposer, SearchState
-from search_spaces import Architecture, Axes, Count, Handlers, Shape, Topology, Wiring, sum_tensors
+from search_spaces import Architecture, Axes, Count, Handlers, Shape, StackSpec, Topology, sum_tensors
 from stripes import Stripes
 
 
@@ -39,20 +39,20 @@ class Recall(Topology):
     axes: ClassVar[Axes] = {"layers": (1, 2)}
     handlers: ClassVar[Handlers] = {"aten::lstm": lstm_macs}
 
-    def __init__(self, wiring: Wiring, options: RecallOptions) -> None:
+    def __init__(self, spec: StackSpec, options: RecallOptions) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(wiring.width, wiring.width, options.layers)
+        self.lstm = nn.LSTM(spec.width, spec.width, options.layers)
 
     @classmethod
-    def count(cls, wiring: Wiring, options: RecallOptions) -> Count:
+    def count(cls, spec: StackSpec, options: RecallOptions) -> Count:
         """Four gates of two matrices and two biases in each layer of the LSTM, run once a layer of the network."""
-        weights = options.layers * 8 * wiring.width * wiring.width
-        biases = options.layers * 8 * wiring.width
-        return Count(weights + biases, len(wiring.sites) * weights, len(wiring.sites) * wiring.width)
+        weights = options.layers * 8 * spec.width * spec.width
+        biases = options.layers * 8 * spec.width
+        return Count(weights + biases, len(spec.sites) * weights, len(spec.sites) * spec.width)
 
-    def open(self, *parts: Tensor) -> Any:
+    def open(self, *embeddings: Tensor) -> Any:
         """Start from the sum of the embeddings without memory."""
-        return sum_tensors(parts), None
+        return sum_tensors(embeddings), None
 
     def read(self, t: int, state: Any) -> tuple[tuple[Tensor, ...], Any]:
         return (state[0],), state

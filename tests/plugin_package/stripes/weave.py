@@ -7,7 +7,7 @@ from typing import Any, ClassVar, final
 from torch import Tensor, nn
 
 from nas import Proposer, SearchState
-from search_spaces import Architecture, Count, Norm, SearchSpace, Site, Topology, Wiring, build_stack, sum_tensors
+from search_spaces import Architecture, Count, Norm, SearchSpace, Site, StackSpec, Topology, build_stack, sum_tensors
 from stripes import Stripes
 from stripes.doors import Spectrum, fft_macs
 
@@ -26,18 +26,18 @@ class Weave(Topology):
     Options: ClassVar[type] = WeaveOptions
     axes: ClassVar[dict[str, tuple[float, ...]]] = {"gain": (0.5, 1.0)}
 
-    def __init__(self, wiring: Wiring, options: WeaveOptions) -> None:
+    def __init__(self, spec: StackSpec, options: WeaveOptions) -> None:
         super().__init__()
         self.gain = options.gain
 
     @classmethod
-    def count(cls, wiring: Wiring, options: WeaveOptions) -> Count:
+    def count(cls, spec: StackSpec, options: WeaveOptions) -> Count:
         """A multiplication and an addition for each feature."""
-        return Count(elementwise=2 * wiring.width * len(wiring.sites))
+        return Count(elementwise=2 * spec.width * len(spec.sites))
 
-    def open(self, *parts: Tensor) -> Tensor:
+    def open(self, *embeddings: Tensor) -> Tensor:
         """The sum of the embeddings."""
-        return sum_tensors(parts)
+        return sum_tensors(embeddings)
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         return (state,), state
@@ -68,7 +68,7 @@ class WovenStripes(Stripes):
     def build(self, architecture: Architecture) -> nn.Module:
         """Numbers [B, 1] to class scores [B, 2]."""
         layers = [Layer(architecture.width) for _ in range(architecture.depth)]
-        stack = build_stack(architecture, layers, Norm("layer", 1e-6), parts=1)
+        stack = build_stack(architecture, layers, Norm("layer", 1e-6), num_embeddings=1)
         parts = OrderedDict(embedding=nn.Linear(1, 16), spectrum=Spectrum(16), stack=stack, head=nn.Linear(16, 2))
         return nn.Sequential(parts)
 

@@ -8,7 +8,7 @@ import pytest
 
 from expect import raises
 from grouped import grouped
-from results.query.sql import answer
+from results.query.sql import run_select
 from results.records.export import FORMS
 from search_spaces.support.errors import Kind
 
@@ -16,7 +16,7 @@ ENDLESS = "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SEL
 
 
 def test_answers_have_plain_columns(table: pa.Table) -> None:
-    columns = answer(
+    columns = run_select(
         table,
         "SELECT depth > 3 AS deep, sum(flops) AS flops, avg(accuracy) AS accuracy, count(*) AS n, list(depth) AS all, "
         "cast(1.5 AS decimal(4, 2)) AS price FROM rows GROUP BY ALL ORDER BY n, deep",
@@ -25,8 +25,8 @@ def test_answers_have_plain_columns(table: pa.Table) -> None:
     of_numbers = {"flops": [6_000_000, 15_000_000], "accuracy": pytest.approx([0.2, 0.55]), "n": [3, 3]}
     assert columns.to_pydict() == {**of_text, **of_numbers, "price": [1.5, 1.5]}
     assert all(write(columns) for write in FORMS.values())
-    assert answer(table, "SELECT 170141183460469231731687303715884105727::HUGEINT AS x")["x"].to_pylist() == [2.0**127]
-    assert answer(table, "SELECT NULL AS x, [NULL] AS y").to_pylist() == [{"x": None, "y": "[None]"}]
+    assert run_select(table, "SELECT 170141183460469231731687303715884105727::HUGEINT AS x")["x"].to_pylist() == [2.0**127]
+    assert run_select(table, "SELECT NULL AS x, [NULL] AS y").to_pylist() == [{"x": None, "y": "[None]"}]
 
 
 REFUSALS: list[tuple[str, Kind, dict[str, Any]]] = [
@@ -56,7 +56,7 @@ def test_other_queries_are_refused_and_access_nothing(table: pa.Table, tmp_path:
         for question, kind, fields in REFUSALS:
             with case(question):
                 with raises(kind, option="--sql", **fields) as caught:
-                    answer(table, question.format(folder=tmp_path), seconds=0.2)
+                    run_select(table, question.format(folder=tmp_path), seconds=0.2)
                 assert str(caught.value).isprintable()
                 assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
 
@@ -65,7 +65,7 @@ def test_neither_settings_nor_errors_show_the_home_folder(table: pa.Table) -> No
     home = str(Path.home())
     assert len(home) > 1
     for code in ("* FROM duckdb_settings()", "* FROM pg_settings", "current_setting('secret_directory') AS x"):
-        assert home not in str(answer(table, f"SELECT {code}").to_pylist()), code
+        assert home not in str(run_select(table, f"SELECT {code}").to_pylist()), code
     with raises("unsupported", option="--sql", cause="PermissionException") as caught:
-        answer(table, "SELECT * FROM duckdb_extensions()")
+        run_select(table, "SELECT * FROM duckdb_extensions()")
     assert home not in str(caught.value)

@@ -92,8 +92,8 @@ def test_no_single_change_of_scale_improves_the_fit(monkeypatch: pytest.MonkeyPa
     assert max(neighbours, key=merit) == best
     for first, second in product(neighbours[:3], neighbours[-3:]):  # with equal differences
         distances = gaussian_process._Distances(PLACES, PLACES)
-        fits = [gaussian_process._Fit(scales, distances, readings()).merit for scales in (first, second)]
-        assert fits[0] - fits[1] == pytest.approx(merit(first) - merit(second), abs=1e-5)
+        fits = [gaussian_process._Fit(scales, distances, readings()).log_posterior for scales in (first, second)]
+        assert fits[0] - fits[1] == pytest.approx(log_posterior(first) - log_posterior(second), abs=1e-5)
 
 
 @pytest.mark.parametrize(("seeds", "noise"), [(1, 0.3), (4, 0.3), (4, 0.05)])
@@ -129,13 +129,13 @@ def test_readings_are_standardised_and_noise_is_in_shares() -> None:
     readings, mean, unit = Observations.of(means, np.array([1.0, 2.0, 1.0]), errors, np.array([0.0, 4.0, 0.0]))
     assert (mean, unit) == pytest.approx((3.0, means.std()))
     assert readings.means == pytest.approx((means - 3.0) / means.std())
-    assert readings.shares == pytest.approx(errors**2 / (errors**2).mean())
-    assert readings.within == pytest.approx(4.0 / readings.shares[1] / unit**2)
+    assert readings.noise_ratios == pytest.approx(errors**2 / (errors**2).mean())
+    assert readings.within == pytest.approx(4.0 / readings.noise_ratios[1] / unit**2)
     for unknown in (np.nan, 0.0):
         observations, _, _ = Observations.of(means, np.ones(3), np.array([0.1, unknown, 0.3]), np.zeros(3))
-        assert observations.shares.tolist() == [1.0] * 3
+        assert observations.noise_ratios.tolist() == [1.0] * 3
     more = readings.extend(np.array([7.0]))
-    assert (more.means[-1], more.counts[-1], more.shares[-1], more.within) == (7.0, 1.0, 1.0, readings.within)
+    assert (more.means[-1], more.counts[-1], more.noise_ratios[-1], more.within) == (7.0, 1.0, 1.0, readings.within)
 
 
 def test_single_architecture_with_equal_values_is_modelled() -> None:

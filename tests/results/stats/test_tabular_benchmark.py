@@ -34,7 +34,7 @@ def test_unknown_seed_and_architecture_are_refused() -> None:
     with raises("unknown-name", option="architecture", value=str(deeper), table="toys"):
         table.evaluate(deeper, 1)
     with raises("missing-rows", table="toys"):
-        table.only([])
+        table.subset([])
 
 
 def test_last_complete_row_counts_and_rows_without_costs_are_dropped() -> None:
@@ -106,7 +106,7 @@ def test_shipped_tables_of_one_recipe_are_benchmarks() -> None:
 
 def test_part_of_a_table_is_a_table() -> None:
     table = a_table()
-    part = table.only(table.architectures[3:5])
+    part = table.subset(table.architectures[3:5])
     assert part.architectures == table.architectures[3:5]
     assert isinstance(part, TabularBenchmark)
     assert part.rows == table.rows[9:15]

@@ -39,17 +39,17 @@ def test_share_uses_test_means() -> None:
     for seed in range(5):
         draw = np.random.default_rng(seed)
         subset = [whole[i] for i in draw.permutation(len(whole))[: 3 + seed]]
-        share = front.share(subset)
-        assert share == pytest.approx(naive(table, subset) / naive(table, whole))
+        relative_hypervolume = front.relative_hypervolume(subset)
+        assert relative_hypervolume == pytest.approx(naive(table, subset) / naive(table, whole))
         assert 0 <= share < 1
 
 
 def test_whole_table_has_share_1_and_nothing_has_share_0() -> None:
     table = a_table()
     front = TrueFront(table, WAYS)
-    assert front.share(table.architectures) == pytest.approx(1)
-    assert front.share([]) == 0
-    assert front.share([LITTLE]) == 0  # not in the table
+    assert front.relative_hypervolume(table.architectures) == pytest.approx(1)
+    assert front.relative_hypervolume([]) == 0
+    assert front.relative_hypervolume([LITTLE]) == 0  # not in the table
 
 
 def test_failed_trainings_count_for_nothing() -> None:
@@ -87,5 +87,5 @@ def test_extreme_point_has_a_share() -> None:
     front = TrueFront(table, WAYS)
     best = min(table.architectures, key=lambda a: front.values[a][0])
     assert table.costs(best).flops == max(table.costs(a).flops or 0 for a in table.architectures)
-    assert front.share([best]) > 0
-    assert front.share([a for a in table.architectures if a != best]) < 1
+    assert front.relative_hypervolume([best]) > 0
+    assert front.relative_hypervolume([a for a in table.architectures if a != best]) < 1

@@ -41,7 +41,7 @@ def test_equal_networks_are_equal_records_with_equal_keys() -> None:
 
 def test_each_block_and_each_run_is_an_architecture_of_its_own() -> None:
     architecture = parse("heads=8/8/4/2,hidden=64/32,topology=dca/resnet")
-    blocks = [architecture.at(b) for b in range(4)]
+    blocks = [architecture.at_block(b) for b in range(4)]
     assert [(b.heads, b.hidden, b.topology, b.depth, b.blocks) for b in blocks] == [
         (8, 64, "dca", 4, ""),
         (8, 64, "dca", 4, ""),
@@ -52,7 +52,7 @@ def test_each_block_and_each_run_is_an_architecture_of_its_own() -> None:
     assert first == replace(BASE, depth=2, heads=8, hidden=64, topology="dca")
     assert second == replace(BASE, depth=2, heads=4, hidden=32, blocks="heads=4/2")
     assert BASE.runs == (BASE,)
-    assert BASE.at(3) is BASE
+    assert BASE.at_block(3) is BASE
 
 
 def test_changing_a_field_changes_all_blocks() -> None:

@@ -99,7 +99,7 @@ def test_defaults_missing_in_the_source_are_imported(monkeypatch: pytest.MonkeyP
 
     place = ("a_module_of_this_test", "AClass")  # defaults are cached by place
     monkeypatch.setattr(canonical_text, "option_defaults", lambda *_: None)
-    monkeypatch.setattr(canonical_text, "TOPOLOGIES", SimpleNamespace(place=lambda _: place, load=load_it))
+    monkeypatch.setattr(canonical_text, "TOPOLOGIES", SimpleNamespace(location=lambda _: place, load=load_it))
     assert str(without_defaults(Spec.parse("dca(every=2,share=1)"))) == "dca(share=1.0)"
     for text in ("none(k=2)", "rmt(keys=32)", "hyper(every=2)"):  # other text is unchanged
         assert str(without_defaults(Spec.parse(text))) == text

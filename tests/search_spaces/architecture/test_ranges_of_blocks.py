@@ -25,7 +25,7 @@ from search_spaces.testing.small_networks import TOKENS, WIDTH, embeddings, pert
 from search_spaces.topologies.registry import TOPOLOGIES
 
 BASE = Architecture(depth=6, width=WIDTH, heads=4, head_dim=4, hidden=24)
-STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
+STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, num_embeddings=2)
 
 
 def canonical(topology: str) -> str:
@@ -58,7 +58,7 @@ def test_equal_networks_have_one_text() -> None:
 
 def test_blocks_of_a_range_are_an_architecture() -> None:
     architecture = parse_architecture("heads=8/4,topology=resnet[:1]+dca[1:6]", BASE)
-    assert [architecture.at(block).topology for block in range(6)] == ["resnet", *5 * ["dca"]]
+    assert [architecture.at_block(block).topology for block in range(6)] == ["resnet", *5 * ["dca"]]
     assert [(run.depth, run.topology, run.by_block("heads")) for run in architecture.runs] == [
         (1, "resnet", (8,)),
         (5, "dca", (8, 8, 4, 4, 4)),

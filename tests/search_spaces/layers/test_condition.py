@@ -34,7 +34,7 @@ def stack(topology: str) -> Stack:
     torch.manual_seed(0)
     architecture = Architecture(depth=3, width=D, hidden=D, heads=2, head_dim=4, topology=topology)
     layers = [ModulatedLayer(takes_condition) for takes_condition in (True, False, True)]
-    return build_stack(architecture, layers, Norm("layer", 1e-6), parts=1)
+    return build_stack(architecture, layers, Norm("layer", 1e-6), num_embeddings=1)
 
 
 def check_condition(network: Stack) -> None:

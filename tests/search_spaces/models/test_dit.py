@@ -13,17 +13,17 @@ from expect import raises
 from grouped import grouped
 from nas.costs.count import meta_device
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.models.dit import DiT, Pictures, build_dit, count_dit, grid_positions
+from search_spaces.models.dit import DiT, ImageSpec, build_dit, count_dit, grid_positions
 from search_spaces.support.count import Count
 from search_spaces.testing.small_networks import perturb
 from search_spaces.topologies.registry import TOPOLOGIES
 
 Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
-PICTURES = Pictures((3, 8, 8), 2, 10)
+PICTURES = ImageSpec((3, 8, 8), 2, 10)
 SMALL = Architecture(depth=2, width=20, heads=5, head_dim=4, hidden=80)
 
 
-def inputs(pictures: Pictures = PICTURES) -> tuple[Tensor, ...]:
+def inputs(pictures: ImageSpec = PICTURES) -> tuple[Tensor, ...]:
     torch.manual_seed(1)
     return torch.randn(2, *pictures.shape), torch.tensor([7, 900]), torch.tensor([3, 10])
 
@@ -141,7 +141,7 @@ def test_parameters_and_macs_are_those_of_the_paper(
 ) -> None:
     count = count_dit(
         Architecture(depth=depth, width=width, heads=heads, head_dim=64, hidden=4 * width),
-        Pictures((4, 32, 32), 2, 1000),
+        ImageSpec((4, 32, 32), 2, 1000),
     )
     assert round(count.params / 1e6, 2) == params
     assert round(count.macs / 1e9, 2) == gigaflops  # the paper's Gflops are multiply-accumulates
@@ -159,7 +159,7 @@ def test_modulations_and_outputs_start_at_0() -> None:
 def test_weights_start_as_the_authors_draw_them() -> None:
     torch.manual_seed(0)
     network = build_dit(
-        Architecture(depth=1, width=384, heads=6, head_dim=64, hidden=1536), Pictures((4, 32, 32), 2, 1000)
+        Architecture(depth=1, width=384, heads=6, head_dim=64, hidden=1536), ImageSpec((4, 32, 32), 2, 1000)
     )
     attention, feed_forward = network.stack.layers
     for weight, out, into in (

@@ -49,7 +49,7 @@ CASES = [
     "attnres-delta(gated=false)",
     "value-residual(first=0,own=1,learned=true)",
 ]
-CAN = [case for case in CASES for kind, options in [load(case)] if kind.equals_resnet_behind_norms(options)]
+CAN = [case for case in CASES for kind, options in [load(case)] if kind.equals_resnet_with_norms(options)]
 BEHIND_NORMS = [case for case in CAN for kind, options in [load(case)] if not kind.equals_resnet(options)]
 RUNS = ["dca(k=1)/hyper", "resnet/denseformer", "mhc/attnres-delta(gated=false)"]  # each starts as a residual network
 FORMS = ["dca", "hyper(dynamic=false)", "value-residual(first=0,own=1,learned=true)", *RUNS]
@@ -77,7 +77,7 @@ class Dense(nn.Module):
 
 def dense(architecture: Architecture) -> Stack:
     layers = [Dense(architecture.width) for _ in range(architecture.depth)]
-    return build_stack(architecture, layers, Norm("layer", 1e-6), parts=1)
+    return build_stack(architecture, layers, Norm("layer", 1e-6), num_embeddings=1)
 
 
 BUILD: dict[str, Callable[[Architecture], nn.Module]] = {

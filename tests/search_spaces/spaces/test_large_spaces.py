@@ -14,7 +14,7 @@ from search_spaces.spaces.catalog import per_block
 from search_spaces.spaces.parsing import parse_architecture
 from search_spaces.spaces.space import Candidate, SearchSpace
 from search_spaces.support.errors import Kind
-from search_spaces.topologies.registry import refusal
+from search_spaces.topologies.registry import incompatibility
 
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)
 SMALL = SearchSpace(
@@ -39,7 +39,7 @@ def by_hand() -> set[Candidate]:
     ):
         text = f"heads={h1}/{h2},head_dim={'/'.join(map(str, dims))},topology={t1}/{t2}"
         architecture = parse_architecture(text, BASE)
-        if refusal(architecture) is None:
+        if incompatibility(architecture) is None:
             members.add(Candidate(architecture, (("lr", lr),)))
     return members
 
@@ -74,7 +74,7 @@ def test_architectures_outside_the_axes_are_no_members() -> None:
 
 def test_a_large_space_is_never_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Architecture] = []
-    monkeypatch.setattr(search_spaces.spaces.space, "refusal", lambda architecture: calls.append(architecture))
+    monkeypatch.setattr(search_spaces.spaces.space, "incompatibility", lambda architecture: calls.append(architecture))
     space = per_block(replace(BASE, depth=48))
     assert len(calls) == 1
     assert space.combinations > 10**100

@@ -13,15 +13,15 @@ from search_spaces.support.errors import (
     ContractError,
     Notice,
     UserError,
+    cause_fields,
     check_at_least,
-    fields_of,
-    kind_of_number,
+    foreign_location,
     nearest,
-    place_of,
+    number_error_kind,
     reason_of,
     show_notices,
-    unknown,
-    value_of,
+    unknown_name_error,
+    value_fields,
 )
 
 
@@ -60,11 +60,11 @@ def test_a_contract_error_names_its_rule_and_survives_pickling() -> None:
 
 
 def test_error_of_an_unknown_name_lists_the_nearest_or_all() -> None:
-    error = unknown("task", "digits-vti", ["digits-vit", "moons"])
-    check(error, "unknown-name", option="task", value="digits-vti", choices=("digits-vit", "moons"))
+    error = unknown_name_error("task", "digits-vti", ["digits-vit", "moons"])
+    check(error, "unknown_name_error-name", option="task", value="digits-vti", choices=("digits-vit", "moons"))
     assert error.fields["nearest"] == "digits-vit"
     assert "'digits-vit'" in str(error)
-    none = unknown("task", "qqqq", ["b", "a"])
+    none = unknown_name_error("task", "qqqq", ["b", "a"])
     check(none, "unknown-name", option="task", value="qqqq", choices=("a", "b"), nearest=None)
     assert "a, b" in str(none)
 
@@ -80,10 +80,10 @@ def test_nearness_ignores_case_and_then_prefers_the_same_case() -> None:
 
 
 def test_error_of_an_unknown_name_has_its_context() -> None:
-    error = unknown("preset", "papr", ["paper"], of="task 'glue'", task="glue")
-    check(error, "unknown-name", option="preset", value="papr", nearest="paper", task="glue")
+    error = unknown_name_error("preset", "papr", ["paper"], of="task 'glue'", task="glue")
+    check(error, "unknown_name_error-name", option="preset", value="papr", nearest="paper", task="glue")
     assert "task 'glue'" in str(error)
-    other = unknown("architecture field", "dept", ["depth"], option="field")
+    other = unknown_name_error("architecture field", "dept", ["depth"], option="field")
     check(other, "unknown-name", option="field", value="dept", choices=("depth",), nearest="depth")
     assert "architecture field" in str(other)
 
@@ -101,25 +101,25 @@ def test_at_least_accepts_the_minimum() -> None:
 
 def test_an_error_has_the_fields_of_its_cause() -> None:
     inner = UserError("too-large", "it is too large.", path="x", size=3)
-    assert fields_of(inner) == {"path": "x", "size": 3, "cause": "too-large"}
-    assert fields_of(KeyError("x")) == {"cause": "KeyError"}
+    assert cause_fields(inner) == {"path": "x", "size": 3, "cause": "too-large"}
+    assert cause_fields(KeyError("x")) == {"cause": "KeyError"}
 
 
 def test_an_error_in_user_code_has_its_location(tmp_path: Path) -> None:
     error = raised_by(tmp_path / "theirs.py", "1 / 0\n")
-    assert fields_of(error) == {"cause": "ZeroDivisionError", "where": f"{tmp_path / 'theirs.py'}, line 1"}
+    assert cause_fields(error) == {"cause": "ZeroDivisionError", "where": f"{tmp_path / 'theirs.py'}, line 1"}
 
 
 def test_errors_of_nested_values_show_their_type() -> None:
-    assert value_of(None) == {"value": None}
-    assert value_of("x") == {"value": "x"}
-    assert value_of([1]) == {"type": "list"}
+    assert value_fields(None) == {"value": None}
+    assert value_fields("x") == {"value": "x"}
+    assert value_fields([1]) == {"type": "list"}
 
 
 def test_numbers_are_out_of_range_and_other_values_of_wrong_type() -> None:
-    assert [kind_of_number(value) for value in (1, 0.5)] == 2 * ["out-of-range"]
-    assert [kind_of_number(value) for value in (True, "1", None)] == 3 * ["wrong-type"]
-    assert [kind_of_number(v, whole=True) for v in (1, 0.5, True)] == ["out-of-range", "wrong-type", "wrong-type"]
+    assert [number_error_kind(value) for value in (1, 0.5)] == 2 * ["out-of-range"]
+    assert [number_error_kind(value) for value in (True, "1", None)] == 3 * ["wrong-type"]
+    assert [number_error_kind(v, whole=True) for v in (1, 0.5, True)] == ["out-of-range", "wrong-type", "wrong-type"]
 
 
 def test_the_reason_of_a_user_error_is_its_line() -> None:
@@ -166,7 +166,7 @@ def raised_by(path: Path, text: str) -> BaseException:
 )
 def test_the_place_of_an_error_is_the_innermost_line_of_the_users_code(text: str, line: int, tmp_path: Path) -> None:
     error = raised_by(tmp_path / "theirs.py", text)
-    assert place_of(error) == f"{tmp_path / 'theirs.py'}, line {line}"
+    assert foreign_location(error) == f"{tmp_path / 'theirs.py'}, line {line}"
     assert reason_of(error).endswith(f"({tmp_path / 'theirs.py'}, line {line})")
     assert "\n" not in reason_of(error)
 
@@ -179,16 +179,18 @@ def test_an_installed_package_is_to_blame_unless_it_is_a_common_library(
     inner = tmp_path / "site-packages" / package / "inner.py"
     inner.write_text("1 / 0\n")
     error = raised_by(tmp_path / "caller.py", f"import runpy\nrunpy.run_path({str(inner)!r})\n")
-    assert place_of(error) == (f"{inner}, line 1" if to_blame == package else f"{tmp_path / 'caller.py'}, line 2")
+    assert foreign_location(error) == (
+        f"{inner}, line 1" if to_blame == package else f"{tmp_path / 'caller.py'}, line 2"
+    )
 
 
 def test_a_file_below_the_working_directory_has_a_relative_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert place_of(raised_by(tmp_path / "theirs.py", "1 / 0\n")) == "theirs.py, line 1"
+    assert foreign_location(raised_by(tmp_path / "theirs.py", "1 / 0\n")) == "theirs.py, line 1"
 
 
 def test_an_error_outside_the_users_code_has_no_place() -> None:
-    assert place_of(ValueError("never raised")) is None
+    assert foreign_location(ValueError("never raised")) is None
     assert reason_of(ValueError("never raised\nwith a story")) == "ValueError: never raised"

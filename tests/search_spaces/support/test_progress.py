@@ -51,12 +51,12 @@ def test_earlier_work_does_not_count_for_the_time_left(monkeypatch: pytest.Monke
     monkeypatch.setattr(progress, "_screen", lambda: Console(file=io.StringIO(), get_time=lambda: now[0]))
     bar = Progress("trainings", 10)
     for number in (1, 2, 3, 4):
-        bar.reach_at_once(number)
+        bar.set_done_untimed(number)
     for number in (5, 6):
         now[0] += 100
-        bar.reach(number)
+        bar.set_done(number)
     assert numbers(bar._line()) == ["6/10", "0:06:40"]
-    bar.reach_at_once(7)  # earlier speed is kept
+    bar.set_done_untimed(7)  # earlier speed is kept
     assert numbers(bar._line()) == ["7/10", "0:05:00"]
 
 
@@ -116,7 +116,7 @@ def test_bars_are_drawn_in_a_terminal_and_erased(monkeypatch: pytest.MonkeyPatch
         (whole,) = [task for task in bar._bars.tasks if task.description == "trainings"]
         assert whole.completed == 0.25  # resumed work is not counted twice
         bar.end("a")
-        bar.reach(1, "good")
+        bar.set_done(1, "good")
         until(lambda: "good" in screen.getvalue(), "the last one is named")
     text = screen.getvalue()
     for words in ("trainings", "net a --", "1/4", "\N{HORIZONTAL ELLIPSIS}"):

@@ -9,7 +9,7 @@ def test_the_quiet_time_covers_all_steps_of_a_command(monkeypatch: pytest.Monkey
     now = [100.0]
     monkeypatch.setattr("search_spaces.support.quiet_timer.time.monotonic", lambda: now[0])
     silence = QuietTimer(since=0.0)
-    with silence.lasting():
+    with silence.accumulate():
         now[0] += 0.5
         assert silence.remaining() == SILENCE_S - 0.5
         now[0] += 1

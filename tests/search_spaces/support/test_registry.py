@@ -40,8 +40,8 @@ def test_a_plugin_cannot_take_a_name_of_this_project(install: Install) -> None:
         assert registry.load("resnet").__module__ == "search_spaces.topologies.chain"
     assert len(notices) == 1
     assert registry.load("mine").__name__ == "JSONEncoder"
-    assert registry.is_ours("resnet")
-    assert not registry.is_ours("mine")
+    assert registry.is_builtin("resnet")
+    assert not registry.is_builtin("mine")
 
 
 @pytest.mark.parametrize("order", [("Zebra_z", "aardvark"), ("aardvark", "Zebra_z")])
@@ -65,7 +65,7 @@ def test_names_of_this_project_belong_to_it() -> None:
     for group in ("nas.tasks", "nas.spaces", "nas.topologies", "nas.samplers"):
         registry = Registry(group, "entry")
         assert registry.names()
-        assert all(registry.is_ours(name) for name in registry.names()), f"{group}: not all are of {OURS}"
+        assert all(registry.is_builtin(name) for name in registry.names()), f"{group}: not all are of {OURS}"
 
 
 def test_an_entry_that_cannot_be_imported_is_reported_with_file_and_line(install: Install) -> None:

@@ -226,7 +226,7 @@ def test_defaults_read_from_the_source_of_each_topology_are_those_of_its_options
     with grouped() as case:
         for name in TOPOLOGIES.names():
             with case(name):
-                place = TOPOLOGIES.place(name)
+                place = TOPOLOGIES.location(name)
                 assert place is not None
                 defaults = fields(TOPOLOGIES.load(name).Options)
                 assert option_defaults(*place) == {field.name: field.default for field in defaults}
@@ -237,6 +237,6 @@ def test_first_lines_read_from_the_source_are_those_of_the_docstrings(registry: 
     with grouped() as case:
         for name in registry.names():
             with case(name):
-                place = registry.place(name)
+                place = registry.location(name)
                 assert place is not None
                 assert first_line(*place) == (inspect.getdoc(registry.load(name)) or "").partition("\n")[0]

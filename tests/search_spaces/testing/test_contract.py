@@ -15,7 +15,7 @@ from search_spaces.support.count import Count, Handlers
 from search_spaces.support.spec import Axes
 from search_spaces.testing.checks import CONTRACT
 from search_spaces.testing.contract import check_topology
-from search_spaces.topologies.base import InputMode, Wiring
+from search_spaces.topologies.base import InputMode, StackSpec
 from search_spaces.topologies.chain import Chain
 
 
@@ -26,13 +26,13 @@ class Gated(Chain):
     def equals_resnet(cls, options: Any) -> bool:
         return True
 
-    def __init__(self, wiring: Wiring, options: Any) -> None:
-        super().__init__(wiring, options)
-        self.w = nn.Parameter(torch.ones(len(wiring.sites)))
+    def __init__(self, spec: StackSpec, options: Any) -> None:
+        super().__init__(spec, options)
+        self.w = nn.Parameter(torch.ones(len(spec.sites)))
 
     @classmethod
-    def count(cls, wiring: Wiring, options: Any) -> Count:
-        return Count(params=len(wiring.sites), elementwise=2 * len(wiring.sites) * wiring.width)
+    def count(cls, spec: StackSpec, options: Any) -> Count:
+        return Count(params=len(spec.sites), elementwise=2 * len(spec.sites) * spec.width)
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         return state + self.w[t] * y
@@ -66,20 +66,20 @@ class Wide(Gated):
 class UnusedParameter(Gated):
     """Has an unused weight."""
 
-    def __init__(self, wiring: Wiring, options: Any) -> None:
-        super().__init__(wiring, options)
+    def __init__(self, spec: StackSpec, options: Any) -> None:
+        super().__init__(spec, options)
         self.idle = nn.Parameter(torch.zeros(1))
 
     @classmethod
-    def count(cls, wiring: Wiring, options: Any) -> Count:
-        return super().count(wiring, options) + Count(params=1)
+    def count(cls, spec: StackSpec, options: Any) -> Count:
+        return super().count(spec, options) + Count(params=1)
 
 
 class WrongCount(Gated):
     """Omits its weights in the closed form."""
 
     @classmethod
-    def count(cls, wiring: Wiring, options: Any) -> Count:
+    def count(cls, spec: StackSpec, options: Any) -> Count:
         return Count()
 
 
@@ -136,7 +136,7 @@ class Behind(Late):
         return False
 
     @classmethod
-    def equals_resnet_behind_norms(cls, options: Any) -> bool:
+    def equals_resnet_with_norms(cls, options: Any) -> bool:
         return True
 
 
@@ -149,8 +149,8 @@ class Weaker(Gated):
     class Options:
         strength: float = 1.0
 
-    def __init__(self, wiring: Wiring, options: Options) -> None:
-        super().__init__(wiring, options)
+    def __init__(self, spec: StackSpec, options: Options) -> None:
+        super().__init__(spec, options)
         self.strength = options.strength
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
@@ -176,7 +176,7 @@ class Silent(Gated):
     """Refuses without a reason."""
 
     @classmethod
-    def refusal(cls, architecture: Architecture, options: Any) -> str | None:
+    def incompatibility(cls, architecture: Architecture, options: Any) -> str | None:
         return "" if not architecture.heads else None
 
 
@@ -200,13 +200,13 @@ class Growing(Gated):
 class Steep(Gated):
     """Has unbounded gradients after the sixth layer."""
 
-    def __init__(self, wiring: Wiring, options: Any) -> None:
-        super().__init__(wiring, options)
+    def __init__(self, spec: StackSpec, options: Any) -> None:
+        super().__init__(spec, options)
         self.v = nn.Parameter(torch.ones(1))
 
     @classmethod
-    def count(cls, wiring: Wiring, options: Any) -> Count:
-        return super().count(wiring, options) + Count(params=1)
+    def count(cls, spec: StackSpec, options: Any) -> Count:
+        return super().count(spec, options) + Count(params=1)
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         root = self.v * self.w[t]
@@ -253,7 +253,7 @@ class Breaking(Gated):
         (Twofold, "recomputed-gradients-are-equal", {}),
         (Mixing, "positions-do-not-meet", {"positions": (0, 1, 3, 4)}),
         (Late, "starts-as-claimed", {"claim": "equals_resnet"}),
-        (Behind, "starts-as-claimed", {"claim": "equals_resnet_behind_norms"}),
+        (Behind, "starts-as-claimed", {"claim": "equals_resnet_with_norms"}),
         (Weaker, "starts-as-claimed", {"claim": "equals_resnet", "options": "Weaker.Options(strength=0.5)"}),
         (Otherwise, "delivers-what-it-says", {"delivered": "bare", "input_mode": "shared"}),
         (Fragile, "bf16-is-near-float32", {}),
@@ -297,8 +297,8 @@ class Spectral(Gated):
         return False
 
     @classmethod
-    def count(cls, wiring: Wiring, options: Any) -> Count:
-        return super().count(wiring, options) + Count(macs=10)
+    def count(cls, spec: StackSpec, options: Any) -> Count:
+        return super().count(spec, options) + Count(macs=10)
 
     def close(self, state: Tensor) -> Tensor:
         return torch.fft.irfft(torch.fft.rfft(state.float()), n=state.shape[-1]).to(state.dtype)

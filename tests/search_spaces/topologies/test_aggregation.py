@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from grouped import grouped
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.aggregation import Node
-from search_spaces.topologies.base import Site, Wiring
-from search_spaces.topologies.build import wire_count
+from search_spaces.topologies.base import Site, StackSpec
+from search_spaces.topologies.build import count_topology
 from search_spaces.topologies.registry import load
 
 Build = Callable[..., Stack]
@@ -90,7 +90,7 @@ def test_maps_start_by_xaviers_rule(transformer: Build) -> None:
 
 
 def test_parameters_of_twelve_blocks_are_those_of_their_nodes() -> None:
-    wiring = Wiring((Site(("q", "k", "v"), 64, True), Site(("x",), 64, False)) * 12, 64, 16)
+    spec = StackSpec((Site(("q", "k", "v"), 64, True), Site(("x",), 64, False)) * 12, 64, 16)
     for options, joins in (("", [2, 3, 3, 3, 3, 3]), ("(every=3)", [2, 3]), ("(every=5)", [2, 2]), ("(every=6)", [2])):
         inside = sum((states + 1) * 64 * 256 + 256 + 3 * 64 for states in joins)
-        assert wire_count(*load(f"aggregation{options}"), wiring).params == inside
+        assert count_topology(*load(f"aggregation{options}"), spec).params == inside

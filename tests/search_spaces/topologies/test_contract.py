@@ -20,9 +20,9 @@ from search_spaces.testing.checks import (
     check_finite_at_64_blocks,
 )
 from search_spaces.testing.contract import subject
-from search_spaces.testing.small_networks import echoes, wiring_of
-from search_spaces.topologies.base import Wiring
-from search_spaces.topologies.build import wire_count
+from search_spaces.testing.small_networks import echoes, transformer_spec
+from search_spaces.topologies.base import StackSpec
+from search_spaces.topologies.build import count_topology
 from search_spaces.topologies.registry import TOPOLOGIES, load
 
 OPTIONS = [
@@ -149,25 +149,25 @@ def by_our_counter(network: nn.Module, inputs: tuple[Tensor, ...]) -> int:
 def check_documented_parameters(case: str) -> None:
     """Assert that the docstring's formula equals the closed form."""
     for depth, width, heads, head_dim in ((3, 12, 5, 4), (1, 24, 2, 4)):
-        wiring = wiring_of(load(case)[0], depth, width, heads, head_dim)
-        assert params_by_docstring(case, wiring) == wire_count(*load(case), wiring).params
+        spec = transformer_spec(load(case)[0], depth, width, heads, head_dim)
+        assert params_by_docstring(case, spec) == count_topology(*load(case), spec).params
 
 
-def params_by_docstring(case: str, wiring: Wiring) -> int:
+def params_by_docstring(case: str, spec: StackSpec) -> int:
     """The value of the docstring's formula."""
     topology, options = load(case)
     formula = re.search(r"Parameters: `([^`]+)`", topology.__doc__ or "")
     assert formula, f"{topology.__name__} does not say how many parameters it adds."
-    opening = [site for site in wiring.sites if site.starts_block]
+    opening = [site for site in spec.sites if site.starts_block]
     letters = {
         "blocks": len(opening),
-        "layers": len(wiring.sites),
-        "sites": wiring.sites,
+        "layers": len(spec.sites),
+        "sites": spec.sites,
         "ports": len(opening[0].ports),
-        "width": wiring.width,
-        "head_dim": wiring.head_dim,
-        "parts": wiring.parts,
-        "hidden": wiring.hidden,
+        "width": spec.width,
+        "head_dim": spec.head_dim,
+        "num_embeddings": spec.num_embeddings,
+        "hidden": spec.hidden,
         "factorial": factorial,
     }
     return eval(f"({formula[1]})", letters | asdict(options))
@@ -181,7 +181,7 @@ def check_large_counts(case: str, depth: int = 2) -> None:
     with torch.device("meta"):
         stack = echoes(*load(case), depth, width=width, heads=heads, head_dim=head_dim).requires_grad_(False)
         inputs = torch.empty(1, 7, width).double(), torch.empty(7, width).double()
-    form = wire_count(*load(case), wiring_of(load(case)[0], depth, width, heads, head_dim))
+    form = count_topology(*load(case), transformer_spec(load(case)[0], depth, width, heads, head_dim))
     assert sum(parameter.numel() for parameter in stack.parameters()) == form.params
     assert count_macs(stack, inputs)[0] == 7 * form.macs
     with Shapes(), FlopCounterMode(display=False) as counter:

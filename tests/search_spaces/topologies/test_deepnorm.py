@@ -77,7 +77,7 @@ def test_depth_scales_maps_once_in_every_style(style: str) -> None:
 
 
 def test_count_has_no_norms_but_its_own() -> None:
-    style = TransformerStyle(Norm("rms", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
+    style = TransformerStyle(Norm("rms", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, num_embeddings=1)
     shape = Architecture(depth=3, width=16, hidden=24, heads=2, head_dim=8, topology="deepnorm")
     stack = build_transformer(shape, style, lambda block: SoftmaxAttention(causal=True))
     assert sum(p.numel() for p in stack.parameters()) == count_transformer(shape, style, 5).params

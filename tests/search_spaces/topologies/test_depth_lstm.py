@@ -14,10 +14,10 @@ from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
-from search_spaces.topologies.registry import refusal
+from search_spaces.topologies.registry import incompatibility
 
 Build = Callable[..., Stack]
-STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
+STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, num_embeddings=2)
 UNLIKE = Architecture(
     depth=4, width=16, heads=4, head_dim=4, hidden=24, blocks="hidden=24/8", topology="depth-lstm/resnet"
 )
@@ -82,12 +82,12 @@ def test_each_step_has_the_hidden_features_of_its_block() -> None:
 
 def test_networks_without_attention_are_refused() -> None:
     network = Architecture(depth=2, width=8, hidden=8, topology="depth-lstm")
-    assert (refusal(network) or "").startswith("depth-lstm ")
-    assert refusal(replace(network, heads=2, head_dim=4)) is None
+    assert (incompatibility(network) or "").startswith("depth-lstm ")
+    assert incompatibility(replace(network, heads=2, head_dim=4)) is None
 
 
 def test_blocks_of_several_layers_are_refused(transformer: Build) -> None:
     layers = list(transformer("resnet", depth=2).layers)
     network = Architecture(depth=2, width=16, hidden=8, heads=4, head_dim=4, topology="depth-lstm")
     with raises("unsupported", topology="depth-lstm", layers=4, blocks=2):
-        build_stack(network, layers, None, parts=1)
+        build_stack(network, layers, None, num_embeddings=1)

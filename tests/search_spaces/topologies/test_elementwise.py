@@ -13,10 +13,10 @@ import pytest
 
 from grouped import grouped
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.testing.small_networks import wiring_of
-from search_spaces.topologies.base import Site, Wiring
-from search_spaces.topologies.build import wire_count
-from search_spaces.topologies.registry import TOPOLOGIES, load, refusal
+from search_spaces.testing.small_networks import transformer_spec
+from search_spaces.topologies.base import Site, StackSpec
+from search_spaces.topologies.build import count_topology
+from search_spaces.topologies.registry import TOPOLOGIES, incompatibility, load
 
 CASES = [
     *TOPOLOGIES.names(),
@@ -81,7 +81,7 @@ class Vector:
 
 
 Run = Callable[..., Vector]
-Equation = Callable[[Wiring, Any, list[Run], Vector], object]
+Equation = Callable[[StackSpec, Any, list[Run], Vector], object]
 
 
 def layer(*inputs: Vector) -> Vector:
@@ -100,18 +100,18 @@ def block_of(layers: int) -> Run:
     return block
 
 
-def plain(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def plain(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     for f in runs:
         x = f(x)
 
 
-def residual(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def residual(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     for f in runs:
         x = x + f(x)
 
 
-def ancre(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
-    p, layers = 0.5, len(wiring.sites) // sum(site.starts_block for site in wiring.sites)
+def ancre(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
+    p, layers = 0.5, len(spec.sites) // sum(site.starts_block for site in spec.sites)
     h, m = [x], list[Vector]()
     for j in range(len(runs) // layers):
         began, output = h[-1], runs[0](h[-1])
@@ -126,7 +126,7 @@ def ancre(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
         h.append(reduce(add, [*([began] if options.cascaded else []), output, *(p * earlier for earlier in sources)]))
 
 
-def denseformer(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def denseformer(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     xs, y, alpha = [x], x, 0.5
     for i, f in enumerate(runs, start=1):
         xs.append(y + f(y))
@@ -135,7 +135,7 @@ def denseformer(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> Non
             y = reduce(add, [alpha * xs[j] for j in range(i + 1) if (i - j) % options.dilation == 0])
 
 
-def hyper(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def hyper(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     n, s, b, entry = options.streams, 0.5, 0.5, x.like(1)
     streams = [x] * n
     for f in runs:
@@ -147,7 +147,7 @@ def hyper(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     (1 / n) * reduce(add, streams)
 
 
-def mhc(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def mhc(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     n, entry = options.streams, x.like(1)
     streams = [x] * n
     for t, f in enumerate(runs):
@@ -160,7 +160,7 @@ def mhc(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     (1 / n) * reduce(add, streams)
 
 
-def frac(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def frac(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     m, entry = options.parts, x.like(1)
     for f in runs:  # Y^T H and A^T H are matrix products
         for _ in range(m * (2 * m + 1) if options.dynamic else 0):
@@ -168,12 +168,12 @@ def frac(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
         x = x + 0.5 * f(x)
 
 
-def scaled_residual(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def scaled_residual(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     for f in runs:
         x = x + 0.5 * f(x)
 
 
-def laurel(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def laurel(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     states = [x]
     for f in runs:
         window = states[-options.reach :]
@@ -181,19 +181,19 @@ def laurel(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
         states.append(states[-1] + f(states[-1]) + low_rank.like(x.width))
 
 
-def laurel_rw(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def laurel_rw(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     for f in runs:
         skip = x + x.like(x.width) if options.rank else x
         x = 0.5 * f(x) + 0.5 * skip
 
 
-def highway(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def highway(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     for f in runs:
         gate, value = x.like(x.width), x.like(x.width)  # matrix products, and activations
         x = f(x) + (1 + gate) * x + gate * value if options.form == "highway" else f(x) + x + gate * value
 
 
-def depth_lstm(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def depth_lstm(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     output, cell = x, x.like(x.width)
     for f in runs:
         write, keep, give, candidate = (f(output).like(x.width) for _ in range(4))  # matrix products, and activations
@@ -201,8 +201,8 @@ def depth_lstm(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None
         output = give * cell
 
 
-def aggregation(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
-    layers = len(wiring.sites) // (blocks := sum(site.starts_block for site in wiring.sites))
+def aggregation(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
+    layers = len(spec.sites) // (blocks := sum(site.starts_block for site in spec.sites))
     stages: list[Vector] = []
     for t, f in enumerate(runs, start=1):
         x = x + f(x)
@@ -215,7 +215,7 @@ def aggregation(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> Non
                 stages = [x]
 
 
-def attnres(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def attnres(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     blocks, outputs = [x], list[Vector]()
 
     def mix() -> Vector:  # w . v is a matrix product
@@ -229,9 +229,9 @@ def attnres(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
     mix()
 
 
-def muddformer(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
-    opens = [site.starts_block for site in wiring.sites]
-    ports = len(wiring.sites[0].ports)
+def muddformer(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
+    opens = [site.starts_block for site in spec.sites]
+    ports = len(spec.sites[0].ports)
     states, entry = [x], x.like(1)
     for t, f in enumerate(runs):
         x = x + f(x)
@@ -244,19 +244,19 @@ def muddformer(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None
                 x = x + states[-1] if options.norm == "pre-post" else x
 
 
-def value_residual(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def value_residual(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     first = None
-    attending = [t for t, site in enumerate(wiring.sites) if site.attends]
+    attending = [t for t, site in enumerate(spec.sites) if site.attends]
     for t, f in enumerate(runs):
-        if wiring.sites[t].attends:
-            v = x.like(wiring.sites[t].inner)
+        if spec.sites[t].attends:
+            v = x.like(spec.sites[t].features)
             if first is not None and (options.last is None or t in attending[-options.last :]):
                 v = 0.5 * first + 0.5 * v
             first = first or v
         x = x + f(x)
 
 
-def attnres_delta(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+def attnres_delta(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
     blocks, outputs, h = [x], list[Vector](), x
     for t, f in enumerate(runs):
         mix = reduce(add, [0.5 * v for v in (*blocks, *outputs)]) if t else x
@@ -266,21 +266,21 @@ def attnres_delta(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> N
             blocks, outputs = [*blocks, *outputs], []
 
 
-def rmt(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
-    matrix = x.like(options.keys * (options.values or wiring.head_dim))
+def rmt(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
+    matrix = x.like(options.keys * (options.values or spec.head_dim))
     for _ in runs:  # loads and stores are matrix products
         matrix = matrix + matrix.like(matrix.width)
 
 
 def generalized_residual(weight: Callable[[Any, Vector], Any]) -> Equation:
-    def equation(wiring: Wiring, options: Any, runs: list[Run], x: Vector) -> None:
+    def equation(spec: StackSpec, options: Any, runs: list[Run], x: Vector) -> None:
         outputs = [x]
         middle: list[Vector] = []  # e_1 + ... + e_{t-k-1}, which grows by one output a block
 
         def read() -> Vector:
             return reduce(add, [weight(options, e) * e for e in (outputs[0], *middle, *outputs[1:])])
 
-        for f, site in zip(runs, [site for site in wiring.sites if site.starts_block], strict=True):
+        for f, site in zip(runs, [site for site in spec.sites if site.starts_block], strict=True):
             outputs.append(f(*(read() for _ in (site.ports if weight is per_port else "x"))))
             if options.k is not None and len(outputs) > options.k + 1:
                 middle = [reduce(add, [*middle, outputs.pop(1)])]
@@ -331,13 +331,13 @@ EQUATIONS: Mapping[str, Equation] = {
 }
 
 
-def tally(case: str, wiring: Wiring, layers: int) -> int:
+def tally(case: str, spec: StackSpec, layers: int) -> int:
     """Operations of the equation at one position."""
     topology, options = load(case)
-    blocks = sum(site.starts_block for site in wiring.sites)
+    blocks = sum(site.starts_block for site in spec.sites)
     runs = [block_of(layers)] * blocks if topology.granularity == "block" else [layer] * (layers * blocks)
     done: list[int] = []
-    EQUATIONS[case.partition("(")[0]](wiring, options, runs, Vector(wiring.width, done))
+    EQUATIONS[case.partition("(")[0]](spec, options, runs, Vector(spec.width, done))
     return sum(done)
 
 
@@ -351,19 +351,19 @@ def test_mixing_work_in_a_transformer_equals_the_equations_tally(name: str) -> N
     with grouped() as case:
         for text, depth in product(with_options(name), (1, 2, 7)):
             with case(f"{text} at depth {depth}"):
-                wiring = wiring_of(load(text)[0], depth, width=12, heads=5, head_dim=4)
-                done = tally(text, wiring, layers=len(wiring.sites) // depth)
-                assert wire_count(*load(text), wiring).elementwise == done
+                spec = transformer_spec(load(text)[0], depth, width=12, heads=5, head_dim=4)
+                done = tally(text, spec, layers=len(spec.sites) // depth)
+                assert count_topology(*load(text), spec).elementwise == done
 
 
 def test_mixing_work_around_dense_layers_equals_the_equations_tally() -> None:
     invalid = set()
     with grouped() as case:
         for text, depth in product((*CASES, "rmt(values=3)"), (1, 6)):
-            if refusal(Architecture(depth=depth, width=12, hidden=12, topology=text)) is not None:
+            if incompatibility(Architecture(depth=depth, width=12, hidden=12, topology=text)) is not None:
                 invalid.add(text.partition("(")[0])
                 continue
             with case(f"{text} at depth {depth}"):
-                wiring = Wiring((Site(("x",), 12, True),) * depth, width=12, head_dim=0)
-                assert wire_count(*load(text), wiring).elementwise == tally(text, wiring, layers=1)
+                spec = StackSpec((Site(("x",), 12, True),) * depth, width=12, head_dim=0)
+                assert count_topology(*load(text), spec).elementwise == tally(text, spec, layers=1)
     assert invalid == {"ancre", "depth-lstm", "rmt", "svformer", "value-residual"}

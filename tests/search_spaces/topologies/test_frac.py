@@ -12,9 +12,9 @@ from expect import raises
 from grouped import grouped
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
-from search_spaces.topologies.base import Site, Wiring
-from search_spaces.topologies.build import wire_count
-from search_spaces.topologies.registry import load, refusal
+from search_spaces.topologies.base import Site, StackSpec
+from search_spaces.topologies.build import count_topology
+from search_spaces.topologies.registry import incompatibility, load
 
 Build = Callable[..., Stack]
 
@@ -58,13 +58,13 @@ def test_dynamic_weights_start_at_zero_with_small_scales(transformer: Build) -> 
 
 
 def test_counts_are_the_published_ones() -> None:
-    wiring = Wiring((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 16, 2048, 128)
+    spec = StackSpec((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 16, 2048, 128)
     for options, params in {"parts=4": 165_056, "parts=4,dynamic=false": 1_152}.items():
-        assert wire_count(*load(f"frac({options})"), wiring).params == params
+        assert count_topology(*load(f"frac({options})"), spec).params == params
 
 
 def test_parts_that_do_not_divide_the_width_are_refused(transformer: Build) -> None:
     with raises("mismatch", option="parts", value=3, width=16):
         transformer("frac(parts=3)")
-    reason = refusal(Architecture(depth=2, width=16, hidden=8, topology="frac(parts=3)")) or ""
+    reason = incompatibility(Architecture(depth=2, width=16, hidden=8, topology="frac(parts=3)")) or ""
     assert re.findall(r"\w+=\w+", reason) == ["parts=3", "width=16", "parts=2"]

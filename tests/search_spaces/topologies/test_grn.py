@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from grouped import grouped
 from search_spaces.layers.attention import PortProjection
 from search_spaces.layers.stack import Stack
-from search_spaces.topologies.base import Site, Wiring
+from search_spaces.topologies.base import Site, StackSpec
 from search_spaces.topologies.grn import GRNOptions, GRNv1, StaticSum
 
 Build = Callable[..., Stack]
@@ -104,7 +104,7 @@ def test_dca_matches_figure_four_by_hand(transformer: Build, draw: Draw) -> None
 
 def test_stack_holds_the_input_the_sum_of_the_middle_and_the_last_k() -> None:
     for k in (1, 2, 3, 6, 9):
-        topology = GRNv1(Wiring((Site(("x",), 1, True),) * 6, 1, 0), GRNOptions(k))
+        topology = GRNv1(StackSpec((Site(("x",), 1, True),) * 6, 1, 0), GRNOptions(k))
         state = topology.open(torch.tensor([1.0]))
         outputs = [torch.tensor([10.0**t]) for t in range(7)]
         for t in range(6):

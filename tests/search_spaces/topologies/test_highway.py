@@ -8,8 +8,8 @@ from torch import nn
 
 from grouped import grouped
 from search_spaces.layers.stack import Stack
-from search_spaces.topologies.base import Site, Wiring
-from search_spaces.topologies.build import wire_count
+from search_spaces.topologies.base import Site, StackSpec
+from search_spaces.topologies.build import count_topology
 from search_spaces.topologies.registry import load
 
 Build = Callable[..., Stack]
@@ -49,5 +49,5 @@ def test_gates_start_as_in_the_official_code(transformer: Build) -> None:
 
 
 def test_each_layer_has_two_square_maps() -> None:
-    wiring = Wiring((Site(("q", "k", "v"), 768, True), Site(("x",), 768, False)) * 12, 768, 64)
-    assert wire_count(*load("highway"), wiring).params == 12 * (4 * 768**2 + 4 * 768)
+    spec = StackSpec((Site(("q", "k", "v"), 768, True), Site(("x",), 768, False)) * 12, 768, 64)
+    assert count_topology(*load("highway"), spec).params == 12 * (4 * 768**2 + 4 * 768)

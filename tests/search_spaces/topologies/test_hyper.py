@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from grouped import grouped
 from search_spaces.layers.stack import Stack
-from search_spaces.topologies.base import Site, Wiring
-from search_spaces.topologies.build import wire_count
+from search_spaces.topologies.base import Site, StackSpec
+from search_spaces.topologies.build import count_topology
 from search_spaces.topologies.hyper import Connection
 from search_spaces.topologies.registry import load
 
@@ -88,8 +88,8 @@ def test_starts_by_equation_14_and_reads_streams_in_turn() -> None:
 def test_counts_are_the_published_ones_of_olmo_1b() -> None:
     """16 blocks of width 2048: equation 26 and table 7 (0.0002625 billion for 2 streams)."""
     params = {"streams=4": 394_048, "streams=4,dynamic=false": 768, "streams=2": 262_464}
-    wiring = Wiring((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 16, 2048, 128)
-    assert {options: wire_count(*load(f"hyper({options})"), wiring).params for options in params} == params
+    spec = StackSpec((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 16, 2048, 128)
+    assert {options: count_topology(*load(f"hyper({options})"), spec).params for options in params} == params
 
 
 def test_the_input_of_a_layer_does_not_share_the_streams_memory(transformer: Build) -> None:

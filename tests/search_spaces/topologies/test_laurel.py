@@ -9,8 +9,8 @@ from torch import nn
 
 from grouped import grouped
 from search_spaces.layers.stack import Stack
-from search_spaces.topologies.base import Site, Wiring
-from search_spaces.topologies.build import wire_count
+from search_spaces.topologies.base import Site, StackSpec
+from search_spaces.topologies.build import count_topology
 from search_spaces.topologies.laurel import LowRank
 from search_spaces.topologies.registry import load
 
@@ -53,10 +53,10 @@ def test_low_rank_maps_read_the_latest_states(transformer: Build, draw: Callable
 
 
 def test_parameters_are_two_maps_and_a_number_for_each_state() -> None:
-    wiring = Wiring((Site(("q", "k", "v"), 64, True), Site(("x",), 64, False)) * 12, 64, 16)
-    assert wire_count(*load("laurel(rank=8,reach=3)"), wiring).params == 24 * (2 * 8 * 64 + 3) - 3
-    assert wire_count(*load("laurel(rank=8)"), wiring).params == 24 * 2 * 8 * 64
-    assert wire_count(*load("laurel-rw"), wiring).params == 24 * 2
+    spec = StackSpec((Site(("q", "k", "v"), 64, True), Site(("x",), 64, False)) * 12, 64, 16)
+    assert count_topology(*load("laurel(rank=8,reach=3)"), spec).params == 24 * (2 * 8 * 64 + 3) - 3
+    assert count_topology(*load("laurel(rank=8)"), spec).params == 24 * 2 * 8 * 64
+    assert count_topology(*load("laurel-rw"), spec).params == 24 * 2
 
 
 def test_maps_start_by_xaviers_rule_and_at_zero() -> None:

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from grouped import grouped
 from search_spaces.layers.stack import Stack
 from search_spaces.testing.small_networks import without_epsilon
-from search_spaces.topologies.base import Site, Wiring
-from search_spaces.topologies.build import wire_count
+from search_spaces.topologies.base import Site, StackSpec
+from search_spaces.topologies.build import count_topology
 from search_spaces.topologies.mhc import ManifoldConnection, sinkhorn
 from search_spaces.topologies.registry import load
 
@@ -145,7 +145,7 @@ def test_a_layer_has_the_published_number_of_weights() -> None:
     """n d (n^2 + 2 n) + n^2 + 2 n + 3 at four streams, except in the first layer."""
     for width, params in ((512, 49_179), (768, 73_755)):
         sites = (Site(("q", "k", "v"), width, True), Site(("x",), width, False))
-        two, four = (wire_count(*load("mhc(streams=4)"), Wiring(sites * blocks, width, 64)).params for blocks in (1, 2))
+        two, four = (count_topology(*load("mhc(streams=4)"), StackSpec(sites * blocks, width, 64)).params for blocks in (1, 2))
         assert four - two == 2 * params
 
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from search_spaces.layers.stack import Stack
-from search_spaces.topologies.base import Site, Wiring
-from search_spaces.topologies.build import wire_count
+from search_spaces.topologies.base import Site, StackSpec
+from search_spaces.topologies.build import count_topology
 from search_spaces.topologies.registry import load
 
 Build = Callable[..., Stack]
@@ -43,11 +43,11 @@ def test_each_of_four_streams_is_a_mix_of_all_states(
         for c in range(4 if block < 3 else 1):
             sources = states
             if norm == "pre-post":
-                sources = [rms(state) * topology.before[j].weight for j, state in enumerate(states)]
+                sources = [rms(state) * topology.pre_norms[j].weight for j, state in enumerate(states)]
             mix = sum(weights(module, states[-1], c, j) * source for j, source in enumerate(sources))
             if norm == "pre-post":
                 if c == 3 or block == 3:
-                    mix = rms(mix) * topology.behind[block - 1].weight
+                    mix = rms(mix) * topology.post_norms[block - 1].weight
                 mix = states[-1] + mix
             streams.append(mix)
         q, k, v, r = streams if block < 3 else (x, x, x, streams[0])
@@ -75,7 +75,7 @@ def test_counts_are_those_of_the_papers_formula() -> None:
         (768, 12, "(rounded=true)", 610_689),
     ):
         sites = (Site(("q", "k", "v"), width, True), Site(("x",), width, False)) * blocks
-        assert wire_count(*load(f"muddformer{options}"), Wiring(sites, width, 64)).params == params
+        assert count_topology(*load(f"muddformer{options}"), StackSpec(sites, width, 64)).params == params
 
 
 def test_weights_start_at_the_newest_state_and_gains_small(transformer: Build) -> None:
@@ -88,14 +88,14 @@ def test_weights_start_at_the_newest_state_and_gains_small(transformer: Build) -
             assert not weights.second.weight.any()
             assert (weights.a[:, -1] == newest).all()
             assert not weights.a[:, :-1].any()
-        behind = [gain.weight.tolist() for gain in topology.behind]
+        behind = [gain.weight.tolist() for gain in topology.post_norms]
         assert behind == ([pytest.approx([1e-3] * 16)] * 6 if norm == "pre-post" else [])
 
 
 def test_64_hidden_features_are_rounded_to_128() -> None:
     sites = (Site(("q", "k", "v"), 8, True), Site(("x",), 8, False)) * 16
     exact, multiple = (
-        wire_count(*load(name), Wiring(sites, 8, 8)).params for name in ("muddformer", "muddformer(rounded=true)")
+        count_topology(*load(name), StackSpec(sites, 8, 8)).params for name in ("muddformer", "muddformer(rounded=true)")
     )
     most = [64] * 14 + [128, 128]  # multiples of 4 s, s = 2 .. 16, and 4 * 17 = 68
     sizes = [*((4 * s, 4 * s) for s in range(2, 17)), (68, 17)]

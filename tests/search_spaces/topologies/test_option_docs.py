@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from grouped import grouped
 from search_spaces.topologies.chain import Chain
-from search_spaces.topologies.meanings import meanings
+from search_spaces.topologies.option_docs import option_descriptions
 from search_spaces.topologies.registry import TOPOLOGIES, load
 
 
@@ -13,8 +13,8 @@ def test_every_option_of_every_topology_has_a_meaning() -> None:
         for name in TOPOLOGIES.names():
             with case(name):
                 kind, _ = load(name)
-                assert all(meanings(kind).values()), meanings(kind)
-                assert set(kind.axes) <= meanings(kind).keys()
+                assert all(option_descriptions(kind).values()), option_descriptions(kind)
+                assert set(kind.axes) <= option_descriptions(kind).keys()
 
 
 def test_a_meaning_is_one_line_of_the_nearest_docstring() -> None:
@@ -48,4 +48,4 @@ def test_a_meaning_is_one_line_of_the_nearest_docstring() -> None:
 
     Kind.Options = Subclass
     near, far = "How near, in steps: as many as there are.", "How far it may be."
-    assert meanings(Kind) == {"near": near, "far": far, "untold": ""}
+    assert option_descriptions(Kind) == {"near": near, "far": far, "untold": ""}

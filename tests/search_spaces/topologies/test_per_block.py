@@ -5,18 +5,18 @@ import torch
 from torch import Tensor
 
 from expect import raises
-from search_spaces.topologies.base import NoOptions, Site, Wiring
+from search_spaces.topologies.base import NoOptions, Site, StackSpec
 from search_spaces.topologies.chain import ResNet
 from search_spaces.topologies.deepnorm import DeepNorm
 from search_spaces.topologies.grn import DCA, GatedOptions
-from search_spaces.topologies.per_block import Inner, PerBlock
+from search_spaces.topologies.per_block import BlockTopology, PerBlock
 from search_spaces.topologies.rmt import RMT
 
 FIRST, NEXT = Site(("q", "k", "v"), 4, True), Site(("x",), 4, False)
 
 
 def blocks(*sites: Site) -> PerBlock:
-    return PerBlock(Wiring(sites, 4, 0), Inner(ResNet, NoOptions()))
+    return PerBlock(StackSpec(sites, 4, 0), BlockTopology(ResNet, NoOptions()))
 
 
 def test_later_layers_read_the_block_input_and_all_outputs_of_the_block_so_far() -> None:
@@ -57,7 +57,7 @@ def test_tensors_are_dropped_after_their_last_use() -> None:
 
 
 def test_a_later_layer_with_several_ports_has_an_input_for_each() -> None:
-    topology = PerBlock(Wiring((FIRST, Site(("q", "k", "v"), 4, False)), 4, 4), Inner(DCA, GatedOptions()))
+    topology = PerBlock(StackSpec((FIRST, Site(("q", "k", "v"), 4, False)), 4, 4), BlockTopology(DCA, GatedOptions()))
     inputs, state = topology.read(0, topology.open(torch.randn(2, 3, 4)))
     inputs, _ = topology.read(1, topology.write(0, state, inputs[0]))
     assert len(inputs) == 3
@@ -72,7 +72,7 @@ def test_the_first_layer_must_open_a_block() -> None:
 def test_a_topology_with_prenormed_inputs_is_refused_per_block() -> None:
     for topology, input_mode in ((RMT, "heads"), (DeepNorm, "normed")):
         with raises("bad-plugin", topology=topology.__name__, input_mode=input_mode):
-            PerBlock(Wiring((FIRST,), 4, 4), Inner(topology, topology.Options()))
+            PerBlock(StackSpec((FIRST,), 4, 4), BlockTopology(topology, topology.Options()))
 
 
 def test_the_inner_topology_chooses_the_move_to_recompute() -> None:

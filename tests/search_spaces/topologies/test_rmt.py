@@ -14,9 +14,9 @@ from expect import raises
 from grouped import grouped
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
-from search_spaces.topologies.base import Site, Wiring
-from search_spaces.topologies.build import wire, wire_count
-from search_spaces.topologies.registry import load, refusal
+from search_spaces.topologies.base import Site, StackSpec
+from search_spaces.topologies.build import build_topology, count_topology
+from search_spaces.topologies.registry import incompatibility, load
 from search_spaces.topologies.rmt import RMT, Load, MatrixStore
 
 Build = Callable[..., Stack]
@@ -80,15 +80,17 @@ def test_parameters_are_those_of_appendix_a() -> None:
     """2RVD_v + RND_v + 3RD_k + L(6RD_k + 2RD_vD_FF): the topology has the keys, and gains in addition."""
     layers, rank, keys, values = 6, 12, 32, 32
     width = rank * values
-    wiring = Wiring((Site(("q", "k", "v"), width, True), Site(("x",), width, False)) * layers, width, values, parts=2)
+    spec = StackSpec(
+        (Site(("q", "k", "v"), width, True), Site(("x",), width, False)) * layers, width, values, num_embeddings=2
+    )
     gains = (2 * layers + 1) * keys * values
-    params = wire_count(*load(f"rmt(keys={keys})"), wiring).params - gains
+    params = count_topology(*load(f"rmt(keys={keys})"), spec).params - gains
     assert params == 3 * rank * keys + layers * 6 * rank * keys
 
 
 def test_keys_start_by_xaviers_rule_and_those_of_stores_smaller() -> None:
-    wiring = Wiring((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 2, 2048, 8, parts=1)
-    topology = wire(*load("rmt(keys=128)"), wiring)
+    spec = StackSpec((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 2, 2048, 8, num_embeddings=1)
+    topology = build_topology(*load("rmt(keys=128)"), spec)
     assert isinstance(topology, RMT)
     spread = {
         "load for attention": (topology.loads[0], 2 / (128 + 3 * 256)),
@@ -111,9 +113,9 @@ def test_keys_start_by_xaviers_rule_and_those_of_stores_smaller() -> None:
 def test_a_refusal_names_the_lengths_that_do_not_fit(topology: str, changes: dict[str, int], values: list[str]) -> None:
     shape = {"depth": 1, "width": 16, "hidden": 16, "heads": 2, "head_dim": 4} | changes
     architecture = Architecture(**shape, topology=topology)  # type: ignore[arg-type]  # all but the topology are int
-    assert re.findall(r"\w+=\w+", refusal(architecture) or "") == values
+    assert re.findall(r"\w+=\w+", incompatibility(architecture) or "") == values
 
 
 def test_values_must_divide_the_width() -> None:
     with raises("mismatch", option="values", width=18, head_dim=4):
-        wire(*load("rmt"), Wiring((Site(("x",), 18, True),), 18, 4))
+        build_topology(*load("rmt"), StackSpec((Site(("x",), 18, True),), 18, 4))

@@ -20,9 +20,9 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 from search_spaces.testing.small_networks import TOKENS, WIDTH, embeddings, perturb, stray_tensors
-from search_spaces.topologies.registry import TOPOLOGIES, refusal
+from search_spaces.topologies.registry import TOPOLOGIES, incompatibility
 
-STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=2)
+STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, num_embeddings=2)
 BASE = Architecture(depth=4, width=WIDTH, heads=4, head_dim=4, hidden=24)
 UNLIKE = BASE.with_fields({"heads": (4, 2, 3, 1), "head_dim": (4, 4, 8, 8), "hidden": (24, 8)})
 KINDS = ("resnet", "dca", "rmt", "deepnorm", "svformer", "depth-lstm")  # inputs and inner states
@@ -135,7 +135,7 @@ def test_equal_neighbours_are_one_run_where_that_changes_nothing() -> None:
 def test_blocks_have_their_own_heads_and_hidden_features() -> None:
     attentions = [layer for layer in network(of("resnet")).layers if hasattr(layer, "heads")]
     assert [layer.heads for layer in attentions] == [4, 2, 3, 1]
-    assert [layer.site.inner for layer in attentions] == [16, 8, 24, 8]
+    assert [layer.site.features for layer in attentions] == [16, 8, 24, 8]
     stack = network(of("resnet"))
     assert [layer.up.out_features for layer in stack.layers if hasattr(layer, "up")] == [24, 24, 8, 8]
 
@@ -169,10 +169,10 @@ def test_runs_compile_to_one_graph_and_recompute(topology: str) -> None:
 
 
 def test_invalid_blocks_of_a_run_are_refused() -> None:
-    assert refusal(of("resnet/rmt")) is None  # one head dim per run
+    assert incompatibility(of("resnet/rmt")) is None  # one head dim per run
     within = replace(BASE.with_fields({"head_dim": (4, 8, 4, 8)}), topology="resnet/rmt")
-    assert re.findall(r"\w+=[\w/]+", refusal(within) or "") == ["head_dim=4/8"]
+    assert re.findall(r"\w+=[\w/]+", incompatibility(within) or "") == ["head_dim=4/8"]
     odd = replace(BASE.with_fields({"head_dim": (4, 4, 3, 3)}), topology="resnet/rmt")
-    assert re.findall(r"\w+=[\w/]+", refusal(odd) or "") == ["values=3", "width=16"]
+    assert re.findall(r"\w+=[\w/]+", incompatibility(odd) or "") == ["values=3", "width=16"]
     with raises("unsupported", option="topology", value="resnet/rmt"):
         network(within)

@@ -14,17 +14,17 @@ from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
-from search_spaces.topologies.registry import refusal
+from search_spaces.topologies.registry import incompatibility
 
 Build = Callable[..., Stack]
-STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, parts=1)
+STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, num_embeddings=1)
 
 
 def project(layer: nn.Module, x: Tensor) -> list[Tensor]:
     """Queries, keys and, where there are any, values, [B, N, inner]."""
     z = layer.project.norm(x)
     weight, bias = layer.project.qkv.weight, layer.project.qkv.bias
-    inner = layer.site.inner
+    inner = layer.site.features
     return [
         z @ weight[i * inner : (i + 1) * inner].T + bias[i * inner : (i + 1) * inner]
         for i in range(len(weight) // inner)
@@ -142,5 +142,5 @@ def test_recomputing_layers_changes_no_gradient() -> None:
 def test_networks_without_heads_are_refused() -> None:
     for topology in ("value-residual", "svformer"):
         network = Architecture(depth=2, width=8, hidden=8, topology=topology)
-        assert refusal(network) is not None
-        assert refusal(network.with_fields({"heads": 2, "head_dim": 4})) is None
+        assert incompatibility(network) is not None
+        assert incompatibility(network.with_fields({"heads": 2, "head_dim": 4})) is None

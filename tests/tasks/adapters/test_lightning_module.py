@@ -317,7 +317,7 @@ def test_modules_that_cannot_be_trained_are_refused_at_once(monkeypatch: pytest.
     identity = f"{nn.Identity.__module__}.Identity"
     with raises("bad-plugin", task="toy-lightning", option="module", type=identity):
         toy(nn.Identity).prepare()  # type: ignore[arg-type]
-    monkeypatch.setattr(lightning_module, "processes", lambda: 2)
+    monkeypatch.setattr(lightning_module, "world_size", lambda: 2)
     with raises("unsupported", task="toy-lightning", option="processes", value=2):
         toy().prepare()
 

@@ -42,7 +42,7 @@ class Denoiser(nn.Module):
         super().__init__()
         layers = [ModulatedNetwork() for _ in range(architecture.depth)]
         self.embedding = nn.Linear(2, WIDTH)
-        self.stack = build_stack(architecture, layers, Norm("layer", 1e-6), parts=1)
+        self.stack = build_stack(architecture, layers, Norm("layer", 1e-6), num_embeddings=1)
         self.head = nn.Linear(WIDTH, 2)
 
     def forward(self, noised: Tensor, time: Tensor) -> dict[str, Tensor]:

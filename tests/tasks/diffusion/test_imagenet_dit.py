@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from expect import raises
-from search_spaces.models.dit import Pictures
+from search_spaces.models.dit import ImageSpec
 from tasks.data.splits import derived_seed
 from tasks.diffusion import imagenet_dit
 from tasks.diffusion.autoencoder import autoencoder, decode_latents
@@ -23,8 +23,8 @@ TINY = replace(ImageNetDiT.base, depth=1, width=16, heads=2, head_dim=8, hidden=
 
 
 def test_data_set_the_shape_and_number_of_classes(latent_folder: Path) -> None:
-    assert ImageNetDiT().pictures == Pictures((4, 32, 32), 2, 1000)
-    assert ImageNetDiT(latent_folder).pictures == Pictures((4, 4, 4), 2, 3)
+    assert ImageNetDiT().pictures == ImageSpec((4, 32, 32), 2, 1000)
+    assert ImageNetDiT(latent_folder).pictures == ImageSpec((4, 4, 4), 2, 3)
 
 
 def test_samples_are_decoded_and_compared_with_the_reference(latent_folder: Path) -> None:

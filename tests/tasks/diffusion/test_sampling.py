@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from expect import raises
-from search_spaces.models.dit import Pictures
+from search_spaces.models.dit import ImageSpec
 from tasks.diffusion.recipe import DiffusionRecipe
 from tasks.diffusion.sampling import draw, evenly, scheduler_for
 
 pytest.importorskip("diffusers")
 
-PICTURES = Pictures((2, 4, 4), 2, 3)
+PICTURES = ImageSpec((2, 4, 4), 2, 3)
 RECIPE = DiffusionRecipe(steps=1, batch=1, lr=1.0, guidance=1.0, sample_steps=4)
 CLASSES = torch.tensor([0, 1, 2, 1])
 

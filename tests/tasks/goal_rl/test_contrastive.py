@@ -106,13 +106,13 @@ def by_hand(network: GoalAgent, batch: Transitions, noise: Tensor) -> None:
     log_alpha = torch.zeros((), requires_grad=True)
     mean, log_std = network.policy(states, goals)
     action, log_prob = sample_with_log_prob(mean, log_std, noise)
-    distance = (network.reach(states, action) - network.place(goals)).norm(dim=1)
+    distance = (network.encode_state_action(states, action) - network.encode_goal(goals)).norm(dim=1)
     loss = (log_alpha.exp().detach() * log_prob + distance).mean()
     network.zero_grad()
     loss.backward()
     torch.optim.Adam(network.actor.parameters(), lr=1e-2).step()
     network.zero_grad()
-    critic_loss(network.reach(states, actions), network.place(goals), 0.1).backward()
+    critic_loss(network.encode_state_action(states, actions), network.encode_goal(goals), 0.1).backward()
     torch.optim.Adam([*network.phi.parameters(), *network.psi.parameters()], lr=1e-2).step()
 
 

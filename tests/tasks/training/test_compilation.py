@@ -33,7 +33,7 @@ def test_compiler_options_of_topologies_apply_to_single_blocks_too(monkeypatch: 
 
 
 def test_torch_has_all_compiler_options_in_use() -> None:
-    options = {MIXED_SUMS}.union(*(load(name)[0].compiled_with for name in TOPOLOGIES.names()))
+    options = {MIXED_SUMS}.union(*(load(name)[0].compile_options for name in TOPOLOGIES.names()))
     assert options <= set(torch._inductor.list_options())
 
 

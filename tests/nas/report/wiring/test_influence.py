@@ -13,7 +13,7 @@ from nas.report.wiring.influence import Array, Influence, influences
 from search_spaces.layers.stack import Stack
 from search_spaces.support.count import Count
 from search_spaces.testing.small_networks import TOKENS, Dense, dense, embeddings, perturb, transformer
-from search_spaces.topologies.base import NoOptions, Wiring
+from search_spaces.topologies.base import NoOptions, StackSpec
 from search_spaces.topologies.chain import Chain
 from search_spaces.topologies.registry import TOPOLOGIES, load
 
@@ -215,7 +215,7 @@ class TanhReads(Chain):
         return (torch.tanh(state),), state
 
     @classmethod
-    def count(cls, wiring: Wiring, options: NoOptions) -> Count:
+    def count(cls, spec: StackSpec, options: NoOptions) -> Count:
         return Count()
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
