@@ -251,7 +251,9 @@ def test_move_is_the_change_of_the_expected_value_by_one_more_training() -> None
     after = []
     for deviations in (0.0, 1.0):  # one more observation, and one a standard deviation higher
         reading = before + deviations * math.sqrt(variance + process.noise)
-        readings, _, _ = Observations.of(means.values[:, 0], means.seeds, means.errors[:, 0], means.squared_deviations[:, 0])
+        readings, _, _ = Observations.of(
+            means.values[:, 0], means.seeds, means.errors[:, 0], means.squared_deviations[:, 0]
+        )
         later = features.at(np.concatenate([means.indices, index]))
         more = readings.extend(np.array([reading]))
         after.append(GaussianProcess(later, more, process.scales, process.unit).predict(features.at(index))[0][0])
@@ -311,4 +313,4 @@ def test_running_trial_reduces_uncertainty_only_nearby() -> None:
     alone = Posterior(state, means).predict(members)
     change_stds = beside.change_stds / alone.change_stds
     assert change_stds[index].max() < 0.6
-    assert np.median(moves) > 0.95
+    assert np.median(change_stds) > 0.95

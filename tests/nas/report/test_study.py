@@ -142,7 +142,10 @@ def test_broken_rows_give_notes_and_the_others_are_read(study: Study, tmp_path: 
     with warns("skipped", study="mine"):
         loaded_study = nas.load("mine", storage=storage)
     assert len(loaded_study) == 4
-    assert [line.partition(":")[0] for line in loaded_study.unreadable] == ["study 'mine', row 2", "study 'mine', row 4"]
+    assert [line.partition(":")[0] for line in loaded_study.unreadable] == [
+        "study 'mine', row 2",
+        "study 'mine', row 4",
+    ]
 
 
 def test_unknown_studies_and_sources_are_errors(study: Study) -> None:

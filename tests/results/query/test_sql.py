@@ -25,7 +25,9 @@ def test_answers_have_plain_columns(table: pa.Table) -> None:
     of_numbers = {"flops": [6_000_000, 15_000_000], "accuracy": pytest.approx([0.2, 0.55]), "n": [3, 3]}
     assert columns.to_pydict() == {**of_text, **of_numbers, "price": [1.5, 1.5]}
     assert all(write(columns) for write in FORMS.values())
-    assert run_select(table, "SELECT 170141183460469231731687303715884105727::HUGEINT AS x")["x"].to_pylist() == [2.0**127]
+    assert run_select(table, "SELECT 170141183460469231731687303715884105727::HUGEINT AS x")["x"].to_pylist() == [
+        2.0**127
+    ]
     assert run_select(table, "SELECT NULL AS x, [NULL] AS y").to_pylist() == [{"x": None, "y": "[None]"}]
 
 

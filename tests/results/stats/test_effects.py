@@ -78,7 +78,11 @@ def test_values_missing_in_some_shapes_are_compared_through_others() -> None:
 def test_values_that_share_no_shape_are_left_out_and_listed() -> None:
     lines = [line("resnet", 1, 0, 0.1), line("dca", 1, 0, 0.2), line("ancre", 2, 0, 0.3), line("none", 2, 0, 0.4)]
     table = effects([*lines, line("rmt", 4, 0, 0.9)], "topology", "accuracy", "max")
-    assert (table.values, table.incomparable, table.degrees_of_freedom) == (("resnet", "dca"), ("ancre", "none", "rmt"), 0)
+    assert (table.values, table.incomparable, table.degrees_of_freedom) == (
+        ("resnet", "dca"),
+        ("ancre", "none", "rmt"),
+        0,
+    )
     with raises("missing-rows", axis="topology", metric="accuracy", at=None, values=2):
         effects([lines[0], lines[2]], "topology", "accuracy", "max")
     assert effects(lines[2:], "topology", "accuracy", "max").values == ("ancre", "none")

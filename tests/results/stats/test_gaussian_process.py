@@ -43,7 +43,7 @@ def of_all_readings(scales: Scales) -> tuple[np.ndarray, np.ndarray, list[int]]:
     return np.concatenate(READ), gram + np.diag(scales.noise * SHARES[whose]), whose
 
 
-def merit(scales: Scales) -> float:
+def naive_log_posterior(scales: Scales) -> float:
     """The log density of all values under the best unit, plus the log prior."""
     values, gram, _ = of_all_readings(scales)
     unit = values @ np.linalg.solve(gram, values) / len(values)
@@ -89,11 +89,11 @@ def test_no_single_change_of_scale_improves_the_fit(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(gaussian_process, "_SWEEPS", 10)
     best = GaussianProcess(PLACES, readings()).scales
     neighbours = [best._replace(**{name: value}) for name, values in gaussian_process._GRID.items() for value in values]
-    assert max(neighbours, key=merit) == best
+    assert max(neighbours, key=naive_log_posterior) == best
     for first, second in product(neighbours[:3], neighbours[-3:]):  # with equal differences
         distances = gaussian_process._Distances(PLACES, PLACES)
         fits = [gaussian_process._Fit(scales, distances, readings()).log_posterior for scales in (first, second)]
-        assert fits[0] - fits[1] == pytest.approx(log_posterior(first) - log_posterior(second), abs=1e-5)
+        assert fits[0] - fits[1] == pytest.approx(naive_log_posterior(first) - naive_log_posterior(second), abs=1e-5)
 
 
 @pytest.mark.parametrize(("seeds", "noise"), [(1, 0.3), (4, 0.3), (4, 0.05)])

@@ -19,7 +19,10 @@ def with_topologies(*topologies: str) -> list[Architecture]:
 def test_a_listed_space_has_its_members_and_nothing_between_them() -> None:
     members = [BASE.with_fields({"depth": depth, "heads": heads}) for depth, heads in ((4, 2), (8, 1), (2, 4))]
     space = enumerated_space("recorded", members)
-    assert (space.base, dict(space.axes)) == (initial_architecture(members[::-1]), {"depth": (2, 4, 8), "heads": (1, 2, 4)})
+    assert (space.base, dict(space.axes)) == (
+        initial_architecture(members[::-1]),
+        {"depth": (2, 4, 8), "heads": (1, 2, 4)},
+    )
     assert [member.architecture for member in space] == members
     assert space.is_enumerable
     for depth, heads in product((2, 4, 8), (1, 2, 4)):

@@ -145,7 +145,9 @@ def test_a_layer_has_the_published_number_of_weights() -> None:
     """n d (n^2 + 2 n) + n^2 + 2 n + 3 at four streams, except in the first layer."""
     for width, params in ((512, 49_179), (768, 73_755)):
         sites = (Site(("q", "k", "v"), width, True), Site(("x",), width, False))
-        two, four = (count_topology(*load("mhc(streams=4)"), StackSpec(sites * blocks, width, 64)).params for blocks in (1, 2))
+        two, four = (
+            count_topology(*load("mhc(streams=4)"), StackSpec(sites * blocks, width, 64)).params for blocks in (1, 2)
+        )
         assert four - two == 2 * params
 
 

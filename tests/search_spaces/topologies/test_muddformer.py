@@ -95,7 +95,8 @@ def test_weights_start_at_the_newest_state_and_gains_small(transformer: Build) -
 def test_64_hidden_features_are_rounded_to_128() -> None:
     sites = (Site(("q", "k", "v"), 8, True), Site(("x",), 8, False)) * 16
     exact, multiple = (
-        count_topology(*load(name), StackSpec(sites, 8, 8)).params for name in ("muddformer", "muddformer(rounded=true)")
+        count_topology(*load(name), StackSpec(sites, 8, 8)).params
+        for name in ("muddformer", "muddformer(rounded=true)")
     )
     most = [64] * 14 + [128, 128]  # multiples of 4 s, s = 2 .. 16, and 4 * 17 = 68
     sizes = [*((4 * s, 4 * s) for s in range(2, 17)), (68, 17)]

@@ -42,7 +42,7 @@ def test_hypervolume_is_that_of_the_union_of_boxes(study: Study) -> None:
 def test_architectures_without_rows_are_not_part_of_the_order(study: Study) -> None:
     volumes = chart_records.hypervolumes(study.rows(), study.summaries(), OBJECTIVES)
     flat = table.from_records([{"accuracy": 1.0, "flops": 10, "params": 5}])
-    architectures = Study("both", "", study.rows(), column_tables=[column_tables]).summaries()
+    architectures = Study("both", "", study.rows(), column_tables=[flat]).summaries()
     assert len(architectures) == len(study.summaries()) + 1
     assert chart_records.hypervolumes(study.rows(), architectures, OBJECTIVES)[-1] == volumes[-1]
     assert chart_records.hypervolumes([], architectures, OBJECTIVES) == []
@@ -90,7 +90,10 @@ def test_differences_are_between_architectures_of_equal_cost(study: Study) -> No
         gain = {"resnet": 0.0, "dca(k=2)": 0.03}.get(difference["topology"], -0.03)
         assert difference["mean"] == pytest.approx(gain, abs=1e-9)
         assert difference["error"] == pytest.approx(0, abs=1e-9)
-    assert [difference["topology"] for difference in chart_records.by_topology(differences)][:2] == ["dca(k=2)", "resnet"]
+    assert [difference["topology"] for difference in chart_records.by_topology(differences)][:2] == [
+        "dca(k=2)",
+        "resnet",
+    ]
     assert chart_records.at_equal_cost(study.summaries()[:1], "flops", "accuracy") == []
 
 
