@@ -24,7 +24,7 @@ from results.records.row import Row
 from results.records.strict_json import BadRow, parse
 from search_spaces.architecture.checkpoint import RECORD, read_record
 from tasks.data.image_shards import read_listing, shard_source
-from tasks.data.image_sources import source
+from tasks.data.image_sources import image_source
 from tasks.language import shards
 from tasks.language.corpus import folder_corpus
 from tasks.language.shards import JsonShard, read
@@ -139,7 +139,7 @@ def test_pipe_among_images_is_refused_without_waiting(tmp_path: Path) -> None:
     (tmp_path / "train" / "cat").mkdir(parents=True)
     os.mkfifo(tmp_path / "train" / "cat" / "1.png")
     with raises("bad-file", path=str(tmp_path / "train" / "cat" / "1.png")):
-        source(tmp_path, "train")
+        image_source(tmp_path, "train")
 
 
 def test_links_to_files_are_followed_as_in_the_hubs_cache(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_archive_with_more_than_files_below_it_is_refused(
                 tar.addfile(hostile)
             with case(hostile.name):
                 with raises("bad-data", path=str(folder / "train.tar"), value=hostile.name):
-                    read_as_shard(folder) if is_shard else source(folder, "train")
+                    read_as_shard(folder) if is_shard else image_source(folder, "train")
                 assert {path.name for path in folder.iterdir()} == {"train.tar", *(["_info.json"] if is_shard else [])}
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tasks.data.batches import Inputs, call, examples, map_tensors, tensors
+from tasks.data.batches import Inputs, call, map_tensors, num_examples, tensors
 
 
 class RandomInputs:
@@ -28,7 +28,7 @@ class RandomInputs:
         self._rows = lookups.rows
         shapes = {x.shape for x in tensors(self.example) if x.dim() > 1 and _storage_address(x) in self._rows}
         self._texts = shapes.pop() if len(shapes) == 1 else None
-        self._examples = examples(self.example)
+        self._examples = num_examples(self.example)
         self._generator = Generator().manual_seed(0)
 
     @property

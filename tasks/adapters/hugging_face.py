@@ -23,7 +23,7 @@ from tasks.data.batches import Inputs
 from tasks.data.example_splits import Example, Examples, ExampleSplits, stack_examples
 from tasks.data.jackknife import jackknife
 from tasks.recipes.recipe import Recipe, Schedule
-from tasks.recipes.settings import AtLeastOne, NotNegative, Positive, ShareOfOne
+from tasks.recipes.settings import AtLeastOne, NotNegative, Positive, UnitInterval
 from tasks.training.supervised import SupervisedTask
 
 _LABELS = ("label", "labels", "label_ids")
@@ -48,7 +48,7 @@ class HuggingFaceRecipe(Recipe):
     batch: AtLeastOne = 8
     lr: Positive = 5e-5
     weight_decay: NotNegative = 0.0
-    warmup: ShareOfOne = 0.0
+    warmup: UnitInterval = 0.0
     schedule: Schedule = "linear"
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class HuggingFaceRecipe(Recipe):
             raise UserError("unsupported", message, option="label_smoothing", value=self.label_smoothing)
 
 
-class ByConvention(nn.Module):
+class HuggingFaceModelWrapper(nn.Module):
     """A wrapper that calls a model with a batch by name, or with tensors in the order of `names`.
 
     Args:
@@ -122,7 +122,7 @@ class HuggingFaceTask(SupervisedTask):
         """Build the model with outputs by name. Raises UserError for a topology that it lacks."""
         model = self.model(architecture)
         check_topology_support(model, architecture)
-        return ByConvention(model, self.input_names)
+        return HuggingFaceModelWrapper(model, self.input_names)
 
     def load(self) -> ExampleSplits:
         """Return the data sets with only the columns that the model's forward names."""

@@ -24,14 +24,20 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import load_weights
 from search_spaces.support.errors import UserError, reason_of
 from search_spaces.support.rank import world_size
-from tasks.adapters.lightning_trainer import Course, InCheckpoint, Metrics, OneDevice, StopTraining
+from tasks.adapters.lightning_trainer import (
+    ContractCallback,
+    HandoffCheckpointIO,
+    Metrics,
+    SeededDeviceStrategy,
+    StopTraining,
+)
 from tasks.adapters.topology_support import check_topology_support
 from tasks.base import Diverged, FitResult, Task
 from tasks.data.batches import Inputs, map_tensors
 from tasks.data.fingerprints import fingerprint_of, iter_examples
 from tasks.data.splits import seeded_rng
 from tasks.recipes.recipe import Precision
-from tasks.recipes.settings import AtLeastOne, Between, NotNegative, ShareOfOne, check, recipe_text
+from tasks.recipes.settings import AtLeastOne, Between, NotNegative, UnitInterval, check, recipe_text
 from tasks.run import STOP, Run
 from tasks.training.checkpoint import Checkpoint
 from tasks.training.fabric import make_lightning_quiet
@@ -60,7 +66,7 @@ class LightningRecipe:
     gradient_clip_val: NotNegative = 0.0
     accumulate_grad_batches: AtLeastOne = 1
     check_val_every_n_epoch: AtLeastOne = 1
-    val_check_interval: ShareOfOne = 1.0
+    val_check_interval: UnitInterval = 1.0
 
     def __post_init__(self) -> None:
         check(self)
@@ -229,7 +235,7 @@ def train_by_lightning(task: LightningTask, run: Run, checkpoint: Checkpoint) ->
                     checkpoint.clear()
                     raise
                 except Exception as error:
-                    if state is None or training.course.began:
+                    if state is None or training.callback.began:
                         raise
                     checkpoint.quarantine(reason_of(error))  # its weights have other names: the task's file has changed
             state = None
@@ -254,23 +260,23 @@ class LightningTraining:
         with seeded_rng(0):  # the split of the data does not depend on the run's seed
             self.data = task.data_module(run.recipe)
         curve = [] if state is None else [(step, metrics) for step, metrics in state["curve"]]
-        self.course = Course(run.seed, self._validation, self._stops, run.on_step, checkpoint.due, curve)
+        self.callback = ContractCallback(run.seed, self._validation, self._stops, run.on_step, checkpoint.due, curve)
         self.trainer = self._trainer(scratch)
 
     def fit(self) -> FitResult:
-        trainer, course = self.trainer, self.course
+        trainer, callback = self.trainer, self.callback
         try:
-            with course.own_signals():
+            with callback.own_signals():
                 if self.run.start is not None and self.state is None:
-                    course.validation_point = 0, self._evaluate("validation")
+                    callback.validation_point = 0, self._evaluate("validation")
                 with seeded_rng(0):
                     trainer.fit(self.module, datamodule=self.data, ckpt_path=None if self.state is None else "kept")
                 steps = trainer.global_step
-                course.check(trainer)
+                callback.check(trainer)
                 validation, test = self._evaluate("validation"), self._evaluate("test")
         except StopTraining as stop:
             step, metrics = stop.args[0]
-            is_last = stop.args[0] is course.curve[-1]
+            is_last = stop.args[0] is callback.curve[-1]
             return FitResult(steps=step, metrics=metrics, network=self._network() if is_last else None)
         self.checkpoint.clear()
         return FitResult(steps=steps, metrics=validation, test=test, network=self._network())
@@ -287,17 +293,17 @@ class LightningTraining:
                 "enable_progress_bar": False,
                 "enable_model_summary": False,
                 **options,
-                "callbacks": [self.course, *options["callbacks"]],
+                "callbacks": [self.callback, *options["callbacks"]],
                 "default_root_dir": scratch,
                 "accelerator": device.type,
                 "devices": 1 if device.type == "cpu" else [device.index or 0],
-                "strategy": OneDevice(device, run.seed, InCheckpoint(training, self._keep)),
+                "strategy": SeededDeviceStrategy(device, run.seed, HandoffCheckpointIO(training, self._keep)),
                 "plugins": [LightningEnvironment()],  # workers belong to the search, whatever a cluster's variables say
             }
         )
 
     def _keep(self, training: dict[str, Any]) -> None:
-        self.checkpoint.save({"curve": self.course.curve, "training": training})
+        self.checkpoint.save({"curve": self.callback.curve, "training": training})
 
     def _stops(self, step: int, metrics: Metrics) -> bool:
         return self.run.report(step, metrics) is STOP
@@ -312,7 +318,7 @@ class LightningTraining:
         measure = self.trainer.validate if part == "validation" else self.trainer.test
         with seeded_rng(0):
             measure(self.module, datamodule=self.data, verbose=False)
-        return self.task.metrics_of(self.course.logged_metrics(self.trainer), part)
+        return self.task.metrics_of(self.callback.logged_metrics(self.trainer), part)
 
     def _network(self) -> LightningModule:
         """Return the module, detached from its Trainer."""

@@ -25,7 +25,7 @@ from tasks.run import StepCallback
 from tasks.training.loop import StepMetrics
 from tasks.training.supervised import means
 
-_LOOK_EVERY = 20
+_CHECK_INTERVAL = 20
 """Batches between checks of the loss; each check waits for the accelerator."""
 
 _NOT_OURS = ("hyper_parameters", "datamodule_hyper_parameters")
@@ -38,7 +38,7 @@ class StopTraining(Exception):
     """A report returned STOP; the argument is the reported point."""
 
 
-class OneDevice(SingleDeviceStrategy):
+class SeededDeviceStrategy(SingleDeviceStrategy):
     """A strategy on one device that seeds the draws of every loader."""
 
     def __init__(self, device: torch.device, seed: int, checkpoint_io: CheckpointIO) -> None:
@@ -58,7 +58,7 @@ class OneDevice(SingleDeviceStrategy):
         return SeededBatches(dataloader, self._seed, position)
 
 
-class InCheckpoint(CheckpointIO):
+class HandoffCheckpointIO(CheckpointIO):
     """Checkpoint IO that passes the Trainer's checkpoints to a callback and returns a given state.
 
     Args:
@@ -81,7 +81,7 @@ class InCheckpoint(CheckpointIO):
         """Do nothing: the owner of the checkpoint removes it."""
 
 
-class Course(Callback):
+class ContractCallback(Callback):
     """A callback that reports, saves checkpoints and seeds draws.
 
     Between two optimizer steps it reports the last validation and saves a checkpoint if due.
@@ -123,7 +123,7 @@ class Course(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Repeat earlier reports."""
-        listen(self._handlers)
+        set_handlers(self._handlers)
         self.began, self.steps = True, trainer.estimated_stepping_batches
         for point in self.curve:
             if self.stops(*point):
@@ -152,7 +152,7 @@ class Course(Callback):
         loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
         if isinstance(loss, Tensor):
             self._loss_sum = self._loss_sum + loss.detach()
-        if batch_idx % _LOOK_EVERY == 0:
+        if batch_idx % _CHECK_INTERVAL == 0:
             self.check(trainer)
 
     def check(self, trainer: Trainer) -> None:
@@ -201,7 +201,7 @@ class Course(Callback):
                 raise self._exception from None
             raise
         finally:
-            listen(self._handlers)
+            set_handlers(self._handlers)
 
     def _stops(self, trainer: Trainer, point: StepMetrics) -> bool:
         self.check(trainer)
@@ -215,7 +215,7 @@ class Course(Callback):
                     self._each[str(name)].append(values.detach().cpu())
 
     def _begin_measuring(self) -> None:
-        listen(self._handlers)
+        set_handlers(self._handlers)
         self._each.clear()
         torch.manual_seed(derived_seed(self.seed, "measured"))
 
@@ -235,7 +235,7 @@ def handlers() -> Handlers:
     return {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
 
-def listen(meanings: Handlers) -> None:
+def set_handlers(meanings: Handlers) -> None:
     """Set signal handlers, if this is the main thread."""
     if threading.current_thread() is threading.main_thread():
         for number, handler in meanings.items():

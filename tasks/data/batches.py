@@ -67,7 +67,7 @@ def map_tensors(parts: Form, change: Callable[[Tensor], Tensor]) -> Form:
     return form  # type: ignore[no-any-return]
 
 
-def examples(parts: Any) -> int:
+def num_examples(parts: Any) -> int:
     """Return the number of examples, B."""
     return len(tensors(parts)[0])
 

@@ -22,7 +22,7 @@ from search_spaces.support.cache import Arrays, cache_arrays
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import check_regular_file
 from search_spaces.support.progress import status_if_slow
-from tasks.data.image_sources import ImageSource, check_member, state_of
+from tasks.data.image_sources import ImageSource, check_member, file_stamp
 
 LISTING = "_info.json"
 """The folder's listing: for each split its shards, and the number of images in each."""
@@ -30,7 +30,7 @@ LISTING = "_info.json"
 IMAGES = ("jpg", "jpeg", "png", "webp")
 """Image extensions, in order of preference. An example's class is in its file with the extension `cls`."""
 
-_RULE = 1
+_INDEX_VERSION = 1
 """Version of the index; raise it when the arrays change."""
 
 _PARTS = re.compile(r"((?:.*/)?[^./]+)\.([^/]*)")
@@ -43,14 +43,14 @@ _MOST_LISTING, _MOST_CLASS = 2**26, 32
 
 @dataclass(frozen=True)
 class ImageShard:
-    """One tar file below the folder, its number of images, and its `state_of`."""
+    """One tar file below the folder, its number of images, and its `file_stamp`."""
 
     name: str
     images: int
     state: str
 
 
-class ImagePlace(NamedTuple):
+class ImageSpan(NamedTuple):
     """An image's position in its shard, in bytes, and its class."""
 
     start: int
@@ -65,7 +65,7 @@ class ShardImages:
     Attributes:
         folder: Folder of the shards.
         shards: The shards.
-        places: For all images: `shard`, the shard's index, and the fields of `ImagePlace`, [images] each.
+        places: For all images: `shard`, the shard's index, and the fields of `ImageSpan`, [images] each.
     """
 
     folder: Path
@@ -77,7 +77,7 @@ class ShardImages:
 
     def __getitem__(self, index: int) -> tuple[Image.Image, int]:
         """Return an image and its class. Raises OSError if it cannot be read, or its shard has changed."""
-        shard, start, size, label = (int(self.places[name][index]) for name in ("shard", *ImagePlace._fields))
+        shard, start, size, label = (int(self.places[name][index]) for name in ("shard", *ImageSpan._fields))
         path = self.folder / self.shards[shard].name
         try:
             return Image.open(io.BytesIO(_bytes(path, self.shards[shard], start, size))).convert("RGB"), label
@@ -92,16 +92,16 @@ def shard_source(folder: Path, splits: tuple[str, ...], classes: int) -> ImageSo
         UserError: The listing has none of the splits, or a shard cannot be read or does not match the listing.
     """
     shards = read_listing(folder, splits)
-    digest = hashlib.sha256(f"{_RULE} {classes} {folder.resolve()} {shards}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{_INDEX_VERSION} {classes} {folder.resolve()} {shards}".encode()).hexdigest()
 
     def make() -> Arrays:
         with status_if_slow(f"looking up the images of {len(shards):,} shards ..."):
-            places = [_places(folder, shard, classes) for shard in shards]
+            places = [_index_shard(folder, shard, classes) for shard in shards]
         columns = np.array([place for images in places for place in images], dtype=np.int64).reshape(
-            -1, len(ImagePlace._fields)
+            -1, len(ImageSpan._fields)
         )
         numbers = np.repeat(np.arange(len(shards)), [len(images) for images in places])
-        return {"shard": numbers, **dict(zip(ImagePlace._fields, np.ascontiguousarray(columns.T), strict=True))}
+        return {"shard": numbers, **dict(zip(ImageSpan._fields, np.ascontiguousarray(columns.T), strict=True))}
 
     places = cache_arrays(f"shards/{digest}.safetensors", make)
     return ImageSource(ShardImages(folder, shards, places), {str(label): label for label in range(classes)}, shards)
@@ -118,7 +118,7 @@ def read_listing(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...
         entry = next(lists[split] for split in splits if split in lists)
         names: list[str] = list(map(_file_name, entry["filenames"]))
         lengths = _lengths(names, entry["shard_lengths"])
-        return tuple(ImageShard(name, n, state_of(folder / name)) for name, n in zip(names, lengths, strict=True))
+        return tuple(ImageShard(name, n, file_stamp(folder / name)) for name, n in zip(names, lengths, strict=True))
     except UserError:
         raise
     except (OSError, ValueError, KeyError, TypeError, RecursionError, StopIteration) as error:
@@ -153,12 +153,12 @@ def _bytes(path: Path, shard: ImageShard, start: int, size: int) -> bytes:
     with path.open("rb") as file:  # not kept open: there may be more shards than file descriptors
         file.seek(start)
         content = file.read(size)
-    if state_of(path) != shard.state:  # checked last, so that the bytes read are those of the indexed file
+    if file_stamp(path) != shard.state:  # checked last, so that the bytes read are those of the indexed file
         raise OSError("the shard was written anew meanwhile")
     return content
 
 
-def _places(folder: Path, shard: ImageShard, classes: int) -> list[ImagePlace]:
+def _index_shard(folder: Path, shard: ImageShard, classes: int) -> list[ImageSpan]:
     """Index the images of a shard, in order. Raises UserError if the shard does not match the listing."""
     path = folder / shard.name
     try:
@@ -169,7 +169,7 @@ def _places(folder: Path, shard: ImageShard, classes: int) -> list[ImagePlace]:
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         message = f"{str(path)!r} cannot be read as a tar file that is not packed: {error}"
         raise UserError("bad-file", message, path=str(path)) from error
-    if state_of(path) != shard.state:
+    if file_stamp(path) != shard.state:
         message = f"{str(path)!r} was written anew while it was looked through. Begin again."
         raise UserError("in-use", message, path=str(path))
     if len(examples) != shard.images:
@@ -184,7 +184,7 @@ def _places(folder: Path, shard: ImageShard, classes: int) -> list[ImagePlace]:
     return examples
 
 
-def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[ImagePlace]:
+def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[ImageSpan]:
     """Yield the image and class of each example. An example's files are adjacent, in any order, and share a name."""
     for _, files in groupby(_named_files(tar, path), key=lambda file: file[0]):
         files_by_ending: dict[str, tarfile.TarInfo] = {}
@@ -199,7 +199,7 @@ def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[ImageP
             files_by_ending[ending] = member
         image = next((files_by_ending[ending] for ending in IMAGES if ending in files_by_ending), None)
         if image is not None and "cls" in files_by_ending:
-            yield ImagePlace(image.offset_data, image.size, _label(tar, files_by_ending["cls"], path, classes))
+            yield ImageSpan(image.offset_data, image.size, _label(tar, files_by_ending["cls"], path, classes))
 
 
 def _named_files(tar: tarfile.TarFile, path: Path) -> Iterator[tuple[str, str, tarfile.TarInfo]]:

@@ -23,8 +23,8 @@ class ImageSource:
     Attributes:
         images: Index -> PIL image and label.
         classes: Name -> label.
-        listing: Identifies the data set. For files: names of the images or shards, with `state_of` each file. For the
-            Hugging Face Hub: the data set's fingerprint and the labels.
+        listing: Identifies the data set. For files: names of the images or shards, with each file's `file_stamp`. For
+            the Hugging Face Hub: the data set's fingerprint and the labels.
     """
 
     images: Any
@@ -33,7 +33,7 @@ class ImageSource:
 
 
 @dataclass(frozen=True)
-class Images:
+class ReaderImages:
     """The images of a timm reader. timm's own data set replaces an unreadable image by the next one; this one raises.
 
     Attributes:
@@ -54,7 +54,7 @@ class Images:
             raise OSError(f"image {self.reader.filename(index)!r} cannot be read: {error}") from error
 
 
-def source(data: Path, split: str) -> ImageSource:
+def image_source(data: Path, split: str) -> ImageSource:
     """Return the "train" or "validation" split of a folder, or of "hfds/NAME".
 
     Raises:
@@ -77,7 +77,7 @@ def source(data: Path, split: str) -> ImageSource:
         raise UserError("bad-data", message, path=str(place), cause=type(error).__name__) from error
 
 
-def state_of(path: Path) -> str:
+def file_stamp(path: Path) -> str:
     """Return a file's size in bytes and modification time, to detect changes.
 
     Raises:
@@ -96,8 +96,8 @@ def _reader(name: str, **options: Any) -> Any:
 def _folder(place: Path) -> ImageSource:
     reader = _reader("", root=str(place), search_split=False)
     paths = map(Path, reader.filenames(absolute=True))
-    listing = [f"{name} {state_of(path)}" for name, path in zip(reader.filenames(), paths, strict=True)]
-    return ImageSource(Images(reader), reader.class_to_idx, listing)
+    listing = [f"{name} {file_stamp(path)}" for name, path in zip(reader.filenames(), paths, strict=True)]
+    return ImageSource(ReaderImages(reader), reader.class_to_idx, listing)
 
 
 def _tar(place: Path) -> ImageSource:
@@ -106,7 +106,7 @@ def _tar(place: Path) -> ImageSource:
             check_member(member, place)
     # Without the cache, since processes that share an open file would move each other's file position.
     reader = _reader("", root=str(place), cache_tarfiles=False)
-    return ImageSource(Images(reader), reader.class_name_to_idx, [state_of(place), *reader.filenames()])
+    return ImageSource(ReaderImages(reader), reader.class_name_to_idx, [file_stamp(place), *reader.filenames()])
 
 
 def check_member(member: tarfile.TarInfo, place: Path) -> None:
@@ -142,4 +142,6 @@ def _hugging_face(name: Path, split: str) -> ImageSource:
         fields = {**cause_fields(error), "option": "--data", "value": str(name), "split": split}
         raise UserError(_kind(error), message, **fields) from error
     # The fingerprint covers the Hub's revision or the files' times, and all later transforms.
-    return ImageSource(Images(reader), reader.class_to_idx, chain([reader.dataset._fingerprint], reader.iter_targets()))
+    return ImageSource(
+        ReaderImages(reader), reader.class_to_idx, chain([reader.dataset._fingerprint], reader.iter_targets())
+    )

@@ -17,7 +17,7 @@ import torch
 from torch import Generator, Tensor
 
 from search_spaces.support.rank import ALONE, RankInfo
-from tasks.data.batches import Batch, examples, names, select, tensors, to_device
+from tasks.data.batches import Batch, names, num_examples, select, tensors, to_device
 from tasks.recipes.recipe import Recipe
 
 Part = Literal["validation", "test"]
@@ -139,7 +139,7 @@ class TensorSplits(Splits):
 
     @property
     def examples(self) -> int:
-        return examples(self.train)
+        return num_examples(self.train)
 
     def training(
         self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
@@ -165,10 +165,10 @@ class TensorSplits(Splits):
     ) -> Iterator[Batch]:
         """Yield batches in storage order."""
         held_out = self.validation if part == "validation" else self.test
-        if 0 < recipe.measured < examples(held_out):
-            held_out = select(held_out, even_indices(examples(held_out), recipe.measured))
-        for first in range(0, examples(held_out), recipe.micro_batch):
+        if 0 < recipe.measured < num_examples(held_out):
+            held_out = select(held_out, even_indices(num_examples(held_out), recipe.measured))
+        for first in range(0, num_examples(held_out), recipe.micro_batch):
             inputs, targets = select(held_out, slice(first, first + recipe.micro_batch))
             inputs, targets = select((inputs, targets), rank_info.shard)
-            if examples(targets):
+            if num_examples(targets):
                 yield self.encode(to_device(inputs, device)), to_device(targets, device)

@@ -20,7 +20,7 @@ from tasks.diffusion.digit_features import digits, features
 from tasks.diffusion.frechet import distances
 from tasks.diffusion.grid import check, save
 from tasks.diffusion.recipe import DiffusionRecipe
-from tasks.diffusion.sampling import draw, evenly, scheduler_for
+from tasks.diffusion.sampling import balanced_classes, draw, scheduler_for
 from tasks.diffusion.task import LOSS, DiffusionTask, fixed_times_batch, with_noise
 from tasks.training.supervised import means
 from tasks.vision.digits import DigitsViT
@@ -81,7 +81,7 @@ class DigitsDiT(DiffusionTask):
         """
         if not recipe.samples:
             return {}
-        classes = evenly(self.pictures.classes, recipe.samples).to(device)
+        classes = balanced_classes(self.pictures.classes, recipe.samples).to(device)
         seed = derived_seed(0, "samples", part)  # networks are compared with the same noise
         samples = _pixels(draw(network, self.pictures, classes, recipe, seed, clip=True))
         right = torch.from_numpy(digits(samples)) == classes.cpu()

@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import atomic_replace, atomic_write, partial_file
 from search_spaces.support.progress import Progress, status_if_slow
-from tasks.data.image_sources import ImageSource, source
+from tasks.data.image_sources import ImageSource, image_source
 from tasks.data.splits import derived_seed, even_indices
 from tasks.diffusion.autoencoder import autoencoder, center_crop, encode_latents
 from tasks.diffusion.imagenet_dit import REFERENCE, VAE
@@ -54,10 +54,10 @@ def encode(images: Path, folder: Path, vae: str, size: int) -> LatentSummary:
         UserError: There are no images or no such autoencoder, the size does not fit it, or the folder has other
             latents.
     """
-    read = source(images, "train")
+    read = image_source(images, "train")
     model = autoencoder(vae)
     _check_size(model, size)
-    _claim(folder, {"images": _digest(read), "size": size, "vae": _weights(model)})
+    _record_settings(folder, {"images": _digest(read), "size": size, "vae": _weights(model)})
     if not (folder / VAE).exists():
         with status_if_slow(f"writing {folder / VAE} ..."):
             model.save_pretrained(folder / VAE)
@@ -82,7 +82,7 @@ def _check_size(model: Any, size: int) -> None:
         raise UserError("mismatch", message, option="--size", value=size, step=step)
 
 
-def _claim(folder: Path, settings: dict[str, Any]) -> None:
+def _record_settings(folder: Path, settings: dict[str, Any]) -> None:
     """Record the settings of a folder's latents, or check that they are the same."""
     record = folder / _RECORD
     if not record.exists():

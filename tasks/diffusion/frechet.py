@@ -58,7 +58,7 @@ def frechet(first: Normal, second: Normal) -> float:
 
 def precision_and_recall(samples: Features, real: Features) -> dict[str, float]:
     """Return the fraction of generated features among real ones, and vice versa, with standard errors."""
-    in_real, in_samples = inside(samples, real), inside(real, samples)
+    in_real, in_samples = in_manifold(samples, real), in_manifold(real, samples)
     return {
         "precision": float(in_real.mean()),
         "precision_se": float(in_real.std() / len(in_real) ** 0.5),
@@ -67,7 +67,7 @@ def precision_and_recall(samples: Features, real: Features) -> dict[str, float]:
     }
 
 
-def inside(queries: Features, references: Features) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def in_manifold(queries: Features, references: Features) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return for each query whether it is as near to a reference as that reference's third neighbor, [N].
 
     The mean for generated queries and real references is precision, the reverse is recall (Kynkaanniemi et al., 2019,

@@ -17,10 +17,10 @@ from tasks.data.batches import Inputs, call
 from tasks.data.splits import Part, Splits, derived_seed
 from tasks.diffusion.autoencoder import autoencoder, decode_latents
 from tasks.diffusion.grid import check, save
-from tasks.diffusion.inception import Real, extract_features, fid_scores, inception, real_pictures
+from tasks.diffusion.inception import ReferenceStatistics, extract_features, fid_scores, inception, real_pictures
 from tasks.diffusion.latents import LatentSplits, latent_splits
 from tasks.diffusion.recipe import DiffusionRecipe
-from tasks.diffusion.sampling import draw, evenly, scheduler_for
+from tasks.diffusion.sampling import balanced_classes, draw, scheduler_for
 from tasks.diffusion.task import LOSS, DiffusionTask, with_noise
 from tasks.recipes.settings import NonNegativeInt
 
@@ -135,7 +135,7 @@ class ImageNetDiT(DiffusionTask):
         """
         if not recipe.samples:
             return {}
-        classes = evenly(self.pictures.classes, recipe.samples).to(device)
+        classes = balanced_classes(self.pictures.classes, recipe.samples).to(device)
         latents = draw(network, self.pictures, classes, recipe, derived_seed(0, "samples", part), clip=False)
         samples = (self._decode(chunk) for chunk in latents.split(_CHUNK))
         return fid_scores(extract_features(self._inception, samples, device), self._real(device))
@@ -148,7 +148,7 @@ class ImageNetDiT(DiffusionTask):
             _ = self._autoencoder
             return
         recipe = DiffusionRecipe(steps=1, batch=1, lr=1.0, guidance=4.0)
-        classes = evenly(self.pictures.classes, _COLUMNS * _ROWS).to(next(network.parameters()).device)
+        classes = balanced_classes(self.pictures.classes, _COLUMNS * _ROWS).to(next(network.parameters()).device)
         with torch.no_grad():
             latents = draw(lambda inputs: call(network, inputs), self.pictures, classes, recipe, 0, clip=False)
         save(self._decode(latents) / 255, _COLUMNS, file)
@@ -162,7 +162,7 @@ class ImageNetDiT(DiffusionTask):
         weights = self._data_file(INCEPTION, must_exist=False)
         return inception(weights if weights.exists() else None)
 
-    def _real(self, device: torch.device) -> Real:
+    def _real(self, device: torch.device) -> ReferenceStatistics:
         return real_pictures(self._data_file(REFERENCE), self._inception, device)
 
     def _decode(self, latents: Tensor) -> Tensor:

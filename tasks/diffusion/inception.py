@@ -19,7 +19,7 @@ from search_spaces.support.cache import Arrays, cache_arrays
 from search_spaces.support.errors import Kind, UserError
 from search_spaces.support.files import check_regular_file, kind_of_read_error
 from search_spaces.support.progress import status_if_slow
-from tasks.data.image_sources import state_of
+from tasks.data.image_sources import file_stamp
 from tasks.diffusion.frechet import Features, Normal, frechet, normal, precision_and_recall
 
 _CHUNK = 64
@@ -39,7 +39,7 @@ class InceptionFeatures(NamedTuple):
     logits: Features
 
 
-class Real(NamedTuple):
+class ReferenceStatistics(NamedTuple):
     """A set of real pictures: pooled features of some of them, and the statistics for FID and sFID."""
 
     pooled: Features
@@ -104,7 +104,7 @@ def extract_features(network: nn.Module, pictures: Iterable[Tensor], device: tor
     return InceptionFeatures(*(torch.cat(parts).double().numpy() for parts in columns))
 
 
-def real_pictures(file: Path, network: nn.Module, device: torch.device) -> Real:
+def real_pictures(file: Path, network: nn.Module, device: torch.device) -> ReferenceStatistics:
     """Read a reference batch in ADM's format: arr_0 [N, H, W, 3] in bytes. Its features are cached.
 
     If the file also has statistics of more pictures (mu, sigma, mu_s, sigma_s), FID and sFID use those.
@@ -113,7 +113,7 @@ def real_pictures(file: Path, network: nn.Module, device: torch.device) -> Real:
         UserError: It is no such file.
     """
     try:
-        state, weights = state_of(file), next(network.parameters())
+        state, weights = file_stamp(file), next(network.parameters())
         version = f"{file.resolve()} {state} {weights.double().sum().item()}"
         name = f"inception-{hashlib.sha256(version.encode()).hexdigest()[:12]}.safetensors"
         arrays = cache_arrays(name, lambda: _reference(file, network, device))
@@ -121,10 +121,12 @@ def real_pictures(file: Path, network: nn.Module, device: torch.device) -> Real:
         raise
     except (OSError, ValueError, KeyError) as error:
         raise _no_reference("bad-file", file, error) from error
-    return Real(arrays["pooled"], Normal(arrays["mu"], arrays["sigma"]), Normal(arrays["mu_s"], arrays["sigma_s"]))
+    return ReferenceStatistics(
+        arrays["pooled"], Normal(arrays["mu"], arrays["sigma"]), Normal(arrays["mu_s"], arrays["sigma_s"])
+    )
 
 
-def fid_scores(samples: InceptionFeatures, real: Real) -> dict[str, float]:
+def fid_scores(samples: InceptionFeatures, real: ReferenceStatistics) -> dict[str, float]:
     """Return FID, sFID, Inception score, precision and recall of samples, the last three with standard errors."""
     from torch_fidelity.metric_isc import isc_features_to_metric
 

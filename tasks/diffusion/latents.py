@@ -21,7 +21,7 @@ from search_spaces.support.files import check_regular_file, kind_of_read_error
 from search_spaces.support.progress import status_if_slow
 from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch
-from tasks.data.image_sources import ImageSource, state_of
+from tasks.data.image_sources import ImageSource, file_stamp
 from tasks.data.image_splits import ImageSplits
 from tasks.data.splits import Augment, Part, even_indices
 from tasks.diffusion.noise import STEPS, add_noise
@@ -115,7 +115,7 @@ def latent_splits(data: Path, noisy: Callable[[int], Augment], other_files: Iter
     test = even_indices(len(read), held_out)
     train_indices = torch.ones(len(read), dtype=torch.bool).index_fill_(0, test, False).nonzero().flatten()
     classes = {str(label): label for label in range(int(read.labels.max()) + 1)}
-    listing = [f"{file.name} {state_of(file)}" for file in (*read.files, *other_files)]
+    listing = [f"{file.name} {file_stamp(file)}" for file in (*read.files, *other_files)]
     train = ImageSource(read.only(train_indices), classes, chain(listing, map(str, read.labels.tolist())))
     source = ImageSource(read.only(test), classes, ())
     return LatentSplits(train, source, held_out, lambda _: any_view, with_fixed_noise, noisy(len(classes)))
@@ -141,7 +141,7 @@ def _read(data: Path) -> LatentFiles:
             pictures=len(files),
             least=3,
         )
-    listing = "\n".join(f"{file.name} {state_of(_labels_file(labels, file))}" for file in files)
+    listing = "\n".join(f"{file.name} {file_stamp(_labels_file(labels, file))}" for file in files)
     name = f"latent-labels-{hashlib.sha256(f'{labels.resolve()} {listing}'.encode()).hexdigest()[:12]}.safetensors"
     return LatentFiles(files, cache_arrays(name, lambda: {"labels": _labels(labels, files)})["labels"])
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from tasks.diffusion.noise import STEPS
 from tasks.recipes.recipe import Recipe
-from tasks.recipes.settings import Between, NonNegativeInt, NotNegative, ShareOfOne
+from tasks.recipes.settings import Between, NonNegativeInt, NotNegative, UnitInterval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class DiffusionRecipe(Recipe):
         samples: Number of pictures to generate for evaluation, at least 10; 0 for none.
     """
 
-    class_dropout: ShareOfOne = 0.1
+    class_dropout: UnitInterval = 0.1
     guidance: NotNegative = 1.5
     guided: NonNegativeInt = 0
     sampler: Literal["ddim", "ddpm"] = "ddim"

@@ -90,6 +90,6 @@ def scheduler_for(recipe: DiffusionRecipe, *, clip: bool) -> Any:
     return scheduler
 
 
-def evenly(classes: int, samples: int) -> Tensor:
+def balanced_classes(classes: int, samples: int) -> Tensor:
     """Return balanced classes for this number of pictures, [samples]."""
     return torch.arange(samples) * classes // max(1, samples)

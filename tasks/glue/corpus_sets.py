@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tasks.data.splits import even_indices
-from tasks.glue.sets import LabelledTexts, SetTexts, Text
+from tasks.glue.sets import GlueSetData, LabelledTexts, Text
 from tasks.language.corpus import Corpus
 from tasks.language.shards import TextShard, read_texts
 from tasks.language.stdlib import stdlib_documents
@@ -38,7 +38,7 @@ class _Example:
     document: int
 
 
-def word_order(corpus: Corpus) -> SetTexts:
+def word_order(corpus: Corpus) -> GlueSetData:
     """Return sentences as written, class 1, or with two neighboring words swapped, class 0."""
 
     def make_examples(shards: Shards) -> Iterator[_Example]:
@@ -50,7 +50,7 @@ def word_order(corpus: Corpus) -> SetTexts:
     return _set(corpus, make_examples)
 
 
-def reference(corpus: Corpus) -> SetTexts:
+def reference(corpus: Corpus) -> GlueSetData:
     """Return sentences of the language reference, class 1, and as many of docstrings, class 0."""
     topics = {text for name, text in stdlib_documents().items() if name.startswith("topic ")}
 
@@ -66,12 +66,12 @@ def reference(corpus: Corpus) -> SetTexts:
     return _set(corpus, make_examples)
 
 
-def _set(corpus: Corpus, examples: Callable[[Shards], Iterator[_Example]]) -> SetTexts:
+def _set(corpus: Corpus, examples: Callable[[Shards], Iterator[_Example]]) -> GlueSetData:
     """Build train from the training documents and dev from the test documents, without texts that are in train."""
     train = list(examples(corpus.train))
     train_texts = {example.text for example in train}
     dev = [example for example in examples(corpus.test) if example.text not in train_texts]
-    return SetTexts(_spread_sample(train, _MOST[0]), (_spread_sample(dev, _MOST[1]),))
+    return GlueSetData(_spread_sample(train, _MOST[0]), (_spread_sample(dev, _MOST[1]),))
 
 
 def _spread_sample(examples: list[_Example], most: int) -> LabelledTexts:

@@ -10,7 +10,7 @@ from search_spaces.support.errors import UserError, unknown_name_error
 from tasks.base import Metric
 from tasks.glue.glue_files import GLUE, hub_set, read_set
 from tasks.glue.recipe import GlueRecipe
-from tasks.glue.sets import SetTexts
+from tasks.glue.sets import GlueSetData
 from tasks.glue.task import GlueTask
 from tasks.language.corpus import Corpus
 from tasks.language.masked import MaskedTask
@@ -71,7 +71,7 @@ class Glue(GlueTask):
             message = f"{error} Of this task's pre-training that is --data FOLDER,pretraining=PLACE."
             raise UserError(error.kind, message, **{**error.fields, "part": "pretraining"}) from error
 
-    def load_texts(self, name: str) -> SetTexts:
+    def load_texts(self, name: str) -> GlueSetData:
         """Read a set from `--data FOLDER[,pretraining=PLACE][,tokenizer=TOKENIZER]`; without FOLDER from the Hub.
 
         FOLDER holds GLUE's own files (CoLA/train.tsv) or the Hub's (cola/train-*.parquet). The other parts are as in

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from search_spaces.support.errors import Notice, UserError
 from search_spaces.support.files import check_regular_file, kind_of_read_error
-from tasks.glue.sets import GlueSet, LabelledTexts, SetTexts
+from tasks.glue.sets import GlueSet, GlueSetData, LabelledTexts
 from tasks.language.hub import hub_splits
 
 _HUB = "nyu-mll/glue"
@@ -84,7 +84,7 @@ GLUE: Mapping[str, SetFiles] = {
 """The eight sets in GLUE's average, without WNLI, as in Crammed-BERT's table."""
 
 
-def read_set(files: SetFiles, folder: Path) -> SetTexts:
+def read_set(files: SetFiles, folder: Path) -> GlueSetData:
     """Read a set from GLUE's folders, or from a copy of the Hub's. Raises UserError if both are missing."""
     if (folder / files.folder / "train.tsv").exists():
         parts = [_read_tsv(files, folder / files.folder / f"{name}.tsv") for name in ("train", *files.dev)]
@@ -98,15 +98,15 @@ def read_set(files: SetFiles, folder: Path) -> SetTexts:
             path=str(folder),
             set=files.name,
         )
-    return SetTexts(parts[0], tuple(parts[1:]))
+    return GlueSetData(parts[0], tuple(parts[1:]))
 
 
-def hub_set(files: SetFiles) -> SetTexts:
+def hub_set(files: SetFiles) -> GlueSetData:
     """Read a set from the Hub or its cache. Raises UserError if it is in neither."""
     names = ("train", *files.dev.values())
     splits = zip(names, hub_splits(_HUB, files.name, names), strict=True)
     parts = [_from_columns(files, columns, f"{_HUB}/{files.name}/{split}") for split, columns in splits]
-    return SetTexts(parts[0], tuple(parts[1:]))
+    return GlueSetData(parts[0], tuple(parts[1:]))
 
 
 def _read_tsv(files: SetFiles, path: Path) -> LabelledTexts:
@@ -140,7 +140,7 @@ def _read_tsv(files: SetFiles, path: Path) -> LabelledTexts:
             continue
         *texts, label = (row[place] for place in places)
         examples.texts.append(tuple(texts))
-        examples.answers.append(_answer(files, label.strip(), _Place(str(path), "line", number)))
+        examples.answers.append(_answer(files, label.strip(), _Location(str(path), "line", number)))
     _check_short(path, short, len(examples.texts), len(header))
     return examples
 
@@ -196,7 +196,7 @@ def _from_columns(files: SetFiles, columns: Mapping[str, Sequence[Any]], source:
             column=missing[0],
             columns=tuple(columns),
         )
-    answers = [_hub_answer(files, label, _Place(source, "row", row)) for row, label in enumerate(columns["label"])]
+    answers = [_hub_answer(files, label, _Location(source, "row", row)) for row, label in enumerate(columns["label"])]
     texts = list(zip(*(columns[name] for name in files.hub_columns), strict=True))
     for row, text in enumerate(texts):
         if wrong := [place for place, label in enumerate(text) if not isinstance(label, str)]:
@@ -206,7 +206,7 @@ def _from_columns(files: SetFiles, columns: Mapping[str, Sequence[Any]], source:
     return LabelledTexts(texts, answers)
 
 
-class _Place(NamedTuple):
+class _Location(NamedTuple):
     """The position of an answer: path, "line" or "row", and its number."""
 
     path: str
@@ -222,7 +222,7 @@ class _Place(NamedTuple):
         return UserError("bad-data", message, path=self.path, option=option, value=value, **{self.unit: self.number})
 
 
-def _hub_answer(files: SetFiles, label: Any, place: _Place) -> float:
+def _hub_answer(files: SetFiles, label: Any, place: _Location) -> float:
     """Return the answer from the Hub's label, a class number. Raises UserError if it is invalid."""
     classes = range(len(files.labels))
     if files.labels and not (type(label) is int and label in classes):
@@ -230,7 +230,7 @@ def _hub_answer(files: SetFiles, label: Any, place: _Place) -> float:
     return float(label) if files.labels else _answer(files, str(label), place)
 
 
-def _answer(files: SetFiles, label: str, place: _Place) -> float:
+def _answer(files: SetFiles, label: str, place: _Location) -> float:
     """Return a class number, or the value for regression. Raises UserError if the label is invalid."""
     if files.labels:
         if label in files.labels:

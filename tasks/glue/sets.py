@@ -71,7 +71,7 @@ class LabelledTexts:
 
 
 @dataclass(frozen=True, slots=True)
-class SetTexts:
+class GlueSetData:
     """The texts of a set.
 
     Attributes:

@@ -8,7 +8,7 @@ from typing import ClassVar, final
 from tasks.base import Metric
 from tasks.glue.corpus_sets import reference, word_order
 from tasks.glue.recipe import GlueRecipe
-from tasks.glue.sets import GlueSet, SetTexts
+from tasks.glue.sets import GlueSet, GlueSetData
 from tasks.glue.task import GlueTask
 from tasks.language.corpus import Corpus, stdlib_corpus
 from tasks.language.masked import MaskedTask
@@ -17,7 +17,7 @@ from tasks.language.masked_tasks import StdlibMLM
 _RECIPE = GlueRecipe(
     epochs=5, batch=16, lr=1e-3, weight_decay=0.01, clip=0.0, pretraining="proxy", accelerator="cpu", reports=1
 )
-_BUILDERS: Mapping[str, Callable[[Corpus], SetTexts]] = {"word_order": word_order, "reference": reference}
+_BUILDERS: Mapping[str, Callable[[Corpus], GlueSetData]] = {"word_order": word_order, "reference": reference}
 
 
 @final
@@ -46,5 +46,5 @@ class StdlibGlue(GlueTask):
     def pretraining(self) -> MaskedTask:  # type: ignore[override]
         return StdlibMLM()
 
-    def load_texts(self, name: str) -> SetTexts:
+    def load_texts(self, name: str) -> GlueSetData:
         return _BUILDERS[name](stdlib_corpus())

@@ -19,7 +19,7 @@ from tasks.data.batches import Inputs
 from tasks.data.splits import Part, TensorSplits
 from tasks.glue.fine_tuning import FineTuning
 from tasks.glue.recipe import GlueRecipe
-from tasks.glue.sets import GlueSet, SetTexts
+from tasks.glue.sets import GlueSet, GlueSetData
 from tasks.glue.summary import component_scores, majority, mean_over_sets
 from tasks.glue.token_rows import splits_of
 from tasks.language.corpus import Corpus
@@ -50,7 +50,7 @@ class GlueTask(Task):
     unused_with_start = ("pretraining",)
 
     @abstractmethod
-    def load_texts(self, name: str) -> SetTexts:
+    def load_texts(self, name: str) -> GlueSetData:
         """Return the texts of a set. Raises UserError if they are missing."""
 
     def encoding(self) -> str:

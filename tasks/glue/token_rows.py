@@ -13,7 +13,7 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.progress import Progress
 from tasks.data.batches import Batch, select
 from tasks.data.splits import TensorSplits, even_indices
-from tasks.glue.sets import LabelledTexts, SetTexts, Text
+from tasks.glue.sets import GlueSetData, LabelledTexts, Text
 from tasks.language.tokenizer import Tokenizer, Tokens
 
 _MAX_VALIDATION, _VALIDATION_PART = 1_000, 10
@@ -21,7 +21,7 @@ _MAX_VALIDATION, _VALIDATION_PART = 1_000, 10
 _BLOCK = 10_000
 
 
-def splits_of(name: str, texts: SetTexts, tokenizer: Tokenizer, context: int) -> TensorSplits:
+def splits_of(name: str, texts: GlueSetData, tokenizer: Tokenizer, context: int) -> TensorSplits:
     """Return a set as ids [E, N] with lengths [E], and answers [E] with groups and documents, [E] each.
 
     Raises:

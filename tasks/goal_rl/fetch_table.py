@@ -11,7 +11,7 @@ Range = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class TableFields:
+class TableLayout:
     """Ranges of start and goal, in meters. Fetch's table spans 1.05 to 1.55 in x and 0.4 to 1.1 in y.
 
     Attributes:
@@ -27,10 +27,10 @@ class TableFields:
     lift: float
 
 
-class AcrossTheTable(Wrapper[Any, Any, Any, Any]):
+class FetchTableWrapper(Wrapper[Any, Any, Any, Any]):
     """FetchPush or FetchPickAndPlace with cube and goal drawn uniformly from a layout."""
 
-    def __init__(self, environment: Env[Any, Any], layout: TableFields) -> None:
+    def __init__(self, environment: Env[Any, Any], layout: TableLayout) -> None:
         super().__init__(environment)
         self.layout = layout
         fetch: Any = environment.unwrapped

@@ -18,7 +18,7 @@ from tasks.goal_rl.task import PACKAGES, GoalTask
 if TYPE_CHECKING:
     from gymnasium import Env
 
-    from tasks.goal_rl.fetch_table import TableFields
+    from tasks.goal_rl.fetch_table import TableLayout
 
 _WALLS = "11111111 1RG11GG1 1GG1GGG1 11GGG111 1GG1GGG1 1G1GG1G1 1GGG1GG1 11111111"
 BIG_MAZE = [[{"1": 1, "R": "r", "G": "g"}[cell] for cell in row] for row in _WALLS.split()]
@@ -171,12 +171,12 @@ class TableTask(GoalTask):
     def environment(self, length: int, *, render: bool = False) -> "Env[Any, Any]":
         """Make Fetch with a new layout in each episode."""
         plain = make(self.fetch, length or self.presets["proxy"].length, render=render)
-        from tasks.goal_rl.fetch_table import AcrossTheTable
+        from tasks.goal_rl.fetch_table import FetchTableWrapper
 
-        return AcrossTheTable(plain, self.layout())
+        return FetchTableWrapper(plain, self.layout())
 
     @abstractmethod
-    def layout(self) -> "TableFields":
+    def layout(self) -> "TableLayout":
         """Return the ranges of cube and goal."""
 
 
@@ -199,10 +199,10 @@ class GoalArmPushHard(TableTask):
     bases = ancre_bases(0.1, 0.1)
     fetch = "FetchPush-v4"
 
-    def layout(self) -> "TableFields":
-        from tasks.goal_rl.fetch_table import TableFields
+    def layout(self) -> "TableLayout":
+        from tasks.goal_rl.fetch_table import TableLayout
 
-        return TableFields(x=(1.14, 1.5), start_y=(0.45, 0.65), goal_y=(0.85, 1.05), lift=0.0)
+        return TableLayout(x=(1.14, 1.5), start_y=(0.45, 0.65), goal_y=(0.85, 1.05), lift=0.0)
 
 
 class GoalArmPickPlaceHard(TableTask):
@@ -221,10 +221,10 @@ class GoalArmPickPlaceHard(TableTask):
     bases = ancre_bases(0.01, 0.1)
     fetch = "FetchPickAndPlace-v4"
 
-    def layout(self) -> "TableFields":
-        from tasks.goal_rl.fetch_table import TableFields
+    def layout(self) -> "TableLayout":
+        from tasks.goal_rl.fetch_table import TableLayout
 
-        return TableFields(x=(1.17, 1.47), start_y=(0.45, 0.65), goal_y=(0.85, 1.05), lift=0.3)
+        return TableLayout(x=(1.17, 1.47), start_y=(0.45, 0.65), goal_y=(0.85, 1.05), lift=0.3)
 
 
 class RegisteredGoalTask(GoalTask):

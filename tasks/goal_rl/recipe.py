@@ -10,7 +10,7 @@ from tasks.recipes.settings import (
     NonNegativeInt,
     NotNegative,
     Positive,
-    ShareOfOne,
+    UnitInterval,
     check,
     recipe_text,
 )
@@ -61,7 +61,7 @@ class GoalRecipe:
     window: NonNegativeInt = 0
     penalty: NotNegative = 0.1
     entropy: float = -0.5
-    goals_of_others: ShareOfOne = 0.5
+    goals_of_others: UnitInterval = 0.5
     reports: AtLeastOne = 10
     episodes: AtLeastOne = 64
     accelerator: Literal["auto", "cpu"] = "cpu"

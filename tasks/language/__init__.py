@@ -3,7 +3,7 @@
 stdlib, hub         sources of text             corpus            splits and fingerprint
 shards              documents by number         stream            shuffled rows from any position
 tokenizer           text to tokens              row_layouts       tokens to rows, padded or packed
-encoded             tokens of documents         data              training and evaluation batches
+document_blocks     tokens of documents         data              training and evaluation batches
 measure             metrics                     baselines         metrics of simple methods
 language_presets    recipes                     task              base classes
 stdlib_lm           the embedded task           published_tasks   the papers' tasks

@@ -13,7 +13,7 @@ from pathlib import Path
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import check_regular_file
 from tasks.language.hub import hub_shards
-from tasks.language.shards import HashShare, JsonShard, MemoryShard, ParquetShard, TextShard
+from tasks.language.shards import HashSplitShard, JsonShard, MemoryShard, ParquetShard, TextShard
 from tasks.language.stdlib import stdlib_documents
 
 _SUFFIXES = (".json.gz", ".jsonl.gz", ".json", ".jsonl", ".parquet")
@@ -119,8 +119,8 @@ def _corpus(splits: dict[str, tuple[TextShard, ...]], fingerprint: str) -> Corpu
     train, validation, test = (splits.get(name, ()) for name in _NAMES)
     if not validation and not test:
         last = train[-1]
-        train = (*train[:-1], HashShare(last, 2 * _HELD_OUT, 1))
-        validation, test = (HashShare(last, 0, _HELD_OUT),), (HashShare(last, _HELD_OUT, 2 * _HELD_OUT),)
+        train = (*train[:-1], HashSplitShard(last, 2 * _HELD_OUT, 1))
+        validation, test = (HashSplitShard(last, 0, _HELD_OUT),), (HashSplitShard(last, _HELD_OUT, 2 * _HELD_OUT),)
     elif not validation or not test:
         held_out = validation or test
         validation, test = _shares(held_out, 0, 0.5), _shares(held_out, 0.5, 1)
@@ -128,7 +128,7 @@ def _corpus(splits: dict[str, tuple[TextShard, ...]], fingerprint: str) -> Corpu
 
 
 def _shares(shards: Sequence[TextShard], low: float, high: float) -> tuple[TextShard, ...]:
-    return tuple(HashShare(shard, low, high) for shard in shards)
+    return tuple(HashSplitShard(shard, low, high) for shard in shards)
 
 
 def _split(name: str) -> str:

@@ -19,7 +19,7 @@ from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch
 from tasks.data.splits import DataPosition, Part, Splits
 from tasks.language.corpus import Corpus
-from tasks.language.encoded import BLOCK
+from tasks.language.document_blocks import BLOCK
 from tasks.language.row_layouts import Layout
 from tasks.language.shards import TextShard, read
 from tasks.language.stream import Position, TokenStream, prefetch

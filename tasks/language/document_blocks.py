@@ -16,7 +16,7 @@ from search_spaces.support.rank import RankInfo
 from tasks.language.shards import TextShard, read
 from tasks.language.tokenizer import Tokenizer, Tokens
 
-_RULE = 1
+_TOKENS_VERSION = 1
 """Version of the tokenization here and in `Tokenizer.encode`; raise it if the tokens change."""
 
 BLOCK = 1024
@@ -82,7 +82,7 @@ def _blocks_in_memory(shard: TextShard, start: int, rank_info: RankInfo, tokeniz
 def shard_tokens(shard: TextShard, tokenizer: Tokenizer) -> ShardTokens:
     """Return all documents of a shard in memory; the tokens are cached."""
     texts = [text for _, text in read(shard)]
-    version = f"{_RULE} {tokenizers.__version__} {tokenizer.fingerprint}"
+    version = f"{_TOKENS_VERSION} {tokenizers.__version__} {tokenizer.fingerprint}"
     digest = hashlib.sha256(f"{version} {len(texts)}\n".encode())
     for text in texts:
         digest.update(b"none\n" if text is None else f"{len(text)}\n{text}".encode())

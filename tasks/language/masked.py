@@ -25,7 +25,7 @@ from tasks.language.measure import ratio, sum_by_document
 from tasks.language.row_layouts import IGNORE_INDEX
 from tasks.language.task import TextTask
 from tasks.recipes.recipe import Recipe
-from tasks.recipes.settings import ShareOfOne
+from tasks.recipes.settings import UnitInterval
 
 _HIDDEN, _RANDOM = 0.8, 0.1
 """Fractions of the target tokens that are masked and that are replaced by a random token; the rest stay."""
@@ -40,7 +40,7 @@ class MaskedRecipe(Recipe):
         recompute: Whether to recompute layers in the backward pass, which saves memory.
     """
 
-    masked: ShareOfOne = 0.25
+    masked: UnitInterval = 0.25
     recompute: bool = False
 
 
@@ -72,7 +72,7 @@ class MaskedSplits(Splits):
         """Yield masked rows [B, N], which tokens are not padding [B, N], and the target tokens [B, N]."""
         for (ids, following), position in self.rows.training(recipe, seed, start, torch.device("cpu"), rank_info):
             draws = Generator().manual_seed(derived_seed(seed, "masked", *position, rank_info.rank))
-            (hidden, real), labels = mask_tokens(ids, _real(following), recipe.masked, self.mask, draws)
+            (hidden, real), labels = mask_tokens(ids, _padding_mask(following), recipe.masked, self.mask, draws)
             yield ((hidden.to(device), real.to(device)), {"asked": labels.to(device)}), position
 
     def evaluation_batches(
@@ -80,7 +80,7 @@ class MaskedSplits(Splits):
     ) -> Iterator[Batch]:
         """Yield the same for held-out rows, plus each row's document [B]. A row's mask is always the same."""
         for ids, answers in self.rows.evaluation_batches(part, recipe, torch.device("cpu"), rank_info):
-            real = _real(answers[..., 0])
+            real = _padding_mask(answers[..., 0])
             rows = [
                 mask_tokens(row[None], is_real[None], recipe.masked, self.mask, _row_generator(row))
                 for row, is_real in zip(ids, real, strict=True)
@@ -166,7 +166,7 @@ class MaskedTask(TextTask):
         return metrics | {"loss_se": loss_se, "accuracy_se": accuracy_se} if len(nats) > 1 else metrics
 
 
-def _real(following: Tensor) -> Tensor:
+def _padding_mask(following: Tensor) -> Tensor:
     """Return which tokens of rows are not padding [B, N], from the token after each."""
     first = torch.ones_like(following[:, :1], dtype=torch.bool)
     return torch.cat((first, following[:, :-1] != IGNORE_INDEX), dim=1)

@@ -10,7 +10,7 @@ from tasks.language.masked import MaskedRecipe, MaskedSplits, MaskedTask
 from tasks.language.masked_baselines import masked_methods
 from tasks.language.row_layouts import PackedLayout
 from tasks.language.shards import read_texts
-from tasks.language.task import CorpusText
+from tasks.language.task import CorpusTextTask
 from tasks.language.tokenizer import Tokenizer, train_tokenizer
 
 _STDLIB = MaskedRecipe(
@@ -67,7 +67,7 @@ class StdlibMLM(MaskedTask):
 
 
 @final
-class PileMLM(CorpusText, MaskedTask):
+class PileMLM(CorpusTextTask, MaskedTask):
     """The Pile in rows of 128 tokens, a quarter of them masked, and Crammed-BERT.
 
     Tokens are byte pairs instead of Crammed-BERT's word pieces. The base is the code's. "leaner" has the layers and

@@ -207,7 +207,7 @@ class HubShard(TextShard):
 
 
 @dataclass(frozen=True, slots=True)
-class HashShare(TextShard):
+class HashSplitShard(TextShard):
     """The documents of a shard whose hash falls into [low, high) of [0, 1); the others are empty.
 
     A split by hash keeps a document and its duplicates on one side, whatever else the shard holds.

@@ -16,7 +16,7 @@ import numpy as np
 
 from search_spaces.support.errors import UserError
 from search_spaces.support.rank import ALONE, RankInfo
-from tasks.language.encoded import blocks
+from tasks.language.document_blocks import blocks
 from tasks.language.row_layouts import Layout
 from tasks.language.shards import TextShard
 from tasks.language.tokenizer import Tokenizer, Tokens

@@ -144,7 +144,7 @@ class DataReference:
         return cls(text.removeprefix(",") or None, tokenizer or None)
 
 
-class CorpusText(TextTask):
+class CorpusTextTask(TextTask):
     """A text task with text from files or the Hub.
 
     Attributes:
@@ -193,7 +193,7 @@ class CorpusText(TextTask):
         return TextSource(hub=hub, subset=subset or None, column=self.source.column)
 
 
-class CorpusTask(CorpusText, LanguageTask):
+class CorpusTask(CorpusTextTask, LanguageTask):
     """A task that predicts the next token of text from files or the Hub."""
 
 

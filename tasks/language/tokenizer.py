@@ -22,7 +22,7 @@ from tasks.language.hub import hub_file
 
 Tokens = NDArray[np.int32]
 
-_MOST = 2**28
+_MAX_BYTES = 2**28
 """Maximum bytes of a tokenizer.json; one of 250,000 tokens has 2**25."""
 
 BOUNDARIES = ("<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>", "[SEP]")
@@ -144,7 +144,7 @@ def tokenizer_at(path: Path) -> Tokenizer:
     """Return the tokenizer of a tokenizer.json, or of a folder that holds one."""
     file = path / "tokenizer.json" if path.is_dir() else path
     try:
-        return Tokenizer(check_regular_file(file, _MOST).read_text(encoding="utf-8"), str(file))
+        return Tokenizer(check_regular_file(file, _MAX_BYTES).read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
         message = f"the tokenizer {file} cannot be read: {error}."
         raise UserError(kind_of_read_error(error), message, **{**cause_fields(error), "path": str(file)}) from error

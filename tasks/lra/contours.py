@@ -121,7 +121,7 @@ def two_contours(draw: random.Random) -> tuple[Canvas, list[tuple[Pixel, Pixel]]
         canvas.occupancy[edge] = 1
     border = np.ones((SIDE, SIDE))
     border[2 * _GAP : SIDE - 2 * _GAP, 2 * _GAP : SIDE - 2 * _GAP] = 0
-    first = begin_contour(canvas, partial(free_place, border, draw), draw, _LONG_BRIGHTNESS)
+    first = begin_contour(canvas, partial(free_start, border, draw), draw, _LONG_BRIGHTNESS)
     if first is None:
         return canvas, []
     second = begin_contour(canvas, lambda _: _second_start(first.tip, draw), draw, _LONG_BRIGHTNESS)
@@ -145,14 +145,14 @@ def add_contour(canvas: Canvas, draw: random.Random, dashes: int, retries: int) 
         return canvas
     for _ in range(1 + retries):
         copy = canvas.copy()
-        contour = begin_contour(copy, partial(free_place, copy.occupancy, draw), draw, _SHORT_BRIGHTNESS)
+        contour = begin_contour(copy, partial(free_start, copy.occupancy, draw), draw, _SHORT_BRIGHTNESS)
         if contour is not None and all(add_dash(copy, contour, draw, _SHORT_BRIGHTNESS) for _ in range(dashes - 1)):
             np.maximum(copy.occupancy, contour.last, out=copy.occupancy)
             return copy
     return canvas
 
 
-def free_place(occupancy: Array, draw: random.Random, angle: float) -> Pixel | None:
+def free_start(occupancy: Array, draw: random.Random, angle: float) -> Pixel | None:
     """Return a start for a dash of that angle that touches nothing; None if there is no room.
 
     There is also no room at angles where a dash that starts at an edge would lie wholly outside. OpenCV's dilation is

@@ -14,7 +14,7 @@ from search_spaces.layers.nystrom import Scaling
 from search_spaces.models.encoder import Pooling
 from tasks.lra.list_grammar import Grammar
 from tasks.recipes.recipe import Recipe
-from tasks.recipes.settings import AtLeastOne, ShareOfOne
+from tasks.recipes.settings import AtLeastOne, UnitInterval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class LongRangeRecipe(Recipe):
 
     tokens: AtLeastOne
     landmarks: AtLeastOne = 64
-    dropout: ShareOfOne = 0.1
+    dropout: UnitInterval = 0.1
     pooling: Pooling = "tokens"
     scaling: Scaling = "matrix"
 

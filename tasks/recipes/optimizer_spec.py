@@ -69,9 +69,9 @@ class Muon:
     adjust: Literal["match_rms_adamw", "original"] = "match_rms_adamw"
 
 
-Choice = AdamW | Adam | SGD | GaLore | Muon
+OptimizerSpec = AdamW | Adam | SGD | GaLore | Muon
 
-CHOICES: Final[Mapping[str, Choice]] = {
+CHOICES: Final[Mapping[str, OptimizerSpec]] = {
     "adamw": AdamW(),
     "adam": Adam(),
     "sgd": SGD(),
@@ -80,7 +80,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
 }
 
 
-def read_choice(text: str) -> Choice:
+def read_choice(text: str) -> OptimizerSpec:
     """Parse "name" or "name(option=value,...)".
 
     Raises:

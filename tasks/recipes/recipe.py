@@ -13,7 +13,7 @@ from tasks.recipes.settings import (
     NonNegativeInt,
     NotNegative,
     Positive,
-    ShareOfOne,
+    UnitInterval,
     check,
     recipe_text,
 )
@@ -78,7 +78,7 @@ class Recipe:
     steps: NonNegativeInt = 0
     hours: NotNegative = 0.0
     batch: AtLeastOne
-    batch_ramp: ShareOfOne = 0.0
+    batch_ramp: UnitInterval = 0.0
     optimizer: str = "adamw"
     lr: Positive
     weight_decay: NotNegative = 0.05
@@ -86,12 +86,12 @@ class Recipe:
     parametrization: str = "standard"
     betas: tuple[BelowOne, BelowOne] = (0.9, 0.999)
     beta_cycle: tuple[BelowOne, ...] = ()
-    warmup: ShareOfOne = 0.1
+    warmup: UnitInterval = 0.1
     schedule: Schedule = "cosine"
-    floor: ShareOfOne = 0.0
+    floor: UnitInterval = 0.0
     clip: NotNegative = 1.0
     ema: BelowOne = 0.0
-    label_smoothing: ShareOfOne = 0.0
+    label_smoothing: UnitInterval = 0.0
     accumulate: AtLeastOne = 1
     precision: Precision = "32-true"
     compile: bool = False

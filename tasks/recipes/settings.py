@@ -60,7 +60,7 @@ class _Problem(NamedTuple):
 
 AtLeastOne = Annotated[int, Between(1)]
 NonNegativeInt = Annotated[int, Between(0)]
-ShareOfOne = Annotated[float, Between(0, 1)]
+UnitInterval = Annotated[float, Between(0, 1)]
 BelowOne = Annotated[float, Between(0, 1, open_high=True)]
 Positive = Annotated[float, Between(0, open_low=True)]
 NotNegative = Annotated[float, Between(0)]

@@ -47,7 +47,7 @@ def check_task(task: Task, architecture: Architecture | None = None) -> None:
         print("ok", flush=True)
 
 
-def check_it_says_what_it_is(task: Task, architecture: Architecture) -> None:
+def check_metadata(task: Task, architecture: Architecture) -> None:
     """Check the name, version, metrics and presets; metrics must not take another column's name."""
     check_rule(task.name, "name-is-not-empty", "name must not be empty")
     check_rule(
@@ -65,7 +65,7 @@ def check_it_says_what_it_is(task: Task, architecture: Architecture) -> None:
     check_rule(set(task.bases) <= presets, "bases-are-presets", f"bases must be of presets, got {sorted(task.bases)}")
 
 
-def check_its_recipes_are_settings(task: Task, architecture: Architecture) -> None:
+def check_presets(task: Task, architecture: Architecture) -> None:
     """Check that presets are frozen dataclasses, print as one line, and survive a round trip through JSON."""
     for name, preset in task.presets.items():
         check_rule(
@@ -81,7 +81,7 @@ def check_its_recipes_are_settings(task: Task, architecture: Architecture) -> No
         check_rule(again == preset, "presets-are-their-settings", message)
 
 
-def check_its_data_has_a_fingerprint(task: Task, architecture: Architecture) -> None:
+def check_fingerprint(task: Task, architecture: Architecture) -> None:
     """Check that the data's fingerprint is constant, and that computing it draws no random numbers."""
     recipe = task.presets["smoke"]
     first = task.fingerprint(recipe)
@@ -94,7 +94,7 @@ def check_its_data_has_a_fingerprint(task: Task, architecture: Architecture) -> 
     check_rule(_rng_unchanged(before), "fingerprint-draws-nothing", "to ask for the fingerprint must draw nothing")
 
 
-def check_what_is_measured_was_not_trained_on(task: Task, architecture: Architecture) -> None:
+def check_no_leakage(task: Task, architecture: Architecture) -> None:
     """Check that few validation and test examples are also in train. Only for examples in memory."""
     splits_for = getattr(task, "splits_for", None)
     splits = splits_for(task.presets["smoke"]) if splits_for else None
@@ -109,7 +109,7 @@ def check_what_is_measured_was_not_trained_on(task: Task, architecture: Architec
         check_rule(few, "examples-are-held-out", message, split=name, value=twice, examples=len(digests))
 
 
-def check_it_builds_without_memory(task: Task, architecture: Architecture) -> None:
+def check_meta_build(task: Task, architecture: Architecture) -> None:
     """Check that the network can be built and called on the meta device, where costs are counted."""
     for base in (architecture, *task.bases.values()):
         with torch.device("meta"):
@@ -121,7 +121,7 @@ def check_it_builds_without_memory(task: Task, architecture: Architecture) -> No
             call(network.eval(), inputs)
 
 
-def check_the_closed_form_counts_every_parameter(task: Task, architecture: Architecture) -> None:
+def check_closed_form(task: Task, architecture: Architecture) -> None:
     """Check the closed form's parameter count, if the task has one, against the network."""
     for base in (architecture, replace(architecture, depth=architecture.depth + 1)):
         count = task.closed_form(base)
@@ -131,7 +131,7 @@ def check_the_closed_form_counts_every_parameter(task: Task, architecture: Archi
         check_rule(agree, "params-are-counted", f"{base}: closed form {count}, network {params} parameters")
 
 
-def check_training_is_a_pure_function(task: Task, architecture: Architecture) -> None:
+def check_reproducibility(task: Task, architecture: Architecture) -> None:
     """Check that a run is reproducible under any global state, differs from other runs, and has no side effects."""
     threads = torch.get_num_threads()
     torch.manual_seed(1)
@@ -161,7 +161,7 @@ def check_training_is_a_pure_function(task: Task, architecture: Architecture) ->
     )
 
 
-def check_it_stops_and_goes_on(task: Task, architecture: Architecture) -> None:
+def check_stop_and_resume(task: Task, architecture: Architecture) -> None:
     """Check that STOP ends a training with the last report, and that it resumes from its folder to the same numbers."""
     with _count_steps() as all_steps:
         full, curve = _fit(task, architecture)
@@ -195,7 +195,7 @@ def check_it_stops_and_goes_on(task: Task, architecture: Architecture) -> None:
     )
 
 
-def check_what_report_raises_ends_the_training(task: Task, architecture: Architecture) -> None:
+def check_report_exceptions(task: Task, architecture: Architecture) -> None:
     """Check that an exception from `report`, as an interrupted search raises, ends the training."""
 
     class Enough(Exception):
@@ -215,15 +215,15 @@ def check_what_report_raises_ends_the_training(task: Task, architecture: Archite
 
 
 CONTRACT: tuple[Callable[[Task, Architecture], None], ...] = (
-    check_it_says_what_it_is,
-    check_its_recipes_are_settings,
-    check_its_data_has_a_fingerprint,
-    check_what_is_measured_was_not_trained_on,
-    check_it_builds_without_memory,
-    check_the_closed_form_counts_every_parameter,
-    check_training_is_a_pure_function,
-    check_it_stops_and_goes_on,
-    check_what_report_raises_ends_the_training,
+    check_metadata,
+    check_presets,
+    check_fingerprint,
+    check_no_leakage,
+    check_meta_build,
+    check_closed_form,
+    check_reproducibility,
+    check_stop_and_resume,
+    check_report_exceptions,
 )
 """All checks; each takes a task and an architecture to train."""
 

@@ -56,11 +56,11 @@ class GaLoreAdamW(Optimizer):
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is not None:
-                    _move(weight, weight.grad, self.state[weight], group)
+                    _update_weight(weight, weight.grad, self.state[weight], group)
         return loss
 
 
-def _move(weight: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+def _update_weight(weight: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
     gradient = gradient.unflatten(0, (group["maps"], -1))  # [M, O, I]
     by_inputs = gradient.shape[-2] >= gradient.shape[-1]
     step = state.get("step", 0)

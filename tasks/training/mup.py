@@ -37,7 +37,7 @@ LINEAR_MAPS = (nn.Linear, nn.Conv1d, nn.Conv2d)
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class MupFactors:
     """Factors of a parameter's initialization and learning rate, relative to the base network.
 
     Attributes:
@@ -49,41 +49,41 @@ class Scale:
     rate: float = 1.0
 
 
-def scales(network: nn.Module, base: nn.Module) -> dict[str, Scale]:
-    """Return parameter name -> scale, by comparing shapes with the network of the base width.
+def mup_factors(network: nn.Module, base: nn.Module) -> dict[str, MupFactors]:
+    """Return parameter name -> factors, by comparing shapes with the network of the base width.
 
     Raises:
         UserError: Embeddings are tied to the head, and the norm before the head has no gain.
     """
     shapes = {name: parameter.shape for name, parameter in base.named_parameters()}
     tables = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
-    by_name = dict.fromkeys(shapes, Scale())
+    by_name = dict.fromkeys(shapes, MupFactors())
     for name, module in network.named_modules():
         weight = f"{name}.weight"
         if not isinstance(module, LINEAR_MAPS):
             continue
         if id(module.weight) in tables:
-            by_name |= _before_the_head(network, module.weight.shape[1] / base.get_parameter(weight).shape[1])
+            by_name |= _final_norm_factors(network, module.weight.shape[1] / base.get_parameter(weight).shape[1])
             continue
         grows, growth = (module.weight.shape[side] / shapes[weight][side] for side in (0, 1))
         if growth != 1:
-            by_name[weight] = Scale(growth**-0.5 if grows != 1 else 1 / growth, 1 / growth)
+            by_name[weight] = MupFactors(growth**-0.5 if grows != 1 else 1 / growth, 1 / growth)
     return by_name
 
 
-def _before_the_head(network: nn.Module, growth: float) -> dict[str, Scale]:
-    """Return the scales of the final norm of a network's last stack."""
+def _final_norm_factors(network: nn.Module, growth: float) -> dict[str, MupFactors]:
+    """Return the factors of the final norm of a network's last stack."""
     stacks = [(name, module) for name, module in network.named_modules() if isinstance(module, Stack)]
     names = [f"{name}.norm.{gain}" for name, stack in stacks[-1:] for gain, _ in stack.norm.named_parameters()]
     if not names:
         message = "muP must have a head of its own or a norm before it, and here it is the embedding. Take standard."
         raise UserError("unsupported", message, option="parametrization", value="mup", needs="head")
-    return dict.fromkeys(names, Scale(1 / growth, 1 / growth))
+    return dict.fromkeys(names, MupFactors(1 / growth, 1 / growth))
 
 
 @torch.no_grad()
-def redraw(network: nn.Module, base: nn.Module, factors: Mapping[str, Scale]) -> None:
-    """Rescale initialized weights, in place, to the deviations of their scales."""
+def rescale_weights(network: nn.Module, base: nn.Module, factors: Mapping[str, MupFactors]) -> None:
+    """Rescale initialized weights, in place, to the deviations of their factors."""
     base_parameters = dict(base.named_parameters())
     for name, parameter in network.named_parameters():
         deviation, target = (weights.float().std(correction=0).item() for weights in (parameter, base_parameters[name]))

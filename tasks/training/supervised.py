@@ -25,7 +25,7 @@ from tasks.recipes.recipe import Recipe
 from tasks.run import Run
 from tasks.training.fabric import fabric_for
 from tasks.training.loop import checkpoint_for, isolated_rng, train
-from tasks.training.mup import redraw, scales
+from tasks.training.mup import mup_factors, rescale_weights
 from tasks.training.objective import SupervisedObjective
 from tasks.training.supervised_training import SupervisedTraining
 
@@ -103,9 +103,9 @@ class SupervisedTask(SupervisedObjective):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             base = self.build_for_training(at_width(architecture, mup.base), recipe)
-        factors = scales(network, base)
-        redraw(network, base, factors)
-        return {name: scale.rate for name, scale in factors.items() if scale.rate != 1}
+        factors = mup_factors(network, base)
+        rescale_weights(network, base, factors)
+        return {name: factor.rate for name, factor in factors.items() if factor.rate != 1}
 
 
 def _recompute_mixing(network: nn.Module, task: str) -> None:

@@ -21,12 +21,12 @@ from tasks.training.compilation import compile_network
 from tasks.training.loop import Training
 from tasks.training.objective import SupervisedObjective
 from tasks.training.optimizers import NO_RATES, optimizers_for
-from tasks.training.time_budget import Clock
+from tasks.training.time_budget import TrainingClock
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-_LOOK_EVERY = 20
+_CHECK_INTERVAL = 20
 """Micro-batches between checks of the loss; each check waits for the accelerator."""
 
 
@@ -62,7 +62,7 @@ class SupervisedTraining(Training):
         self.task, self.recipe, self.seed, self.splits, self.fabric, self.rank_info = (
             task, recipe, seed, splits, fabric, rank_info,
         )  # fmt: skip
-        self._clock = Clock(recipe.hours)
+        self._clock = TrainingClock(recipe.hours)
         self.steps = self._clock.steps(0) if recipe.hours else recipe.steps or recipe.total_steps(splits.examples)
         self.reports = frozenset() if recipe.hours else recipe.report_steps(self.steps)
         if recipe.compile:
@@ -259,9 +259,9 @@ class SupervisedTraining(Training):
                 torch.distributed.broadcast(buffer, 0)
 
     def _checks_loss(self) -> bool:
-        """Return whether to check the loss: about every _LOOK_EVERY micro-batches, at the same steps in all ranks."""
+        """Return whether to check the loss: every _CHECK_INTERVAL micro-batches or so, equally in all ranks."""
         parts = self._micro_batches
-        return self._step * parts // _LOOK_EVERY > (self._step - 1) * parts // _LOOK_EVERY
+        return self._step * parts // _CHECK_INTERVAL > (self._step - 1) * parts // _CHECK_INTERVAL
 
     def _seed_draws(self, index: int) -> None:
         """Seed the generators of dropout. torch.manual_seed seeds every device type and takes a hundred times as long.

@@ -11,7 +11,7 @@ _HOUR = 3_600_000
 
 
 @final
-class Clock:
+class TrainingClock:
     """The clock of a training with a time limit; it counts only time inside `running`.
 
     Args:

@@ -22,7 +22,7 @@ from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
 from tasks.recipes.recipe import Recipe
 from tasks.training.supervised import SupervisedTask
-from tasks.vision.digits import DigitsRecipe, DigitsViT, xavier
+from tasks.vision.digits import DigitsRecipe, DigitsViT, xavier_init
 from tasks.vision.task import warp
 
 _IMAGE, _PATCH, _RANKS = (1, 16, 16), 4, 4
@@ -68,7 +68,7 @@ class DigitRanksViT(SupervisedTask):
 
     def build(self, architecture: Architecture) -> nn.Module:
         """Build a vision transformer that ranks each scan, [B, 1, 16, 16] to [B, 4, 4]."""
-        return RankingViT(xavier(build_vit(architecture, _IMAGE, _PATCH, _RANKS)))
+        return RankingViT(xavier_init(build_vit(architecture, _IMAGE, _PATCH, _RANKS)))
 
     def example(self) -> tuple[Tensor, ...]:
         return (torch.zeros(1, *_IMAGE),)
@@ -96,7 +96,7 @@ class DigitRanksViT(SupervisedTask):
         for name in ("accuracy", "loss"):
             values = measures[name].double()
             summary[name] = values.mean().item()
-            summary[f"{name}_se"] = error_over_parts(values, measures["scans"])
+            summary[f"{name}_se"] = clustered_standard_error(values, measures["scans"])
         return summary
 
     def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
@@ -113,11 +113,11 @@ class DigitRanksViT(SupervisedTask):
             read = torch.as_tensor(model.predict(scans.flatten(1).numpy()))[answers["scans"]]
             right = (rank_digits(read) == answers["ranks"]).double().mean(dim=1)
             columns[f"{prefix}accuracy"] = right.mean().item()
-            columns[f"{prefix}accuracy_se"] = error_over_parts(right, answers["scans"])
+            columns[f"{prefix}accuracy_se"] = clustered_standard_error(right, answers["scans"])
         return {"logistic regression on each scan's pixels": columns}
 
 
-def error_over_parts(values: Tensor, parts: Tensor) -> float:
+def clustered_standard_error(values: Tensor, parts: Tensor) -> float:
     """Return the standard error of the mean of values [B] that share parts, given by their indices [B, P].
 
     Two values that share a part are correlated. The variance is the sum of the products of deviations over all pairs

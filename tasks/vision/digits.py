@@ -15,7 +15,7 @@ from search_spaces.support.count import Count
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
 from tasks.recipes.recipe import Recipe
-from tasks.recipes.settings import NotNegative, ShareOfOne
+from tasks.recipes.settings import NotNegative, UnitInterval
 from tasks.training.classification import ClassificationTask
 from tasks.vision.task import stratify, warp
 
@@ -35,8 +35,8 @@ class DigitsRecipe(Recipe):
     """
 
     degrees: NotNegative = 7.0
-    shift: ShareOfOne = 0.05
-    scale: ShareOfOne = 0.05
+    shift: UnitInterval = 0.05
+    scale: UnitInterval = 0.05
 
 
 class AveragingViT(nn.Module):
@@ -54,7 +54,7 @@ class AveragingViT(nn.Module):
         return self.head(self.stack(*self.embedding(images)).mean(dim=1))  # type: ignore[no-any-return]
 
 
-def xavier(vit: ViT) -> ViT:
+def xavier_init(vit: ViT) -> ViT:
     """Initialize linear maps as in the original ViT: timm's 0.02 is for widths of several hundred."""
     for module in (*vit.stack.layers.modules(), vit.head):
         if isinstance(module, nn.Linear):
@@ -81,7 +81,7 @@ class DigitsViT(ClassificationTask):
 
     def build(self, architecture: Architecture) -> nn.Module:
         """Build a vision transformer with mean pooling, [B, 1, 8, 8] to [B, 10]."""
-        return AveragingViT(xavier(build_vit(architecture, _IMAGE, _PATCH, _CLASSES)))
+        return AveragingViT(xavier_init(build_vit(architecture, _IMAGE, _PATCH, _CLASSES)))
 
     def example(self) -> tuple[Tensor, ...]:
         return (torch.zeros(1, *_IMAGE),)

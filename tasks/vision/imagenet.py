@@ -9,10 +9,10 @@ from PIL import Image
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
 from tasks.data.image_shards import LISTING, shard_source
-from tasks.data.image_sources import NAMES, ImageSource, source
+from tasks.data.image_sources import NAMES, ImageSource, image_source
 from tasks.data.image_splits import ImageSplits, Transform
 from tasks.data.splits import Augment
-from tasks.recipes.settings import NonNegativeInt, ShareOfOne
+from tasks.recipes.settings import NonNegativeInt, UnitInterval
 from tasks.vision.task import MixRecipe, ViTTask, mix
 
 _IMAGENET = 1000
@@ -34,7 +34,7 @@ class ImageNetRecipe(MixRecipe):
 
     without_decay: tuple[str, ...] = _TOKENS
     recolour: str = ""
-    erasing: ShareOfOne = 0.0
+    erasing: UnitInterval = 0.0
     loaders: NonNegativeInt = 8
 
 
@@ -117,7 +117,7 @@ class ImageNetViT(ViTTask):
 
 def _images(data: Path, split: str) -> ImageSource:
     in_shards = (data / LISTING).exists()
-    return shard_source(data, NAMES[split], _IMAGENET) if in_shards else source(data, split)
+    return shard_source(data, NAMES[split], _IMAGENET) if in_shards else image_source(data, split)
 
 
 def _train_transform(recipe: ImageNetRecipe) -> Transform:

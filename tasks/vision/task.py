@@ -17,7 +17,7 @@ from search_spaces.models.vit import build_vit, count_vit
 from search_spaces.support.count import Count
 from tasks.data.batches import Batch
 from tasks.recipes.recipe import Recipe
-from tasks.recipes.settings import NotNegative, ShareOfOne
+from tasks.recipes.settings import NotNegative, UnitInterval
 from tasks.training.classification import ClassificationTask
 
 
@@ -31,7 +31,7 @@ class MixRecipe(Recipe):
         cutmix: Beta distribution parameter of CutMix (Yun et al., 2019); 0 for none. With both, one is drawn.
     """
 
-    drop_path: ShareOfOne = 0.0
+    drop_path: UnitInterval = 0.0
     mixup: NotNegative = 0.0
     cutmix: NotNegative = 0.0
 

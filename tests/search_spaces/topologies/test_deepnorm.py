@@ -16,7 +16,7 @@ from search_spaces.models.decoder import build_decoder
 from search_spaces.models.encoder import EncoderSizes, build_encoder
 from search_spaces.models.masked_encoder import build_masked
 from search_spaces.models.vit import build_vit
-from tasks.vision.digits import xavier
+from tasks.vision.digits import xavier_init
 
 Build = Callable[..., Stack]
 
@@ -45,7 +45,7 @@ def test_maps_of_values_and_later_ones_start_smaller(depth: int, gain: float) ->
     models = [
         (lambda shape: build_vit(shape, (1, 4, 4), 2, 3).stack, None),
         (lambda shape: build_decoder(shape, "llama", 11, 8).stack, last),
-        (lambda shape: xavier(build_vit(shape, (1, 4, 4), 2, 3)).stack, None),
+        (lambda shape: xavier_init(build_vit(shape, (1, 4, 4), 2, 3)).stack, None),
         (lambda shape: build_encoder(shape, EncoderSizes(vocabulary=9, context=8, classes=2)).stack, None),
         (lambda shape: build_masked(shape, "crammed-bert", 11, 8).stack, first),
     ]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from expect import raises
 from search_spaces.architecture.architecture import Architecture
-from tasks.adapters.hugging_face import ByConvention, EvalPrediction, HuggingFaceRecipe, HuggingFaceTask
+from tasks.adapters.hugging_face import EvalPrediction, HuggingFaceModelWrapper, HuggingFaceRecipe, HuggingFaceTask
 from tasks.base import FitResult, Metric
 from tasks.data.batches import concatenate
 from tasks.data.example_splits import Examples, ExampleSplits, stack_examples
@@ -98,7 +98,7 @@ def test_a_model_that_gives_a_cache_is_trained_and_counted() -> None:
     config = transformers.GPT2Config(
         vocab_size=12, n_positions=6, n_embd=8, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0
     )
-    network = ByConvention(transformers.GPT2LMHeadModel(config), ("input_ids",))
+    network = HuggingFaceModelWrapper(transformers.GPT2LMHeadModel(config), ("input_ids",))
     ids = torch.zeros(2, 6, dtype=torch.long)
     assert set(network(ids)) == {"logits"}
     assert set(network(input_ids=ids, labels=ids)) == {"loss", "logits"}

@@ -16,8 +16,8 @@ from tasks.data.batches import (
     Batch,
     Inputs,
     call,
-    examples,
     map_tensors,
+    num_examples,
     positional,
     repeat,
     select,
@@ -138,8 +138,8 @@ def test_named_inputs_are_ordered_by_the_signature() -> None:
 def test_every_tensor_of_a_form_is_changed() -> None:
     for inputs in FORMS.values():
         assert type(map_tensors(inputs, torch.clone)) is type(inputs)
-        assert examples(inputs) == 3
-        assert examples(select(inputs, slice(1, None, 2))) == 1
+        assert num_examples(inputs) == 3
+        assert num_examples(select(inputs, slice(1, None, 2))) == 1
         assert tensors(select(inputs, torch.tensor([2, 0])))[0].tolist() == [[4.0, 5.0], [0.0, 1.0]]
-        assert examples(repeat(inputs, 4)) == 12
+        assert num_examples(repeat(inputs, 4)) == 12
         assert all(tensor.is_meta for tensor in tensors(to_device(inputs, torch.device("meta"))))

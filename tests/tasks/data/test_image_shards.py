@@ -100,7 +100,7 @@ def test_shards_are_scanned_once_and_again_after_a_change(tmp_path: Path, monkey
         raise AssertionError("looked up again")
 
     with monkeypatch.context() as patch:
-        patch.setattr("tasks.data.image_shards._places", fail)
+        patch.setattr("tasks.data.image_shards._index_shard", fail)
         assert read_shards(folder)[0] == first
     write_shard(tmp_path, [("zero.txt", b"0" * 3000), *files[:1], ("one.cls", b"4")])
     os.utime(folder / "a.tar", ns=(1, 1))

@@ -16,7 +16,7 @@ import nas
 from expect import raises
 from nas.cli.main import app
 from search_spaces.support.errors import Kind
-from tasks.data.image_sources import source
+from tasks.data.image_sources import image_source
 from tasks.diffusion.autoencoder import autoencoder, center_crop
 from tasks.diffusion.imagenet_dit import ImageNetDiT
 
@@ -49,7 +49,7 @@ def folder(command: tuple[Path, str], tmp_path: Path) -> Path:
 
 
 def test_encodes_each_picture_and_its_mirror_image(images: Path, folder: Path, tiny_vae: Path) -> None:
-    pictures, model = source(images, "train").images, autoencoder(tiny_vae)
+    pictures, model = image_source(images, "train").images, autoencoder(tiny_vae)
     for number in (0, 5, 11):
         image, label = pictures[number]
         pixels = torch.from_numpy(np.asarray(center_crop(image, 32)).copy()).permute(2, 0, 1) / 127.5 - 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from tasks.diffusion.frechet import distances, frechet, inside, normal
+from tasks.diffusion.frechet import distances, frechet, in_manifold, normal
 
 RANDOM = np.random.RandomState(0)
 SOME = RANDOM.randn(40, 5) @ RANDOM.randn(5, 5)
@@ -31,13 +31,13 @@ def test_inside_is_within_the_third_neighbours_distance() -> None:
         any(np.linalg.norm(point - other) <= far for other, far in zip(MORE, reach, strict=True)) for point in SOME
     ]
     assert 0 < sum(expected) < len(SOME)
-    assert inside(SOME, MORE).tolist() == expected
+    assert in_manifold(SOME, MORE).tolist() == expected
 
 
 def test_precision_counts_samples_and_recall_counts_data() -> None:
     metrics = distances(SOME, MORE)
-    assert metrics["precision"] == inside(SOME, MORE).mean()
-    assert metrics["recall"] == inside(MORE, SOME).mean()
+    assert metrics["precision"] == in_manifold(SOME, MORE).mean()
+    assert metrics["recall"] == in_manifold(MORE, SOME).mean()
     assert metrics["recall_se"] == pytest.approx((metrics["recall"] * (1 - metrics["recall"]) / 30) ** 0.5)
     assert metrics == distances(SOME, MORE), "errors are resampled with a seed of their own"
 
@@ -65,6 +65,6 @@ def test_agrees_with_torch_fidelity() -> None:
 
 
 def test_neighbours_found_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = inside(SOME, MORE).tolist()
+    whole = in_manifold(SOME, MORE).tolist()
     monkeypatch.setattr("tasks.diffusion.frechet._CHUNK", 7)
-    assert inside(SOME, MORE).tolist() == whole
+    assert in_manifold(SOME, MORE).tolist() == whole

@@ -15,7 +15,7 @@ from tasks.diffusion.autoencoder import autoencoder, decode_latents
 from tasks.diffusion.frechet import frechet, normal
 from tasks.diffusion.imagenet_dit import ImageNetDiT
 from tasks.diffusion.inception import extract_features, real_pictures
-from tasks.diffusion.sampling import draw, evenly
+from tasks.diffusion.sampling import balanced_classes, draw
 from tasks.run import Run
 
 SMOKE = replace(ImageNetDiT.presets["smoke"], samples=12)
@@ -34,7 +34,7 @@ def test_samples_are_decoded_and_compared_with_the_reference(latent_folder: Path
     network = task.build(TINY)
     metrics = task.measure_network(lambda inputs: network(*inputs), "test", SMOKE, torch.device("cpu"))
 
-    classes = evenly(3, 12)
+    classes = balanced_classes(3, 12)
     latents = draw(
         lambda inputs: network(*inputs),
         task.pictures,

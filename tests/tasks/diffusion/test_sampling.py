@@ -12,7 +12,7 @@ from torch import Tensor
 from expect import raises
 from search_spaces.models.dit import ImageSpec
 from tasks.diffusion.recipe import DiffusionRecipe
-from tasks.diffusion.sampling import draw, evenly, scheduler_for
+from tasks.diffusion.sampling import balanced_classes, draw, scheduler_for
 
 pytest.importorskip("diffusers")
 
@@ -107,9 +107,9 @@ def test_steps_go_from_pure_noise_to_the_first_time() -> None:
 
 
 def test_classes_are_drawn_evenly() -> None:
-    assert torch.bincount(evenly(10, 360)).tolist() == [36] * 10
-    assert torch.bincount(evenly(3, 7)).tolist() == [3, 2, 2]
-    assert len(evenly(3, 0)) == 0
+    assert torch.bincount(balanced_classes(10, 360)).tolist() == [36] * 10
+    assert torch.bincount(balanced_classes(3, 7)).tolist() == [3, 2, 2]
+    assert len(balanced_classes(3, 0)) == 0
 
 
 def test_error_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from tasks.glue.sets import SetTexts
+from tasks.glue.sets import GlueSetData
 from tasks.glue.stdlib_glue import StdlibGlue
 
 
@@ -14,7 +14,7 @@ def sets_made_once() -> Iterator[None]:
     """Share sets between tasks."""
     make = cache(StdlibGlue().load_texts)
 
-    def load_texts(self: StdlibGlue, name: str) -> SetTexts:
+    def load_texts(self: StdlibGlue, name: str) -> GlueSetData:
         return make(name)
 
     with pytest.MonkeyPatch.context() as patch:

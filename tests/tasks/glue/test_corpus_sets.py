@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tasks.glue.corpus_sets import reference, word_order
-from tasks.glue.sets import SetTexts
+from tasks.glue.sets import GlueSetData
 from tasks.glue.stdlib_glue import StdlibGlue
 from tasks.language.corpus import Corpus, stdlib_corpus
 from tasks.language.shards import MemoryShard, read_texts
@@ -18,7 +18,7 @@ MAKERS = {"word_order": word_order, "reference": reference}
 CORPUS = cache(stdlib_corpus)
 
 
-def texts_of(name: str) -> SetTexts:
+def texts_of(name: str) -> GlueSetData:
     return StdlibGlue().load_texts(name)
 
 

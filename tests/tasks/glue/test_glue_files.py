@@ -10,7 +10,7 @@ import pytest
 from expect import raises, warns
 from search_spaces.support.errors import Kind
 from tasks.glue.glue_files import GLUE, read_set
-from tasks.glue.sets import SetTexts
+from tasks.glue.sets import GlueSetData
 
 
 def write_set(folder: Path, name: str, lines: list[str]) -> Path:
@@ -58,7 +58,7 @@ def test_quotation_marks_are_text_and_either_line_end_is_read(tmp_path: Path) ->
 def test_a_few_short_lines_are_skipped_with_a_notice(tmp_path: Path) -> None:
     good = ["sentence\tlabel", *["a film\t1"] * 2000]
     with warns("skipped", short_lines=1, examples=2000, line=2002):
-        texts: SetTexts = read_set(GLUE["sst2"], write_set(tmp_path, "sst2", [*good, "a film"]))
+        texts: GlueSetData = read_set(GLUE["sst2"], write_set(tmp_path, "sst2", [*good, "a film"]))
     assert len(texts.train.texts) == 2000
 
 

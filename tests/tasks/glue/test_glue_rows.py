@@ -2,7 +2,7 @@
 
 import torch
 
-from tasks.glue.sets import LabelledTexts, SetTexts
+from tasks.glue.sets import GlueSetData, LabelledTexts
 from tasks.glue.token_rows import splits_of
 from tasks.language.tokenizer import train_tokenizer
 
@@ -11,7 +11,7 @@ def test_validation_rows_are_held_out_of_training() -> None:
     train = LabelledTexts([(f"text {number}",) for number in range(40)], [float(number) for number in range(40)])
     dev = (LabelledTexts([("one",), ("two",)], [100.0, 101.0]), LabelledTexts([("three",)], [102.0]))
     tokenizer = train_tokenizer(["text 0123456789 one two three"], 300)
-    splits = splits_of("some", SetTexts(train, dev), tokenizer, 16)
+    splits = splits_of("some", GlueSetData(train, dev), tokenizer, 16)
     learnt, validation, test = (part[1]["answer"].tolist() for part in (splits.train, splits.validation, splits.test))
     assert len(validation) == 4
     assert sorted([*learnt, *validation]) == train.answers

@@ -19,7 +19,7 @@ from tasks.glue.fine_tuning import FineTuning
 from tasks.glue.glue import Glue
 from tasks.glue.glue_files import GLUE
 from tasks.glue.recipe import GlueRecipe
-from tasks.glue.sets import LabelledTexts, SetTexts
+from tasks.glue.sets import GlueSetData, LabelledTexts
 from tasks.glue.stdlib_glue import StdlibGlue
 from tasks.glue.token_rows import pack_row
 from tasks.language import hub
@@ -189,7 +189,7 @@ def test_a_recipe_can_select_sets() -> None:
 
 
 def test_data_names_the_folder_of_sets_and_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    from_hub = SetTexts(LabelledTexts([], []), ())
+    from_hub = GlueSetData(LabelledTexts([], []), ())
     monkeypatch.setattr(glue, "hub_set", lambda of: from_hub)
     read = {
         "a": (Path("a"), None),

@@ -6,7 +6,7 @@ import pytest
 
 from expect import raises, warns
 from search_spaces.support.errors import UserError
-from tasks.language import encoded
+from tasks.language import document_blocks
 from tasks.language.row_layouts import IGNORE_INDEX, Layout, PackedLayout, PaddedLayout
 from tasks.language.shards import MemoryShard
 from tasks.language.stream import Position, TokenStream, prefetch
@@ -18,7 +18,7 @@ SHARDS = tuple(MemoryShard(tuple(TEXTS[i::3]), f"shard {i}") for i in range(3))
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded, "BLOCK", 4)
+    monkeypatch.setattr(document_blocks, "BLOCK", 4)
 
 
 def make(tokenizer: Tokenizer, layout: Layout, seed: int = 0) -> TokenStream:

@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from expect import raises, warns
-from tasks.language.shards import HashShare, HubShard, JsonShard, MemoryShard, ParquetShard, TextShard, read
+from tasks.language.shards import HashSplitShard, HubShard, JsonShard, MemoryShard, ParquetShard, TextShard, read
 
 TEXTS = [f"document {number}, naïve" for number in range(10)]
 
@@ -107,6 +107,8 @@ def test_names_a_missing_parquet_column_and_the_others(tmp_path: Path) -> None:
 def test_hash_shares_split_a_shard_by_content() -> None:
     whole = MemoryShard(tuple(TEXTS * 2))
     cuts = [0, 0.3, 0.6, 1]
-    shares = [[text for _, text in read(HashShare(whole, low, high)) if text] for low, high in itertools.pairwise(cuts)]
+    shares = [
+        [text for _, text in read(HashSplitShard(whole, low, high)) if text] for low, high in itertools.pairwise(cuts)
+    ]
     assert sorted(text for share in shares for text in share) == sorted(TEXTS * 2)
     assert all(share.count(text) == 2 for share in shares for text in share)

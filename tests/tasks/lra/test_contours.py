@@ -82,7 +82,7 @@ def test_no_contour_begins_without_room(monkeypatch: pytest.MonkeyPatch) -> None
     assert contours.begin_contour(canvas, lambda _: None, random.Random(0), 1.0) is None
     assert contours.begin_contour(canvas, lambda _: (40, 40), random.Random(0), 1.0) is None
     assert canvas.image.max() == 0
-    monkeypatch.setattr(contours, "free_place", lambda *_: None)
+    monkeypatch.setattr(contours, "free_start", lambda *_: None)
     assert contours.two_contours(random.Random(0))[1] == []
 
 
@@ -124,7 +124,7 @@ def test_a_dash_begins_where_its_footprint_is_free() -> None:
         canvas = np.random.default_rng(degrees % 360).random((32, 32)) < 0.3
         angle = round(math.remainder(math.radians(degrees), 2 * math.pi), 9)
         expected = naive_place(canvas.astype(float), stamps.stamps(angle)[1], random.Random(degrees))
-        assert contours.free_place(canvas.astype(float), random.Random(degrees), angle) == expected
+        assert contours.free_start(canvas.astype(float), random.Random(degrees), angle) == expected
         places.append(expected)
     assert 0 < sum(place is not None for place in places) < 20  # of 120 angles; most find none, as published
 

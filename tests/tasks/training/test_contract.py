@@ -15,16 +15,16 @@ from tasks.recipes.settings import override
 from tasks.registry import TASKS
 from tasks.training.contract import (
     CONTRACT,
-    check_it_says_what_it_is,
-    check_its_recipes_are_settings,
+    check_metadata,
+    check_presets,
+    check_reproducibility,
     check_task,
-    check_training_is_a_pure_function,
 )
 
-OF_PRESETS = (check_it_says_what_it_is, check_its_recipes_are_settings)
+OF_PRESETS = (check_metadata, check_presets)
 """Checks of the presets themselves."""
 
-TRAININGS = CONTRACT[CONTRACT.index(check_training_is_a_pure_function) :]
+TRAININGS = CONTRACT[CONTRACT.index(check_reproducibility) :]
 """Checks that train, which are last."""
 
 TRAINED_BY_ANOTHER = {

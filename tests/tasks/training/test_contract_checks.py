@@ -14,10 +14,10 @@ from tasks.load import task_class
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
 from tasks.training.contract import (
-    check_it_stops_and_goes_on,
+    check_no_leakage,
+    check_reproducibility,
+    check_stop_and_resume,
     check_task,
-    check_training_is_a_pure_function,
-    check_what_is_measured_was_not_trained_on,
 )
 
 MOONS = task_class(f"{Path(__file__).parents[1]}/moons.py:Moons")
@@ -74,22 +74,22 @@ class OneSeed(Tiny):
 )
 def test_a_training_that_cannot_be_resumed_is_found(task: Task, check: str) -> None:
     with breaks(check):
-        check_it_stops_and_goes_on(task, TINY)
+        check_stop_and_resume(task, TINY)
 
 
 def test_a_training_that_ignores_its_run_is_found() -> None:
     with breaks("training-depends-on-its-run"):
-        check_training_is_a_pure_function(Deaf(), TINY)
+        check_reproducibility(Deaf(), TINY)
 
 
 def test_a_training_that_ignores_only_the_seed_passes() -> None:
-    check_training_is_a_pure_function(OneSeed(), TINY)
+    check_reproducibility(OneSeed(), TINY)
 
 
 def test_a_training_without_reports_passes_with_a_note(capsys: pytest.CaptureFixture[str]) -> None:
-    check_it_stops_and_goes_on(Tiny(), TINY)
+    check_stop_and_resume(Tiny(), TINY)
     assert not capsys.readouterr().out
-    check_it_stops_and_goes_on(Deaf(), TINY)
+    check_stop_and_resume(Deaf(), TINY)
     assert capsys.readouterr().out
 
 
@@ -101,9 +101,9 @@ def test_leaked_training_examples_are_found(split: str) -> None:
             assert isinstance(splits, TensorSplits)
             return replace(splits, **{split: splits.train})
 
-    check_what_is_measured_was_not_trained_on(Tiny(), TINY)
+    check_no_leakage(Tiny(), TINY)
     with breaks("examples-are-held-out", split=split):
-        check_what_is_measured_was_not_trained_on(Leaking(), TINY)
+        check_no_leakage(Leaking(), TINY)
 
 
 class Leaves(Tiny):

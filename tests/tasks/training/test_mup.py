@@ -15,7 +15,7 @@ from search_spaces.models.decoder import build_decoder
 from tasks.recipes.parametrization import Mup, at_width, read_parametrization
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
-from tasks.training.mup import Scale, redraw, scales
+from tasks.training.mup import MupFactors, mup_factors, rescale_weights
 from tasks.training.optimizers import optimizers_for
 from tasks.vision.digits import DigitsViT
 
@@ -74,12 +74,12 @@ TABLE = {  # deviation and learning rate at four times the base width
 
 def test_every_parameter_of_a_decoder_has_the_scale_of_the_table() -> None:
     network, base = llama(WIDE), llama(at_width(WIDE, 64))
-    by = scales(network, base)
+    by = mup_factors(network, base)
     assert by.keys() == dict(network.named_parameters()).keys()
     for name, scale in by.items():
         (expected,) = {pair for end, pair in TABLE.items() if name.endswith(end)}
         assert (scale.deviation, scale.rate) == expected, name
-    redraw(network, base, by)
+    rescale_weights(network, base, by)
     deviations = {name: parameter.std().item() for name, parameter in network.named_parameters()}
     assert deviations["head.weight"] == pytest.approx(0.02 / 4, rel=0.05)
     assert deviations["stack.layers.1.up.weight"] == pytest.approx(0.02 / 2, rel=0.05)
@@ -90,8 +90,8 @@ def test_every_parameter_of_a_decoder_has_the_scale_of_the_table() -> None:
 def test_the_base_width_changes_nothing() -> None:
     base = llama(at_width(WIDE, 64))
     before = {name: parameter.clone() for name, parameter in base.named_parameters()}
-    by = scales(base, llama(at_width(WIDE, 64)))
-    redraw(base, llama(at_width(WIDE, 64)), by)
+    by = mup_factors(base, llama(at_width(WIDE, 64)))
+    rescale_weights(base, llama(at_width(WIDE, 64)), by)
     assert {(scale.deviation, scale.rate) for scale in by.values()} == {(1.0, 1.0)}
     for name, parameter in base.named_parameters():
         torch.testing.assert_close(parameter, before[name], rtol=1e-6, atol=0)
@@ -99,20 +99,20 @@ def test_the_base_width_changes_nothing() -> None:
 
 def test_tied_embeddings_move_the_scale_of_the_head_to_the_norm() -> None:
     network, base = llama(WIDE, tied=True), llama(at_width(WIDE, 64), tied=True)
-    by = scales(network, base)
-    assert by["stack.norm.weight"] == Scale(1 / 4, 1 / 4)
-    assert by["embedding.tokens.weight"] == Scale()
-    redraw(network, base, by)
+    by = mup_factors(network, base)
+    assert by["stack.norm.weight"] == MupFactors(1 / 4, 1 / 4)
+    assert by["embedding.tokens.weight"] == MupFactors()
+    rescale_weights(network, base, by)
     gain = network.get_parameter("stack.norm.weight")
     assert torch.equal(gain, torch.full_like(gain, 0.25))
     with_norm = llama(WIDE.with_fields({"topology": "rmt"}), tied=True)
     with raises("unsupported", option="parametrization", value="mup", needs="head"):
-        scales(with_norm, llama(at_width(WIDE.with_fields({"topology": "rmt"}), 64), tied=True))
+        mup_factors(with_norm, llama(at_width(WIDE.with_fields({"topology": "rmt"}), 64), tied=True))
 
 
 def test_groups_have_their_rates_and_an_unchanged_decay() -> None:
     network = llama(WIDE)
-    rates = {name: scale.rate for name, scale in scales(network, llama(at_width(WIDE, 64))).items()}
+    rates = {name: scale.rate for name, scale in mup_factors(network, llama(at_width(WIDE, 64))).items()}
     names = {id(parameter): name for name, parameter in network.named_parameters()}
     (adamw,) = optimizers_for(network, RECIPE, rates)
     groups = {names[id(parameter)]: group for group in adamw.param_groups for parameter in group["params"]}
@@ -133,8 +133,8 @@ def move_of_width(width: int, with_mup: bool) -> float:
         rates = {}
         if with_mup:
             base = build_decoder(at_width(architecture, 32), "llama", 50, 16)
-            by = scales(network, base)
-            redraw(network, base, by)
+            by = mup_factors(network, base)
+            rescale_weights(network, base, by)
             rates = {name: scale.rate for name, scale in by.items()}
         (adam,) = optimizers_for(network, replace(RECIPE, weight_decay=0.0), rates)
         ids = torch.randint(50, (4, 17), generator=torch.Generator().manual_seed(seed))
@@ -156,7 +156,7 @@ def test_logits_move_equally_at_every_width_only_with_mup() -> None:
 def test_fan_in_initialization_is_not_scaled_twice() -> None:
     network = llama(WIDE, initial="lecun")
     base = llama(at_width(WIDE, 64), initial="lecun")
-    redraw(network, base, scales(network, base))
+    rescale_weights(network, base, mup_factors(network, base))
     deviations = {name: parameter.std().item() for name, parameter in network.named_parameters()}
     assert deviations["stack.layers.1.up.weight"] == pytest.approx(256**-0.5, rel=0.05)
     assert deviations["head.weight"] == pytest.approx(64**-0.5 / 4, rel=0.05)
@@ -186,5 +186,5 @@ def test_a_training_uses_the_rates_under_any_schedule() -> None:
     network = task.build(task.base)
     base = task.build(at_width(task.base, task.base.width // 2))
     assert deviations[0] == pytest.approx(base.head.weight.std().item() / 2, rel=0.15)  # by its fan-in
-    by = scales(network, base)
-    assert (by["embedding.project.weight"], by["head.weight"]) == (Scale(), Scale(0.5, 0.5))
+    by = mup_factors(network, base)
+    assert (by["embedding.project.weight"], by["head.weight"]) == (MupFactors(), MupFactors(0.5, 0.5))

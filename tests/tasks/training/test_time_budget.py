@@ -20,7 +20,7 @@ from tasks.data.splits import Part, TensorSplits
 from tasks.recipes.recipe import Recipe
 from tasks.run import CONTINUE, STOP, Decision, Run
 from tasks.training.classification import ClassificationTask
-from tasks.training.time_budget import Clock
+from tasks.training.time_budget import TrainingClock
 
 SHAPE = Architecture(depth=1, width=8, hidden=8)
 HOUR = Recipe(hours=1.0, batch=12, accumulate=6, lr=0.02, warmup=0.5, schedule="linear", reports=4)
@@ -297,7 +297,7 @@ def test_all_processes_use_the_clock_of_the_first(fake: FakeTime) -> None:
         def first(self, value: Any) -> Any:
             return 2 * value
 
-    clock = Clock(1.0)
+    clock = TrainingClock(1.0)
     with clock.running():
         fake.now += 900
     fake.now += 5000

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tasks.run import Run
-from tasks.vision.digit_ranks import DigitRanksViT, error_over_parts, rank_digits
+from tasks.vision.digit_ranks import DigitRanksViT, clustered_standard_error, rank_digits
 from tasks.vision.digits import DigitsViT
 
 TASK = DigitRanksViT()
@@ -69,11 +69,11 @@ def test_the_standard_error_is_that_of_drawing_other_scans() -> None:
         quality = torch.as_tensor(random.normal(size=200))
         values = quality[groups].mean(dim=1) + 0.1 * torch.as_tensor(random.normal(size=400))
         means.append(values.mean().item())
-        errors.append(error_over_parts(values, groups))
+        errors.append(clustered_standard_error(values, groups))
     assert np.mean(errors) == pytest.approx(np.std(means), rel=0.1)
     alone = torch.arange(50)[:, None]
     values = torch.as_tensor(random.normal(size=50))
-    assert error_over_parts(values, alone) == pytest.approx((values.var(correction=0) / 50).sqrt().item())
+    assert clustered_standard_error(values, alone) == pytest.approx((values.var(correction=0) / 50).sqrt().item())
 
 
 def test_metrics_are_means_over_the_answers_of_a_grid() -> None:

@@ -19,7 +19,7 @@ from nas.costs.count import count
 from search_spaces.models.families import base_of
 from search_spaces.support.errors import Kind
 from tasks.base import FitResult
-from tasks.data.image_sources import source
+from tasks.data.image_sources import image_source
 from tasks.data.image_splits import ImageSplits
 from tasks.run import Run
 from tasks.vision.imagenet import ImageNetViT
@@ -193,7 +193,7 @@ def test_hugging_face_data_that_cannot_be_read_are_refused(
 
     monkeypatch.setattr("tasks.data.image_sources._reader", ask)
     with raises(kind, option="--data", value="hfds/x", split="train", cause=type(error).__name__):
-        source(Path("hfds", "x"), "train")
+        image_source(Path("hfds", "x"), "train")
 
 
 def test_a_training_on_webdataset_shards(image_shards: Path) -> None:
