@@ -51,7 +51,7 @@ class GPT2OnStdlib(LanguageTask):
         self.presets = {"timed": recipe}
         self.clock = Clock(recipe.steps)
 
-    def text(self) -> tuple[Corpus, Tokenizer]:
+    def load_text(self) -> tuple[Corpus, Tokenizer]:
         """Return the corpus of `stdlib-lm` and its tokenizer."""
         corpus = stdlib_corpus()
         return corpus, train_tokenizer(read_texts(corpus.train), 2048)
@@ -143,7 +143,7 @@ def reference_speed(task: GPT2OnStdlib, model: nn.Module, batches: list[Batch], 
 
 def in_a_file(task: GPT2OnStdlib, folder: Path) -> LanguageSplits:
     """Write the task's text to one gzip file of JSON lines, and return its splits."""
-    corpus, tokenizer = task.read_text
+    corpus, tokenizer = task.cached_text
     lines = [json.dumps({"text": text}).encode() for text in read_texts(corpus.train)]
     (folder / "train.json.gz").write_bytes(gzip.compress(b"\n".join(lines)))
     return LanguageSplits(folder_corpus(folder, "text"), tokenizer, task.layout, task.context)
@@ -151,7 +151,7 @@ def in_a_file(task: GPT2OnStdlib, folder: Path) -> LanguageSplits:
 
 def loader_speed(splits: LanguageSplits, recipe: LanguageRecipe, seconds: float) -> float:
     """Return tokens per second of rows from a file, without training."""
-    rows = splits.training(recipe, 0, (), torch.device("cpu"))
+    rows = splits.training_batches(recipe, 0, (), torch.device("cpu"))
     next(rows)
     began, batches = time.perf_counter(), 0
     while time.perf_counter() - began < seconds:
@@ -163,12 +163,12 @@ def loader_speed(splits: LanguageSplits, recipe: LanguageRecipe, seconds: float)
 
 def resume_seconds(splits: LanguageSplits, recipe: LanguageRecipe) -> tuple[float, int]:
     """Return the time to the first batch at 90 % of an epoch, and the tokens of that epoch."""
-    rows, device = sum(len(inputs) for inputs, _ in splits.once(1024)), torch.device("cpu")
-    learning = splits.training(recipe, 0, (), device)
+    rows, device = sum(len(inputs) for inputs, _ in splits.training_pass(1024)), torch.device("cpu")
+    learning = splits.training_batches(recipe, 0, (), device)
     *_, (_, position) = islice(learning, int(0.9 * rows / recipe.batch))
     learning.close()
     began = time.perf_counter()
-    resume_iterator = splits.training(recipe, 0, position, device)
+    resume_iterator = splits.training_batches(recipe, 0, position, device)
     next(resume_iterator)
     seconds = time.perf_counter() - began
     resume_iterator.close()
@@ -178,7 +178,7 @@ def resume_seconds(splits: LanguageSplits, recipe: LanguageRecipe) -> tuple[floa
 def figures_of(size: str, task: GPT2OnStdlib, quick: bool) -> dict[str, Figure]:
     """Measure the task and the loops alternately; ratios are taken turn by turn."""
     device = available_device()
-    rows = task.splits.training(task.presets["timed"], 0, (), device)
+    rows = task.splits.training_batches(task.presets["timed"], 0, (), device)
     batches = [batch for batch, _ in islice(rows, task.presets["timed"].steps)]
     rows.close()
     loops = {"written by hand": by_hand, "transformers": TransformersGPT2}

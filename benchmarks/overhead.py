@@ -65,9 +65,9 @@ def train_bare(task: DigitsViT, recipe: DigitsRecipe, architecture: Architecture
     torch.manual_seed(0)
     model = task.build(architecture)
     optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.lr, weight_decay=recipe.weight_decay, fused=True)
-    steps = recipe.total_steps(task.splits.examples)
+    steps = recipe.total_steps(task.splits.num_examples)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.lr, total_steps=steps)
-    batches = task.splits.training(recipe, 0, (), torch.device("cpu"))
+    batches = task.splits.training_batches(recipe, 0, (), torch.device("cpu"))
     for (images, labels), _ in islice(batches, steps):
         loss = F.cross_entropy(model(images), labels, label_smoothing=recipe.label_smoothing)
         optimizer.zero_grad()

@@ -69,7 +69,7 @@ def task_speed(task: TimedDigits, shape: Architecture) -> float:
     recipe = task.presets["timed"]
     began = time.perf_counter()
     task.fit(Run(architecture=shape, recipe=task.presets["timed"], seed=0))
-    return recipe.total_steps(task.splits.examples) * recipe.batch / (time.perf_counter() - began)
+    return recipe.total_steps(task.splits.num_examples) * recipe.batch / (time.perf_counter() - began)
 
 
 def reference_speed(task: TimedDigits, shape: Architecture) -> float:
@@ -77,8 +77,8 @@ def reference_speed(task: TimedDigits, shape: Architecture) -> float:
     recipe = task.presets["timed"]
     began = time.perf_counter()
     model, optimizer = bare(shape, recipe, img_size=8, patch_size=2, in_chans=1, num_classes=10)
-    steps = recipe.total_steps(task.splits.examples)
-    for (images, labels), _ in islice(task.splits.training(recipe, 0, (), torch.device("cpu")), steps):
+    steps = recipe.total_steps(task.splits.num_examples)
+    for (images, labels), _ in islice(task.splits.training_batches(recipe, 0, (), torch.device("cpu")), steps):
         learn(model, optimizer, model(images), labels, recipe)
     with torch.no_grad():
         model.eval()

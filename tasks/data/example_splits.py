@@ -66,18 +66,18 @@ class ExampleSplits(Splits):
         return fingerprint_of((part[i] for i in range(len(part))) for part in (self.train, self.validation, self.test))
 
     @property
-    def examples(self) -> int:
+    def num_examples(self) -> int:
         return len(self.train)
 
-    def training(
+    def training_batches(
         self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Yield batches of shuffled examples; the position is the number of micro-batches."""
-        size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
+        size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.num_examples)
         purpose = ("data",) if rank_info.world_size == 1 else ("data", rank_info.rank)
         number = sum(start)
         while True:
-            order = shuffled_order(self.examples, seed, number // per_epoch)
+            order = shuffled_order(self.num_examples, seed, number // per_epoch)
             for place in range(number % per_epoch, per_epoch):
                 indices = order[place * size : (place + 1) * size][rank_info.shard]
                 with seeded_rng(derived_seed(seed, *purpose, number)):

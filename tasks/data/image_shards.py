@@ -65,19 +65,19 @@ class ShardImages:
     Attributes:
         folder: Folder of the shards.
         shards: The shards.
-        places: For all images: `shard`, the shard's index, and the fields of `ImageSpan`, [images] each.
+        spans: For all images: `shard`, the shard's index, and the fields of `ImageSpan`, [images] each.
     """
 
     folder: Path
     shards: tuple[ImageShard, ...]
-    places: Mapping[str, NDArray[Any]]
+    spans: Mapping[str, NDArray[Any]]
 
     def __len__(self) -> int:
-        return len(self.places["label"])
+        return len(self.spans["label"])
 
     def __getitem__(self, index: int) -> tuple[Image.Image, int]:
         """Return an image and its class. Raises OSError if it cannot be read, or its shard has changed."""
-        shard, start, size, label = (int(self.places[name][index]) for name in ("shard", *ImageSpan._fields))
+        shard, start, size, label = (int(self.spans[name][index]) for name in ("shard", *ImageSpan._fields))
         path = self.folder / self.shards[shard].name
         try:
             return Image.open(io.BytesIO(_bytes(path, self.shards[shard], start, size))).convert("RGB"), label
@@ -96,15 +96,15 @@ def shard_source(folder: Path, splits: tuple[str, ...], classes: int) -> ImageSo
 
     def make() -> Arrays:
         with status_if_slow(f"looking up the images of {len(shards):,} shards ..."):
-            places = [_index_shard(folder, shard, classes) for shard in shards]
-        columns = np.array([place for images in places for place in images], dtype=np.int64).reshape(
+            spans = [_index_shard(folder, shard, classes) for shard in shards]
+        columns = np.array([span for images in spans for span in images], dtype=np.int64).reshape(
             -1, len(ImageSpan._fields)
         )
-        numbers = np.repeat(np.arange(len(shards)), [len(images) for images in places])
+        numbers = np.repeat(np.arange(len(shards)), [len(images) for images in spans])
         return {"shard": numbers, **dict(zip(ImageSpan._fields, np.ascontiguousarray(columns.T), strict=True))}
 
-    places = cache_arrays(f"shards/{digest}.safetensors", make)
-    return ImageSource(ShardImages(folder, shards, places), {str(label): label for label in range(classes)}, shards)
+    spans = cache_arrays(f"shards/{digest}.safetensors", make)
+    return ImageSource(ShardImages(folder, shards, spans), {str(label): label for label in range(classes)}, shards)
 
 
 def read_listing(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...]:

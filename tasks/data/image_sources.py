@@ -109,7 +109,7 @@ def _tar(place: Path) -> ImageSource:
     return ImageSource(ReaderImages(reader), reader.class_name_to_idx, [file_stamp(place), *reader.filenames()])
 
 
-def check_member(member: tarfile.TarInfo, place: Path) -> None:
+def check_member(member: tarfile.TarInfo, tar_path: Path) -> None:
     """Check that a member of the tar file at `place` is a plain file or folder. Nothing is ever extracted to disk.
 
     Raises:
@@ -120,9 +120,9 @@ def check_member(member: tarfile.TarInfo, place: Path) -> None:
     if outside or leads_back or member.issparse() or not (member.isreg() or member.isdir()):
         raise UserError(
             "bad-data",
-            f"a tar file of images holds files and folders below its own, got {member.name!r} in {str(place)!r}: "
+            f"a tar file of images holds files and folders below its own, got {member.name!r} in {str(tar_path)!r}: "
             "a link, a device, a file with holes or of a negative size, or one outside. Pack it again.",
-            path=str(place),
+            path=str(tar_path),
             value=member.name,
         )
 

@@ -66,10 +66,10 @@ class ImageSplits(Splits):
         return len(self.train.classes)
 
     @property
-    def examples(self) -> int:
+    def num_examples(self) -> int:
         return len(self.train.images) - self.held_out
 
-    def training(
+    def training_batches(
         self, recipe: Any, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Yield batches of shuffled, transformed images; the position is the number of micro-batches."""
@@ -104,11 +104,11 @@ class ImageSplits(Splits):
         return torch.from_numpy(np.frombuffer(hashes, dtype=np.uint64).argsort(kind="stable"))
 
     def _training_keys(self, recipe: Any, seed: int, start: int) -> Iterator[list[Key]]:
-        size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
-        learnt = self._by_hash[self.held_out :]
+        size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.num_examples)
+        train_indices = self._by_hash[self.held_out :]
         first = start % per_epoch
         for epoch in count(start // per_epoch):
-            chunks = learnt[shuffled_order(self.examples, seed, epoch)].split(size)
+            chunks = train_indices[shuffled_order(self.num_examples, seed, epoch)].split(size)
             for chunk in chunks[first:per_epoch]:
                 yield [(index, derived_seed(seed, "image", epoch, index)) for index in chunk.tolist()]
             first = 0

@@ -41,13 +41,13 @@ class SeededBatches:
                 return
             self._round, read = self._round + 1, read - number
 
-    def _seeded_epoch(self, *place: int) -> Iterator[Any]:
+    def _seeded_epoch(self, *epoch_and_round: int) -> Iterator[Any]:
         for generator in _generators(self.loader):
-            generator.manual_seed(derived_seed(self.seed, "order", *place))
-        with seeded_rng(derived_seed(self.seed, "order", *place)):
+            generator.manual_seed(derived_seed(self.seed, "order", *epoch_and_round))
+        with seeded_rng(derived_seed(self.seed, "order", *epoch_and_round)):
             batches = iter(self.loader)
         for number in count():
-            with seeded_rng(derived_seed(self.seed, "data", *place, number)):
+            with seeded_rng(derived_seed(self.seed, "data", *epoch_and_round, number)):
                 batch = next(batches, _END)
             if batch is _END:
                 return

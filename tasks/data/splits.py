@@ -71,11 +71,11 @@ class Splits(ABC):
 
     @property
     @abstractmethod
-    def examples(self) -> int:
+    def num_examples(self) -> int:
         """Number of training examples."""
 
     @abstractmethod
-    def training(
+    def training_batches(
         self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Yield training micro-batches from `start` on, endlessly, on the device, each with the position after it.
@@ -138,20 +138,20 @@ class TensorSplits(Splits):
         return digest.hexdigest()[:12]
 
     @property
-    def examples(self) -> int:
+    def num_examples(self) -> int:
         return num_examples(self.train)
 
-    def training(
+    def training_batches(
         self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Yield batches of shuffled examples; the position is the number of micro-batches."""
         train = to_device(self.train, device)
-        size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.examples)
+        size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.num_examples)
         generator = Generator(device)
         purpose = ("augmentation",) if rank_info.world_size == 1 else ("augmentation", rank_info.rank)
         number = sum(start)
         while True:
-            order = shuffled_order(self.examples, seed, number // per_epoch).to(device)
+            order = shuffled_order(self.num_examples, seed, number // per_epoch).to(device)
             for place in range(number % per_epoch, per_epoch):
                 batch = select(train, order[place * size : (place + 1) * size][rank_info.shard])
                 if self.augment is not None:

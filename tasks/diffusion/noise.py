@@ -44,17 +44,18 @@ def bounds(outputs: Tensor, start: Tensor, noise: Tensor, times: Tensor) -> Tens
     """
     prediction, v = outputs.chunk(2, dim=1)
     alphas_bar, beta = _alphas_bar(), _betas()
-    before = torch.cat((alphas_bar.new_ones(1), alphas_bar[:-1]))
-    least = beta * (1 - before) / (1 - alphas_bar)  # the variance of the true reverse step
-    least = torch.cat((least[1:2], least[1:]))  # it is 0 at time 0, which has no logarithm
-    low, high = _gather(least.log(), times, start), _gather(beta.log(), times, start)
-    spread = low + (v + 1) / 2 * (high - low)  # the logarithm of the network's variance
+    alphas_bar_prev = torch.cat((alphas_bar.new_ones(1), alphas_bar[:-1]))
+    posterior_variance = beta * (1 - alphas_bar_prev) / (1 - alphas_bar)  # the variance of the true reverse step
+    # It is 0 at time 0, which has no logarithm.
+    posterior_variance = torch.cat((posterior_variance[1:2], posterior_variance[1:]))
+    low, high = _gather(posterior_variance.log(), times, start), _gather(beta.log(), times, start)
+    log_variance = low + (v + 1) / 2 * (high - low)  # of the network's reverse step
     # Both steps' means are the same linear function of x_0 and x_t, so they differ by the error of x_0 alone.
-    start_factor = _gather(before.sqrt() * beta / (1 - alphas_bar), times, start)
+    start_factor = _gather(alphas_bar_prev.sqrt() * beta / (1 - alphas_bar), times, start)
     noise_factor = _gather((1 / alphas_bar - 1).sqrt(), times, start)
     error = start_factor * noise_factor * (prediction.detach() - noise)
-    divergence = 0.5 * (spread - low - 1 + (low - spread).exp() + error.square() * (-spread).exp())
-    nats = torch.where(_like(times == 0, start), -_log_levels(start, error, spread / 2), divergence)
+    divergence = 0.5 * (log_variance - low - 1 + (low - log_variance).exp() + error.square() * (-log_variance).exp())
+    nats = torch.where(_like(times == 0, start), -_log_levels(start, error, log_variance / 2), divergence)
     return nats.flatten(1).mean(dim=1) / math.log(2)
 
 

@@ -49,11 +49,11 @@ def _draw_chunk(
     return x
 
 
-def _guide(network: Network, x: Tensor, time: int, classes: Tensor, without: int, recipe: DiffusionRecipe) -> Tensor:
+def _guide(network: Network, x: Tensor, time: int, classes: Tensor, null_class: int, recipe: DiffusionRecipe) -> Tensor:
     times = torch.full_like(classes, time)
     if recipe.guidance == 1:
         return network((x, times, classes)).float()
-    labels = torch.cat((classes, torch.full_like(classes, without)))
+    labels = torch.cat((classes, torch.full_like(classes, null_class)))
     with_class, unconditional = network((torch.cat((x, x)), torch.cat((times, times)), labels)).float().chunk(2)
     channels = slice(recipe.guided or x.shape[1])
     outputs = with_class.clone()

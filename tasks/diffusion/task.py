@@ -75,8 +75,8 @@ def with_noise(classes: int) -> Callable[[Batch, Any, Generator], Batch]:
         device, size = start.device, len(start)
         times = torch.randint(STEPS, (size,), generator=generator, device=device)
         noise = torch.randn(start.shape, generator=generator, device=device)
-        untold = torch.rand(size, generator=generator, device=device) < recipe.class_dropout
-        labels = torch.where(untold, classes, labels)
+        drop_class = torch.rand(size, generator=generator, device=device) < recipe.class_dropout
+        labels = torch.where(drop_class, classes, labels)
         return (add_noise(start, noise, times), times, labels), {"start": start, "noise": noise, "times": times}
 
     return noisy

@@ -222,15 +222,15 @@ class _Location(NamedTuple):
         return UserError("bad-data", message, path=self.path, option=option, value=value, **{self.unit: self.number})
 
 
-def _hub_answer(files: SetFiles, label: Any, place: _Location) -> float:
+def _hub_answer(files: SetFiles, label: Any, location: _Location) -> float:
     """Return the answer from the Hub's label, a class number. Raises UserError if it is invalid."""
     classes = range(len(files.labels))
     if files.labels and not (type(label) is int and label in classes):
-        raise place.wrong("label", f"one of {', '.join(map(str, classes))}", f"{label!r:.60}.", label)
-    return float(label) if files.labels else _answer(files, str(label), place)
+        raise location.wrong("label", f"one of {', '.join(map(str, classes))}", f"{label!r:.60}.", label)
+    return float(label) if files.labels else _answer(files, str(label), location)
 
 
-def _answer(files: SetFiles, label: str, place: _Location) -> float:
+def _answer(files: SetFiles, label: str, location: _Location) -> float:
     """Return a class number, or the value for regression. Raises UserError if the label is invalid."""
     if files.labels:
         if label in files.labels:
@@ -241,4 +241,4 @@ def _answer(files: SetFiles, label: str, place: _Location) -> float:
             if math.isfinite(number := float(label)):
                 return number
         rule = "a finite number"
-    raise place.wrong(files.label, rule, f"{label!r}. Take GLUE's own file.", label)
+    raise location.wrong(files.label, rule, f"{label!r}. Take GLUE's own file.", label)

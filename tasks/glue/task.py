@@ -85,7 +85,7 @@ class GlueTask(Task):
 
     def read_text(self) -> tuple[Corpus, Tokenizer]:
         """Return the pre-training's text and tokenizer. Raises UserError if they are missing."""
-        return self.pretraining.read_text
+        return self.pretraining.cached_text
 
     def build(self, architecture: Architecture) -> nn.Module:
         return self.pretraining.build(architecture)
@@ -208,6 +208,6 @@ class GlueTask(Task):
 
     def _stage(self, run: Run, recipe: Any, steps_before: int, after: Iterable[str]) -> Run:
         """Return the run of a stage; its progress includes the stages before and the sets after it."""
-        steps_after = sum(run.recipe.total_steps(self.splits_of(name).examples) for name in after)
+        steps_after = sum(run.recipe.total_steps(self.splits_of(name).num_examples) for name in after)
         on_stage_step = lambda step, steps: run.on_step(steps_before + step, steps_before + steps + steps_after)  # noqa: E731
         return replace(run, recipe=recipe, start=None, report=always_continue, on_step=on_stage_step)

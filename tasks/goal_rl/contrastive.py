@@ -26,13 +26,13 @@ _TANH_EPS = 1e-6
 _LOGIT_EPS = 1e-6
 
 
-def critic_loss(reach: Tensor, place: Tensor, penalty: float) -> Tensor:
+def critic_loss(phi: Tensor, psi: Tensor, penalty: float) -> Tensor:
     """Return InfoNCE with each state's own goal as the positive, plus a penalty on its log-sum-exp.
 
     With l_ij = -||phi_i - psi_j||: -mean_i(l_ii - lse_j l_ij) + penalty * mean_i((lse_j(l_ij + 1e-6))^2).
     Maps phi(s, a) [B, R] and psi(g) [B, R] to [].
     """
-    logits = -torch.cdist(reach, place)  # [B, B]
+    logits = -torch.cdist(phi, psi)  # [B, B]
     sums = logits.logsumexp(dim=1)  # [B]
     return (sums - logits.diagonal()).mean() + penalty * (sums + _LOGIT_EPS).square().mean()
 

@@ -86,7 +86,7 @@ class SyncVectorEnv(Environments):
     def reset(self, mask: Sequence[bool], seeds: Sequence[int]) -> None:
         # The options are a new dict each time: gymnasium removes the mask.
         observation, _ = self._vector.reset(seed=list(seeds), options={"reset_mask": np.array(mask, dtype=np.bool_)})
-        self._see(observation)
+        self._store_observation(observation)
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         # Rounding may exceed the bounds by a unit in the last place.
@@ -94,7 +94,7 @@ class SyncVectorEnv(Environments):
             self._low + (actions.numpy() + 1) / 2 * self._range, self._low, self._low + self._range
         )
         observation, _, terminated, truncated, info = self._vector.step(native_actions.astype(np.float32))
-        self._see(observation)
+        self._store_observation(observation)
         at_goal = next((info[name] for name in _SUCCESS if name in info), None)
         if at_goal is None:
             raise UserError(
@@ -109,7 +109,7 @@ class SyncVectorEnv(Environments):
     def close(self) -> None:
         self._vector.close()
 
-    def _see(self, observation: dict[str, np.ndarray[Any, Any]]) -> None:
+    def _store_observation(self, observation: dict[str, np.ndarray[Any, Any]]) -> None:
         parts = [observation["observation"]]
         if self._goal_offset is None:
             parts.insert(0, observation["achieved_goal"])
@@ -139,8 +139,8 @@ class AsyncVectorEnv(Environments):
         self._answers()  # wait until all are made
 
     def reset(self, mask: Sequence[bool], seeds: Sequence[int]) -> None:
-        questions = [(list(mask[share]), list(seeds[share])) for share in self._shares]
-        self._ask([(mask, seeds) if any(mask) else None for mask, seeds in questions])
+        requests = [(list(mask[share]), list(seeds[share])) for share in self._shares]
+        self._ask([(mask, seeds) if any(mask) else None for mask, seeds in requests])
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         answers = self._ask([actions[share].numpy() for share in self._shares])
@@ -152,11 +152,11 @@ class AsyncVectorEnv(Environments):
         for pipe in self._pipes:
             pipe.close()
 
-    def _ask(self, questions: Sequence[Any]) -> list[Any]:
+    def _ask(self, requests: Sequence[Any]) -> list[Any]:
         """Send a request to every process, and store the states and goals that they return."""
         try:
-            for pipe, question in zip(self._pipes, questions, strict=True):
-                pipe.send(question)
+            for pipe, request in zip(self._pipes, requests, strict=True):
+                pipe.send(request)
         except OSError as error:
             raise RuntimeError(_DIED) from error
         answers = self._answers()
@@ -188,22 +188,22 @@ def _serve(pipe: Connection, make: Make, count: int, goal_offset: int | None) ->
     pipe.send(None)
     while True:
         try:
-            question = pipe.recv()
+            request = pipe.recv()
         except EOFError:
             return
         try:
-            pipe.send(_answer(environments, question))
+            pipe.send(_answer(environments, request))
         except Exception as error:
             pipe.send(_sendable(error))
 
 
-def _answer(environments: SyncVectorEnv, question: Any) -> tuple[Any, ...]:
+def _answer(environments: SyncVectorEnv, request: Any) -> tuple[Any, ...]:
     """Answer a request: None returns states and goals, a reset too; a step also returns at-goal and done flags."""
     outcome: tuple[Any, ...] = ()
-    if isinstance(question, np.ndarray):
-        outcome = tuple(part.numpy() for part in environments.step(torch.from_numpy(question)))
-    elif question is not None:
-        environments.reset(*question)
+    if isinstance(request, np.ndarray):
+        outcome = tuple(part.numpy() for part in environments.step(torch.from_numpy(request)))
+    elif request is not None:
+        environments.reset(*request)
     return environments.states.numpy(), environments.goals.numpy(), *outcome
 
 

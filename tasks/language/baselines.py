@@ -25,7 +25,7 @@ def simple_methods(splits: LanguageSplits, recipe: Recipe, vocabulary: int) -> d
 
     Reads all training text into memory, so it is for small corpora.
     """
-    counts = pair_counts(splits.once(recipe.batch), vocabulary)
+    counts = pair_counts(splits.training_pass(recipe.batch), vocabulary)
     tables = {"unigram": unigram(counts), "bigram": bigram(counts)}
     columns: dict[str, dict[str, float]] = {name: {} for name in (*tables, "xz")}
     training_text = "\n".join(read_texts(splits.corpus.train))

@@ -72,7 +72,7 @@ class LanguageSplits(Splits):
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     @cached_property
-    def examples(self) -> int:
+    def num_examples(self) -> int:
         """Number of training rows; computed by reading all text, only if it is in memory.
 
         Raises:
@@ -86,9 +86,9 @@ class LanguageSplits(Splits):
                 option="epochs",
                 needs="steps",
             )
-        return sum(len(inputs) for inputs, _ in self.once(BLOCK))
+        return sum(len(inputs) for inputs, _ in self.training_pass(BLOCK))
 
-    def training(
+    def training_batches(
         self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Yield rows: inputs [B, N] and targets [B, N], with the stream's position after them.
@@ -100,7 +100,7 @@ class LanguageSplits(Splits):
         for (inputs, targets), position in prefetch(batches, _PREFETCH):
             yield (inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)), tuple(position)
 
-    def once(self, size: int) -> Iterator[Batch]:
+    def training_pass(self, size: int) -> Iterator[Batch]:
         """Yield every training row once, in batches of at most `size` rows."""
         stream = TokenStream(self.corpus.train, self.tokenizer, self.layout, self.context, seed=0)
         rows = (row for row, position in takewhile(lambda item: item[1].epoch == 0, stream.rows(Position())))

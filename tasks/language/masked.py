@@ -62,15 +62,17 @@ class MaskedSplits(Splits):
         return hashlib.sha256(f"{self.rows.fingerprint} masked by {self.mask}".encode()).hexdigest()
 
     @property
-    def examples(self) -> int:
+    def num_examples(self) -> int:
         """Number of training rows."""
-        return self.rows.examples
+        return self.rows.num_examples
 
-    def training(
+    def training_batches(
         self, recipe: Any, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Yield masked rows [B, N], which tokens are not padding [B, N], and the target tokens [B, N]."""
-        for (ids, following), position in self.rows.training(recipe, seed, start, torch.device("cpu"), rank_info):
+        for (ids, following), position in self.rows.training_batches(
+            recipe, seed, start, torch.device("cpu"), rank_info
+        ):
             draws = Generator().manual_seed(derived_seed(seed, "masked", *position, rank_info.rank))
             (hidden, real), labels = mask_tokens(ids, _padding_mask(following), recipe.masked, self.mask, draws)
             yield ((hidden.to(device), real.to(device)), {"asked": labels.to(device)}), position
@@ -103,10 +105,12 @@ def mask_tokens(
     Every real token is a target with probability `share`. `mask` is the largest id: random tokens are drawn below it.
     """
     is_target = (torch.rand(ids.shape, generator=draws) < share) & real
-    fate = torch.rand(ids.shape, generator=draws)
+    replacement_draw = torch.rand(ids.shape, generator=draws)
     random_ids = torch.randint(mask, ids.shape, generator=draws)
-    hidden = torch.where(is_target & (fate < _HIDDEN), mask, ids)
-    hidden = torch.where(is_target & (fate >= _HIDDEN) & (fate < _HIDDEN + _RANDOM), random_ids, hidden)
+    hidden = torch.where(is_target & (replacement_draw < _HIDDEN), mask, ids)
+    hidden = torch.where(
+        is_target & (replacement_draw >= _HIDDEN) & (replacement_draw < _HIDDEN + _RANDOM), random_ids, hidden
+    )
     return (hidden, real), torch.where(is_target, ids, IGNORE_INDEX)
 
 
@@ -121,11 +125,11 @@ class MaskedTask(TextTask):
     metrics = (Metric("loss", "nats per masked token", "min"), Metric("accuracy", "share of masked tokens", "max"))
 
     @property
-    def words(self) -> int:
+    def max_tokens(self) -> int:
         return self.vocabulary - 1
 
     def load(self) -> MaskedSplits:
-        return MaskedSplits(self.rows(), self.vocabulary - 1)
+        return MaskedSplits(self.row_splits(), self.vocabulary - 1)
 
     def build(self, architecture: Architecture) -> nn.Module:
         """Build Crammed-BERT's encoder: ids [B, N] and a mask of real tokens [B, N] to logits [B, N, V]."""

@@ -25,7 +25,7 @@ def masked_methods(
 
     Reads all training text into memory, so it is for small corpora. `summary` is the task's.
     """
-    counts = pair_counts(splits.rows.once(recipe.batch), vocabulary)
+    counts = pair_counts(splits.rows.training_pass(recipe.batch), vocabulary)
     tables = {"unigram": unigram(counts), "bigram": bigram(counts)}
     columns: dict[str, dict[str, float]] = {name: {} for name in tables}
     parts: tuple[Part, Part] = ("validation", "test")

@@ -60,10 +60,10 @@ class StdlibMLM(MaskedTask):
         assert isinstance(self.splits, MaskedSplits)
         return masked_methods(self.splits, recipe, self.vocabulary, self.summary)
 
-    def text(self) -> tuple[Corpus, Tokenizer]:
+    def load_text(self) -> tuple[Corpus, Tokenizer]:
         """Return the standard library's text, and a tokenizer trained on its training split."""
         corpus = stdlib_corpus()
-        return corpus, train_tokenizer(read_texts(corpus.train), self.words)
+        return corpus, train_tokenizer(read_texts(corpus.train), self.max_tokens)
 
 
 @final

@@ -63,12 +63,12 @@ def sum_by_document(sums: Mapping[str, Tensor], *names: str) -> list[Tensor]:
     return [empty.index_add(0, rows, sums[name].double()) for name in names]
 
 
-def ratio(above: Tensor, below: Tensor) -> tuple[float, float]:
+def ratio(numerator: Tensor, denominator: Tensor) -> tuple[float, float]:
     """Return a ratio of sums over documents, r = sum(a) / sum(b), and its standard error.
 
     The error is sqrt(n / (n - 1) * sum((a - r b)^2)) / sum(b) (Cochran, Sampling Techniques, 1977, chapter 6).
     """
-    quotient = above.sum() / below.sum()
-    residuals, n = above - quotient * below, len(above)
-    error = (residuals.square().sum() * n / max(1, n - 1)).sqrt() / below.sum()
+    quotient = numerator.sum() / denominator.sum()
+    residuals, n = numerator - quotient * denominator, len(numerator)
+    error = (residuals.square().sum() * n / max(1, n - 1)).sqrt() / denominator.sum()
     return quotient.item(), error.item()

@@ -1,7 +1,7 @@
 """Language modeling tasks of papers: data, tokenizers, decoders, and recipes as presets.
 
 Each reads from the Hub, or from a folder given by `--data` with files of the same schema and a tokenizer.json (see
-CorpusTextTask.text).
+CorpusTextTask.load_text).
 """
 
 from typing import final

@@ -52,7 +52,7 @@ class StdlibLM(LanguageTask):
         assert isinstance(self.splits, LanguageSplits)
         return simple_methods(self.splits, recipe, self.vocabulary)
 
-    def text(self) -> tuple[Corpus, Tokenizer]:
+    def load_text(self) -> tuple[Corpus, Tokenizer]:
         """Return the standard library's text, and a tokenizer trained on its training split."""
         corpus = stdlib_corpus()
-        return corpus, train_tokenizer(read_texts(corpus.train), self.words)
+        return corpus, train_tokenizer(read_texts(corpus.train), self.max_tokens)

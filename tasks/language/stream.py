@@ -83,16 +83,16 @@ class TokenStream:
     def _epoch(self, start: Position) -> Iterator[tuple[Tokens, Position]]:
         order = np.random.default_rng((self.seed, start.epoch)).permutation(len(self.shards))
         position = start
-        for place in range(start.shard, len(order)):
-            if place > start.shard:
-                position = Position(start.epoch, place, skip_count=position.skip_count)
-            for block in blocks(self.shards[order[place]], position.document, self.rank_info, self.tokenizer):
+        for shard_index in range(start.shard, len(order)):
+            if shard_index > start.shard:
+                position = Position(start.epoch, shard_index, skip_count=position.skip_count)
+            for block in blocks(self.shards[order[shard_index]], position.document, self.rank_info, self.tokenizer):
                 if not position.row:  # a block that is read again was already counted
                     position = position._replace(skip_count=position.skip_count + block.skip_count)
                 grid = self._grid(position, block.documents)
                 for number in range(position.row, len(grid)):
                     yield grid[number], position._replace(row=number + 1)
-                position = Position(start.epoch, place, block.end, skip_count=position.skip_count)
+                position = Position(start.epoch, shard_index, block.end, skip_count=position.skip_count)
 
     def _grid(self, block: Position, documents: list[Tokens]) -> Tokens:
         draw = np.random.default_rng((self.seed, *block[:3]))
@@ -102,12 +102,12 @@ class TokenStream:
         return grid[draw.permutation(len(grid))]
 
 
-def prefetch(items: Iterable[Item], room: int) -> Iterator[Item]:
-    """Yield the items; a thread computes `room` of them in advance, since tokenization releases the GIL."""
+def prefetch(items: Iterable[Item], buffer_size: int) -> Iterator[Item]:
+    """Yield the items; a thread computes `buffer_size` of them in advance, since tokenization releases the GIL."""
     iterator, end = iter(items), object()
     thread = ThreadPoolExecutor(1)
     try:
-        waiting = deque(thread.submit(next, iterator, end) for _ in range(room))
+        waiting = deque(thread.submit(next, iterator, end) for _ in range(buffer_size))
         while (item := waiting.popleft().result()) is not end:
             waiting.append(thread.submit(next, iterator, end))
             yield item  # type: ignore[misc]  # all but the end are items

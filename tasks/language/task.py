@@ -47,26 +47,26 @@ class TextTask(SupervisedTask):
     layout: ClassVar[Layout]
 
     @property
-    def words(self) -> int:
+    def max_tokens(self) -> int:
         """Maximum number of tokens of the tokenizer."""
         return self.vocabulary
 
     @abstractmethod
-    def text(self) -> tuple[Corpus, Tokenizer]:
+    def load_text(self) -> tuple[Corpus, Tokenizer]:
         """Return the text and its tokenizer. Raises UserError if they are missing."""
 
     @cached_property
-    def read_text(self) -> tuple[Corpus, Tokenizer]:
-        """The text and its tokenizer, read once. Raises as `text`."""
-        return self.text()
+    def cached_text(self) -> tuple[Corpus, Tokenizer]:
+        """The text and its tokenizer, read once. Raises as `load_text`."""
+        return self.load_text()
 
     def encoding(self) -> str:
-        return self.read_text[1].fingerprint
+        return self.cached_text[1].fingerprint
 
-    def rows(self) -> LanguageSplits:
+    def row_splits(self) -> LanguageSplits:
         """Return the text as rows of tokens. Raises UserError if it is missing or its tokenizer has too many tokens."""
-        corpus, tokenizer = self.read_text
-        tokenizer.check(self.words, self.name)
+        corpus, tokenizer = self.cached_text
+        tokenizer.check(self.max_tokens, self.name)
         return LanguageSplits(corpus, tokenizer, self.layout, self.context)
 
     def example(self) -> tuple[Tensor, ...]:
@@ -88,7 +88,7 @@ class LanguageTask(TextTask):
 
     def load(self) -> LanguageSplits:
         """Read what is in memory; other text is read during training."""
-        return self.rows()
+        return self.row_splits()
 
     def build(self, architecture: Architecture) -> nn.Module:
         """Build a decoder of the task's style."""
@@ -128,11 +128,11 @@ class DataReference:
     """The parts of `--data`: a folder or OWNER/NAME[:SUBSET] on the Hub, and a tokenizer.
 
     Attributes:
-        text: Folder or name; None for the task's default.
+        location: Folder or name; None for the task's default.
         tokenizer: A name on the Hub, a file, or "trained"; None for the default.
     """
 
-    text: str | None
+    location: str | None
     tokenizer: str | None
 
     @classmethod
@@ -155,28 +155,29 @@ class CorpusTextTask(TextTask):
     source: ClassVar[TextSource]
     tokenizer: ClassVar[str]
 
-    def text(self) -> tuple[Corpus, Tokenizer]:
+    def load_text(self) -> tuple[Corpus, Tokenizer]:
         """Return the text and tokenizer that `--data` names: PLACE, PLACE,tokenizer=TOKENIZER or tokenizer=TOKENIZER.
 
         PLACE is a folder or OWNER/NAME[:SUBSET] of a data set on the Hub. TOKENIZER is a tokenizer.json, the name of a
         model on the Hub, or "trained": byte-pair encoding with the task's vocabulary size, trained on the corpus. A
         tokenizer.json in the folder takes precedence over the task's default.
         """
-        place = DataReference.parse(self.data)
-        folder = Path(place.text) if place.text and Path(place.text).exists() else None
+        data_reference = DataReference.parse(self.data)
+        location = data_reference.location
+        folder = Path(location) if location and Path(location).exists() else None
         if folder is not None and not folder.is_dir():
             raise UserError(
                 "missing-data",
-                f"--data must be a folder of files, got the file {place.text!r}. Give the folder it is in.",
+                f"--data must be a folder of files, got the file {location!r}. Give the folder it is in.",
                 option="--data",
-                path=place.text,
+                path=location,
             )
-        corpus = folder_corpus(folder, self.source.column) if folder else hub_corpus(self._source(place.text))
-        if place.tokenizer is None and folder is not None and (folder / "tokenizer.json").exists():
+        corpus = folder_corpus(folder, self.source.column) if folder else hub_corpus(self._source(location))
+        if data_reference.tokenizer is None and folder is not None and (folder / "tokenizer.json").exists():
             return corpus, tokenizer_at(folder)
-        reference = place.tokenizer or self.tokenizer
+        reference = data_reference.tokenizer or self.tokenizer
         if reference == "trained":
-            return corpus, train_tokenizer(_beginning(corpus, _TOKENIZER_CHARACTERS), self.words)
+            return corpus, train_tokenizer(_beginning(corpus, _TOKENIZER_CHARACTERS), self.max_tokens)
         return corpus, tokenizer_at(Path(reference)) if Path(reference).exists() else get_tokenizer(reference)
 
     def _source(self, text: str | None) -> TextSource:

@@ -84,7 +84,7 @@ class Tokenizer:
         return self._boundary
 
     @cached_property
-    def _ordinary(self) -> Tokens:
+    def _special_to_unknown(self) -> Tokens:
         """Token -> itself, or the unknown token if it is special: T5's tokenizer would encode "</s>" as special."""
         tokens = np.arange(1 + max(self._inner.get_vocab().values()), dtype=np.int32)
         unknown = self._inner.token_to_id("<unk>")
@@ -95,7 +95,7 @@ class Tokenizer:
     @cached_property
     def size(self) -> int:
         """One more than the largest token that can occur; special tokens beyond it never do."""
-        return 1 + max(self.boundary, int(self._ordinary.max()))
+        return 1 + max(self.boundary, int(self._special_to_unknown.max()))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -117,7 +117,7 @@ class Tokenizer:
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
         """Return each text's tokens, without end-of-document tokens."""
         encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [self._ordinary[encoding.ids] for encoding in encodings]
+        return [self._special_to_unknown[encoding.ids] for encoding in encodings]
 
     def encode_with_sizes(self, texts: Sequence[str]) -> list[tuple[Tokens, Tokens]]:
         """Return each text's tokens, and the UTF-8 bytes that each covers.
@@ -127,7 +127,7 @@ class Tokenizer:
         """
         encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
         return [
-            (self._ordinary[encoding.ids], _bytes(text, [end for _, end in encoding.offsets]))
+            (self._special_to_unknown[encoding.ids], _bytes(text, [end for _, end in encoding.offsets]))
             for text, encoding in zip(texts, encodings, strict=True)
         ]
 

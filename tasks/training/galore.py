@@ -79,11 +79,11 @@ def _update_weight(weight: Tensor, gradient: Tensor, state: dict[str, Any], grou
 
 def _adam(gradient: Tensor, state: dict[str, Any], betas: tuple[float, float]) -> Tensor:
     """Return Adam's update for a gradient; update its moments in place."""
-    (fast, slow), step = betas, state["step"]
-    state["first"].lerp_(gradient, 1 - fast)
-    state["second"].mul_(slow).addcmul_(gradient, gradient, value=1 - slow)
-    root: Tensor = (state["second"].sqrt() / math.sqrt(1 - slow**step)).add_(EPSILON)
-    update: Tensor = state["first"] / root / (1 - fast**step)
+    (beta1, beta2), step = betas, state["step"]
+    state["first"].lerp_(gradient, 1 - beta1)
+    state["second"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+    root: Tensor = (state["second"].sqrt() / math.sqrt(1 - beta2**step)).add_(EPSILON)
+    update: Tensor = state["first"] / root / (1 - beta1**step)
     return update
 
 

@@ -63,7 +63,7 @@ class SupervisedTraining(Training):
             task, recipe, seed, splits, fabric, rank_info,
         )  # fmt: skip
         self._clock = TrainingClock(recipe.hours)
-        self.steps = self._clock.steps(0) if recipe.hours else recipe.steps or recipe.total_steps(splits.examples)
+        self.steps = self._clock.steps(0) if recipe.hours else recipe.steps or recipe.total_steps(splits.num_examples)
         self.reports = frozenset() if recipe.hours else recipe.report_steps(self.steps)
         if recipe.compile:
             torch.compiler.reset()  # torch stops compiling at the eighth form of one forward, of all networks
@@ -92,7 +92,7 @@ class SupervisedTraining(Training):
         """Take an optimizer step: forward and backward for each micro-batch, clip gradients, update weights."""
         with self._clock.running():
             self._gather_gradients()
-            self._move()
+            self._apply_gradients()
         self._step += 1
         if self._checks_loss():
             self.check()
@@ -100,15 +100,17 @@ class SupervisedTraining(Training):
             self._update_time_budget()
 
     @property
-    def _place(self) -> tuple[int, int]:
+    def _progress(self) -> tuple[int, int]:
         """Progress and total, in steps or milliseconds, for schedules."""
         return (self._clock.elapsed_ms, self._clock.limit_ms) if self.recipe.hours else (self._step, self.steps)
 
     def _gather_gradients(self) -> None:
         recipe = self.recipe
         if self._batches is None:
-            self._batches = self.splits.training(recipe, self.seed, self._position, self.fabric.device, self.rank_info)
-        self._micro_batches = recipe.micro_batches_at(*self._place)
+            self._batches = self.splits.training_batches(
+                recipe, self.seed, self._position, self.fabric.device, self.rank_info
+            )
+        self._micro_batches = recipe.micro_batches_at(*self._progress)
         for number in range(self._micro_batches):
             (inputs, targets), self._position = next(self._batches)
             self._seed_draws(self._step * recipe.accumulate + number)  # after the batch: reading images also draws
@@ -118,15 +120,15 @@ class SupervisedTraining(Training):
                 self._loss_sum = self._loss_sum + loss.detach()
                 self.fabric.backward(loss / self._micro_batches)
 
-    def _move(self) -> None:
+    def _apply_gradients(self) -> None:
         recipe = self.recipe
         groups = [group for optimizer in self._optimizers for group in optimizer.param_groups]
         if recipe.clip:
             nn.utils.clip_grad_norm_([p for group in groups for p in group["params"]], recipe.clip)
         for group in groups:
-            group["lr"] = recipe.learning_rate(*self._place) * group.get("rate", 1.0)
+            group["lr"] = recipe.learning_rate(*self._progress) * group.get("rate", 1.0)
             if "betas" in group:
-                group["betas"] = recipe.first_beta(*self._place), recipe.betas[1]
+                group["betas"] = recipe.first_beta(*self._progress), recipe.betas[1]
         for optimizer in self._fabric_optimizers:
             optimizer.step()
             optimizer.zero_grad()
@@ -160,8 +162,8 @@ class SupervisedTraining(Training):
         """Return every metric of a part and its standard error; each rank reads its shard of the examples."""
         columns: dict[str, list[Tensor]] = defaultdict(list)
         self.network.eval()
-        self._share_buffers()
-        for inputs, targets in self._in_step(
+        self._broadcast_buffers()
+        for inputs, targets in self._synchronized_batches(
             self.splits.evaluation_batches(part, self.recipe, self.fabric.device, self.rank_info)
         ):
             outputs = map_tensors(self._forward(inputs), _as_float)
@@ -195,7 +197,7 @@ class SupervisedTraining(Training):
         if self._is_sharded:
             from tasks.training.sharded_state import gather_state
 
-            network, optimizers = gather_state(self._network, self._with_state())
+            network, optimizers = gather_state(self._network, self._optimizers_with_state())
         positions = self.rank_info.gather(self._position)
         state = {"network": network, "optimizers": optimizers, "step": self._step, "positions": positions}
         if self.recipe.hours:
@@ -221,7 +223,7 @@ class SupervisedTraining(Training):
         self._position = tuple(state["positions"][self.rank_info.rank])
         self._batches = None
 
-    def _with_state(self) -> list[Optimizer]:
+    def _optimizers_with_state(self) -> list[Optimizer]:
         """Return the optimizers that have a state: torch would take a step to create a missing one.
 
         Plain SGD never has one.
@@ -237,7 +239,7 @@ class SupervisedTraining(Training):
         with self.fabric.autocast():
             return call(self.network, self.fabric.strategy.precision.convert_input(inputs))
 
-    def _in_step(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+    def _synchronized_batches(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Yield the batches; ranks that share weights all take as many forward passes as the rank with the most."""
         if not self._is_sharded:
             yield from batches
@@ -252,7 +254,7 @@ class SupervisedTraining(Training):
             else:
                 yield batch
 
-    def _share_buffers(self) -> None:
+    def _broadcast_buffers(self) -> None:
         """Copy running statistics from the first rank to all others."""
         if self.rank_info.world_size > 1 and not self._is_sharded:
             for buffer in self.network.buffers():

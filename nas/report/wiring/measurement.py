@@ -106,7 +106,7 @@ def _forward(task: Task, network: nn.Module, recipe: Any, seed: int) -> Callable
             call(network, random_inputs)
 
         return without_loss
-    with closing(task.splits_for(recipe).training(recipe, seed, (), torch.device("cpu"))) as batches:  # type: ignore[type-var]
+    with closing(task.splits_for(recipe).training_batches(recipe, seed, (), torch.device("cpu"))) as batches:  # type: ignore[type-var]
         (inputs, targets), _ = next(batches)
     inputs, targets = (map_tensors(select(part, slice(EXAMPLES)), _precise) for part in (inputs, targets))
     return lambda: task.loss(call(network, inputs), targets, recipe)

@@ -170,7 +170,7 @@ def test_random_collators_depend_on_seed_and_batch_alone() -> None:
     cpu = torch.device("cpu")
 
     def some(seed: int, start: tuple[int, ...], number: int) -> list[Tensor]:
-        batches = splits.training(SMOKE, seed, start, cpu)
+        batches = splits.training_batches(SMOKE, seed, start, cpu)
         return [next(batches)[0][0]["input_ids"] for _ in range(number)]
 
     torch.manual_seed(1)

@@ -71,7 +71,7 @@ def test_processes_measure_every_example_exactly_once(splits: Splits) -> None:
 @pytest.mark.parametrize("splits", KINDS, indirect=True)
 def test_processes_share_every_micro_batch_without_overlap(splits: Splits) -> None:
     def batches(share: RankInfo) -> list[Counter[int]]:
-        batches = islice(splits.training(RECIPE, 0, (), CPU, share), 9)
+        batches = islice(splits.training_batches(RECIPE, 0, (), CPU, share), 9)
         return [Counter(map(int, inputs)) for (inputs, _), _ in batches]
 
     together = [sum(parts, Counter()) for parts in zip(*map(batches, THREE), strict=True)]

@@ -27,7 +27,7 @@ SPLITS = TensorSplits(number_examples(10), number_examples(6, 100), number_examp
 
 
 def test_an_epoch_has_whole_batches_of_distinct_examples_in_a_new_order() -> None:
-    labels = [batch[1].tolist() for batch, _ in islice(SPLITS.training(RECIPE, 0, (), CPU), 4)]
+    labels = [batch[1].tolist() for batch, _ in islice(SPLITS.training_batches(RECIPE, 0, (), CPU), 4)]
     first, second = labels[0] + labels[1], labels[2] + labels[3]
     assert len(set(first)) == len(set(second)) == 8
     assert set(first) | set(second) <= set(range(10))
@@ -35,17 +35,17 @@ def test_an_epoch_has_whole_batches_of_distinct_examples_in_a_new_order() -> Non
 
 
 def test_batches_resume_from_any_position() -> None:
-    straight = list(islice(SPLITS.training(RECIPE, 3, (), CPU), 7))
+    straight = list(islice(SPLITS.training_batches(RECIPE, 3, (), CPU), 7))
     for passes in range(1, 7):
-        (inputs, labels), progress = next(SPLITS.training(RECIPE, 3, straight[passes - 1][1], CPU))
+        (inputs, labels), progress = next(SPLITS.training_batches(RECIPE, 3, straight[passes - 1][1], CPU))
         assert torch.equal(inputs, straight[passes][0][0])
         assert torch.equal(labels, straight[passes][0][1])
         assert progress == straight[passes][1]
 
 
 def test_seeds_give_different_orders_and_draws() -> None:
-    (first, order), _ = next(SPLITS.training(RECIPE, 0, (), CPU))
-    (second, other), _ = next(SPLITS.training(RECIPE, 1, (), CPU))
+    (first, order), _ = next(SPLITS.training_batches(RECIPE, 0, (), CPU))
+    (second, other), _ = next(SPLITS.training_batches(RECIPE, 1, (), CPU))
     assert order.tolist() != other.tolist()
     assert not torch.equal(first - order[:, None], second - other[:, None])
 
@@ -67,8 +67,8 @@ def test_a_recipe_may_measure_fewer_evenly_spread_examples() -> None:
 
 def test_inputs_are_encoded_after_augmentation() -> None:
     splits = replace(SPLITS, encode=lambda inputs: 1000 * inputs)
-    (inputs, _), _ = next(splits.training(RECIPE, 0, (), CPU))
-    (plain, _), _ = next(SPLITS.training(RECIPE, 0, (), CPU))
+    (inputs, _), _ = next(splits.training_batches(RECIPE, 0, (), CPU))
+    (plain, _), _ = next(SPLITS.training_batches(RECIPE, 0, (), CPU))
     assert torch.equal(inputs, 1000 * plain)
 
 

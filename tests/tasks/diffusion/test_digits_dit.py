@@ -23,7 +23,7 @@ TINY = replace(TASK.base, depth=1, width=16, heads=2, head_dim=8, hidden=16)
 
 def test_training_adds_noise_and_drops_some_classes() -> None:
     splits = TASK.load()
-    batches = splits.training(replace(SMOKE, batch=64, class_dropout=0.25), 0, (), torch.device("cpu"))
+    batches = splits.training_batches(replace(SMOKE, batch=64, class_dropout=0.25), 0, (), torch.device("cpu"))
     no_op = 0
     for _, ((noisy, times, classes), targets) in zip(range(10), (batch for batch, _ in batches), strict=False):
         torch.testing.assert_close(noisy, add_noise(targets["start"], targets["noise"], times))

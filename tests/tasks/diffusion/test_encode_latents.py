@@ -62,7 +62,7 @@ def test_encodes_each_picture_and_its_mirror_image(images: Path, folder: Path, t
     reference = np.load(folder / "reference.npz")["arr_0"]
     assert np.array_equal(reference[5], np.asarray(center_crop(pictures[5][0], 32)))
     assert len(reference) == 12
-    assert ImageNetDiT(folder).splits.examples == 10
+    assert ImageNetDiT(folder).splits.num_examples == 10
 
 
 def test_resume_gives_the_same_latents(images: Path, folder: Path, tiny_vae: Path) -> None:

@@ -39,9 +39,9 @@ def test_every_picture_is_in_one_split_with_its_label(latent_folder: Path) -> No
     folder = latent_folder / "imagenet32_features"
     label_of = {np.load(folder / f"{n}.npy")[0].round(2).tobytes(): n % 3 for n in range(24)}
     data = splits(latent_folder)
-    assert (data.examples, data.held_out, len(data.test.images)) == (20, 2, 2)
+    assert (data.num_examples, data.held_out, len(data.test.images)) == (20, 2, 2)
     assert (data.classes, data.shape) == (3, (4, 4, 4))
-    training = data.training(replace(RECIPE, class_dropout=0.0), 0, (), CPU)
+    training = data.training_batches(replace(RECIPE, class_dropout=0.0), 0, (), CPU)
     learnt = {}
     for _, ((_, _, classes), targets) in zip(range(5), (batch for batch, _ in training), strict=False):
         starts = (image.numpy().round(2).tobytes() for image in targets["start"])
@@ -81,7 +81,7 @@ def test_training_uses_any_view_and_measurement_the_first(latent_folder: Path) -
         views = np.stack([np.full((4, 4, 4), float(view), np.float32) for view in range(3)])
         np.save(latent_folder / "imagenet32_features" / f"{number}.npy", views)
     data = splits(latent_folder)
-    training = data.training(RECIPE, 0, (), CPU)
+    training = data.training_batches(RECIPE, 0, (), CPU)
     starts = torch.cat([next(training)[0][1]["start"] for _ in range(20)])
     assert sorted(torch.bincount(starts.mean((1, 2, 3)).long()).clamp(max=15).tolist()) == [15, 15, 15]
     assert {image for image, _ in start_images(data.evaluation_batches("test", RECIPE, CPU))} == {

@@ -53,8 +53,8 @@ class Points(ClassificationTask):
 
 
 class RecordingSplits(TensorSplits):
-    def training(self, *args: Any) -> Iterator[tuple[Batch, tuple[int, ...]]]:
-        for (inputs, targets), position in super().training(*args):
+    def training_batches(self, *args: Any) -> Iterator[tuple[Batch, tuple[int, ...]]]:
+        for (inputs, targets), position in super().training_batches(*args):
             READ.append(len(inputs))
             yield (inputs, targets), position
 

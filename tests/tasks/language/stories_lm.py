@@ -28,7 +28,7 @@ class StoriesLM(LanguageTask):
         "sharded": replace(SHORT, sharing="fsdp"),
     }
 
-    def text(self) -> tuple[Corpus, Tokenizer]:
+    def load_text(self) -> tuple[Corpus, Tokenizer]:
         """The sentences, parted by their numbers."""
         parts = [(MemoryShard(tuple(STORIES[a:b])),) for a, b in ((0, 240), (240, 270), (270, 300))]
         fingerprint = hashlib.sha256("".join(STORIES).encode()).hexdigest()

@@ -58,7 +58,7 @@ def test_reading_resumes_at_any_position(kind: type[CorpusTask], shared_c4: Path
     recipe = kind.presets["smoke"]
 
     def read(start: tuple[int, ...], batches: int) -> list[tuple[torch.Tensor, tuple[int, ...]]]:
-        rows = kind(shared_c4).splits.training(recipe, 0, start, CPU)
+        rows = kind(shared_c4).splits.training_batches(recipe, 0, start, CPU)
         return [(inputs, progress) for _, ((inputs, _), progress) in zip(range(batches), rows, strict=False)]
 
     whole = read((), 60)

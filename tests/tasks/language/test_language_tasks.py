@@ -121,8 +121,8 @@ def test_a_custom_language_task_fulfils_the_contract() -> None:
 def test_an_epoch_of_text_in_memory_is_every_row_once(accumulate: int) -> None:
     task = StoriesLM()
     splits = task.splits
-    rows = sum(len(inputs) for inputs, _ in splits.once(7))  # type: ignore[attr-defined]
-    assert splits.examples == rows > 100
+    rows = sum(len(inputs) for inputs, _ in splits.training_pass(7))  # type: ignore[attr-defined]
+    assert splits.num_examples == rows > 100
     recipe = LanguageRecipe(epochs=3, batch=32, accumulate=accumulate, lr=1e-3, measured=8, reports=1)
     result = task.fit(Run(architecture=replace(task.base, depth=1), recipe=recipe, seed=0))
     assert result.steps == 3 * (rows // 32)  # in any number of parts

@@ -45,13 +45,13 @@ def test_a_quarter_is_predicted_and_four_fifths_of_it_masked() -> None:
 
 def test_training_masks_depend_on_seed_and_position(splits: MaskedSplits) -> None:
     def first(seed: int, rank: int = 0) -> torch.Tensor:
-        return next(splits.training(RECIPE, seed, (), CPU, RankInfo(rank, 2)))[0][0][0]
+        return next(splits.training_batches(RECIPE, seed, (), CPU, RankInfo(rank, 2)))[0][0][0]
 
     assert torch.equal(first(0), first(0))
     assert not torch.equal(first(0), first(1))
-    batches = splits.training(RECIPE, 0, (), CPU)
+    batches = splits.training_batches(RECIPE, 0, (), CPU)
     (_, second), (here, third) = next(batches), next(batches)
-    hidden_again, _ = next(splits.training(RECIPE, 0, second, CPU))
+    hidden_again, _ = next(splits.training_batches(RECIPE, 0, second, CPU))
     assert torch.equal(hidden_again[0][0], here[0][0])
     assert third != second
 
@@ -60,7 +60,7 @@ def test_training_masks_differ_between_batches_seeds_and_processes(splits: Maske
     recipe = replace(RECIPE, batch=2)
     places = []
     for seed, rank in ((0, 0), (1, 0), (0, 1)):
-        batches = splits.training(recipe, seed, (), CPU, RankInfo(rank, 2))
+        batches = splits.training_batches(recipe, seed, (), CPU, RankInfo(rank, 2))
         places += [tuple(row.tolist()) for _ in range(2) for row in next(batches)[0][1]["asked"] != IGNORE_INDEX]
     assert len(set(places)) == len(places) == 6
 

@@ -80,7 +80,7 @@ def test_padding_does_not_change_the_output() -> None:
     recipe = task.presets["proxy"]
     torch.manual_seed(0)
     network = task.build_for_training(replace(task.base, depth=1), recipe).eval()
-    (ids, _), _ = next(task.splits_for(task.presets["smoke"]).training(recipe, 0, (), torch.device("cpu")))
+    (ids, _), _ = next(task.splits_for(task.presets["smoke"]).training_batches(recipe, 0, (), torch.device("cpu")))
     assert ids.dtype == torch.long
     assert (ids == 0).any()
     with torch.no_grad():

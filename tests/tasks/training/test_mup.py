@@ -178,7 +178,7 @@ def test_a_training_uses_the_rates_under_any_schedule() -> None:
         step(), step()
     finally:
         hook.remove()
-    steps = recipe.total_steps(task.splits.examples)
+    steps = recipe.total_steps(task.splits.num_examples)
     assert rates == [
         {rate: pytest.approx(rate * recipe.learning_rate(number, steps)) for rate in (0.5, 1.0)} for number in (0, 1)
     ]

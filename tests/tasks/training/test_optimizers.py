@@ -142,7 +142,7 @@ def test_a_training_equals_a_plain_loop(text: str) -> None:
     torch.manual_seed(5)
     network = task.build(SMALL)
     optimizers = optimizers_by_hand(network, text)
-    batches = task.splits.training(recipe, 5, (), torch.device("cpu"))
+    batches = task.splits.training_batches(recipe, 5, (), torch.device("cpu"))
     for step in range(7):
         (inputs, labels), _ = next(batches)
         F.cross_entropy(network(*inputs) if isinstance(inputs, tuple) else network(inputs), labels).backward()

@@ -78,7 +78,7 @@ def test_a_training_equals_a_plain_loop() -> None:
         betas=recipe.betas,
         fused=True,
     )
-    batches = splits.training(recipe, 5, (), CPU)
+    batches = splits.training_batches(recipe, 5, (), CPU)
     for step in range(40):
         (inputs, labels), _ = next(batches)
         optimizer.zero_grad()
@@ -162,10 +162,10 @@ def test_resume_after_an_interruption_gives_the_same_result(tmp_path: Path, monk
     assert {path.suffix for path in tmp_path.iterdir()} == {".ckpt"}
     assert len(list(tmp_path.iterdir())) == 2
     starts = []
-    training = TensorSplits.training
+    training = TensorSplits.training_batches
     monkeypatch.setattr(
         TensorSplits,
-        "training",
+        "training_batches",
         lambda self, recipe, seed, start, *more: starts.append(start) or training(self, recipe, seed, start, *more),
     )
     assert fit_corners(tmp_path) == straight

@@ -83,14 +83,14 @@ class Slow(ClassificationTask):
 class Endless(TensorSplits):
     """Examples of unknown number."""
 
-    def training(
+    def training_batches(
         self, recipe: Recipe, seed: int, start: tuple[int, ...], device: torch.device, share: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, tuple[int, ...]]]:
         for number in range(sum(start), 10_000):
             yield points(recipe.micro_batch, 100 + number), (number + 1,)
 
     @property
-    def examples(self) -> int:
+    def num_examples(self) -> int:
         raise AssertionError("to train for hours, nobody must count the examples")
 
     def counters(

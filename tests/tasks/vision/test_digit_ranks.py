@@ -39,7 +39,7 @@ def test_the_grids_do_not_change() -> None:
 
 def test_training_puts_each_scan_of_a_batch_into_four_new_grids() -> None:
     recipe = replace(TASK.presets["smoke"], degrees=0.0, shift=0.0, scale=0.0)
-    batches = TASK.load().training(recipe, 0, (), CPU)
+    batches = TASK.load().training_batches(recipe, 0, (), CPU)
     (images, answers), _ = next(batches)
     assert images.shape == (64, 1, 16, 16)
     quarters = images.view(64, 1, 2, 8, 2, 8).permute(0, 2, 4, 1, 3, 5).flatten(0, 2)

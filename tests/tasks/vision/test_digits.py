@@ -37,7 +37,7 @@ def test_linear_maps_are_initialized_as_in_the_original_vit() -> None:
 def test_training_images_are_augmented_and_measured_ones_are_not() -> None:
     splits = TASK.load()
     recipe = TASK.presets["smoke"]
-    (images, labels), _ = next(splits.training(recipe, 0, (), torch.device("cpu")))
+    (images, labels), _ = next(splits.training_batches(recipe, 0, (), torch.device("cpu")))
     originals = splits.encode(splits.train[0]).flatten(1)
     distances = torch.cdist(images.flatten(1), originals)
     assert distances.min(dim=1).values.min() > 0.1

@@ -112,7 +112,7 @@ def batches(data: Path, loaders: int = 0) -> list[tuple[Any, ...]]:
     """Two batches of training, and those of validation and test."""
     splits, recipe = ImageNetViT(data).load(), replace(PAPER, loaders=loaders)
     return [
-        *(batch for batch, _ in islice(splits.training(recipe, 0, (), CPU), 2)),
+        *(batch for batch, _ in islice(splits.training_batches(recipe, 0, (), CPU), 2)),
         *splits.evaluation_batches("validation", recipe, CPU),
         *splits.evaluation_batches("test", recipe, CPU),
     ]
@@ -127,8 +127,8 @@ def same(first: list[tuple[Any, ...]], second: list[tuple[Any, ...]]) -> None:
 @pytest.mark.parametrize("layout", ["image_folder", "image_shards"])
 def test_batches_resume_from_any_position(layout: str, request: pytest.FixtureRequest) -> None:
     splits = ImageNetViT(request.getfixturevalue(layout)).load()
-    straight = list(islice(splits.training(PAPER, 3, (), CPU), 5))
-    (images, shares), progress = next(splits.training(PAPER, 3, straight[2][1], CPU))
+    straight = list(islice(splits.training_batches(PAPER, 3, (), CPU), 5))
+    (images, shares), progress = next(splits.training_batches(PAPER, 3, straight[2][1], CPU))
     assert torch.equal(images, straight[3][0][0])
     assert torch.equal(shares, straight[3][0][1])
     assert progress == (4,)
@@ -142,7 +142,7 @@ def pixels(image: Image.Image) -> torch.Tensor:
 def test_validation_is_held_out_from_train_and_test_is_the_published_validation(image_folder: Path) -> None:
     splits = ImageNetViT(image_folder).load()
     assert isinstance(splits, ImageSplits)
-    assert (splits.held_out, splits.examples) == (2, 22)
+    assert (splits.held_out, splits.num_examples) == (2, 22)
     sums = replace(
         splits,
         eval_transform=pixels,
@@ -156,7 +156,7 @@ def test_validation_is_held_out_from_train_and_test_is_the_published_validation(
     held_out = dict(zip(images.tolist(), labels.tolist(), strict=True))
     assert len(held_out) == 2
     assert held_out.items() <= label_of.items()
-    batches = [batch for batch, _ in islice(sums.training(PAPER, 0, (), CPU), 20)]
+    batches = [batch for batch, _ in islice(sums.training_batches(PAPER, 0, (), CPU), 20)]
     learnt = {pair for images, labels in batches for pair in zip(images.tolist(), labels.tolist(), strict=True)}
     assert learnt == label_of.items() - held_out.items()
     labels = torch.cat([labels for _, labels in splits.evaluation_batches("test", replace(PAPER, batch=5), CPU)])
@@ -198,7 +198,7 @@ def test_hugging_face_data_that_cannot_be_read_are_refused(
 
 def test_a_training_on_webdataset_shards(image_shards: Path) -> None:
     splits = Short(image_shards).load()
-    assert (splits.classes, splits.examples) == (1000, 22)
+    assert (splits.classes, splits.num_examples) == (1000, 22)
     labels = torch.cat([labels for _, labels in splits.evaluation_batches("test", PAPER, CPU)])
     assert sorted(labels.tolist()) == [0] * 4 + [1] * 4 + [2] * 4
     assert fit(image_shards) == fit(image_shards)
