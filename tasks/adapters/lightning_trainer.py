@@ -165,18 +165,28 @@ class ContractCallback(Callback):
         self.metrics(self.logged_metrics(trainer))
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._begin_measuring()
+        set_handlers(self._handlers)
+        self._each.clear()
+        torch.manual_seed(derived_seed(self.seed, "measured"))
 
-    def on_test_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._begin_measuring()
+    on_test_start = on_validation_start
 
-    def on_validation_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, *_: Any) -> None:
+    def on_validation_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
         """Collect returned per-example values."""
-        self._gather(outputs)
+        if isinstance(outputs, Mapping):
+            for name, values in outputs.items():
+                if isinstance(values, Tensor) and values.ndim == 1:
+                    self._each[str(name)].append(values.detach().cpu())
 
-    def on_test_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, *_: Any) -> None:
-        """Collect returned per-example values."""
-        self._gather(outputs)
+    on_test_batch_end = on_validation_batch_end
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Store the validated point, to report before the next step."""
@@ -207,17 +217,6 @@ class ContractCallback(Callback):
         self.check(trainer)
         self.curve.append(point)
         return self.stops(*point)
-
-    def _gather(self, outputs: Any) -> None:
-        if isinstance(outputs, Mapping):
-            for name, values in outputs.items():
-                if isinstance(values, Tensor) and values.ndim == 1:
-                    self._each[str(name)].append(values.detach().cpu())
-
-    def _begin_measuring(self) -> None:
-        set_handlers(self._handlers)
-        self._each.clear()
-        torch.manual_seed(derived_seed(self.seed, "measured"))
 
 
 def _forget_the_restart(trainer: Trainer) -> None:

@@ -15,7 +15,7 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch, to_device
 from tasks.data.fingerprints import fingerprint_of
-from tasks.data.splits import DataPosition, Part, Splits, derived_seed, even_indices, seeded_rng, shuffled_order
+from tasks.data.splits import DataPosition, Part, Splits, derived_seed, even_indices, seeded_rng, shuffled_batches
 from tasks.recipes.recipe import Recipe
 
 Example = Mapping[str, Any]
@@ -73,17 +73,12 @@ class ExampleSplits(Splits):
         self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Yield batches of shuffled examples; the position is the number of micro-batches."""
-        size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.num_examples)
         purpose = ("data",) if rank_info.world_size == 1 else ("data", rank_info.rank)
-        number = sum(start)
-        while True:
-            order = shuffled_order(self.num_examples, seed, number // per_epoch)
-            for place in range(number % per_epoch, per_epoch):
-                indices = order[place * size : (place + 1) * size][rank_info.shard]
-                with seeded_rng(derived_seed(seed, *purpose, number)):
-                    batch = self._batch(self.train, indices)
-                number += 1
-                yield to_device(batch, device), (number,)
+        cpu = torch.device("cpu")
+        for number, indices in shuffled_batches(self.num_examples, recipe, seed, start, cpu, rank_info):
+            with seeded_rng(derived_seed(seed, *purpose, number)):
+                batch = self._batch(self.train, indices)
+            yield to_device(batch, device), (number + 1,)
 
     def evaluation_batches(
         self, part: Part, recipe: Recipe, device: torch.device, rank_info: RankInfo = ALONE

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Any, Literal
 
 import numpy as np
@@ -54,6 +55,19 @@ def shuffled_order(examples: int, seed: int, epoch: int) -> Tensor:
     """Return the order of an epoch, [examples]; it depends only on the seed and the epoch."""
     generator = Generator().manual_seed(derived_seed(seed, "order", epoch))
     return torch.randperm(examples, generator=generator)
+
+
+def shuffled_batches(
+    examples: int, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo
+) -> Iterator[tuple[int, Tensor]]:
+    """Yield the number of each training micro-batch from `start` on, endlessly, and this rank's indices in it."""
+    size, per_epoch = recipe.micro_batch, recipe.micro_batches(examples)
+    first = sum(start)
+    for epoch in count(first // per_epoch):
+        order = shuffled_order(examples, seed, epoch).to(device)
+        for number in range(max(first, epoch * per_epoch), (epoch + 1) * per_epoch):
+            offset = number % per_epoch * size
+            yield number, order[offset : offset + size][rank_info.shard]
 
 
 def even_indices(examples: int, count: int) -> Tensor:
@@ -146,19 +160,14 @@ class TensorSplits(Splits):
     ) -> Iterator[tuple[Batch, DataPosition]]:
         """Yield batches of shuffled examples; the position is the number of micro-batches."""
         train = to_device(self.train, device)
-        size, per_epoch = recipe.micro_batch, recipe.micro_batches(self.num_examples)
         generator = Generator(device)
         purpose = ("augmentation",) if rank_info.world_size == 1 else ("augmentation", rank_info.rank)
-        number = sum(start)
-        while True:
-            order = shuffled_order(self.num_examples, seed, number // per_epoch).to(device)
-            for place in range(number % per_epoch, per_epoch):
-                batch = select(train, order[place * size : (place + 1) * size][rank_info.shard])
-                if self.augment is not None:
-                    generator.manual_seed(derived_seed(seed, *purpose, number))
-                    batch = self.augment(batch, recipe, generator)
-                number += 1
-                yield (self.encode(batch[0]), batch[1]), (number,)
+        for number, indices in shuffled_batches(self.num_examples, recipe, seed, start, device, rank_info):
+            batch = select(train, indices)
+            if self.augment is not None:
+                generator.manual_seed(derived_seed(seed, *purpose, number))
+                batch = self.augment(batch, recipe, generator)
+            yield (self.encode(batch[0]), batch[1]), (number + 1,)
 
     def evaluation_batches(
         self, part: Part, recipe: Recipe, device: torch.device, rank_info: RankInfo = ALONE

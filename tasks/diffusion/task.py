@@ -13,7 +13,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.dit import ImageSpec, build_dit, count_dit
 from search_spaces.support.count import Count
 from tasks.base import Metric
-from tasks.data.batches import Batch
+from tasks.data.batches import Batch, repeat
 from tasks.diffusion.noise import STEPS, add_noise, bounds, squared_errors
 from tasks.diffusion.recipe import DiffusionRecipe
 from tasks.training.supervised import SupervisedTask
@@ -91,8 +91,6 @@ def fixed_times_batch(start: Tensor, labels: Tensor, times: int, seed: int) -> B
     size = len(start) * times
     parts = torch.arange(times).repeat_interleave(len(start))
     sample_times = ((parts + torch.rand(size, generator=generator)) * STEPS / times).long()
-    start, labels, picture = (
-        tensor.repeat(times, *[1] * (tensor.dim() - 1)) for tensor in (start, labels, torch.arange(len(start)))
-    )
+    start, labels, picture = repeat((start, labels, torch.arange(len(start))), times)
     noise = torch.randn(start.shape, generator=generator)
     return (add_noise(start, noise, sample_times), sample_times, labels), {"noise": noise, "picture": picture}

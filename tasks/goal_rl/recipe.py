@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from search_spaces.support.errors import UserError
+from tasks.recipes.recipe import intermediate_steps
 from tasks.recipes.settings import (
     AtLeastOne,
     Between,
@@ -91,7 +92,7 @@ class GoalRecipe:
 
     def report_rounds(self) -> frozenset[int]:
         """Return the rounds in 1 .. rounds after which to evaluate, without the last."""
-        return frozenset(self.rounds * part // self.reports for part in range(1, self.reports)) - {0, self.rounds}
+        return intermediate_steps(self.rounds, self.reports)
 
 
 PAPER = GoalRecipe(

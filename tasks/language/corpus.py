@@ -13,8 +13,9 @@ from pathlib import Path
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import check_regular_file
 from tasks.language.hub import hub_shards
-from tasks.language.shards import HashSplitShard, JsonShard, MemoryShard, ParquetShard, TextShard
+from tasks.language.shards import HashSplitShard, JsonShard, MemoryShard, ParquetShard, TextShard, read_texts
 from tasks.language.stdlib import stdlib_documents
+from tasks.language.tokenizer import Tokenizer, train_tokenizer
 
 _SUFFIXES = (".json.gz", ".jsonl.gz", ".json", ".jsonl", ".parquet")
 _NO_TEXT = frozenset({"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "dataset_infos.json"})
@@ -65,6 +66,12 @@ def stdlib_corpus() -> Corpus:
         digest.update(f"{name} {len(text)}\n{text}".encode())
     shard = MemoryShard(tuple(documents.values()), "the standard library")
     return _corpus({"train": (shard,)}, digest.hexdigest())
+
+
+def stdlib_text(max_tokens: int) -> tuple[Corpus, Tokenizer]:
+    """Return the text inside this CPython, and a tokenizer trained on its training split."""
+    corpus = stdlib_corpus()
+    return corpus, train_tokenizer(read_texts(corpus.train), max_tokens)
 
 
 def folder_corpus(folder: Path, column: str) -> Corpus:

@@ -5,13 +5,12 @@ from dataclasses import replace
 from typing import final
 
 from search_spaces.architecture.architecture import Architecture
-from tasks.language.corpus import Corpus, TextSource, stdlib_corpus
+from tasks.language.corpus import Corpus, TextSource, stdlib_text
 from tasks.language.masked import MaskedRecipe, MaskedSplits, MaskedTask
 from tasks.language.masked_baselines import masked_methods
 from tasks.language.row_layouts import PackedLayout
-from tasks.language.shards import read_texts
 from tasks.language.task import CorpusTextTask
-from tasks.language.tokenizer import Tokenizer, train_tokenizer
+from tasks.language.tokenizer import Tokenizer
 
 _STDLIB = MaskedRecipe(
     steps=2000, batch=4, lr=8e-3, weight_decay=0.1, betas=(0.9, 0.98), warmup=0.1, reports=4, accelerator="cpu"
@@ -61,9 +60,7 @@ class StdlibMLM(MaskedTask):
         return masked_methods(self.splits, recipe, self.vocabulary, self.summary)
 
     def load_text(self) -> tuple[Corpus, Tokenizer]:
-        """Return the standard library's text, and a tokenizer trained on its training split."""
-        corpus = stdlib_corpus()
-        return corpus, train_tokenizer(read_texts(corpus.train), self.max_tokens)
+        return stdlib_text(self.max_tokens)
 
 
 @final

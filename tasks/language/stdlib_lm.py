@@ -6,13 +6,12 @@ from typing import final
 
 from search_spaces.architecture.architecture import Architecture
 from tasks.language.baselines import simple_methods
-from tasks.language.corpus import Corpus, stdlib_corpus
+from tasks.language.corpus import Corpus, stdlib_text
 from tasks.language.data import LanguageSplits
 from tasks.language.language_presets import LanguageRecipe
 from tasks.language.row_layouts import PackedLayout
-from tasks.language.shards import read_texts
 from tasks.language.task import LanguageTask
-from tasks.language.tokenizer import Tokenizer, train_tokenizer
+from tasks.language.tokenizer import Tokenizer
 
 # Small batches: at an equal number of tokens, 1000 steps of 2 rows gave 2.42 bits per byte, 500 of 4 gave 2.48. On this
 # little text the loss falls with the number of steps, and beating the bigram (2.16) takes most of them.
@@ -53,6 +52,4 @@ class StdlibLM(LanguageTask):
         return simple_methods(self.splits, recipe, self.vocabulary)
 
     def load_text(self) -> tuple[Corpus, Tokenizer]:
-        """Return the standard library's text, and a tokenizer trained on its training split."""
-        corpus = stdlib_corpus()
-        return corpus, train_tokenizer(read_texts(corpus.train), self.max_tokens)
+        return stdlib_text(self.max_tokens)

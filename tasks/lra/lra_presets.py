@@ -59,7 +59,7 @@ class ListOpsRecipe(LongRangeRecipe):
 
     def __post_init__(self) -> None:
         Recipe.__post_init__(self)  # a class with slots has no super() of its own before Python 3.14
-        Grammar(self.longer_than, self.shorter_than, self.levels, self.arguments)  # raises if there are no such lists
+        _ = self.grammar  # raises if there are no such lists
 
     @property
     def grammar(self) -> Grammar:

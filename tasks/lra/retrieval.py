@@ -11,15 +11,13 @@ from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
 from tasks.lra.lra_presets import RETRIEVAL
 from tasks.lra.release import ReleaseFiles
-from tasks.lra.task import LongRangeTask, byte_ids, pad_rows, splits_of
+from tasks.lra.task import MAX_BYTES, LongRangeTask, byte_ids, pad_rows, splits_of
 
 _LAYOUT = ReleaseFiles(
     "lra-retrieval",
     "tsv_data",
     ("new_aan_pairs.train.tsv", "new_aan_pairs.eval.tsv", "new_aan_pairs.test.tsv"),
 )
-_LONGEST = 4000
-"""Bytes to read of a paper."""
 
 
 @final
@@ -60,6 +58,6 @@ def _table(path: Path, tokens: int) -> Batch:
                     path=str(path),
                     line=number,
                 )
-            texts += [byte_ids(text[:_LONGEST]) for text in fields[3:]]
+            texts += [byte_ids(text[:MAX_BYTES]) for text in fields[3:]]
             answers.append(int(float(fields[0])))
     return pad_rows(texts, tokens, torch.int16).unflatten(0, (-1, 2)), torch.tensor(answers)

@@ -27,6 +27,9 @@ from tasks.training.supervised import means
 _LANDMARKS, _KERNEL = 64, 35
 """Landmarks and convolution kernel of the published Nyström attention."""
 
+MAX_BYTES = 4000
+"""Bytes to read of a review or a paper."""
+
 Columns = dict[str, float]
 
 

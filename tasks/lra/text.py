@@ -11,7 +11,7 @@ from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
 from tasks.lra.lra_presets import TEXT
 from tasks.lra.release import ReleaseFiles
-from tasks.lra.task import LongRangeTask, byte_ids, pad_rows, splits_of
+from tasks.lra.task import MAX_BYTES, LongRangeTask, byte_ids, pad_rows, splits_of
 
 _LAYOUT = ReleaseFiles(
     "lra-text",
@@ -19,8 +19,6 @@ _LAYOUT = ReleaseFiles(
     ("train/neg", "train/pos", "test/neg", "test/pos"),
     "https://ai.stanford.edu/~amaas/data/sentiment",
 )
-_LONGEST = 4000
-"""Bytes to read of a review."""
 _HELD_OUT = 10
 """One training review in so many is for validation."""
 
@@ -65,7 +63,7 @@ def _reviews(folder: Path) -> list[bytes]:
 
 def _beginning(path: Path) -> bytes:
     with check_regular_file(path).open("rb") as file:
-        return file.read(_LONGEST)
+        return file.read(MAX_BYTES)
 
 
 def _batch(reviews_by_class: list[list[bytes]], tokens: int) -> Batch:

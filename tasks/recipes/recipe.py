@@ -248,4 +248,9 @@ class Recipe:
 
     def report_steps(self, steps: int) -> frozenset[int]:
         """Return the steps after which to run an intermediate validation, without the last step."""
-        return frozenset(steps * part // self.reports for part in range(1, self.reports)) - {0, steps}
+        return intermediate_steps(steps, self.reports)
+
+
+def intermediate_steps(steps: int, parts: int) -> frozenset[int]:
+    """Return the ends of equal parts of 1 .. steps, without the last."""
+    return frozenset(steps * part // parts for part in range(1, parts)) - {0, steps}

@@ -91,13 +91,10 @@ def override(recipe: Recipe, settings: Mapping[str, object], owner: str = "the r
         raise
     except (TypeError, ValueError) as error:  # third-party recipes raise these instead of UserError
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        message = f"{owner} cannot have {_join_settings(settings)}: {reason}."
+        values_text = ", ".join(f"{name}={value}" for name, value in settings.items()) or "no other settings"
+        message = f"{owner} cannot have {values_text}: {reason}."
         cause = type(error).__name__
         raise UserError("conflict", message, owner=owner, settings=tuple(settings), cause=cause) from error
-
-
-def _join_settings(settings: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "no other settings"
 
 
 def check(recipe: Any) -> None:

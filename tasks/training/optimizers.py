@@ -85,13 +85,17 @@ def _by_decay(network: nn.Module, recipe: Recipe) -> Groups:
 def _by_rate(network: nn.Module, groups: Groups, recipe: Recipe, rates: Mapping[str, float]) -> Groups:
     """Split each group by the learning rate factor of its members."""
     rate_of = {id(parameter): rates.get(name, 1.0) for name, parameter in network.named_parameters()}
-    subgroups: Groups = []
+    return [
+        {**group, "weight_decay": group["weight_decay"] / rate, "lr": recipe.lr * rate, "rate": rate}
+        for rate, group in _split(groups, rate_of)
+    ]
+
+
+def _split(groups: Groups, keys: Mapping[int, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield each group's parts of equal key, with the key; `keys` maps the ids of parameters."""
     for group in groups:
-        for rate in sorted({rate_of[id(parameter)] for parameter in group["params"]}):
-            members = [parameter for parameter in group["params"] if rate_of[id(parameter)] == rate]
-            decay = group["weight_decay"] / rate
-            subgroups.append({**group, "params": members, "weight_decay": decay, "lr": recipe.lr * rate, "rate": rate})
-    return subgroups
+        for key in sorted({keys[id(parameter)] for parameter in group["params"]}):
+            yield key, {**group, "params": [parameter for parameter in group["params"] if keys[id(parameter)] == key]}
 
 
 def _split_hidden(network: nn.Module, groups: Groups, recipe: Recipe) -> tuple[Groups, Groups]:
@@ -119,15 +123,10 @@ def _by_maps(network: nn.Module, groups: Groups) -> Groups:
 
     Published models store each in a weight of its own.
     """
-    maps: dict[int, int] = {}
+    maps = {id(parameter): 1 for parameter in network.parameters()}
     for module in network.modules():
         if isinstance(module, SharedProjection):
             maps[id(module.qkv.weight)] = module.parts
         elif isinstance(module, FeedForward):
             maps[id(module.up.weight)] = module.up.out_features // module.down.in_features
-    subgroups: Groups = []
-    for group in groups:
-        for number in sorted({maps.get(id(weight), 1) for weight in group["params"]}):
-            members = [weight for weight in group["params"] if maps.get(id(weight), 1) == number]
-            subgroups.append({**group, "params": members, "maps": number})
-    return subgroups
+    return [{**group, "maps": number} for number, group in _split(groups, maps)]

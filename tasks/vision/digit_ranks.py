@@ -22,7 +22,7 @@ from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
 from tasks.recipes.recipe import Recipe
 from tasks.training.supervised import SupervisedTask
-from tasks.vision.digits import DigitsRecipe, DigitsViT, xavier_init
+from tasks.vision.digits import DigitsRecipe, DigitsViT, pixel_regression, xavier_init
 from tasks.vision.task import warp
 
 _IMAGE, _PATCH, _RANKS = (1, 16, 16), 4, 4
@@ -101,11 +101,7 @@ class DigitRanksViT(SupervisedTask):
 
     def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
         """Return the metrics of logistic regression on each scan, followed by ranking; the same for every recipe."""
-        from sklearn.linear_model import LogisticRegression  # takes two seconds
-
-        digits, grids, columns = DigitsViT().load(), _grids(), {}
-        images, labels = digits.train
-        model = LogisticRegression(max_iter=2000).fit(images.flatten(1).numpy(), labels.numpy())
+        digits, grids, model, columns = DigitsViT().load(), _grids(), pixel_regression(), {}
         for prefix, scans, (_, answers) in (
             ("", digits.validation[0], grids.validation),
             ("test_", digits.test[0], grids.test),

@@ -91,16 +91,21 @@ class DigitsViT(ClassificationTask):
 
     def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
         """Return the metrics of logistic regression on the pixels; they do not depend on the recipe."""
-        from sklearn.linear_model import LogisticRegression  # takes two seconds
-
-        splits = _digits()
-        model = LogisticRegression(max_iter=2000).fit(splits.train[0].flatten(1).numpy(), splits.train[1].numpy())
-        columns = {}
+        splits, model, columns = _digits(), pixel_regression(), {}
         for prefix, (images, labels) in (("", splits.validation), ("test_", splits.test)):
             right = np.asarray(model.predict(images.flatten(1).numpy()) == labels.numpy(), dtype=float)
             columns[f"{prefix}accuracy"] = float(right.mean())
             columns[f"{prefix}accuracy_se"] = float(right.std() / len(right) ** 0.5)
         return {"logistic regression on the pixels": columns}
+
+
+@lru_cache(maxsize=1)
+def pixel_regression() -> Any:
+    """Return scikit-learn's logistic regression, fitted to the pixels of the training scans."""
+    from sklearn.linear_model import LogisticRegression  # takes two seconds
+
+    images, labels = _digits().train
+    return LogisticRegression(max_iter=2000).fit(images.flatten(1).numpy(), labels.numpy())
 
 
 @lru_cache(maxsize=1)
