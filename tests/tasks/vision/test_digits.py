@@ -79,6 +79,6 @@ def test_proxy_beats_the_linear_model(shape: dict[str, int]) -> None:
         for seed in range(3)
     ]
     validation, test = (
-        sum(getattr(result, part)["accuracy"] for result in fits) / len(fits) for part in ("validation", "test")
+        sum(getattr(result, part)["accuracy"] for result in fits) / len(fits) for part in ("metrics", "test")
     )
     assert validation + test > linear["accuracy"] + linear["test_accuracy"]
