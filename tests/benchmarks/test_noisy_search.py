@@ -38,7 +38,7 @@ def test_last_trainings_reevaluate_and_peers_repeat_no_architecture() -> None:
     assert len({each.architecture for each in observations[:15]}) == 15
     assert {each.architecture for each in observations[15:]} <= {each.architecture for each in observations[:15]}
     assert seconds > 0
-    for inner in ("random", "benchmarks.noisy_search:Once"):
+    for inner in ("random", "benchmarks.noisy_search:SurrogateWithoutRepeats"):
         alone, _ = trainings(LANDSCAPE, inner, 0.1, 0, 0)
         assert len({each.architecture for each in alone}) == 20
 

@@ -17,7 +17,6 @@ from expect import raises, warns
 from nas.evaluation.evaluate import evaluate, job_lock
 from nas.request.job import EvaluationJob, code_of, identity, reload_task
 from nas.store.store import Store
-from nas.workers.resources import Resources
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import read_record
 from toy_searches import TOYS

@@ -61,7 +61,7 @@ def test_a_contract_error_names_its_rule_and_survives_pickling() -> None:
 
 def test_error_of_an_unknown_name_lists_the_nearest_or_all() -> None:
     error = unknown_name_error("task", "digits-vti", ["digits-vit", "moons"])
-    check(error, "unknown_name_error-name", option="task", value="digits-vti", choices=("digits-vit", "moons"))
+    check(error, "unknown-name", option="task", value="digits-vti", choices=("digits-vit", "moons"))
     assert error.fields["nearest"] == "digits-vit"
     assert "'digits-vit'" in str(error)
     none = unknown_name_error("task", "qqqq", ["b", "a"])
@@ -81,7 +81,7 @@ def test_nearness_ignores_case_and_then_prefers_the_same_case() -> None:
 
 def test_error_of_an_unknown_name_has_its_context() -> None:
     error = unknown_name_error("preset", "papr", ["paper"], of="task 'glue'", task="glue")
-    check(error, "unknown_name_error-name", option="preset", value="papr", nearest="paper", task="glue")
+    check(error, "unknown-name", option="preset", value="papr", nearest="paper", task="glue")
     assert "task 'glue'" in str(error)
     other = unknown_name_error("architecture field", "dept", ["depth"], option="field")
     check(other, "unknown-name", option="field", value="dept", choices=("depth",), nearest="depth")

@@ -124,7 +124,7 @@ def test_progress_counts_rows_of_held_out_documents(
             super().__init__(title, total)
             counts.append(total)
 
-        def reach(self, number: int, last: str = "") -> None:
+        def set_done(self, number: int, last: str = "") -> None:
             counts.append(number)
 
     monkeypatch.setattr(data, "Progress", RecordingProgress)
