@@ -25,7 +25,6 @@ SEARCH: dict[str, str | int] = {
     "sampler": "last",
     "budget": "params<=10k",
 }
-SEARCH["resources"] = nas.Resources(1)  # with two workers, proposals depend on timing
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(site: Path, folder: Path, *words: str) -> str:
     """Standard output of a process that can import the package."""
     folder.mkdir(exist_ok=True)
-    environment = {**os.environ, "PYTHONPATH": str(site), "NAS_WORKERS": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(site),
+        "NAS_WORKERS": "1",
+    }  # with two workers, proposals depend on timing
     done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -63,7 +66,7 @@ found = {{"space": sorted({{one.architecture.topology for one in space if "weave
 with contextlib.redirect_stdout(io.StringIO()) as checks:
     check_topology("weave")
 found["checks"] = checks.getvalue().splitlines()
-found["front"] = len(nas.search("woven-stripes", study="s", **{SEARCH!r}).front())
+found["front"] = len(nas.search("woven-stripes", study="s", resources=nas.Resources(1), **{SEARCH!r}).front())
 print(json.dumps(found))
 """
 

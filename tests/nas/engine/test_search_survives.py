@@ -89,7 +89,9 @@ def test_dead_worker_fails_its_trial_only(search: Search) -> None:
 
 def run_and_die(search_args: dict[str, Any], folder: Path, program: str) -> None:
     """Run a search in a process that kills itself in the middle."""
-    program = f"import os, optuna, nas, nas.store.store\n{program}\nnas.search(**{search_args})"
+    program = (
+        f"import os, optuna, nas, nas.store.store\nfrom nas import Resources\n{program}\nnas.search(**{search_args})"
+    )
     result = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
     assert result.returncode == 9, result.stderr
 
