@@ -22,6 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from nas.store.database import translate_errors
 from nas.store.locks import schema_lock
 from nas.store.retry import retry_on_disconnect
+from nas.store.schema import LEASES, create
 from nas.store.store import Store
 
 LEASE_S = 60.0
@@ -121,7 +122,7 @@ def leases_in(store: Store) -> Iterator[Leases]:
 
 def _make_table(store: Store) -> None:
     with translate_errors(store.url), schema_lock(store.url):
-        _TABLES.create_all(store.engine)
+        create(store.engine, LEASES)
 
 
 def _prolong_periodically(leases: DatabaseLeases, over: Event) -> None:
@@ -129,15 +130,6 @@ def _prolong_periodically(leases: DatabaseLeases, over: Event) -> None:
         with suppress(SQLAlchemyError):  # functions that need the server report an outage
             leases.prolong()
 
-
-_TABLES = sql.MetaData()
-sql.Table(
-    "nas_leases",
-    _TABLES,
-    sql.Column("name", sql.Text, primary_key=True),
-    sql.Column("holder", sql.Text, index=True, nullable=False),
-    sql.Column("until", sql.DateTime(timezone=True), nullable=False),
-)
 
 # Nobody can prolong a lease during an outage, so none expires before the server has been up for a lease's time.
 _ACQUIRE = sql.text(

@@ -25,8 +25,8 @@ from nas.store.database import (
 )
 from nas.store.locks import schema_lock, study_lock
 from nas.store.retry import retry_on_disconnect
+from nas.store.schema import CONFIG, FIRST_REEVALUATION
 from nas.store.search_config import SearchConfig
-from nas.store.store import CONFIG, REEVALUATES_FROM
 from results.records.row import Direction, Row
 from search_spaces.support.errors import UserError
 
@@ -186,13 +186,13 @@ def proposal_lock(study: optuna.Study) -> Iterator[None]:
 
 def first_reevaluation(study: optuna.Study) -> int | None:
     """Return the number of the first trial that re-evaluates; None if there is none yet."""
-    number: int | None = study._storage.get_study_user_attrs(study._study_id).get(REEVALUATES_FROM)
+    number: int | None = study._storage.get_study_user_attrs(study._study_id).get(FIRST_REEVALUATION)
     return number
 
 
 def set_first_reevaluation(study: optuna.Study, number: int | None) -> None:
     """Make trials from this number on re-evaluate candidates; None for no trial."""
-    study._storage.set_study_user_attr(study._study_id, REEVALUATES_FROM, number)
+    study._storage.set_study_user_attr(study._study_id, FIRST_REEVALUATION, number)
 
 
 def seed_of(trial: FrozenTrial) -> int | None:

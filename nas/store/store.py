@@ -28,26 +28,11 @@ from nas.store.database import (
 )
 from nas.store.locks import schema_lock
 from nas.store.retry import retry_on_disconnect
+from nas.store.schema import CONFIG, FIRST_REEVALUATION, ROWS, create
 from nas.store.search_config import SearchConfig
 from results.records.duplicates import deduplicate
 from results.records.row import BadRow, Row
 from search_spaces.support.errors import UserError
-
-CONFIG = "settings"  # attribute of an Optuna study: its SearchConfig
-REEVALUATES_FROM = "confirms_from"  # attribute of an Optuna study: the number of the first trial that re-evaluates
-
-_TABLES = sql.MetaData()
-_ROWS = sql.Table(
-    "nas_rows",
-    _TABLES,
-    sql.Column("id", sql.Integer, primary_key=True),
-    sql.Column("study", sql.String(255), index=True, nullable=False),
-    sql.Column("number", sql.Integer),  # of the trial, in a search
-    sql.Column("identity", sql.String(16), index=True, nullable=False),
-    sql.Column("status", sql.String(16), nullable=False),
-    sql.Column("row", sql.Text, nullable=False),
-    sql.Index("nas_rows_once", "study", "number", unique=True),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +110,7 @@ class Store:
         with translate_errors(self.url):
             try:
                 with self.engine.begin() as connection:
-                    connection.execute(_ROWS.insert().values(**_values(row, study, number)))
+                    connection.execute(ROWS.insert().values(**_values(row, study, number)))
             except IntegrityError:  # the trial already has a Row
                 assert number is not None
                 if row.status == "complete" and self.find_complete(row.identity()) is None:
@@ -138,13 +123,13 @@ class Store:
         self._check_file()
         with translate_errors(self.url), self.engine.begin() as connection:
             for row in rows:
-                connection.execute(_ROWS.insert().values(**_values(row, study, None)))
+                connection.execute(ROWS.insert().values(**_values(row, study, None)))
 
     def find_complete(self, identity: str) -> tuple[str, Row] | None:
         """Return the newest complete Row of an identity and its study, or None."""
-        query = sql.select(_ROWS.c.study, _ROWS.c.row).where(_ROWS.c.identity == identity, _ROWS.c.status == "complete")
+        query = sql.select(ROWS.c.study, ROWS.c.row).where(ROWS.c.identity == identity, ROWS.c.status == "complete")
         with translate_errors(self.url), self.engine.connect() as connection:
-            for study, text in connection.execute(query.order_by(_ROWS.c.id.desc())):
+            for study, text in connection.execute(query.order_by(ROWS.c.id.desc())):
                 try:
                     return study, Row.from_json(text)
                 except BadRow:
@@ -153,12 +138,12 @@ class Store:
 
     def rows_by_number(self, study: str, numbers: Collection[int] | None = None) -> dict[int, Row]:
         """Return the Rows of a search by trial number, of these numbers or of all."""
-        query = sql.select(_ROWS.c.number, _ROWS.c.row).where(_ROWS.c.study == study, _ROWS.c.number.is_not(None))
+        query = sql.select(ROWS.c.number, ROWS.c.row).where(ROWS.c.study == study, ROWS.c.number.is_not(None))
         if numbers is not None:
-            query = query.where(_ROWS.c.number.in_(numbers))
+            query = query.where(ROWS.c.number.in_(numbers))
         rows = {}
         with translate_errors(self.url), self.engine.connect() as connection:
-            for number, text in connection.execute(query.order_by(_ROWS.c.id)):
+            for number, text in connection.execute(query.order_by(ROWS.c.id)):
                 try:
                     rows[number] = Row.from_json(text)
                 except BadRow:
@@ -167,7 +152,7 @@ class Store:
 
     def studies_with(self, identity: str) -> set[str]:
         """Return the studies that hold a Row of an evaluation."""
-        query = sql.select(_ROWS.c.study).where(_ROWS.c.identity == identity).distinct()
+        query = sql.select(ROWS.c.study).where(ROWS.c.identity == identity).distinct()
         with translate_errors(self.url), self.engine.connect() as connection:
             return {study for (study,) in connection.execute(query)}
 
@@ -185,7 +170,7 @@ class Store:
     def studies(self) -> list[str]:
         """Return the names of all studies with Rows, in the order of their newest ones."""
         with translate_errors(self.url), self.engine.connect() as connection:
-            query = sql.select(_ROWS.c.study).group_by(_ROWS.c.study).order_by(sql.func.max(_ROWS.c.id))
+            query = sql.select(ROWS.c.study).group_by(ROWS.c.study).order_by(sql.func.max(ROWS.c.id))
             return [name for (name,) in connection.execute(query)] if self._has("nas_rows") else []
 
     def searches(self) -> dict[str, SearchConfig | None]:
@@ -210,13 +195,13 @@ class Store:
         with translate_errors(self.url), self.engine.connect() as connection:
             if not self._has("study_user_attributes"):
                 return frozenset()
-            values = {"key": REEVALUATES_FROM, "study": study}
+            values = {"key": FIRST_REEVALUATION, "study": study}
             number = next((json.loads(text) for (text,) in connection.execute(_ATTRIBUTE, values)), None)
             if number is None:
                 return frozenset()
-            rows = sql.select(_ROWS.c.number, _ROWS.c.identity).where(_ROWS.c.study == study)
+            rows = sql.select(ROWS.c.number, ROWS.c.identity).where(ROWS.c.study == study)
             sides: tuple[set[str], set[str]] = (set(), set())
-            for trial_number, identity in connection.execute(rows.where(_ROWS.c.number.is_not(None))):
+            for trial_number, identity in connection.execute(rows.where(ROWS.c.number.is_not(None))):
                 sides[trial_number >= number].add(identity)
             # A paused training that is promoted among re-evaluations does not count as one.
             return frozenset(sides[True] - sides[False])
@@ -230,14 +215,14 @@ class Store:
         """Yield the text of each row, with its location and its identity."""
         with translate_errors(self.url), self.engine.connect() as connection:
             if self._has("nas_rows"):
-                query = sql.select(_ROWS.c.id, _ROWS.c.row, _ROWS.c.identity).where(_ROWS.c.study == study)
-                query = query.order_by(_ROWS.c.number, _ROWS.c.id)  # in the order of a search's trials
+                query = sql.select(ROWS.c.id, ROWS.c.row, ROWS.c.identity).where(ROWS.c.study == study)
+                query = query.order_by(ROWS.c.number, ROWS.c.id)  # in the order of a search's trials
                 for number, text, identity in connection.execute(query):
                     yield f"study {study!r}, row {number}", text, identity
 
     def _create_tables(self) -> None:
         with translate_errors(self.url), schema_lock(self.url):
-            _TABLES.create_all(self.engine)
+            create(self.engine, ROWS)
 
     def _has(self, table: str) -> bool:
         return sql.inspect(self.engine).has_table(table)

@@ -16,7 +16,7 @@ from expect import raises
 from nas.cli.printers import print_front
 from nas.report.study import Study
 from nas.store.optuna_study import open_storage
-from nas.store.store import CONFIG
+from nas.store.schema import CONFIG
 from nas.workers.resources import Resources
 from results.records.row import Row
 from toy_searches import TOYS, Search, a_search, outcomes

@@ -14,8 +14,9 @@ import pytest
 import nas.engine.run
 from expect import raises
 from nas.store.locks import only_writer
+from nas.store.schema import CONFIG
 from nas.store.search_config import SearchConfig
-from nas.store.store import CONFIG, Store
+from nas.store.store import Store
 from nas.workers.attempts import PROCESS_DIED
 from nas.workers.pool import Workers, pool_of
 from nas.workers.resources import Resources

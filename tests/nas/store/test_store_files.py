@@ -182,7 +182,7 @@ def test_file_that_is_no_database_is_an_error(tmp_path: Path) -> None:
 
 def test_store_killed_before_its_tables_is_still_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path}/studies.db"
-    monkeypatch.setattr(sql.MetaData, "create_all", lambda *_: os.stat(tmp_path / "nothing"))
+    monkeypatch.setattr(sql.MetaData, "create_all", lambda *_, **__: os.stat(tmp_path / "nothing"))
     with pytest.raises(FileNotFoundError):  # as if it were killed before it made the tables
         Store(url, make=True)
     monkeypatch.undo()
