@@ -40,11 +40,11 @@ def compare(
         UserError: An invalid request.
     """
     check_type("resources", resources, Resources)
-    check_call(task=task, topologies=topology, match=match, settings=settings, seeds=seeds, tune_trials=tune_trials,
+    check_call(task=task, topologies=topology, match=match, seeds=seeds, tune_trials=tune_trials,
                 storage=storage, log=log)  # fmt: skip
 
-    def train(pairs: Iterable[tuple[Architecture, RecipeOverrides]], seeds: Iterable[int]) -> list[Row]:
-        jobs = jobs_of(task, data, pairs, seeds, preset, resources.threads)
+    def train(pairs: Iterable[tuple[Architecture, RecipeOverrides]], each_seed: Iterable[int]) -> list[Row]:
+        jobs = jobs_of(task, data, pairs, each_seed, preset, resources.threads)
         return evaluate_all(jobs, storage, study, resources, log)
 
     task_object = reload_task(task, data)

@@ -62,7 +62,7 @@ class CurveLog:
                     old.unlink()
         except OSError as error:
             self._failure = True
-            LOGGER.info(f"curves cannot be written to {folder}: {error.strerror or error}. No more are.")
+            LOGGER.warning(f"curves cannot be written to {folder}: {error.strerror or error}. No more are.")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from nas.budget.bounds import parse_budget
 from nas.samplers.registry import check_sampler
 from search_spaces.architecture.block_segments import topologies_of
 from search_spaces.architecture.canonical_text import TOPOLOGIES
-from search_spaces.support.errors import UserError, unknown_name_error
+from search_spaces.support.errors import Kind, UserError, unknown_name_error, value_fields
 from search_spaces.support.spec import MAX_INTEGER, Spec, split_top_level
 from tasks.registry import check_reference
 
@@ -80,24 +80,30 @@ def check_call(**options: Any) -> None:
         flag = f"--{name.replace('_', '-')}"
         if name in _CHECKS:
             _CHECKS[name](value)
-        whole = isinstance(value, Integral) and not isinstance(value, bool)
-        if name in LEAST and not (whole and value >= LEAST[name]):
-            least = LEAST[name]
-            message = f"{flag} must be a whole number of at least {least}, got {value!r}."
-            raise UserError("out-of-range" if whole else "wrong-type", message, option=flag, value=value, least=least)
-        if name in LEAST and value > MOST.get(name, MAX_INTEGER):
-            most = MOST.get(name, MAX_INTEGER)
-            message = f"{flag} must be at most {most}, got {value!r:.40}."
-            raise UserError("out-of-range", message, option=flag, value=value, most=most)
+        if name in LEAST:
+            check_number(name, value)
         if name in WORDS and value not in WORDS[name]:
             raise unknown_name_error(flag, str(value), WORDS[name])
+
+
+def check_number(name: str, value: object) -> None:
+    """Raise UserError where a parameter of LEAST is no whole number in its range."""
+    flag, least, most = f"--{name.replace('_', '-')}", LEAST[name], MOST.get(name, MAX_INTEGER)
+    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    if number is None or number < least:
+        message = f"{flag} must be a whole number of at least {least}, got {value!r:.40}."
+        kind: Kind = "wrong-type" if number is None else "out-of-range"
+        raise UserError(kind, message, option=flag, value=value, least=least)
+    if number > most:
+        message = f"{flag} must be at most {most}, got {value!r:.40}."
+        raise UserError("out-of-range", message, option=flag, value=value, most=most)
 
 
 def check_type(name: str, value: object, expected: type) -> None:
     """Raise UserError where an argument is not of the class of `nas` that it must be."""
     if not isinstance(value, expected):
         message = f"{name} must be nas.{expected.__name__}(...), got {value!r:.40}."
-        raise UserError("wrong-type", message, option=name, value=value, expected=expected.__name__)
+        raise UserError("wrong-type", message, option=name, expected=expected.__name__, **value_fields(value))
 
 
 def _check_url(url: str) -> None:

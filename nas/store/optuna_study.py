@@ -33,7 +33,7 @@ from search_spaces.support.errors import UserError
 ERRORS = "errors"  # attribute of a trial: the standard errors of its values
 _SEED = "seed"  # attribute of a trial: its seed, if its candidate had earlier trials
 _CONTINUES = "continues"  # attribute of a trial: the number of the trial whose training it continues
-_REPORTS = "reports"  # attribute of a trial: its objectives at each rung, see `nas.samplers.rungs`
+_REPORTS = "reports"  # attribute of a trial: its objectives at each rung, see `nas.samplers.early_stopping`
 _LENGTH = "length"  # attribute of a study: the steps of a whole training
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -78,4 +78,4 @@ def _say_once(state: RetryCallState) -> None:
         while cause is not None and cause.__cause__ is not None:
             cause = cause.__cause__  # the driver's message
         lines = str(cause).strip().splitlines() or [type(cause).__name__]
-        LOGGER.info(f"the store is away ({lines[0].rstrip('.')}): it is asked again, for {OUTAGE_S / 60:g} minutes")
+        LOGGER.warning(f"the store is away ({lines[0].rstrip('.')}): it is asked again, for {OUTAGE_S / 60:g} minutes")

@@ -43,7 +43,7 @@ class Deaths:
     def row(self, cause: str) -> Row | None:
         """Return the failed Row of an evaluation that died too often; else None, after a message."""
         if self.number < self.max_deaths:
-            LOGGER.info(f"{self.job.architecture}: {cause}. It goes on from its last checkpoint.")
+            LOGGER.warning(f"{self.job.architecture}: {cause}. It goes on from its last checkpoint.")
             return None
         return failed_row(self.job, f"{cause}, {self.max_deaths} times without a new checkpoint in between")
 

@@ -1,6 +1,7 @@
 """Setup of child processes: they end with their parent, and import installed modules only."""
 
 import ctypes
+import logging
 import multiprocessing
 import os
 import signal
@@ -8,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from search_spaces.support.logger import set_level
+from search_spaces.support.logger import LOGGER, set_level
 
 _PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 _SAFE_PATH = "PYTHONSAFEPATH"
@@ -31,7 +32,8 @@ def hide_working_directory() -> Iterator[None]:
 def prepare_process(parent: int) -> None:
     """Prepare a process that `parent` has started."""
     os.environ.pop(_SAFE_PATH, None)  # processes that a task starts are not affected
-    set_level("WARNING")  # the parent shows progress
+    if LOGGER.isEnabledFor(logging.INFO):  # the parent shows progress
+        set_level("WARNING")
     multiprocessing.set_start_method(None, force=True)  # loky's default cannot start a DataLoader's
     end_with_parent(parent)
     end_forks_with_this()

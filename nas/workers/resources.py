@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass, fields
 from typing import Final, Literal, final
 
-from nas.request.text_checks import check_call
+from nas.request.text_checks import check_number
 from search_spaces.support.errors import Kind, UserError, number_error_kind
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -28,7 +28,7 @@ AUTO: Final = "auto"
 class Resources:
     """Resources of the evaluations of a call.
 
-    Each value is a number or text: times are 90, "90s", "30m" or "2h", memory 4e9, "4G" or "4GiB".
+    A time or a size is a number or text: times are 90, "90s", "30m" or "2h", memory 4e9, "4G" or "4GiB".
 
     Attributes:
         workers: Evaluations at once, None to choose by the machine, or a Ray cluster: "ray" or "ray://HOST:PORT".
@@ -58,7 +58,7 @@ class Resources:
         trial_memory: str | float | None = None,
         trial_gpus: str | float | None = None,
     ) -> None:
-        check_call(threads=threads)
+        check_number("threads", threads)
         values = (
             workers_of(workers),
             threads,

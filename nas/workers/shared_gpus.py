@@ -100,7 +100,7 @@ class _Gpu:
             self.concurrency_at_failure = evaluation.concurrent + 1
         self.retries.append(job)
         text = f"failed beside others on GPU {self.number}, and goes again there by itself"
-        LOGGER.info(f"{job.architecture}: {text} ({row.error})")
+        LOGGER.warning(f"{job.architecture}: {text} ({row.error})")
         return False
 
     def measure(self, read: Callable[[int], GpuLoad]) -> None:
@@ -111,7 +111,7 @@ class _Gpu:
             self.loads.append(read(self.number))
         except UserError as error:  # it worked at the start of the search
             self.is_final = True
-            LOGGER.info(f"{error} Until the end it has {self.target} at once, as now.")
+            LOGGER.warning(f"{error} Until the end it has {self.target} at once, as now.")
             return
         if has_room_for_one_more(self.loads, self.target):
             self.target += 1

@@ -1,6 +1,7 @@
 """The JSON form of a Row: the type of each field, which msgspec checks."""
 
 import re
+from collections.abc import Mapping
 from functools import reduce
 from reprlib import Repr
 from typing import Any, get_type_hints
@@ -65,17 +66,15 @@ class RowRecord(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     provenance: ProvenanceRecord = msgspec.field(default_factory=ProvenanceRecord)
 
 
-_MESSAGE = re.compile(
-    r"(?:Expected `(?P<expected>.+)`, got `.+?`|Object missing required field `(?P<missing>.+?)`"
-    r"|Object contains unknown field `(?P<unknown>.*?)`)(?: - at `\$\.?(?P<path>.*)`)?",
-    re.DOTALL,
-)
+_MANDATORY = [field.name for field in msgspec.structs.fields(RowRecord) if field.required]
+_WRONG_TYPE = re.compile(r"Expected `(.+)`, got `.+`(?: - at `\$\.?(.*)`)", re.DOTALL)
+_WORDS = {"int": "an integer", "number": "a number", "str": "text", "object": "an object", "array": "a list"}
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 
 
 def check_record(record: Any) -> None:
-    """Raise BadRow for the first field of a Row's record that is missing, unknown or of the wrong type."""
+    """Raise BadRow for a field of a Row's record that is missing, unknown or of the wrong type."""
     try:
         msgspec.convert(record, RowRecord)
     except msgspec.ValidationError as error:
@@ -83,21 +82,31 @@ def check_record(record: Any) -> None:
 
 
 def _bad_row(record: Any, message: str) -> BadRow:
-    """Return the error for a message of msgspec."""
-    match = _MESSAGE.fullmatch(message)
-    assert match is not None, message
-    path, missing, unknown = match["path"] or "", match["missing"], match["unknown"]
-    names = path.partition("[")[0].split(".") if path else []
-    subject, option = (repr(names[-1]), names[-1]) if names else ("it", "it")
-    if "[" in path:  # in an element, which messages do not show: it may be long
-        reason = message.partition(" - at ")[0].replace("`", "")
-        return BadRow("wrong-type", f"{path!r} is wrong: {reason}", option=option)
-    if missing is not None:
-        return BadRow("missing-value", f"{subject} has no {missing!r}", option=missing)
-    if unknown is not None:
-        choices = (CostsRecord if names else RowRecord).__struct_fields__
-        reason = f"{subject} has an unknown field {_SHORT.repr(unknown)}"
-        return BadRow("unknown-name", reason, option="field", value=unknown, choices=choices)
-    value = reduce(dict.__getitem__, names, record)
-    reason = f"{subject} must be {match['expected']}, got {_SHORT.repr(value)}"
-    return BadRow("wrong-type", reason, option=option, **value_fields(value))
+    """Return the error of a record that msgspec refused."""
+    if not isinstance(record, dict):
+        reason = f"it must be an object, got {_SHORT.repr(record)}"
+        return BadRow("wrong-type", reason, option="it", **value_fields(record))
+    for name in _MANDATORY:
+        if name not in record:
+            return BadRow("missing-value", f"it has no {name!r}", option=name)
+    costs = record.get("costs")
+    for subject, names, kind in (("it", record, RowRecord), ("'costs'", costs, CostsRecord)):
+        unknown = [name for name in names if name not in kind.__struct_fields__] if isinstance(names, dict) else []
+        if unknown:
+            reason = f"{subject} has an unknown field {_SHORT.repr(unknown[0])}"
+            choices = kind.__struct_fields__
+            return BadRow("unknown-name", reason, option="field", value=unknown[0], choices=choices)
+    return _wrong_type(record, message)
+
+
+def _wrong_type(record: Mapping[str, Any], message: str) -> BadRow:
+    """Return the error of a record in which msgspec found a field, or an element of one, of the wrong type."""
+    match = _WRONG_TYPE.fullmatch(message)
+    path = match[2] if match is not None else message.rpartition("`$.")[2].rstrip("`")
+    names = path.partition("[")[0].split(".")
+    value = reduce(lambda values, name: values[name], names, record)
+    kinds = "" if match is None else match[1].replace("int | float", "number").split(" | ")
+    words = " or ".join(_WORDS.get(kind, kind) for kind in kinds) or "a point with an integer step and metrics"
+    subject = f"each value of {names[-1]!r}" if path.endswith("[...]") else repr(path.removeprefix("provenance."))
+    reason = f"{subject} must be {words}, got {_SHORT.repr(value)}"
+    return BadRow("wrong-type", reason, option=names[-1], **value_fields(value))

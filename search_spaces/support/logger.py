@@ -9,7 +9,7 @@ from search_spaces.support.errors import printable
 from search_spaces.support.quiet_timer import SILENCE
 
 LEVEL = "NAS_LOG_LEVEL"
-"""The environment variable with the least level that is written: DEBUG, INFO (the default) or WARNING."""
+"""The environment variable with the lowest level that is written: DEBUG, INFO (the default), WARNING or ERROR."""
 
 
 @final
@@ -30,4 +30,6 @@ LOGGER = logging.getLogger("nas")
 
 LOGGER.propagate = False
 LOGGER.addHandler(_StandardError())
-LOGGER.setLevel(logging.getLevelNamesMapping().get(os.environ.get(LEVEL, ""), logging.INFO))
+if LOGGER.level == logging.NOTSET:  # else a caller has set it
+    _level = os.environ.get(LEVEL, "").upper()
+    LOGGER.setLevel(_level if _level in ("DEBUG", "INFO", "WARNING", "ERROR") else "INFO")

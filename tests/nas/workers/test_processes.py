@@ -60,9 +60,9 @@ def test_two_processes_give_one_row_and_one_error(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_death_of_one_of_two_ends_both_and_their_parent(tmp_path: Path) -> None:
     program = (
-        "from nas.request.job import EvaluationJob, fresh_task\n"
+        "from nas.request.job import EvaluationJob, reload_task\n"
         "from nas.workers.distributed import evaluate_distributed\n"
-        f"task = fresh_task('{TOYS}:Deadly', None)\n"
+        f"task = reload_task('{TOYS}:Deadly', None)\n"
         "from search_spaces.spaces.parsing import parse_architecture\n"
         "if __name__ == '__main__':\n"
         "    architecture = parse_architecture('depth=1,heads=1', task.base)\n"
@@ -73,6 +73,7 @@ def test_death_of_one_of_two_ends_both_and_their_parent(tmp_path: Path) -> None:
     script.write_text(program)
     result = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (1, "")
+    assert "ImportError" not in result.stderr
 
 
 FORKS = """

@@ -66,7 +66,7 @@ def test_invalid_workers_are_errors() -> None:
     check_errors(read, texts, "bad-syntax", "--workers")
     check_errors(read, [1.5, True], "wrong-type", "--workers")
     check_errors(lambda value: Resources(1, value), [0, -1], "out-of-range", "--threads")
-    check_errors(lambda value: Resources(1, value), [1.5, "1", True], "wrong-type", "--threads")
+    check_errors(lambda value: Resources(1, value), [1.5, "1", True, None], "wrong-type", "--threads")
     check_errors(read, [-1, "-1", 0, "0", MAX_WORKERS + 1, "1234567890123"], "out-of-range", "--workers")
     assert read(MAX_WORKERS) == MAX_WORKERS
 

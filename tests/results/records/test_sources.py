@@ -80,7 +80,7 @@ UNREADABLE: list[tuple[str, str, Kind, dict[str, Any]]] = [
     ("x.csv", "a\n\xff", "bad-file", {"format": "CSV"}),
     ("x.parquet", "PAR1", "bad-file", {"format": "Parquet"}),
     ("y.bin", "\x87\x1f", "bad-file", {"line": 1, "cause": "bad-syntax"}),
-    ("y.jsonl", '{"a": 1}\n', "bad-file", {"line": 1, "cause": "unknown-name", "option": "field", "value": "a"}),
+    ("y.jsonl", '{"a": 1}\n', "bad-file", {"line": 1, "cause": "missing-value", "option": "task"}),
 ]
 
 

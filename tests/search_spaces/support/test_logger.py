@@ -13,11 +13,19 @@ from search_spaces.support.logger import LEVEL, LOGGER, set_level
 LINES = "from search_spaces.support.logger import LOGGER; LOGGER.debug('d'); LOGGER.info('i'); LOGGER.warning('w')"
 
 
-@pytest.mark.parametrize(("level", "lines"), [("DEBUG", "diw"), ("INFO", "iw"), ("WARNING", "w"), ("loud", "iw")])
+@pytest.mark.parametrize(
+    ("level", "lines"), [("DEBUG", "diw"), ("INFO", "iw"), ("WARNING", "w"), ("debug", "diw"), ("loud", "iw")]
+)
 def test_processes_write_from_the_level_on(level: str, lines: str) -> None:
     environment = {**os.environ, LEVEL: level}
     result = subprocess.run([sys.executable, "-c", LINES], capture_output=True, text=True, env=environment, check=True)
     assert (result.stdout, result.stderr.split()) == ("", list(lines))
+
+
+def test_a_level_that_a_caller_has_set_stays() -> None:
+    lines = f"import logging; logging.getLogger('nas').setLevel('WARNING'); {LINES}"
+    result = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=True)
+    assert result.stderr.split() == ["w"]
 
 
 def test_a_level_holds_here_and_in_processes_that_start_later(
