@@ -23,7 +23,7 @@ from botorch.utils.multi_objective.pareto import is_non_dominated
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from nas.samplers.encoding import Coordinates
+from nas.samplers.encoding import CandidateEncoding
 from nas.samplers.proposer import Proposer, SearchState
 from results.stats.gaussian_process import Array, Indices
 
@@ -67,7 +67,7 @@ class NoisyHypervolume(Proposer):
         return int(pool[int(gains.argmax())])
 
 
-def features(coordinates: Coordinates, at: Indices, flops: Array) -> Tensor:
+def features(coordinates: CandidateEncoding, at: Indices, flops: Array) -> Tensor:
     """Return the features of candidates with their FLOPs as the last column: [C, F + 1]."""
     places = coordinates.features.at(at)
     return torch.from_numpy(np.concatenate([places.sizes, places.words, flops[:, None]], axis=1))
@@ -88,7 +88,7 @@ def loss_model(at: Tensor, losses: Array) -> SingleTaskGP:
     return model
 
 
-def posterior_means(coordinates: Coordinates, at: Indices, losses: Array) -> Array:
+def posterior_means(coordinates: CandidateEncoding, at: Indices, losses: Array) -> Array:
     """Return the posterior mean losses of the trained candidates: [N]."""
     places = features(coordinates, at, np.zeros(len(at)))
     model = loss_model(places, losses)

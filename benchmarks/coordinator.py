@@ -86,11 +86,11 @@ def fill(folder: Path, size: int, search: SearchRequest) -> str:
     """Create a store with a study of `size` completed trials, and return its URL."""
     url = f"sqlite:///{folder}/studies.db"
     store = Store(url, make=True)
-    sampler = BudgetSampler(search.members, search.config.sampler)
+    sampler = BudgetSampler(search.candidates, search.config.sampler)
     study = open_study(open_storage(url), "s", search.config, sampler)
-    members = random.Random(0).sample(list(search.members), size)
+    members = random.Random(0).sample(list(search.candidates), size)
     axes = sampler.infer_relative_search_space(study, None)  # type: ignore[arg-type]  # the trial is not read
-    points = [search.members.space.members[member] for member in members]
+    points = [search.candidates.space.members[member] for member in members]
     for number, (member, point) in enumerate(zip(members, points, strict=True)):
         job = EvaluationJob(task="digits-vit", architecture=member.architecture, preset="smoke", number=number)
         row = made_up(resolve_job(job).row)
@@ -104,7 +104,7 @@ def fill(folder: Path, size: int, search: SearchRequest) -> str:
 def ours(url: str, size: int, trials: int, search: SearchRequest) -> float:
     """Return the coordinator's CPU milliseconds for each trial."""
     store = Store(url, make=True)
-    sampler = BudgetSampler(search.members, search.config.sampler)
+    sampler = BudgetSampler(search.candidates, search.config.sampler)
     study = resume_study(url, search, sampler)
     with leases_in(store) as leases:
         scheduler = Scheduler(store, "s", leases, ImmediateWorkers(), [])
@@ -123,8 +123,8 @@ def resume_study(url: str, search: SearchRequest, sampler: BudgetSampler) -> opt
 def optunas(url: str, trials: int, search: SearchRequest, sampler: BaseSampler) -> float:
     """Return Optuna's CPU milliseconds for each trial, on a study of the same trials."""
     study = optuna.load_study(study_name="s", storage=url, sampler=sampler)
-    space = search.members.space
-    axes = BudgetSampler(search.members).infer_relative_search_space(study, None)  # type: ignore[arg-type]
+    space = search.candidates.space
+    axes = BudgetSampler(search.candidates).infer_relative_search_space(study, None)  # type: ignore[arg-type]
 
     def one() -> None:
         trial = study.ask()

@@ -31,7 +31,7 @@ from benchmarks.landscapes import LOSSES, Landscape, interacting, landscapes
 from benchmarks.search_efficiency import BUDGETS
 from nas.analysis.simulation import Outcome, simulate
 from nas.samplers.budget_sampler import BudgetSampler
-from nas.samplers.encoding import Coordinates
+from nas.samplers.encoding import CandidateEncoding
 from nas.samplers.proposer import SearchState
 from nas.samplers.registry import DEFAULT
 from nas.samplers.surrogate_sampler import Surrogate
@@ -132,7 +132,7 @@ def botorch(landscape: Landscape, noise: float, seed: int) -> SearchReport:
     observations, proposal_s = trainings(landscape, inner, noise, seed, 0)
     number = {candidate.architecture: index for index, candidate in enumerate(landscape.feasible)}
     at = np.array([number[one.architecture] for one in observations], dtype=np.intp)
-    losses = posterior_means(Coordinates.of(landscape.feasible), at, np.array([one.loss for one in observations]))
+    losses = posterior_means(CandidateEncoding.of(landscape.feasible), at, np.array([one.loss for one in observations]))
     return front_report(observations, losses, proposal_s)
 
 

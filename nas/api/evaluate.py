@@ -67,7 +67,7 @@ def evaluate(
         settings=changes,
         seed=seed,
         data=text_of(data),
-        start=text_of(start),
+        start_folder=text_of(start),
         threads=threads,
         **_job_options(task_object, architecture, max_steps, profile, measure, render, save),
     )

@@ -140,7 +140,7 @@ class SearchPlan(Plan):
             return running or self._next_promotion() is not None
 
     def _conclude(self, number: int, row: Row) -> None:
-        finish_trial(self.study, number, row, self.config.objectives, self._stopping.reports(row))
+        finish_trial(self.study, number, row, self.config.objectives, self._stopping.rung_values(row))
 
     def _new(self) -> FrozenTrial | None:
         """Create a trial and acquire its lease; return None if the study has all its trials.

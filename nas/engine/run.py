@@ -21,7 +21,7 @@ from nas.request.job import task_of
 from nas.request.search_request import SearchRequest
 from nas.request.text_checks import LogFormat
 from nas.samplers.budget_sampler import BudgetSampler
-from nas.samplers.proposer import Costs
+from nas.samplers.proposer import CountedObjectives
 from nas.samplers.rungs import Rungs
 from nas.store.leases import leases_in
 from nas.store.locks import only_writer
@@ -35,7 +35,7 @@ from nas.store.retry import retry_on_disconnect
 from nas.store.search_config import SearchConfig
 from nas.store.store import Store
 from nas.store.study_names import check_name
-from nas.workers.pool import check_gpus, pool_of
+from nas.workers.pool import check_gpus, make_pool
 from nas.workers.resources import AUTO, Resources
 from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
@@ -73,11 +73,11 @@ class TrialCounts:
             )
             raise UserError(kind, message, option="--reeval-fraction", value=self.reeval_fraction, least=0, below=1)
 
-    def check_recorded_seeds(self, task: Task, members: Feasible | BudgetDP) -> None:
-        """Raise UserError if a task with recorded seeds has too few of them for a member."""
-        if task.seeds(members.space.base) is None or isinstance(members, BudgetDP):
+    def check_recorded_seeds(self, task: Task, candidates: Feasible | BudgetDP) -> None:
+        """Raise UserError if a task with recorded seeds has too few of them for a candidate."""
+        if task.seeds(candidates.space.base) is None or isinstance(candidates, BudgetDP):
             return
-        fewest = min(len(task.seeds(member.architecture) or ()) for member in members)
+        fewest = min(len(task.seeds(candidate.architecture) or ()) for candidate in candidates)
         if self.seeds > fewest:
             message = f"--seeds must be at most {fewest}: {task.name} has no more of some, got {self.seeds}."
             raise UserError("out-of-range", message, option="--seeds", value=self.seeds, most=fewest, task=task.name)
@@ -88,17 +88,17 @@ class TrialCounts:
         return int(self.reeval_fraction * self.trials + 1e-9)  # without the epsilon, 0.29 of 100 gives 28
 
 
-def closed_form_costs(task: Task, objectives: Collection[str], base: Architecture) -> Costs | None:
+def closed_form_costs(task: Task, objectives: Collection[str], base: Architecture) -> CountedObjectives | None:
     """Return a function from an architecture to its counted objectives; None for a task without a closed form."""
     if task.closed_form(base) is None:
         return None
 
     @cache
-    def costs(architecture: Architecture) -> tuple[float, ...]:
+    def counted_objectives(architecture: Architecture) -> tuple[float, ...]:
         counts = budget_counts(task, architecture)
         return tuple(float(counts.get(name, nan)) for name in objectives)
 
-    return costs
+    return counted_objectives
 
 
 def seed_limits(task: Task, base: Architecture) -> Callable[[Architecture], int] | None:
@@ -125,12 +125,12 @@ def _row_identities(store: Store, study: str) -> set[str]:
 
 def _build_sampler(request: SearchRequest, counts: TrialCounts) -> BudgetSampler:
     """Prepare the task, and build the sampler that proposes trials. Raises UserError."""
-    config, base = request.config, request.members.space.base
+    config, base = request.config, request.candidates.space.base
     task = task_of(config.task, config.data)
     prepare(task)
-    counts.check_recorded_seeds(task, request.members)
-    costs, at_most = closed_form_costs(task, config.objectives, base), seed_limits(task, base)
-    return BudgetSampler(request.members, config.sampler, config.seed, costs, counts.seeds, at_most)
+    counts.check_recorded_seeds(task, request.candidates)
+    counted_objectives, at_most = closed_form_costs(task, config.objectives, base), seed_limits(task, base)
+    return BudgetSampler(request.candidates, config.sampler, config.seed, counted_objectives, counts.seeds, at_most)
 
 
 def run_search(
@@ -186,7 +186,7 @@ def run_search(
         try:
             with (
                 EvaluationProgress(config.task, list(config.objectives), done, trials) as progress,
-                pool_of(resources, trials, isolate=separate_process) as pool,
+                make_pool(resources, trials, isolate=separate_process) as pool,
             ):
                 listeners = [progress.add, *logs]
                 Scheduler(

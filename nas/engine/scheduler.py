@@ -14,14 +14,14 @@ from nas.engine.timings import Timings
 from nas.environment.paths import EVALUATIONS
 from nas.environment.signals import raise_pending_termination
 from nas.evaluation.saved_networks import check_save_folder
-from nas.request.job import EvaluationJob, first_process, lacks_network, recipe_of, task_of, with_identity
+from nas.request.job import EvaluationJob, first_process, needs_network, recipe_of, task_of, with_identity
 from nas.request.text_checks import LogFormat
 from nas.store.database import translate_errors
 from nas.store.leases import Leases, leases_in
 from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store
 from nas.store.study_names import check_name
-from nas.workers.pool import Workers, pool_of
+from nas.workers.pool import WorkerPool, make_pool
 from nas.workers.resources import Resources
 from results.records.row import Row
 from search_spaces.support.logger import LOGGER
@@ -98,7 +98,7 @@ class Scheduler:
     store: Store
     study: str
     leases: Leases
-    workers: Workers
+    workers: WorkerPool
     listeners: Sequence[Callable[[Row], None]]
     keep_networks: bool = True
     deadline: float | None = None
@@ -160,7 +160,7 @@ class Scheduler:
     def _begin(self, plan: Plan, job: EvaluationJob) -> int:
         """Submit a job unless its Row is stored; return the number of evaluations submitted, 0 or 1."""
         measures = job.profiled or job.trace
-        if job.earlier_row is None or measures or lacks_network(job, job.earlier_row):
+        if job.earlier_row is None or measures or needs_network(job, job.earlier_row):
             self.on_begin(job)
             self.workers.submit(job)
             return 1
@@ -182,13 +182,13 @@ class Scheduler:
         if not self.leases.acquire(_lease_name(job.identity)):
             return None
         entry = self.store.find_complete(job.identity)
-        network = self.store.network(job.identity).absolute()  # absolute, for other processes
+        network_folder = self.store.network(job.identity).absolute()  # absolute, for other processes
         return replace(
             job,
             store=self.store.url,
             earlier_row=None if entry is None else replace(entry[1], space=job.space, preset=job.preset),
             folder=str(self.store.work_folder(job.identity).absolute()),
-            network=str(network) if self.keep_networks or network.exists() else None,
+            network_folder=str(network_folder) if self.keep_networks or network_folder.exists() else None,
         )
 
     def _end(self, plan: Plan, job: EvaluationJob, row: Row) -> None:
@@ -242,7 +242,7 @@ def evaluate_all(
         with (
             translate_errors(store.url),
             leases_in(store) as leases,
-            pool_of(resources, len(jobs)) as pool,
+            make_pool(resources, len(jobs)) as pool,
             EvaluationProgress(f"{task.name}, preset {jobs[0].preset}", _scores(jobs, task), (), len(jobs)) as progress,
         ):
             listeners = [progress.add, *logs]

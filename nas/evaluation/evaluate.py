@@ -24,7 +24,7 @@ from nas.environment.device import available_device
 from nas.evaluation.failures import clean_up, reason_of_failure
 from nas.evaluation.heartbeat import Heartbeat
 from nas.evaluation.saved_networks import copy_network, load_network, save_network
-from nas.request.job import EvaluationJob, ResolvedJob, first_process, identity, lacks_network, resolve_job, task_of
+from nas.request.job import EvaluationJob, ResolvedJob, first_process, identity, needs_network, resolve_job, task_of
 from nas.request.resolve import check_measurable_network
 from nas.store.locks import folder_lock
 from nas.store.retry import retry_on_disconnect
@@ -106,16 +106,16 @@ def _load_earlier(evaluation: ResolvedJob) -> tuple[Row | None, nn.Module | None
     """Return the Row of an earlier identical evaluation, and its network if the job needs it."""
     job = evaluation.job
     earlier_row = job.earlier_row or find_row(job, job.folder)
-    if earlier_row is None or not lacks_network(job, earlier_row):
+    if earlier_row is None or not needs_network(job, earlier_row):
         return earlier_row, None
-    network = load_network(job.network, evaluation.task)
+    network = load_network(job.network_folder, evaluation.task)
     if network is None:
         message = "the trained network was not kept: it is trained again."
-        warnings.warn(Notice("missing-file", message, path=job.network), stacklevel=2)
+        warnings.warn(Notice("missing-file", message, path=job.network_folder), stacklevel=2)
         return None, None
     if job.save is not None:
         with _warn_on_failure(f"the trained network could not be kept in {job.save}", "--save"):
-            copy_network(Path(str(job.network)), Path(job.save))
+            copy_network(Path(str(job.network_folder)), Path(job.save))
     return earlier_row, network
 
 
@@ -185,7 +185,7 @@ def _train(evaluation: ResolvedJob, row: Row) -> tuple[Row, nn.Module | None]:
 
 
 def _start(job: EvaluationJob) -> Mapping[str, Tensor] | None:
-    return None if job.start is None else read_weights(Path(job.start))
+    return None if job.start_folder is None else read_weights(Path(job.start_folder))
 
 
 def _measure_and_render(evaluation: ResolvedJob, row: Row, network: nn.Module) -> Row:

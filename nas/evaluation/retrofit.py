@@ -150,7 +150,7 @@ def is_installed(task: str) -> bool:
 
 
 def retrofit_job(origin: CheckpointSource, topology: str, job: EvaluationJob) -> EvaluationJob:
-    """Return the job of a training that continues with another topology: `job` with architecture and start set.
+    """Return the job of a training that continues with another topology: `job` with architecture and start_folder set.
 
     Writes the starting checkpoint into the folder of the saved network.
 
@@ -172,9 +172,9 @@ def retrofit_job(origin: CheckpointSource, topology: str, job: EvaluationJob) ->
     network, start_record = retrofit_checkpoint(origin.folder, topology, build)
     with TemporaryDirectory() as elsewhere:
         save_checkpoint(Path(elsewhere), weights_of(network), start_record)
-        job = replace(job, architecture=start_record.architecture, start=elsewhere)
+        job = replace(job, architecture=start_record.architecture, start_folder=elsewhere)
         check_save_folder(with_identity(job))
     make_folder(target)
     start = target / "start" if first_process() else Path(mkdtemp())  # two processes must not write the same files
     save_checkpoint(start, weights_of(network), start_record)
-    return replace(job, start=str(start))
+    return replace(job, start_folder=str(start))

@@ -32,7 +32,7 @@ def has_network(folder: str | Path | None) -> bool:
 
 def save_network(task: Task, job: EvaluationJob, fit: FitResult) -> None:
     """Save a trained network in the job's folders; warn if that fails, without losing the training."""
-    places = [Path(place) for place in (job.network, job.save) if place is not None]
+    places = [Path(place) for place in (job.network_folder, job.save) if place is not None]
     if fit.network is None:
         if job.save is not None:
             message = f"task {task.name!r} does not give its trained networks: none is saved."
@@ -72,7 +72,7 @@ def check_save_folder(job: EvaluationJob) -> None:
 
 
 def _record(task: Task, job: EvaluationJob, steps: int) -> Record:
-    before = 0 if job.start is None else read_record(Path(job.start)).step
+    before = 0 if job.start_folder is None else read_record(Path(job.start_folder)).step
     settings: dict[str, Scalar] = {"reference": job.task, "preset": job.preset, "seed": job.seed}
     settings["identity"] = job.identity
     settings |= {f"recipe.{name}": value for name, value in job.settings}

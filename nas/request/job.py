@@ -34,11 +34,11 @@ class EvaluationJob:
         settings: Overrides of the preset's recipe: (name, value).
         seed: Seed of initialization, data order and augmentation.
         data: Value of `--data`, or None.
-        start: Folder of the checkpoint whose weights training starts from; None draws them.
+        start_folder: Folder of the checkpoint whose weights training starts from; None draws them.
         space: Name of the search space, or None.
         number: Number of the trial in its search, or None.
         folder: Folder of the files for resuming, and of the Row until the store has it; or None.
-        network: Folder of the trained network, or None.
+        network_folder: Folder of the trained network, or None.
         max_steps: Stop the training at its first report from this step on; None trains to the end.
         limits: A network outside these bounds is not trained.
         profiled: Whether to profile the network before training; limits on profile columns and a trace imply it.
@@ -58,11 +58,11 @@ class EvaluationJob:
     settings: tuple[tuple[str, Scalar], ...] = ()
     seed: int = 0
     data: str | None = None
-    start: str | None = None
+    start_folder: str | None = None
     space: str | None = None
     number: int | None = None
     folder: str | None = None
-    network: str | None = None
+    network_folder: str | None = None
     max_steps: int | None = None
     limits: Budget = NO_BUDGET
     profiled: bool = False
@@ -157,7 +157,7 @@ def resolve_job(job: EvaluationJob) -> ResolvedJob:
         preset=job.preset,
         recipe=plain_values(recipe),
         seed=job.seed,
-        start=None if job.start is None else fingerprint(read_weights(Path(job.start))),
+        start=None if job.start_folder is None else fingerprint(read_weights(Path(job.start_folder))),
         space=job.space,
         directions={metric.name: metric.direction for metric in task.metrics_for(recipe)},
         status="failed",
@@ -182,7 +182,7 @@ def with_identity(job: EvaluationJob) -> EvaluationJob:
     return replace(job, identity=identity(job))
 
 
-def lacks_network(job: EvaluationJob, row: Row) -> bool:
+def needs_network(job: EvaluationJob, row: Row) -> bool:
     """Return whether the job needs the trained network for measures, a picture or a copy that the Row lacks."""
     missing = any(not set(MEASURES[measure]) <= set(row.extra_metrics) for measure in job.measures)
     return missing or job.render is not None or job.save is not None

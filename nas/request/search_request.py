@@ -48,13 +48,13 @@ class SearchRequest:
     Attributes:
         config: The configuration of the search, as plain data.
         budget: The config's budget, parsed.
-        members: The candidates within the budget.
+        candidates: The candidates within the budget.
         summary: The number of candidates, in words.
     """
 
     config: SearchConfig
     budget: Budget
-    members: Feasible | BudgetDP
+    candidates: Feasible | BudgetDP
     summary: str
 
     @property
@@ -94,7 +94,7 @@ def build_request(
     check_reports(task_object, recipe, rungs)
     check_measurable(task_object, search_space.base, {*bounds.bounds, *goals})
     load_proposer(sampler or DEFAULT)  # raises for an unknown sampler
-    members = feasible_candidates(search_space, task_object, bounds)
+    candidates = feasible_candidates(search_space, task_object, bounds)
     return SearchRequest(
         config=SearchConfig(
             task=task,
@@ -114,8 +114,8 @@ def build_request(
             **_data_fields(task_object, recipe),
         ),
         budget=bounds,
-        members=members,
-        summary=_summary(members, bounds),
+        candidates=candidates,
+        summary=_summary(candidates, bounds),
     )
 
 
@@ -133,14 +133,14 @@ def _data_fields(task: Task, recipe: Any) -> dict[str, Any]:
         return {"data_fingerprint": task.fingerprint(recipe), "baselines": task.baselines(recipe)}
 
 
-def _summary(members: Feasible | BudgetDP, budget: Budget) -> str:
+def _summary(candidates: Feasible | BudgetDP, budget: Budget) -> str:
     """Return the number of candidates, in words."""
-    space, profile_bounds = members.space, str(budget.profile_budget)
+    space, profile_bounds = candidates.space, str(budget.profile_budget)
     suffix = f"; {profile_bounds} is measured before each training" if profile_bounds else ""
     if not str(budget.count_budget):
-        return f"{format_count(members.number)} architectures in space {space.name!r}{suffix}"
-    total = members.space_size if isinstance(members, BudgetDP) else len(space)
-    share = f"{format_count(members.number)} of {format_count(total)}"
+        return f"{format_count(candidates.number)} architectures in space {space.name!r}{suffix}"
+    total = candidates.space_size if isinstance(candidates, BudgetDP) else len(space)
+    share = f"{format_count(candidates.number)} of {format_count(total)}"
     return f"{share} architectures of space {space.name!r} are within {budget.count_budget}{suffix}"
 
 

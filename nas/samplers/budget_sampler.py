@@ -14,11 +14,11 @@ from nas.budget.bounds import Feasible
 from nas.budget.implicit.budget_dp import BudgetDP
 from nas.samplers.candidate_pool import ImplicitCandidates
 from nas.samplers.candidates import Candidates, EnumeratedCandidates
-from nas.samplers.encoding import Coordinates
+from nas.samplers.encoding import CandidateEncoding
 from nas.samplers.history import TrialTable, params_of
 from nas.samplers.load_proposer import load_proposer
 from nas.samplers.promotion import promote
-from nas.samplers.proposer import Costs, SearchState
+from nas.samplers.proposer import CountedObjectives, SearchState
 from nas.samplers.reevaluation import next_reevaluation
 from nas.samplers.registry import DEFAULT
 from nas.store.optuna_study import first_reevaluation, trials_of
@@ -60,12 +60,12 @@ class BudgetSampler(BaseSampler):
         feasible: Feasible | BudgetDP,
         sampler_name: str = DEFAULT,
         seed: int = 0,
-        costs: Costs | None = None,
+        costs: CountedObjectives | None = None,
         seeds: int = 1,
         max_seeds: Callable[[Architecture], int] | None = None,
     ) -> None:
         self.feasible = feasible
-        self._axes = Coordinates(feasible.space, {})
+        self._axes = CandidateEncoding(feasible.space, {})
         self._members: Candidates = (
             ImplicitCandidates(feasible) if isinstance(feasible, BudgetDP) else EnumeratedCandidates(feasible)
         )
@@ -176,12 +176,14 @@ class BudgetSampler(BaseSampler):
         return np.asarray(members[counts >= most], dtype=np.intp)
 
 
-def _no_costs(study: optuna.Study) -> Costs:
+def _no_costs(study: optuna.Study) -> CountedObjectives:
     nothing = [np.nan] * len(study.directions)
     return lambda architecture: nothing
 
 
-def _matching_candidates(coordinates: Coordinates, fixed_params: Mapping[str, Scalar], candidates: Indices) -> Indices:
+def _matching_candidates(
+    coordinates: CandidateEncoding, fixed_params: Mapping[str, Scalar], candidates: Indices
+) -> Indices:
     """Return the new candidates with these parameters, or all of them if none is new: one was enqueued again."""
     indices = coordinates.matching(fixed_params)
     if not len(indices):

@@ -14,7 +14,7 @@ import optuna
 
 from nas.budget.implicit.budget_dp import BudgetDP
 from nas.samplers.candidates import Candidates
-from nas.samplers.encoding import Coordinates
+from nas.samplers.encoding import CandidateEncoding
 from nas.samplers.history import History, TrialTable, params_of
 from nas.store.optuna_study import trials_of
 from results.stats.gaussian_process import Array, Indices
@@ -51,7 +51,7 @@ class ImplicitCandidates(Candidates):
         """Return the study's trials; indices follow the candidates' order in the trials."""
         return History(study, MemberPool(self._dp, self._points_by_candidate(study), 0)).trial_table()
 
-    def proposal_pool(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
+    def proposal_pool(self, study: optuna.Study, number: int, seed: int) -> tuple[CandidateEncoding, TrialTable]:
         """Return the candidates with trials, the space's first and a pool, and the table of the trials."""
         trial_points = self._points_by_candidate(study, without=number)
         trials = History(study, MemberPool(self._dp, trial_points, 0)).trial_table(number)
@@ -64,7 +64,7 @@ class ImplicitCandidates(Candidates):
         points |= self._by_candidate(self._mutations(list(trial_points.values()), trials, random))
         return MemberPool(self._dp, points, len(trial_points) + random_count), trials
 
-    def first_index(self, coordinates: Coordinates, seed: int) -> int:
+    def first_index(self, coordinates: CandidateEncoding, seed: int) -> int:
         """Return the index of the space's first candidate, or of a feasible one near it."""
         index = coordinates.index(self._first_point())
         assert index is not None  # it is in every pool
@@ -74,7 +74,7 @@ class ImplicitCandidates(Candidates):
         if self._first is None:
             first = self._space.point(self._space.first)
             assert first is not None  # a space contains its base
-            near = MemberPool(self._dp, {}, 0).nearest_point(Coordinates(self._space, {}).encode(first))
+            near = MemberPool(self._dp, {}, 0).nearest_point(CandidateEncoding(self._space, {}).encode(first))
             self._first = near or self._dp.draw(np.random.default_rng(0))
         return self._first
 
@@ -96,7 +96,7 @@ class ImplicitCandidates(Candidates):
                 yield mutant
 
 
-class MemberPool(Coordinates):
+class MemberPool(CandidateEncoding):
     """Coordinates of some members within a budget; `nearest` and `matching` add others.
 
     Args:

@@ -8,7 +8,7 @@ import numpy as np
 import optuna
 
 from nas.budget.bounds import Feasible
-from nas.samplers.encoding import Coordinates
+from nas.samplers.encoding import CandidateEncoding
 from nas.samplers.history import History, TrialTable
 from search_spaces.spaces.space import Candidate
 from search_spaces.support.spec import Scalar
@@ -30,11 +30,11 @@ class Candidates(ABC):
         """Return the study's trials. Indices identify candidates, but may differ from those of `proposal_pool`."""
 
     @abstractmethod
-    def proposal_pool(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
+    def proposal_pool(self, study: optuna.Study, number: int, seed: int) -> tuple[CandidateEncoding, TrialTable]:
         """Return the candidates that a trial with that number may get, and the table of the other trials."""
 
     @abstractmethod
-    def first_index(self, coordinates: Coordinates, seed: int) -> int:
+    def first_index(self, coordinates: CandidateEncoding, seed: int) -> int:
         """Return the index of the first candidate to try."""
 
 
@@ -44,7 +44,7 @@ class EnumeratedCandidates(Candidates):
 
     def __init__(self, feasible: Feasible) -> None:
         self._feasible = feasible
-        self._coordinates = Coordinates.of(feasible)
+        self._coordinates = CandidateEncoding.of(feasible)
         self._history: History | None = None
         self._first_index: int | None = None
 
@@ -55,11 +55,11 @@ class EnumeratedCandidates(Candidates):
     def remaining(self, study: optuna.Study) -> int:
         return len(self.trial_table(study).new_candidates(len(self._coordinates)))
 
-    def proposal_pool(self, study: optuna.Study, number: int, seed: int) -> tuple[Coordinates, TrialTable]:
+    def proposal_pool(self, study: optuna.Study, number: int, seed: int) -> tuple[CandidateEncoding, TrialTable]:
         """Return all candidates."""
         return self._coordinates, self.trial_table(study, without=number)
 
-    def first_index(self, coordinates: Coordinates, seed: int) -> int:
+    def first_index(self, coordinates: CandidateEncoding, seed: int) -> int:
         """Return the index of the space's first candidate, or of the feasible one nearest to it."""
         if self._first_index is None:
             space = self._feasible.space

@@ -1,4 +1,4 @@
-"""Early stopping of one study: which trainings pause at which step, and what they reported there."""
+"""Early stopping of one study: which trainings pause at which step, and their objectives there."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,10 +7,10 @@ from optuna.trial import FrozenTrial
 
 from nas.budget.objectives import COSTS
 from nas.samplers.rungs import Rungs
-from nas.store.optuna_study import reports_of, root_trial_number, set_training_length, training_length, trials_of
+from nas.store.optuna_study import root_trial_number, rung_values_of, set_training_length, training_length, trials_of
 from results.records.row import CurvePoint, Direction, Row
 
-Reports = list[list[float]]
+RungValues = list[list[float]]
 """A training's objectives at each rung so far."""
 
 
@@ -18,7 +18,7 @@ class EarlyStopping:
     """The rungs of one study. Their steps are known after the first complete training.
 
     Args:
-        study: The Optuna study; reports are stored with its trials.
+        study: The Optuna study; objectives at rungs are stored with its trials.
         rungs: The rungs.
         objectives: Objective -> "max" or "min".
     """
@@ -30,10 +30,10 @@ class EarlyStopping:
         """Return the step at which a trial's training is paused next; None if it runs to its end."""
         if not (steps := self._steps()):
             return None
-        rung = len(self._reports_by_training().get(root_trial_number(trial), ()))
+        rung = len(self._rung_values_by_training().get(root_trial_number(trial), ()))
         return steps[rung] if rung < len(steps) else None
 
-    def reports(self, row: Row) -> Reports:
+    def rung_values(self, row: Row) -> RungValues:
         """Return an evaluation's objectives at the rungs. The first complete one defines the rungs' steps."""
         if not self._rungs.number or row.status not in ("complete", "pruned"):
             return []
@@ -41,17 +41,21 @@ class EarlyStopping:
             set_training_length(self._study, row.steps)
         costs = {name: value for name, value in row.columns().items() if name in COSTS and value is not None}
         points: list[CurvePoint] = [*row.curve, {"step": row.steps, "metrics": row.metrics}]
-        reports: Reports = []
+        rung_values: RungValues = []
         for step in self._steps():
             values = {**costs, **next((point["metrics"] for point in points if point["step"] >= step), {})}
             if not all(name in values for name in self._objectives):
                 break
-            reports.append([float(values[name]) for name in self._objectives])
-        return reports
+            rung_values.append([float(values[name]) for name in self._objectives])
+        return rung_values
 
-    def _reports_by_training(self) -> dict[int, Sequence[Sequence[float]]]:
-        """Return the number of the trial that started a training -> the training's reports."""
-        return {root_trial_number(trial): reports for trial in trials_of(self._study) if (reports := reports_of(trial))}
+    def _rung_values_by_training(self) -> dict[int, Sequence[Sequence[float]]]:
+        """Return the number of the trial that started a training -> the training's objectives at rungs."""
+        return {
+            root_trial_number(trial): rung_values
+            for trial in trials_of(self._study)
+            if (rung_values := rung_values_of(trial))
+        }
 
     def _steps(self) -> list[int]:
         length = training_length(self._study)

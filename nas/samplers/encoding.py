@@ -96,7 +96,7 @@ class CategoricalAxis(Axis):
         return np.array([0.5**0.5 * (value == word) for word in self._values])
 
 
-class Coordinates:
+class CandidateEncoding:
     """Coordinates of the feasible candidates of a space.
 
     An axis of one of n runs of blocks has the weight 1 / sqrt(n): an equal step in all runs is as far as a step of an
@@ -124,7 +124,7 @@ class Coordinates:
         return len(self._points)
 
     @classmethod
-    def of(cls, feasible: Feasible) -> "Coordinates":
+    def of(cls, feasible: Feasible) -> "CandidateEncoding":
         """Return the coordinates of all feasible candidates of an enumerated space."""
         return cls(feasible.space, {candidate: feasible.space.members[candidate] for candidate in feasible})
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from nas.samplers.encoding import Coordinates
+from nas.samplers.encoding import CandidateEncoding
 from nas.samplers.rungs import MAX_RUNGS
-from nas.store.optuna_study import ERRORS, reports_of, root_trial_number, same_study, trials_of
+from nas.store.optuna_study import ERRORS, root_trial_number, rung_values_of, same_study, trials_of
 from results.stats.gaussian_process import Array, Indices
 from results.stats.pareto import non_dominated
 
@@ -32,16 +32,16 @@ class TrialTable:
         values: Its objectives, with signs such that less is better; NaN without values: [T, K].
         errors: Their standard errors; NaN without any: [T, K].
         running: Whether a trial is unfinished: [T].
-        numbers: Number of the trial that started the training: [T].
-        reports: Objectives at the rungs; NaN for rungs not reached: [T, MAX_RUNGS, K].
+        root_numbers: Number of the trial that started the training: [T].
+        rung_values: Objectives at the rungs; NaN for rungs not reached: [T, MAX_RUNGS, K].
     """
 
     indices: Indices
     values: Array
     errors: Array
     running: NDArray[np.bool_]
-    numbers: Indices
-    reports: Array
+    root_numbers: Indices
+    rung_values: Array
 
     def __add__(self, later: "TrialTable") -> "TrialTable":
         pairs = ((getattr(self, field.name), getattr(later, field.name)) for field in fields(TrialTable))
@@ -55,7 +55,7 @@ class TrialTable:
     @cached_property
     def is_paused(self) -> NDArray[np.bool_]:
         """Whether a trial's training is paused at a rung: [T]."""
-        return np.asarray(np.isfinite(self.reports[:, 0, 0]) & ~self.has_values & ~self.running)
+        return np.asarray(np.isfinite(self.rung_values[:, 0, 0]) & ~self.has_values & ~self.running)
 
     @cached_property
     def has_failed(self) -> NDArray[np.bool_]:
@@ -64,10 +64,10 @@ class TrialTable:
 
     def latest(self) -> "TrialTable":
         """Return the last trial of each training."""
-        _, from_the_end = np.unique(self.numbers[::-1], return_index=True)
-        if len(from_the_end) == len(self.numbers):
+        _, from_the_end = np.unique(self.root_numbers[::-1], return_index=True)
+        if len(from_the_end) == len(self.root_numbers):
             return self
-        last = np.sort(len(self.numbers) - 1 - from_the_end)
+        last = np.sort(len(self.root_numbers) - 1 - from_the_end)
         return TrialTable(*(getattr(self, field.name)[last] for field in fields(TrialTable)))
 
     @property
@@ -145,7 +145,7 @@ def candidate_means(trials: TrialTable) -> CandidateMeans:
 class History:
     """A reader of the trials of one study. Trials before the first unfinished one are read only once."""
 
-    def __init__(self, study: optuna.Study, coordinates: Coordinates) -> None:
+    def __init__(self, study: optuna.Study, coordinates: CandidateEncoding) -> None:
         self._study = study
         self._coordinates = coordinates
         self._signs = np.array(
@@ -183,15 +183,15 @@ class History:
             np.array([trial.user_attrs.get(ERRORS, missing) for _, trial in members], dtype=float).reshape(-1, width),
             np.array([not trial.state.is_finished() for _, trial in members], dtype=bool),
             np.array([root_trial_number(trial) for _, trial in members], dtype=np.intp),
-            self._reports([trial for _, trial in members]),
+            self._rung_values([trial for _, trial in members]),
         )
 
-    def _reports(self, trials: Sequence[FrozenTrial]) -> Array:
-        reports = np.full((len(trials), MAX_RUNGS, len(self._signs)), np.nan)
-        for trial_reports, trial in zip(reports, trials, strict=True):
-            for rung, report in enumerate(reports_of(trial)):
-                trial_reports[rung] = report
-        return np.asarray(reports * self._signs)
+    def _rung_values(self, trials: Sequence[FrozenTrial]) -> Array:
+        rung_values = np.full((len(trials), MAX_RUNGS, len(self._signs)), np.nan)
+        for values_of_trial, trial in zip(rung_values, trials, strict=True):
+            for rung, values in enumerate(rung_values_of(trial)):
+                values_of_trial[rung] = values
+        return np.asarray(rung_values * self._signs)
 
 
 def params_of(trial: FrozenTrial) -> dict[str, int | float | str | bool]:

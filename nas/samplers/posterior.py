@@ -30,10 +30,10 @@ class Predictions:
     values: Array
     change_stds: Array
 
-    def outcomes(self, weight: float, random: np.random.Generator) -> Array:
-        """Return possible predictions after one more training, with deviations scaled by `weight`: [Z, C, K]."""
+    def lookahead_values(self, exploration: float, random: np.random.Generator) -> Array:
+        """Return possible predictions after one more training, with deviations scaled by `exploration`: [Z, C, K]."""
         by_objective = [random.permutation(_OUTCOMES) for _ in range(self.values.shape[1])]
-        return np.asarray(self.values + weight * self.change_stds * np.stack(by_objective, axis=1)[:, None, :])
+        return np.asarray(self.values + exploration * self.change_stds * np.stack(by_objective, axis=1)[:, None, :])
 
 
 class Posterior:

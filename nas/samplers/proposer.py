@@ -8,12 +8,12 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial
 
-from nas.samplers.encoding import Coordinates
+from nas.samplers.encoding import CandidateEncoding
 from nas.samplers.history import TrialTable
 from results.stats.gaussian_process import Array, Indices
 from search_spaces.architecture.architecture import Architecture
 
-Costs = Callable[[Architecture], Sequence[float]]
+CountedObjectives = Callable[[Architecture], Sequence[float]]
 """Maps an architecture to its counted objectives, less being better; NaN for trained ones."""
 
 
@@ -32,11 +32,11 @@ class SearchState:
         trial: The new trial.
     """
 
-    coordinates: Coordinates
+    coordinates: CandidateEncoding
     trials: TrialTable
     new: Indices
     repeatable: Indices
-    costs: Costs
+    costs: CountedObjectives
     seed: int
     study: optuna.Study
     trial: FrozenTrial
@@ -52,7 +52,7 @@ class SearchState:
         return cost_matrix(self.coordinates, self.costs, indices).reshape(len(indices), self.trials.values.shape[1])
 
 
-def cost_matrix(coordinates: Coordinates, costs: Costs, indices: Indices) -> Array:
+def cost_matrix(coordinates: CandidateEncoding, costs: CountedObjectives, indices: Indices) -> Array:
     """Return candidates' counted objectives: [C, K]."""
     return np.array([costs(coordinates.candidates[index].architecture) for index in indices], dtype=float)
 

@@ -31,7 +31,7 @@ def next_reevaluation(state: SearchState, since: int, exclude: Indices) -> int:
     if np.isin(means.indices, exclude).all():
         means = all_means
     draws = Posterior(state, means).draws(means.indices, DRAWS, random)
-    reevaluations = state.trials.indices[state.trials.numbers >= since]
+    reevaluations = state.trials.indices[state.trials.root_numbers >= since]
     counts = np.array([(reevaluations == index).sum() for index in means.indices])
     gains = np.where(np.isin(means.indices, exclude), -1.0, front_probabilities(draws) / (1 + counts))
     return int(means.indices[gains.argmax()])

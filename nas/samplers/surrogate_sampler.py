@@ -50,9 +50,9 @@ class Surrogate(Proposer):
         running = posterior.predict(posterior.running)
         hypervolume = Hypervolume(np.concatenate([repeats.values, running.values]), candidates.values, random)
         may_repeat = np.isin(means.indices, state.repeatable)
-        for weight in EXPLORATION:
-            new_gains = hypervolume.gain(candidates.outcomes(weight, random)) * chance
-            repeat_gains = hypervolume.repeat_gain(repeats.outcomes(weight, random)) * may_repeat
+        for exploration in EXPLORATION:
+            new_gains = hypervolume.gain(candidates.lookahead_values(exploration, random)) * chance
+            repeat_gains = hypervolume.repeat_gain(repeats.lookahead_values(exploration, random)) * may_repeat
             if max(new_gains.max(initial=0.0), repeat_gains.max(initial=0.0)) > MIN_GAIN * hypervolume.total:
                 break
         better_again = repeat_gains.max(initial=0.0) > new_gains.max(initial=0.0)

@@ -33,7 +33,7 @@ from search_spaces.support.errors import UserError
 ERRORS = "errors"  # attribute of a trial: the standard errors of its values
 _SEED = "seed"  # attribute of a trial: its seed, if its candidate had earlier trials
 _CONTINUES = "continues"  # attribute of a trial: the number of the trial whose training it continues
-_REPORTS = "reports"  # attribute of a trial: its objectives at each rung, see `nas.samplers.early_stopping`
+_RUNG_VALUES = "reports"  # attribute of a trial: its objectives at each rung, see `nas.samplers.early_stopping`
 _LENGTH = "length"  # attribute of a study: the steps of a whole training
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -217,10 +217,10 @@ def started_trials(study: optuna.Study) -> list[int]:
     return [trial.number for trial in trials_of(study) if _CONTINUES not in trial.user_attrs]
 
 
-def reports_of(trial: FrozenTrial) -> list[list[float]]:
+def rung_values_of(trial: FrozenTrial) -> list[list[float]]:
     """Return a trial's objectives at each rung so far."""
-    reports: list[list[float]] = trial.user_attrs.get(_REPORTS, [])
-    return reports
+    rung_values: list[list[float]] = trial.user_attrs.get(_RUNG_VALUES, [])
+    return rung_values
 
 
 def training_length(study: optuna.Study) -> int | None:
@@ -244,9 +244,9 @@ def finish_trial(
     number: int,
     row: Row,
     objectives: Mapping[str, Direction],
-    reports: Sequence[Sequence[float]] = (),
+    rung_values: Sequence[Sequence[float]] = (),
 ) -> None:
-    """Tell Optuna the values of a trial whose Row is stored, and its reports at the rungs.
+    """Tell Optuna the values of a trial whose Row is stored, and its objectives at the rungs.
 
     Does nothing if the trial is finished already.
     """
@@ -262,8 +262,8 @@ def finish_trial(
     with suppress(UpdateFinishedTrialError):
         if state == TrialState.COMPLETE and any(errors):
             storage.set_trial_user_attr(trial_id, ERRORS, errors)
-        if reports:
-            storage.set_trial_user_attr(trial_id, _REPORTS, reports)
+        if rung_values:
+            storage.set_trial_user_attr(trial_id, _RUNG_VALUES, rung_values)
         storage.set_trial_state_values(trial_id, state, values if state == TrialState.COMPLETE else None)
 
 

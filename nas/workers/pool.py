@@ -9,13 +9,13 @@ import torch
 from nas.evaluation.evaluate import evaluate, job_lock
 from nas.request.job import EvaluationJob
 from nas.workers.local_processes import LocalProcesses
-from nas.workers.resources import AUTO, Resources, fits_on
+from nas.workers.resources import AUTO, Resources, num_that_fit
 from nas.workers.shared_gpus import SharedGpus
 from results.records.row import Row
 from search_spaces.support.errors import UserError
 
 
-class Workers(Protocol):
+class WorkerPool(Protocol):
     """The contract of workers, which run evaluations."""
 
     @property
@@ -66,12 +66,12 @@ class ThisProcess:
 def default_workers(gpus: float | None = None) -> int:
     """Return the default number of workers: by `gpus` of each evaluation, else one a GPU, or one a core without any."""
     if gpus:
-        return fits_on(torch.cuda.device_count(), gpus)
+        return num_that_fit(torch.cuda.device_count(), gpus)
     gpu_count = torch.cuda.device_count() if gpus is None else 0
     return gpu_count or joblib.cpu_count(only_physical_cores=True)
 
 
-def pool_of(resources: Resources, max_evaluations: int, *, isolate: bool = False) -> Workers:
+def make_pool(resources: Resources, max_evaluations: int, *, isolate: bool = False) -> WorkerPool:
     """Return a Ray cluster; shared GPUs; local processes for several workers, limits or `isolate`; or this process.
 
     `max_evaluations` is the total number of evaluations.
@@ -114,13 +114,13 @@ def check_gpus(resources: Resources) -> None:
         raise UserError("needs-system", message, option="--trial-gpus", value=resources.trial_gpus, needs="cuda")
 
 
-def _on_shared_gpus(workers: int | None, resources: Resources, max_evaluations: int) -> Workers:
+def _on_shared_gpus(workers: int | None, resources: Resources, max_evaluations: int) -> WorkerPool:
     gpu_count, cores = torch.cuda.device_count(), joblib.cpu_count(only_physical_cores=True)
     most_at_once = workers or max(gpu_count, cores // resources.threads)
     return SharedGpus(gpu_count, min(most_at_once, max_evaluations), resources.trial_timeout, resources.trial_memory)
 
 
-def _on_ray(address: str, resources: Resources) -> Workers:
+def _on_ray(address: str, resources: Resources) -> WorkerPool:
     try:
         import ray  # noqa: F401  # a slow import, and an extra
     except ImportError:

@@ -116,7 +116,7 @@ def processes_for(gpus: float | None) -> int:
     return max(1, int(gpus or 1))
 
 
-def fits_on(available: float, request: float) -> int:
+def num_that_fit(available: float, request: float) -> int:
     """Return how many evaluations fit on `available` GPUs, each with a whole number or a fraction of one."""
     return int(available // request) if request >= 1 else int(available) * int(1 / request + 1e-9)
 

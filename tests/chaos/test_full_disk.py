@@ -77,7 +77,7 @@ def test_evaluation_is_complete_if_its_disk_is_full(disk: Path, fill: Fill) -> N
     job = EvaluationJob(task=f"{TOYS}:Showing", architecture=LITTLE, preset="smoke")
     expected = evaluate(job)
     fill()
-    folders = {"folder": str(disk / "unfinished"), "network": str(disk / "network"), "save": str(disk / "saved")}
+    folders = {"folder": str(disk / "unfinished"), "network_folder": str(disk / "network"), "save": str(disk / "saved")}
     with warns("unwritable", path=str(disk / "unfinished" / "row.json")) as notices:
         row = evaluate(replace(job, **folders))
     assert (row.status, row.error) == ("complete", None)
@@ -92,7 +92,7 @@ def test_evaluation_is_complete_if_its_network_cannot_be_copied(disk: Path, fill
         architecture=LITTLE,
         preset="smoke",
         folder=str(tmp_path / "unfinished"),
-        network=str(tmp_path / "network"),
+        network_folder=str(tmp_path / "network"),
     )
     earlier = evaluate(job)
     fill()

@@ -90,7 +90,7 @@ def _search(words: list[str], folder: Path, log: Path, apart: bool, outage: floa
     os.environ["TOYS_FITTED"] = str(folder.parent / "fitted")
     leases.LEASE_S, leases.BEAT_S, nas.engine.scheduler.POLL_S, retry.OUTAGE_S = 2, 0.4, 0.3, outage
     if not apart:
-        nas.engine.run.pool_of = lambda *_, **__: ThisProcess()
+        nas.engine.run.make_pool = lambda *_, **__: ThisProcess()
     sys.argv = words
     try:
         main()

@@ -65,10 +65,10 @@ class BudgetDP:
         recipes = prod(map(len, self._recipe.values()))
         self.number: int = self._cumulative[-1] * recipes
         self.space_size: int = sum(prod(len(part.costs) for part in slice_.parts) for slice_ in slices) * recipes
-        self._shape = [axis for axis in space.axes if axis.isidentifier() or option_of(axis) is not None]
-        self._of_shape: dict[tuple[Scalar | None, ...], list[Slice]] = {}
+        self._shared_axes = [axis for axis in space.axes if axis.isidentifier() or option_of(axis) is not None]
+        self._slices_by_values: dict[tuple[Scalar | None, ...], list[Slice]] = {}
         for slice_, _ in self._slices:
-            self._of_shape.setdefault(self._shape_of(slice_.shape), []).append(slice_)
+            self._slices_by_values.setdefault(self._shared_values(slice_.shared_values), []).append(slice_)
 
     def __contains__(self, candidate: Candidate) -> bool:
         point = self.space.point(candidate)
@@ -78,7 +78,7 @@ class BudgetDP:
         """Return whether a point is a member within the budget."""
         if any(point.get(axis) not in values for axis, values in self._recipe.items()):
             return False
-        for slice_ in self._of_shape.get(self._shape_of(point), ()):
+        for slice_ in self._slices_by_values.get(self._shared_values(point), ()):
             cost = slice_.cost_of(point)
             if cost is not None:
                 return all(low <= amount <= high for low, amount, high in zip(self._low, cost, self._high, strict=True))
@@ -116,9 +116,9 @@ class BudgetDP:
         groups them: the member is then within the budget, but may not be the nearest.
         """
         best: tuple[float, Point] | None = None
-        by_shape = sorted(self._slices, key=lambda pair: _distance_of(pair[0].shape, distance))
-        for slice_, _ in by_shape:
-            offset = _distance_of(slice_.shape, distance)
+        nearest_first = sorted(self._slices, key=lambda pair: _distance_of(pair[0].shared_values, distance))
+        for slice_, _ in nearest_first:
+            offset = _distance_of(slice_.shared_values, distance)
             if best is not None and offset >= best[0]:
                 break
             low, high = (add_costs(ends, slice_.cost, -1) for ends in (self._low, self._high))
@@ -129,9 +129,9 @@ class BudgetDP:
         recipe = {axis: min(values, key=lambda value: distance(axis, value)) for axis, values in self._recipe.items()}
         return None if best is None else best[1] | recipe
 
-    def _shape_of(self, point: Point) -> tuple[Scalar | None, ...]:
-        """Return the point's values on the axes of no part; None for axes that do not apply."""
-        return tuple(map(point.get, self._shape))
+    def _shared_values(self, point: Point) -> tuple[Scalar | None, ...]:
+        """Return the point's values on the axes that all blocks share; None for axes that do not apply."""
+        return tuple(map(point.get, self._shared_axes))
 
     def _cost(self, architecture: Architecture) -> Cost:
         if not self._budget.bounds:
@@ -144,7 +144,7 @@ class BudgetDP:
         return Knapsack(kinds, *(add_costs(ends, slice_.cost, -1) for ends in (self._low, self._high)))
 
     def _point(self, slice_: Slice, choice: list[int]) -> Point:
-        point = dict(slice_.shape)
+        point = dict(slice_.shared_values)
         for part, option in zip(slice_.parts, choice, strict=True):
             point |= part.points[option]
         return point

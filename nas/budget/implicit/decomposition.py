@@ -58,12 +58,12 @@ class Slice:
     """The members that result from choosing one option of each part.
 
     Attributes:
-        shape: Their common values on the axes that belong to no part.
+        shared_values: Their common values on the axes that all blocks share, which belong to no part.
         cost: The cost of the first network.
         kinds: Groups of parts with similar costs: topologies, feed-forward layers, attention.
     """
 
-    shape: Point
+    shared_values: Point
     cost: Cost
     kinds: tuple[tuple[Part, ...], ...]
 
@@ -74,7 +74,7 @@ class Slice:
 
     def cost_of(self, point: Point) -> Cost | None:
         """Return the cost of a member; None for a point outside this slice."""
-        if any(point.get(axis) != value for axis, value in self.shape.items()):
+        if any(point.get(axis) != value for axis, value in self.shared_values.items()):
             return None
         costs = [part.options.get(tuple([point.get(axis) for axis in part.axes])) for part in self.parts]
         terms = [cost for cost in costs if cost is not None]
@@ -121,9 +121,9 @@ def slices_of(space: SearchSpace, costs: CostFunction) -> Iterator[Slice]:
 class _Layout:
     """The layout of the members of one shape: which axes apply to which blocks."""
 
-    def __init__(self, space: SearchSpace, shape: Point, start: Point) -> None:
-        self.space, self.shape, self.start = space, shape, start
-        self.base = space.candidate(shape | start).architecture
+    def __init__(self, space: SearchSpace, shared_values: Point, start: Point) -> None:
+        self.space, self.shared_values, self.start = space, shared_values, start
+        self.base = space.candidate(shared_values | start).architecture
         self.depth = self.base.depth
         self.runs = self._runs()
         self.tables: dict[tuple[object, str], BlockCosts] = {}
@@ -132,7 +132,7 @@ class _Layout:
         """Yield a slice for each combination of topology groups of the runs."""
         if not self.space.runs:
             if incompatibility(self.base) is None:
-                yield Slice(self.shape, costs(self.base), ())
+                yield Slice(self.shared_values, costs(self.base), ())
             return
         groups_of_runs = [self._groups(run) for run in range(len(self.runs))]
         if prod(map(len, groups_of_runs)) > MAX_SLICES:
@@ -201,7 +201,7 @@ class _Layout:
         feed_forward = list(self._parts(("hidden",), group_of))
         if not all(options for _, _, options in (*attention, *feed_forward)):
             return None
-        point = self.shape | self.start
+        point = self.shared_values | self.start
         for axes, _, options in (*attention, *feed_forward):
             current = tuple(point[axis] for axis in axes)
             point |= dict(zip(axes, current if current in options else options[0], strict=True))
@@ -222,7 +222,7 @@ class _Layout:
             )
             for parts in (feed_forward, attention)
         ]
-        return Slice(self.shape, changes.cost, (tuple(topologies), *layers))
+        return Slice(self.shared_values, changes.cost, (tuple(topologies), *layers))
 
     def _parts(
         self, fields: tuple[str, ...], group_of: Mapping[int, TopologyGroup]

@@ -21,7 +21,7 @@ from tenacity import Retrying, retry_if_exception_message, stop_after_attempt
 
 from nas.environment.debugging import DEBUG
 from nas.workers.orphan_threads import STUCK_THREADS
-from nas.workers.resources import fits_on
+from nas.workers.resources import num_that_fit
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import status_if_slow
 
@@ -195,7 +195,9 @@ def _join(address: str | None, where: str) -> None:
 def _room_on(resources: Mapping[str, float], request: Mapping[str, float]) -> int:
     """Return how many such requests fit on a node with these resources."""
     fits = {
-        name: fits_on(resources.get(name, 0.0), amount) if name == "GPU" else int(resources.get(name, 0.0) // amount)
+        name: num_that_fit(resources.get(name, 0.0), amount)
+        if name == "GPU"
+        else int(resources.get(name, 0.0) // amount)
         for name, amount in request.items()
     }
     return min(fits.values(), default=0)

@@ -255,9 +255,9 @@ def _with_absolute_paths(job: EvaluationJob) -> EvaluationJob:
         job,
         task=f"{task}{colon}{kind}",
         data=_absolute(job.data) if job.data and Path(job.data).exists() else job.data,  # otherwise it is a name
-        start=_absolute(job.start),
+        start_folder=_absolute(job.start_folder),
         folder=_absolute(job.folder),
-        network=_absolute(job.network),
+        network_folder=_absolute(job.network_folder),
         trace=_absolute(job.trace),
         render=_absolute(job.render),
         save=_absolute(job.save),

@@ -29,7 +29,7 @@ def search_request() -> SearchRequest:
 
 
 def plan_of(search_request: SearchRequest, url: str, leases: Leases, trials: int, **options: Any) -> SearchPlan:
-    sampler = BudgetSampler(search_request.members, search_request.config.sampler)
+    sampler = BudgetSampler(search_request.candidates, search_request.config.sampler)
     study = open_study(open_storage(url), "s", search_request.config, sampler)
     return SearchPlan(study, Store(url, make=True), search_request, leases, sampler, trials, **options)
 

@@ -18,7 +18,7 @@ from nas.store.schema import CONFIG
 from nas.store.search_config import SearchConfig
 from nas.store.store import Store
 from nas.workers.attempts import PROCESS_DIED
-from nas.workers.pool import Workers, pool_of
+from nas.workers.pool import WorkerPool, make_pool
 from nas.workers.resources import Resources
 from search_spaces.support.errors import UserError
 from toy_searches import TOYS, Search, outcomes, rows
@@ -47,12 +47,12 @@ def test_resumed_study_equals_uninterrupted_study(
     arguments = {"storage": store_url("halted"), "task": f"{copy}:Toy_"}
     isolation: list[bool] = []
 
-    def recording_pool_of(*words: Any, **options: Any) -> Workers:
+    def make_recording_pool(*words: Any, **options: Any) -> WorkerPool:
         isolation.append(options["isolate"])
         # a process takes seconds to start
-        return pool_of(*words, **{**options, "isolate": in_own_process and options["isolate"]})
+        return make_pool(*words, **{**options, "isolate": in_own_process and options["isolate"]})
 
-    monkeypatch.setattr(nas.engine.run, "pool_of", recording_pool_of)
+    monkeypatch.setattr(nas.engine.run, "make_pool", make_recording_pool)
     with pytest.raises(KeyboardInterrupt):
         search(**arguments, trials=5)
     assert len(rows(search_args, **arguments)) == 2
@@ -189,10 +189,10 @@ def test_study_without_rows_is_not_the_newest(
 ) -> None:
     search(trials=1)
 
-    def unavailable(*words: Any, **options: Any) -> Workers:
+    def unavailable(*words: Any, **options: Any) -> WorkerPool:
         raise UserError("unavailable", "no cluster answers.", cluster="somewhere")
 
-    monkeypatch.setattr(nas.engine.run, "pool_of", unavailable)
+    monkeypatch.setattr(nas.engine.run, "make_pool", unavailable)
     with raises("unavailable", cluster="somewhere"):
         search(study="later")
     assert nas.load(storage=search_args["storage"]).name == "s"

@@ -26,7 +26,7 @@ from nas.samplers.proposer import Proposer, SearchState
 from nas.samplers.rungs import MAX_RUNGS
 from nas.store.optuna_study import set_first_reevaluation
 from nas.store.store import Store
-from nas.workers.pool import pool_of
+from nas.workers.pool import make_pool
 from results.records.row import Row
 from results.stats.gaussian_process import GaussianProcess, Observations
 from search_spaces.architecture.architecture import Architecture
@@ -53,7 +53,9 @@ def search_args(search_args: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluate in this process: a resumed search would start one of its own, which takes seconds."""
-    monkeypatch.setattr(nas.engine.run, "pool_of", lambda *words, **more: pool_of(*words, **{**more, "isolate": False}))
+    monkeypatch.setattr(
+        nas.engine.run, "make_pool", lambda *words, **more: make_pool(*words, **{**more, "isolate": False})
+    )
 
 
 def seeds_of(rows: list[Row]) -> Counter[Architecture]:
@@ -233,7 +235,7 @@ def test_posterior_takes_counted_costs_as_exact() -> None:
 def test_outcomes_spread_about_the_expected_value() -> None:
     state = search_state([(math.sin(n), float(n)) for n in range(12)])
     expected = Posterior(state, candidate_means(state.trials)).predict(np.arange(30))
-    outcomes = expected.outcomes(2.0, np.random.default_rng(0))
+    outcomes = expected.lookahead_values(2.0, np.random.default_rng(0))
     assert outcomes.mean(axis=0) == pytest.approx(expected.values)
     assert outcomes.std(axis=0) == pytest.approx(
         2.0 * expected.change_stds * np.std(outcomes[:, 0, 0]) / 2 / expected.change_stds[0, 0]

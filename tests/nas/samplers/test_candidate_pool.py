@@ -16,7 +16,7 @@ from nas.budget.bounds import parse_budget
 from nas.budget.implicit.budget_dp import BudgetDP
 from nas.samplers.budget_sampler import BudgetSampler, NoCandidates
 from nas.samplers.candidate_pool import MemberPool
-from nas.samplers.encoding import Coordinates
+from nas.samplers.encoding import CandidateEncoding
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.catalog import per_block
 from search_spaces.spaces.space import Candidate, Point, SearchSpace
@@ -192,7 +192,7 @@ def test_running_and_failed_trials_are_not_proposed_again() -> None:
 
 
 def coordinates_of(point: Point) -> np.ndarray:
-    return Coordinates(SPACE, {}).encode(point)
+    return CandidateEncoding(SPACE, {}).encode(point)
 
 
 def test_nearest_member_to_a_place_is_new() -> None:
@@ -216,7 +216,7 @@ def test_distance_over_all_blocks_equals_distance_over_one_shared_axis() -> None
     apart = SearchSpace("apart", BASE, {f"hidden:{n}": (8, 16, 32) for n in range(1, 5)})
 
     def distance(space: SearchSpace, make: Callable[[int], Point]) -> float:
-        coordinates = Coordinates(space, {})
+        coordinates = CandidateEncoding(space, {})
         return float(np.linalg.norm(coordinates.encode(make(8)) - coordinates.encode(make(32))))
 
     expected = distance(alike, lambda hidden: {"hidden": hidden})

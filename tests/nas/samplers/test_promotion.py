@@ -12,9 +12,9 @@ from scipy.stats import linregress
 from nas.budget.bounds import parse_budget
 from nas.budget.implicit.budget_dp import BudgetDP
 from nas.samplers.budget_sampler import BudgetSampler
-from nas.samplers.encoding import Coordinates
+from nas.samplers.encoding import CandidateEncoding
 from nas.samplers.history import History, TrialTable
-from nas.samplers.promotion import PAIRS, fill_predicted_values, predict_end, promotion_gains
+from nas.samplers.promotion import MIN_COMPLETE, fill_predicted_values, predict_end, promotion_gains
 from nas.store.optuna_study import new_trial, record_params
 from results.stats.gaussian_process import Features, GaussianProcess, Observations
 from search_spaces.architecture.architecture import Architecture
@@ -52,7 +52,7 @@ def test_a_resumed_trial_is_the_same_member_of_a_large_space(inner: str) -> None
 
 
 SAMPLER = BudgetSampler(ALL, "random", costs=lambda architecture: (math.nan, float(params(architecture))))
-COORDINATES = Coordinates.of(ALL)
+COORDINATES = CandidateEncoding.of(ALL)
 BY_COST = sorted(range(len(COORDINATES)), key=lambda member: params(COORDINATES.candidates[member].architecture))
 
 
@@ -61,13 +61,13 @@ def table_of(study: optuna.Study) -> TrialTable:
     return History(study, COORDINATES).trial_table()
 
 
-def add_trial(study: optuna.Study, member: int, state: TrialState, *reports: float, end: float = 0.0) -> int:
+def add_trial(study: optuna.Study, member: int, state: TrialState, *accuracies: float, end: float = 0.0) -> int:
     """Add a trial of a member with these accuracies at its rungs; return its number."""
     cost, trial = float(params(COORDINATES.candidates[member].architecture)), new_trial(study)
     axes = SAMPLER.infer_relative_search_space(study, trial)
     record_params(study, trial, COORDINATES.point(member), axes)
-    if reports:
-        pairs = [[accuracy, cost] for accuracy in reports]
+    if accuracies:
+        pairs = [[accuracy, cost] for accuracy in accuracies]
         study._storage.set_trial_user_attr(trial._trial_id, "reports", pairs)
     values = [end, cost] if state == TrialState.COMPLETE else None
     study._storage.set_trial_state_values(trial._trial_id, state, values)
@@ -80,8 +80,8 @@ def next_promotion(study: optuna.Study, *, searching: bool = False) -> int | Non
 
 
 def add_complete_trials(study: optuna.Study) -> None:
-    """Add enough complete trials to predict ends, at all costs: the end is 1.5 times the report."""
-    number = 3 * PAIRS
+    """Add enough complete trials to predict ends, at all costs: the end is 1.5 times the value at the rung."""
+    number = 3 * MIN_COMPLETE
     for index in range(number):
         member, good = BY_COST[index * (len(BY_COST) - 1) // (number - 1)], 7 * index % number
         add_trial(study, member, TrialState.COMPLETE, 0.4 + 0.01 * good, end=0.6 + 0.015 * good)
@@ -89,7 +89,7 @@ def add_complete_trials(study: optuna.Study) -> None:
 
 def test_all_resume_until_enough_trials_are_complete() -> None:
     study = rung_study()
-    for member in range(PAIRS - 1):
+    for member in range(MIN_COMPLETE - 1):
         add_trial(study, member, TrialState.COMPLETE, 0.5, end=0.9)
     pruned_trial = add_trial(study, 20, TrialState.PRUNED, 0.1)
     assert next_promotion(study) == next_promotion(study, searching=True) == pruned_trial
@@ -115,7 +115,7 @@ def test_trials_that_may_improve_the_front_resume() -> None:
 def test_new_architectures_come_first_until_pauses_outnumber_ends() -> None:
     study = rung_study()
     add_complete_trials(study)
-    for number in range(3 * PAIRS + 1):
+    for number in range(3 * MIN_COMPLETE + 1):
         assert next_promotion(study, searching=True) is None
         add_trial(study, BY_COST[2 * number], TrialState.PRUNED, 0.9)
     assert next_promotion(study, searching=True) is not None
@@ -135,11 +135,11 @@ def test_gains_are_expected_gains_of_hypervolume() -> None:
     cost = np.array([float(params(COORDINATES.candidates[one].architecture)) for one in range(0, 60, 2)])
     early = -random.random(30) - 0.5 * (np.arange(30) >= number)  # paused trials are better
     ends = 0.8 * early - 0.1 + 0.02 * random.standard_normal(30)
-    known_costs = np.stack([np.full(30, np.nan), cost], axis=1)
-    reports = np.stack([early, cost], axis=1)
+    known_objectives = np.stack([np.full(30, np.nan), cost], axis=1)
+    rung_values = np.stack([early, cost], axis=1)
     errors = np.full((number, 2), np.nan)
     values = np.stack([ends, cost], axis=1)[:number]
-    gains = promotion_gains(places, known_costs, reports, values, errors, np.random.default_rng(0))
+    gains = promotion_gains(places, known_objectives, rung_values, values, errors, np.random.default_rng(0))
 
     mean, unit = ends[:number].mean(), ends[:number].std()
     features = Features(np.column_stack([places.sizes, (early - early.min()) / np.ptp(early)]), places.words)
@@ -175,41 +175,43 @@ def test_a_paused_trial_has_no_values_and_is_no_failure() -> None:
     table = table_of(study)
     assert table.is_paused.tolist() == [False, True, False, False]
     assert table.has_failed.tolist() == [False, False, True, True]
-    assert table.reports[0, :3, 0].tolist() == pytest.approx([-0.5, -0.6, np.nan], nan_ok=True)
+    assert table.rung_values[0, :3, 0].tolist() == pytest.approx([-0.5, -0.6, np.nan], nan_ok=True)
     pruned_trial = study._storage.get_trial(study.trials[1]._trial_id)
     new_trial(study, pruned_trial)
     table = table_of(study)
     assert table.indices.tolist() == [0, 2, 3, 1]
-    assert table.numbers.tolist() == [0, 2, 3, 1]  # the number of the training's first trial
+    assert table.root_numbers.tolist() == [0, 2, 3, 1]  # the number of the training's first trial
     assert table.running.tolist() == [False, False, False, True]
     assert not table.is_paused.any()
 
 
 def test_ends_are_predicted_by_regression_on_resumed_trials() -> None:
     random = np.random.default_rng(0)
-    for pairs in (PAIRS - 1, 9):
-        study, early = rung_study(), random.random(pairs)
-        ends = 0.3 + 0.5 * early + 0.01 * random.standard_normal(pairs)
-        for member, (report, end) in enumerate(zip(early, ends, strict=True)):
-            add_trial(study, member, TrialState.COMPLETE, float(report), float(report), end=float(end))
+    for number in (MIN_COMPLETE - 1, 9):
+        study, early = rung_study(), random.random(number)
+        ends = 0.3 + 0.5 * early + 0.01 * random.standard_normal(number)
+        for member, (value, end) in enumerate(zip(early, ends, strict=True)):
+            add_trial(study, member, TrialState.COMPLETE, float(value), float(value), end=float(end))
         add_trial(study, 20, TrialState.PRUNED, 0.4)
         table = table_of(study)
         prediction = fill_predicted_values(table)
-        if pairs < PAIRS:
+        if number < MIN_COMPLETE:
             assert np.isnan(prediction.values[-1]).all()
             continue
         line = linregress(early, ends)
-        assert prediction.values[-1] == pytest.approx([-(line.intercept + 0.4 * line.slope), table.reports[-1, 0, 1]])
-        residual = ((ends - line.intercept - line.slope * early) ** 2).sum() / (pairs - 2)
-        further = 1 + 1 / pairs + (0.4 - early.mean()) ** 2 / (early.var() * pairs)
+        assert prediction.values[-1] == pytest.approx(
+            [-(line.intercept + 0.4 * line.slope), table.rung_values[-1, 0, 1]]
+        )
+        residual = ((ends - line.intercept - line.slope * early) ** 2).sum() / (number - 2)
+        further = 1 + 1 / number + (0.4 - early.mean()) ** 2 / (early.var() * number)
         assert prediction.errors[-1] == pytest.approx([np.sqrt(residual * further), 0.0])
         assert np.array_equal(prediction.values[:-1], table.values[:-1])
-        assert np.array_equal(prediction.is_paused, np.zeros(pairs + 1, dtype=bool))
+        assert np.array_equal(prediction.is_paused, np.zeros(number + 1, dtype=bool))
 
 
-def test_the_latest_report_is_used() -> None:
+def test_the_latest_rung_is_used() -> None:
     study = rung_study()
-    for member in range(PAIRS):
+    for member in range(MIN_COMPLETE):
         add_trial(study, member, TrialState.COMPLETE, 0.5 + 0.1 * (-1) ** member, member / 10, end=member / 10)
     add_trial(study, 20, TrialState.PRUNED, 0.5, 0.25)
     assert fill_predicted_values(table_of(study)).values[-1, 0] == pytest.approx(-0.25)
@@ -217,14 +219,14 @@ def test_the_latest_report_is_used() -> None:
 
 def test_a_positive_metric_is_not_predicted_below_zero() -> None:
     study = rung_study()
-    for member in range(PAIRS):
+    for member in range(MIN_COMPLETE):
         loss = 0.2 + 0.1 * member
         add_trial(study, member, TrialState.COMPLETE, -loss, end=-loss)
     add_trial(study, 20, TrialState.PRUNED, 0.5)  # the line is at -0.5 there
     assert fill_predicted_values(table_of(study)).values[-1, 0] == pytest.approx(0.1)
 
 
-def test_equal_reports_predict_the_mean() -> None:
+def test_equal_rung_values_predict_the_mean() -> None:
     same, ends = np.full((4, 1), 0.5), np.array([[1.0], [2.0], [3.0], [4.0]])
     values, errors = predict_end(same, ends, np.array([[0.5]]))
     assert values == pytest.approx(np.array([[2.5]]))

@@ -116,7 +116,7 @@ def test_metrics_and_costs_may_be_objectives() -> None:
 @pytest.fixture
 def few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials stay at a rung once three have resumed from it."""
-    monkeypatch.setattr("nas.samplers.promotion.PAIRS", 3)
+    monkeypatch.setattr("nas.samplers.promotion.MIN_COMPLETE", 3)
 
 
 EQUAL_SPEED: dict[str, Any] = {
@@ -214,13 +214,13 @@ def test_several_workers_stop_trials_early(search: Search) -> None:
 def add_trial(
     study: optuna.Study,
     state: TrialState,
-    *reports: float,
+    *accuracies: float,
     continues: int | None = None,
     end: float = 0.7,
     flops: float = 1000.0,
 ) -> None:
     """Add a trial with these accuracies at its rungs."""
-    attributes: dict[str, Any] = {"reports": [[accuracy, flops] for accuracy in reports]} if reports else {}
+    attributes: dict[str, Any] = {"reports": [[accuracy, flops] for accuracy in accuracies]} if accuracies else {}
     if continues is not None:
         attributes["continues"] = continues
     values = [end, flops] if state == TrialState.COMPLETE else None
@@ -234,9 +234,9 @@ def test_a_trial_is_stopped_at_the_next_rung() -> None:
     assert stopping.max_steps(study.trials[0]) is None
     curve: Any = [{"step": step, "metrics": {"accuracy": step / 1000, "accuracy_se": 0.1}} for step in (15, 30, 45, 90)]
     row = a_row(directions={"accuracy": "max"}, curve=tuple(curve), steps=100, metrics={"accuracy": 0.1})
-    assert stopping.reports(row) == []  # it has no FLOPs
+    assert stopping.rung_values(row) == []  # it has no FLOPs
     row = replace(row, costs=Costs(flops=7))
-    assert stopping.reports(row) == [[0.015, 7.0], [0.03, 7.0]]
+    assert stopping.rung_values(row) == [[0.015, 7.0], [0.03, 7.0]]
     assert stopping.max_steps(study.trials[0]) == 10
     add_trial(study, TrialState.PRUNED, 0.5)
     add_trial(study, TrialState.RUNNING, continues=1)

@@ -11,7 +11,7 @@ from expect import raises
 from nas.workers import local_processes, pool
 from nas.workers.gpu_load import GpuLoad
 from nas.workers.local_processes import SingleProcessPool
-from nas.workers.pool import ThisProcess, pool_of
+from nas.workers.pool import ThisProcess, make_pool
 from nas.workers.resources import AUTO, Resources
 from nas.workers.shared_gpus import SharedGpus
 
@@ -54,35 +54,35 @@ def test_default_is_one_worker_a_gpu_or_a_core(gpus: list[int]) -> None:
 
 def test_more_gpus_than_the_machine_has_is_an_error(gpus: list[int]) -> None:
     with raises("out-of-range", option="--trial-gpus", value=2.0, workers=2, most=1):
-        pool_of(Resources(2, trial_gpus=2.0), 8)
-    with pool_of(Resources(trial_gpus=0.5), 8) as pool:
+        make_pool(Resources(2, trial_gpus=2.0), 8)
+    with make_pool(Resources(trial_gpus=0.5), 8) as pool:
         assert pool.capacity == 6
     gpus[0] = 0
     for share in (0.5, AUTO):
         with raises("needs-system", option="--trial-gpus", value=share):
-            pool_of(Resources(1, trial_gpus=share), 8)
-    assert isinstance(pool_of(Resources(1), 8), ThisProcess)
+            make_pool(Resources(1, trial_gpus=share), 8)
+    assert isinstance(make_pool(Resources(1), 8), ThisProcess)
 
 
 def test_gpus_of_a_cluster_are_not_shared_by_load() -> None:
     with raises("conflict", option="--trial-gpus", value=AUTO, workers="ray"):
-        pool_of(Resources("ray", trial_gpus=AUTO), 8)
+        make_pool(Resources("ray", trial_gpus=AUTO), 8)
 
 
 @pytest.mark.usefixtures("gpus")
 def test_shared_gpus_run_at_most_as_many_as_cores_workers_or_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = SimpleNamespace(bound=0)
 
-    def make_pool(number: int, bound: int, *limits: Any) -> SharedGpus:
+    def make_shared_gpus(number: int, bound: int, *limits: Any) -> SharedGpus:
         arguments.bound = bound
         return SharedGpus(number, bound, *limits, read=lambda gpu: GpuLoad(0.0, 0.0))
 
     monkeypatch.setattr(pool.joblib, "cpu_count", lambda only_physical_cores: 8)
-    monkeypatch.setattr(pool, "SharedGpus", make_pool)
+    monkeypatch.setattr(pool, "SharedGpus", make_shared_gpus)
     for resources, trials, at_first, at_most in (
         (Resources(trial_gpus=AUTO), 100, 3, 8),
         (Resources(trial_gpus=AUTO, threads=4), 100, 3, 3),
         (Resources(2, trial_gpus=AUTO), 100, 2, 2),
         (Resources(trial_gpus=AUTO), 2, 2, 2),
     ):
-        assert (pool_of(resources, trials).capacity, arguments.bound) == (at_first, at_most)
+        assert (make_pool(resources, trials).capacity, arguments.bound) == (at_first, at_most)

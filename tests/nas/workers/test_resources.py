@@ -10,7 +10,7 @@ import pytest
 from expect import raises
 from grouped import grouped
 from nas.workers.memory_limit import limit_memory, oom_kills
-from nas.workers.resources import MAX_WORKERS, Resources, fits_on, seconds_of
+from nas.workers.resources import MAX_WORKERS, Resources, num_that_fit, seconds_of
 
 
 def check_errors(read: Callable[[Any], object], texts: list[Any], kind: Any, option: str) -> None:
@@ -83,7 +83,7 @@ def test_invalid_gpus_are_errors() -> None:
 
 def test_share_of_a_gpu_is_of_one_gpu() -> None:
     fits = [(4, 1, 4), (4, 3, 1), (4, 0.5, 8), (3, 0.4, 6), (2, 1 / 3, 6), (1, 2, 0), (2, 0.1, 20)]
-    assert [(there, each, fits_on(there, each)) for there, each, _ in fits] == fits
+    assert [(there, each, num_that_fit(there, each)) for there, each, _ in fits] == fits
 
 
 def reach_the_bound() -> None:

@@ -18,7 +18,7 @@ from expect import check, raises, warns
 from nas.evaluation.evaluate import evaluate
 from nas.request.job import EvaluationJob, identity, reload_task
 from nas.workers.attempts import MAX_NODES, NODE_DIED
-from nas.workers.pool import pool_of
+from nas.workers.pool import make_pool
 from nas.workers.ray import task
 from nas.workers.ray.task import Assignment, evaluate_assignment, has_begun, stamp_of
 from nas.workers.resources import Resources
@@ -128,7 +128,7 @@ def test_ray_is_imported_only_on_demand(status_of_fork: Callable[[Callable[[], o
 def test_missing_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with raises("needs-extra", option="--workers", value="ray", extra="ray"):
-        pool_of(Resources("ray"), 1)
+        make_pool(Resources("ray"), 1)
 
 
 class Cluster:
@@ -169,7 +169,7 @@ def pool(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Workers on the fake cluster."""
     workers: Any = pytest.importorskip("nas.workers.ray.workers")
     monkeypatch.setattr(workers, "RayCluster", lambda address: cluster)
-    return pool_of(Resources("ray"), 1)
+    return make_pool(Resources("ray"), 1)
 
 
 def test_paths_of_a_job_are_absolute_on_nodes(
@@ -179,7 +179,13 @@ def test_paths_of_a_job_are_absolute_on_nodes(
     Path("set").mkdir()
     base = reload_task(f"{TOYS}:Toy", None).base
     job = EvaluationJob(
-        task="my.py:Toy", architecture=base, preset="smoke", data="set", folder="a/b", network="n", store="sqlite:///x"
+        task="my.py:Toy",
+        architecture=base,
+        preset="smoke",
+        data="set",
+        folder="a/b",
+        network_folder="n",
+        store="sqlite:///x",
     )
     hub_job = replace(job, task="goal:FetchReach-v4", data="allenai/c4")
     cluster.outcomes = iter([None] * 3)
@@ -187,7 +193,11 @@ def test_paths_of_a_job_are_absolute_on_nodes(
         pool.submit(next_job)
     file_job, hub_job, digits_job = (assignment.job for assignment in cluster.assignments)
     assert file_job.task == f"{tmp_path}/my.py:Toy"
-    assert (file_job.data, file_job.folder, file_job.network) == (f"{tmp_path}/set", f"{tmp_path}/a/b", f"{tmp_path}/n")
+    assert (file_job.data, file_job.folder, file_job.network_folder) == (
+        f"{tmp_path}/set",
+        f"{tmp_path}/a/b",
+        f"{tmp_path}/n",
+    )
     assert file_job.store is None
     assert (hub_job.task, hub_job.data) == ("goal:FetchReach-v4", "allenai/c4")
     assert digits_job.task == "digits-vit"
