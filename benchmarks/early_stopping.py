@@ -20,7 +20,8 @@ from benchmarks.form import Figure, main
 from nas.report.study import Study
 from results.records import jsonl
 from results.records.row import Direction
-from results.stats.pareto import front, hypervolume
+from results.stats.hypervolume import hypervolume
+from results.stats.pareto import front
 
 SAMPLERS = ("surrogate", "nsga2", "random")
 RUNGS: Mapping[str, nas.Rungs] = {

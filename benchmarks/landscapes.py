@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from nas.budget.bounds import Feasible, feasible, parse_budget
-from results.stats.pareto import hypervolume
+from results.stats.hypervolume import hypervolume
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.canonical_text import with_defaults
 from search_spaces.models.vit import count_vit

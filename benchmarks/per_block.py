@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.landscapes import BASE, GAIN
 from nas.budget.bounds import Budget, parse_budget
 from nas.budget.implicit.budget_dp import BudgetDP
-from results.stats.pareto import hypervolume
+from results.stats.hypervolume import hypervolume
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import runs_of
 from search_spaces.models.vit import count_vit

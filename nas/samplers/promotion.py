@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nas.samplers.encoding import CandidateEncoding
 from nas.samplers.history import TrialTable, subsample
-from nas.samplers.hypervolume import Hypervolume
+from nas.samplers.hypervolume_gain import HypervolumeGain
 from nas.samplers.posterior import Predictions
 from nas.samplers.proposer import CountedObjectives, cost_matrix
 from nas.samplers.rungs import MAX_RUNGS
@@ -94,7 +94,7 @@ def promotion_gains(
             mean + unit * means,
             unit * variances / np.sqrt(variances + process.noise),
         )
-    hypervolume = Hypervolume(predictions[:number], predictions[number:], random)
+    hypervolume = HypervolumeGain(predictions[:number], predictions[number:], random)
     lookahead_values = Predictions(predictions[number:], change_stds[number:]).lookahead_values(1.0, random)
     return hypervolume.gain(lookahead_values) / hypervolume.total
 

@@ -12,7 +12,7 @@ Shapes: N = candidates with values, C = the pool of new candidates, K = objectiv
 import numpy as np
 
 from nas.samplers.history import CandidateMeans, candidate_means
-from nas.samplers.hypervolume import Hypervolume
+from nas.samplers.hypervolume_gain import HypervolumeGain
 from nas.samplers.posterior import Posterior
 from nas.samplers.promotion import fill_predicted_values
 from nas.samplers.proposer import Proposer, SearchState
@@ -48,7 +48,7 @@ class Surrogate(Proposer):
         posterior = Posterior(state, means)
         repeats, candidates = posterior.predict(means.indices), posterior.predict(pool)
         running = posterior.predict(posterior.running)
-        hypervolume = Hypervolume(np.concatenate([repeats.values, running.values]), candidates.values, random)
+        hypervolume = HypervolumeGain(np.concatenate([repeats.values, running.values]), candidates.values, random)
         may_repeat = np.isin(means.indices, state.repeatable)
         for exploration in EXPLORATION:
             new_gains = hypervolume.gain(candidates.lookahead_values(exploration, random)) * chance

@@ -1,9 +1,9 @@
 """Summaries of architectures: means over seeds, standard errors, the probability of being on the front.
 
-A front of single trainings favors lucky seeds. Here, Gaussian processes (`results.stats.gaussian_process`) give the
-posterior of all true values. The front is that of the posterior means.
+A front of single trainings favors lucky seeds. Here, the front is that of posterior means
+(`results.stats.front_probability`).
 
-Shapes: n = architectures, m = objectives, D = posterior draws, c = architectures near the front.
+Shapes: n = architectures, m = objectives, D = posterior draws.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,26 +16,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from results.records.columns import COMPARABLE, COUNTS, PROFILE, PROVENANCE, SHAPE
+from results.records.columns import COMPARABLE, PROVENANCE, SHAPE
 from results.records.row import Direction
-from results.stats.features import Record, features_of
-from results.stats.front_probability import front_probabilities
-from results.stats.gaussian_process import Array, Features, GaussianProcess, Indices, Observations, Scales
-from results.stats.pareto import check_objectives, non_dominated
-
-DRAWS = 512
-"""Posterior draws."""
-
-SAMPLE_SIZE, CONTENDERS = 384, 128
-"""Maximum size of the random sample that a model is fitted to; and how many architectures near the front are drawn."""
+from results.stats.features import Record
+from results.stats.front_probability import NOISE_FREE, front_posterior
+from results.stats.gaussian_process import Array, Indices
+from results.stats.pareto import check_objectives
 
 CONFIDENCE = 0.95
 """Probability at which one architecture counts as distinguishably better than another."""
 
 _DEVIATIONS = NormalDist().inv_cdf(CONFIDENCE)
-
-_NOISE_FREE = frozenset({*COUNTS, *PROFILE})
-"""Columns without training noise."""
 
 _SKIP_PREFIXES = ("speed_", "version_", "extra_metric_", "profile_")
 
@@ -147,30 +138,27 @@ def _summaries(
     held_out_rows = [[row for row in group if row.get("identity") in held_out] for group in groups]
     means = [_means(fresh or group, spreads) for group, fresh in zip(groups, held_out_rows, strict=True)]
     signs = np.array([-1.0 if direction == "max" else 1.0 for direction in objectives.values()])
-    noisy = [name in spreads for name in names]
-    expected, near, draws = _posterior(groups, names, noisy, signs)
-    p_front, on_front = np.zeros(len(groups)), np.zeros(len(groups), dtype=bool)
-    has_errors = all(name in spreads or name in _NOISE_FREE for name in names)
-    p_front[near], on_front[near] = front_probabilities(draws) if has_errors else np.nan, non_dominated(expected[near])
-    first = noisy.index(True) if any(noisy) else 0
-    first_means = [means[i].get(names[first]) for i in near]
-    errors = np.array([0.0 if mean is None else mean.examples for mean in first_means])
+    posterior = front_posterior(groups, names, spreads, signs)
     tier = np.ones(len(groups), dtype=np.intp)
-    if has_errors:
-        near_tiers = tiers_of(draws[:, :, first], errors, np.flatnonzero(on_front[near]))
-        tier = near_tiers[_nearest(expected[:, first], expected[near, first])]
+    if posterior.has_errors:
+        near, first = posterior.near, next((k for k, name in enumerate(names) if name in spreads), 0)
+        first_means = [means[i].get(names[first]) for i in near]
+        errors = np.array([0.0 if mean is None else mean.examples for mean in first_means])
+        near_tiers = tiers_of(posterior.draws[:, :, first], errors, np.flatnonzero(posterior.on_front[near]))
+        expected = posterior.expected[:, first]
+        tier = near_tiers[_nearest(expected, expected[near])]
         tier[near] = near_tiers
     for i, group in enumerate(groups):
         identities = tuple(str(row.get("identity")) for row in group)
         record = _record(held_out_rows[i] or group, means[i], names)
-        posterior_means = dict(zip(names, (expected[i] * signs).tolist(), strict=True))
+        posterior_means = dict(zip(names, (posterior.expected[i] * signs).tolist(), strict=True))
         yield ArchitectureSummary(
             identities,
             record,
             posterior_means,
             bool(held_out_rows[i]),
-            float(p_front[i]),
-            bool(on_front[i]),
+            float(posterior.p_front[i]),
+            bool(posterior.on_front[i]),
             int(tier[i]),
         )
 
@@ -191,7 +179,7 @@ def _noisy_columns(rows: Sequence[Record], groups: Sequence[Sequence[Record]], o
     """Return the noisy columns: those with a standard error, and objectives with several seeds."""
     candidates = [name for name in rows[0] if f"{name}_se" in rows[0]]
     names = [name for name in candidates if any(row[f"{name}_se"] is not None for row in rows)]
-    repeats = [name for name in objectives if name not in _NOISE_FREE and any(len(group) > 1 for group in groups)]
+    repeats = [name for name in objectives if name not in NOISE_FREE and any(len(group) > 1 for group in groups)]
     return list(dict.fromkeys([*names, *repeats]))
 
 
@@ -225,70 +213,6 @@ def _record(rows: Sequence[Record], means: Mapping[str, Mean], objectives: Seque
     for name in objectives:  # not noisy, but different: a latency, or a count from other files
         record.setdefault(name, fmean(row[name] for row in rows))
     return {**record, "seeds": len(rows)}
-
-
-def _posterior(
-    groups: Sequence[Sequence[Record]], names: Sequence[str], noisy: Sequence[bool], signs: Array
-) -> tuple[Array, Indices, Array]:
-    """Return the posterior means of all architectures [n, m], those near the front [c], and draws of these [D, c, m].
-
-    Less is better. Models are fitted to a random sample, since architectures that measured best are partly lucky. Those
-    near the front, by prediction or by measurement, are then conditioned on their own measurements too.
-    """
-    values = np.array([[fmean(row[name] for row in group) for name in names] for group in groups]) * signs
-    random, count = np.random.default_rng(0), len(groups)
-    features = features_of([group[0] for group in groups])
-    sample = np.sort(random.permutation(count)[:SAMPLE_SIZE])
-    models = {k: _Model(features, groups, values[:, k], names[k], sample) for k in range(len(names)) if noisy[k]}
-    expected = values.copy()
-    for k, model in models.items():
-        expected[:, k] = model.predict(sample)
-    near = np.union1d(_nearest_to_front(expected), _nearest_to_front(values))
-    union = np.union1d(sample, near)
-    draws = np.repeat(values[None, near], DRAWS, axis=0)
-    for k, model in models.items():
-        expected[:, k] = model.predict(union)
-        draws[:, :, k] = model.draws(union, near, random)
-    return expected, near, draws
-
-
-class _Model:
-    """The Gaussian process of one metric: scales fitted to one sample, predictions conditioned on any sample."""
-
-    def __init__(
-        self, features: Features, groups: Sequence[Sequence[Record]], values: Array, name: str, sample: Indices
-    ):
-        readings = [[float(row[name]) for row in group] for group in groups]
-        errors = [fmean(float(row.get(f"{name}_se") or 0.0) ** 2 for row in group) for group in groups]
-        self._features, self._values, self._errors = features, values, np.sqrt(errors)
-        self._counts = np.array([float(len(group)) for group in readings])
-        self._squares = np.array([sum((value - fmean(group)) ** 2 for value in group) for group in readings])
-        self._scales: Scales | None = None
-        self._scales = self._process(sample)[0].scales
-
-    def predict(self, sample: Indices) -> Array:
-        """Return the posterior means of all architectures given a sample: [n]."""
-        process, mean, unit = self._process(sample)
-        return np.asarray(mean + unit * process.predict(self._features)[0])
-
-    def draws(self, sample: Indices, at: Indices, random: np.random.Generator) -> Array:
-        """Return posterior draws for c architectures given a sample: [D, c]."""
-        process, mean, unit = self._process(sample)
-        return np.asarray(mean + unit * process.draws(self._features.at(at), DRAWS, random))
-
-    def _process(self, sample: Indices) -> tuple[GaussianProcess, float, float]:
-        arrays = (array[sample] for array in (self._values, self._counts, self._errors, self._squares))
-        readings, mean, unit = Observations.of(*arrays)
-        return GaussianProcess(self._features.at(sample), readings, self._scales), mean, unit
-
-
-def _nearest_to_front(values: Array) -> Indices:
-    """Return about CONTENDERS architectures: successive fronts, the best first."""
-    remaining, near = np.arange(len(values)), np.zeros(0, dtype=np.intp)
-    while len(remaining) and len(near) < CONTENDERS:
-        on_front = non_dominated(values[remaining])
-        near, remaining = np.concatenate([near, remaining[on_front]]), remaining[~on_front]
-    return near
 
 
 def _nearest(values: Array, among: Array) -> Indices:

@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 
 from results.records.row import Direction, Row
-from results.stats.pareto import hypervolume
+from results.stats.hypervolume import hypervolume
 from results.stats.tabular_benchmark import TabularBenchmark
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError, unknown_name_error

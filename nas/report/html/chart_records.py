@@ -13,7 +13,8 @@ from results.records.columns import SHAPE
 from results.records.published import lines_of
 from results.records.row import Direction, Row
 from results.stats.architecture_summary import ArchitectureSummary
-from results.stats.pareto import hypervolume, non_dominated
+from results.stats.hypervolume import hypervolume
+from results.stats.pareto import non_dominated
 from results.stats.true_front import BEYOND
 
 Record = Mapping[str, Any]

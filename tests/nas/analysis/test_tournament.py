@@ -54,7 +54,7 @@ NOISY = table_rows(noise=0.1)
 def few_draws() -> Iterator[None]:
     """Use few draws: they estimate how sure a front is, which no test here uses, and take most of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("results.stats.architecture_summary.DRAWS", 64)
+        patch.setattr("results.stats.front_probability.DRAWS", 64)
         yield
 
 

@@ -1,7 +1,6 @@
-"""The surrogate sampler: formulas compared with naive ones, and searches that find the best."""
+"""The surrogate sampler: searches that find the best."""
 
 import math
-from itertools import product
 
 import numpy as np
 import optuna
@@ -9,7 +8,7 @@ import pytest
 
 from nas.budget.bounds import Feasible
 from nas.samplers.budget_sampler import BudgetSampler
-from nas.samplers.hypervolume import Hypervolume
+from results.stats.hypervolume import hypervolume
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import SearchSpace
 
@@ -20,47 +19,6 @@ SPACE = SearchSpace(
     {"depth": tuple(range(1, 13)), "heads": (1, 2, 4, 8), "hidden": (8, 16, 32, 64), "topology": ("none", "resnet")},
 )
 ALL = Feasible(SPACE, tuple(SPACE))
-
-
-def test_hypervolume_gains_where_all_costs_are_equal() -> None:
-    cost = 4e6  # a range near zero must not vanish beside it
-    front, new = np.array([[0.5, cost], [0.7, cost]]), np.array([[0.3, cost], [0.6, cost]])
-    volume = Hypervolume(front, new, np.random.default_rng(0))
-    better, worse = volume.gain(new[None]) / volume.total
-    assert (better > 0.1, worse) == (True, 0.0)
-
-
-@pytest.mark.parametrize("objectives", [1, 2, 3])
-def test_gain_equals_the_hypervolume_a_point_adds(objectives: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas.samplers.hypervolume.DIRECTIONS", 200_000)
-    front = np.array([[0.0, 1.0, 0.5], [1.0, 0.0, 0.5], [0.5, 0.5, 0.0], [0.9, 0.9, 1.0]])[:, :objectives]
-    new = np.array([[0.2, 0.4, 0.2], [-0.1, 0.3, 0.4], [0.95, 0.95, 0.95]])[:, :objectives]
-    corners = np.array([[-0.1] * 3, [1.1 - 0.02 * 1.2 / 1.02] * 3])[:, :objectives]  # the reference becomes 1.1
-    hypervolume = Hypervolume(front, corners, np.random.default_rng(0))
-    ball = math.pi ** (objectives / 2) / (2**objectives * math.gamma(objectives / 2 + 1))
-    unit = ball * (1.2 / 1.02) ** objectives
-    assert hypervolume.total * unit == pytest.approx(dominated_volume(front), abs=4e-3)
-    outcomes = np.stack([new, new + 0.05])
-    for gain, one, other in zip(hypervolume.gain(outcomes), *outcomes, strict=True):
-        gains = [dominated_volume(np.vstack([front, point])) - dominated_volume(front) for point in (one, other)]
-        assert gain * unit == pytest.approx(sum(gains) / 2, abs=4e-3)
-    outcomes = np.stack([front - 0.04, front + 0.1])
-    for row, gain in enumerate(hypervolume.repeat_gain(outcomes)):
-        rest = np.delete(front, row, axis=0)
-        changes = [dominated_volume(np.vstack([rest, points[row]])) - dominated_volume(front) for points in outcomes]
-        assert gain * unit == pytest.approx(sum(changes) / 2, abs=4e-3)
-
-
-def dominated_volume(points: np.ndarray) -> float:
-    """The volume below the reference 1.1 that some point dominates, summed over the boxes of its grid."""
-    points = np.minimum(points, 1.1)
-    edges = [sorted({*points[:, k].tolist(), 1.1}) for k in range(points.shape[1])]
-    total = 0.0
-    for corner in product(*(range(len(edge) - 1) for edge in edges)):
-        low = [edge[i] for edge, i in zip(edges, corner, strict=True)]
-        if (points <= np.array(low) + 1e-12).all(axis=1).any():
-            total += math.prod(edge[i + 1] - edge[i] for edge, i in zip(edges, corner, strict=True))
-    return total
 
 
 def loss(architecture: Architecture) -> float:
@@ -90,9 +48,8 @@ def test_surrogate_finds_most_of_a_front_of_three_objectives() -> None:
         values = np.array([values_of(architecture) for architecture in architectures])
         all_values = np.array([values_of(architecture) for architecture in SPACE.architectures])
         low, high = all_values.min(axis=0), all_values.max(axis=0)
-        return dominated_volume((values - low) / (high - low)) / dominated_volume(
-            pareto((all_values - low) / (high - low))
-        )
+        reference = high + 0.1 * (high - low)
+        return hypervolume(values, reference) / hypervolume(all_values, reference)
 
     sampler = BudgetSampler(ALL, "surrogate")
     study, architectures = optuna.create_study(directions=["minimize"] * 3, sampler=sampler), []
@@ -101,12 +58,6 @@ def test_surrogate_finds_most_of_a_front_of_three_objectives() -> None:
         architectures.append(sampler.propose(trial).architecture)
         study.tell(trial, values_of(architectures[-1]))
     assert share(architectures) > 0.97  # random search reaches 0.93
-
-
-def pareto(points: np.ndarray) -> np.ndarray:
-    """The points that no other dominates."""
-    unique = np.unique(points, axis=0)
-    return np.array([p for p in unique if not any((q <= p).all() and (q < p).any() for q in unique)])
 
 
 def test_surrogate_avoids_regions_where_trials_fail() -> None:

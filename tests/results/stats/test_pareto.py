@@ -1,11 +1,9 @@
-"""Fronts, knees and hypervolumes, against their definitions."""
+"""Fronts and knees, against their definitions."""
 
 import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 from expect import raises
 from results.records.row import Row
 from results.records.table import from_records, from_rows
-from results.stats.pareto import front, hypervolume, knee, non_dominated
+from results.stats.pareto import front, knee, non_dominated
 from search_spaces.support.errors import Kind
 
 MakeRow = Callable[..., Row]
@@ -153,29 +151,3 @@ def test_knee_of_a_hollow_front_is_an_end(make_row: MakeRow) -> None:
     points = [(0.1, 10), (0.2, 60), (0.3, 90), (0.9, 100)]
     table = from_rows([make_row(depth=i + 1, flops=f, metrics={"accuracy": a}) for i, (a, f) in enumerate(points)])
     assert knee(table, {"accuracy": "max", "flops": "min"})["depth"].to_pylist() == [1]
-
-
-def boxes(values: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
-    """Volume of the union of boxes from each point to the reference, by inclusion and exclusion."""
-    total = 0.0
-    for size in range(1, len(values) + 1):
-        for some in combinations(values, size):
-            sides = np.maximum(reference - np.max(some, axis=0), 0)
-            total += (-1) ** (size + 1) * prod(sides.tolist())
-    return total
-
-
-@pytest.mark.parametrize("m", [1, 2, 3, 4])
-def test_hypervolume_is_that_of_the_union_of_boxes(m: int) -> None:
-    for n in (0, 1, 2, 7):
-        generator = np.random.default_rng(10 * m + n)
-        for levels in (3, 1000):  # with and without ties; some points are worse than the reference
-            values = generator.integers(0, levels, (n, m)) / levels
-            assert hypervolume(values, np.full(m, 0.8)) == pytest.approx(boxes(values, np.full(m, 0.8)), abs=1e-12)
-
-
-def test_hypervolume_refuses_nan_and_other_lengths() -> None:
-    with pytest.raises(ValueError, match="NaN"):
-        hypervolume(np.array([[np.nan, 1.0]]), np.ones(2))
-    with pytest.raises(ValueError, match=re.escape("got (2, 1) and (2,)")):
-        hypervolume(np.ones((2, 1)), np.ones(2))

@@ -10,7 +10,7 @@ from results.stats.gaussian_process import Array
 DIRECTIONS = 64
 
 
-class Hypervolume:
+class HypervolumeGain:
     """Hypervolume of points and the gains of other points, by random directions: cheap for any number of objectives.
 
     The hypervolume is, up to a constant, the mean over directions r on the positive unit sphere of the greatest
