@@ -70,7 +70,7 @@ class NoisyHypervolume(Proposer):
 def features(coordinates: CandidateEncoding, at: Indices, flops: Array) -> Tensor:
     """Return the features of candidates with their FLOPs as the last column: [C, F + 1]."""
     places = coordinates.features.at(at)
-    return torch.from_numpy(np.concatenate([places.sizes, places.words, flops[:, None]], axis=1))
+    return torch.from_numpy(np.concatenate([places.numeric, places.one_hot, flops[:, None]], axis=1))
 
 
 def loss_model(at: Tensor, losses: Array) -> SingleTaskGP:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from results.records.columns import refusal_of
+from results.records.columns import metric_name_problem
 from search_spaces.support.errors import UserError, cause_fields, reason_of, unknown_name_error
 from tasks.base import Metric, Task
 from tasks.registry import TASK_FAMILIES, TASKS, kind_of
@@ -133,7 +133,7 @@ def _check(reference: str, kind: Any) -> None:
                 choices=("max", "min"),
             )
     names = [metric.name for metric in metrics]
-    problem = refusal_of(names)
+    problem = metric_name_problem(names)
     if problem:
         message = f"task {reference!r}: {problem}. Rename the metric."
         raise UserError("bad-plugin", message, task=reference, option="metrics", value=tuple(map(str, names)))

@@ -10,7 +10,7 @@ from optuna.storages import InMemoryStorage
 from nas.environment.paths import DEFAULT_STORE
 from nas.store.optuna_study import clear_storage_errors, storage_connection
 from nas.store.store import Store
-from results.records.columns import COUNTS
+from results.records.columns import COUNT_COLUMNS
 from results.records.row import Row
 from search_spaces.support.errors import Kind, UserError
 
@@ -45,7 +45,7 @@ def copy_searches(storage: str = DEFAULT_STORE) -> InMemoryStorage:
 def _attributes(row: Row) -> dict[str, Any]:
     """Return the attributes of a Row that are shown with its trial."""
     test_metrics = {f"test_{name}": value for name, value in row.test.items()}
-    counts = {name: getattr(row.costs, name) for name in COUNTS}
+    counts = {name: getattr(row.costs, name) for name in COUNT_COLUMNS}
     labels = {"key": row.architecture.key, "wiring": row.architecture.topology, "error": row.error}
     attributes = {**labels, **row.metrics, **test_metrics, **counts, **row.extra_metrics}
     return {name: value for name, value in attributes.items() if value is not None}

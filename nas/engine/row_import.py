@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from nas.store.store import Store
 from results.records import jsonl
-from results.records.columns import COUNTS
+from results.records.columns import COUNT_COLUMNS
 from results.records.duplicates import deduplicate
 from results.records.row import Direction, Row, Status
 from search_spaces.support.errors import UserError, cause_fields
@@ -66,7 +66,7 @@ def _check_possible(row: Row, path: Path) -> None:
     if directions := {*row.directions.values()} - {*get_args(Direction)}:
         reason = f"the direction of a metric must be max or min, got {min(directions)!r}"
         raise error(reason, option="direction", value=min(directions), choices=get_args(Direction))
-    for name in COUNTS:
+    for name in COUNT_COLUMNS:
         if isinstance(count := getattr(row.costs, name), int) and count < 0:
             raise error(f"{name} must be at least 0, got {count}", option=name, value=count, least=0)
 

@@ -14,7 +14,7 @@ from nas.report.format import check_html_path
 from nas.store.search_config import SearchConfig
 from results.query.mixtures import mixture_columns, mixtures
 from results.records import table
-from results.records.columns import COMPARABLE
+from results.records.columns import MUST_MATCH_COLUMNS
 from results.records.row import Direction, Row
 from search_spaces.support.errors import Notice, UserError, cause_fields, unknown_name_error
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def check_comparable(summaries: "Sequence[ArchitectureSummary]", what: str) -> None:
     """Raise UserError if architectures are of several tasks, presets or data, which `what` cannot mix."""
-    for column in COMPARABLE:
+    for column in MUST_MATCH_COLUMNS:
         values = sorted({summary.record.get(column) for summary in summaries}, key=str)
         if len(values) > 1:
             which = ", ".join(map(str, values))

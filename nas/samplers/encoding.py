@@ -184,15 +184,15 @@ class CandidateEncoding:
 
     @cached_property
     def features(self) -> Features:
-        """Model features of every feasible candidate: numbers and the size, and separately words."""
-        words = np.concatenate(
+        """Model features of every feasible candidate: numbers and the size, and separately one-hot ones."""
+        one_hot = np.concatenate(
             [
                 np.full(len(self.encode_axis(name, None)), isinstance(axis, CategoricalAxis))
                 for name, axis in self.axes.items()
             ]
             or [np.zeros(1, dtype=bool)]
         )
-        return Features(np.concatenate([self.encodings[:, ~words], self.sizes], axis=1), self.encodings[:, words])
+        return Features(np.concatenate([self.encodings[:, ~one_hot], self.sizes], axis=1), self.encodings[:, one_hot])
 
     def nearest(self, target: Array, indices: Indices, random: np.random.Generator) -> int:
         """Return the index nearest to a target, with ties broken at random."""

@@ -51,9 +51,9 @@ class Posterior:
         counts = self._cost_matrix(means.indices)
         self._model_columns: list[int] = np.flatnonzero(np.isnan(counts).any(axis=0)).tolist()
         count_columns = [k for k in range(counts.shape[1]) if k not in self._model_columns]
-        self._mean, self._unit = np.zeros(counts.shape[1]), np.ones(counts.shape[1])
+        self._mean, self._std = np.zeros(counts.shape[1]), np.ones(counts.shape[1])
         self._mean[count_columns] = counts[:, count_columns].mean(axis=0)
-        self._unit[count_columns] = np.maximum(counts[:, count_columns].std(axis=0), 1e-12)
+        self._std[count_columns] = np.maximum(counts[:, count_columns].std(axis=0), 1e-12)
         self._processes = [self._process(means, k) for k in self._model_columns]
 
     def predict(self, indices: Indices) -> Predictions:
@@ -72,7 +72,7 @@ class Posterior:
         return outcomes
 
     def _process(self, means: CandidateMeans, k: int) -> GaussianProcess:
-        observations, _, _ = Observations.of(
+        observations, _, _ = Observations.standardize(
             means.values[:, k], means.seeds, means.errors[:, k], means.squared_deviations[:, k]
         )
         process = GaussianProcess(self._features.at(means.indices), observations)
@@ -81,7 +81,7 @@ class Posterior:
         predictions, _ = process.predict(self._features.at(self.running))
         features = self._features.at(np.concatenate([means.indices, self.running]))
         # Predicted values carry no information on variances: keep the fitted scales.
-        return GaussianProcess(features, observations.extend(predictions), process.scales, process.unit)
+        return GaussianProcess(features, observations.extend(predictions), process.scales, process.variance_scale)
 
     def _count_values(self, at: Indices) -> Array:
-        return np.asarray((self._cost_matrix(at) - self._mean) / self._unit)
+        return np.asarray((self._cost_matrix(at) - self._mean) / self._std)

@@ -85,14 +85,14 @@ def promotion_gains(
     number = len(values)
     predictions, change_stds = known_objectives.copy(), np.zeros(known_objectives.shape)
     for k in np.flatnonzero(np.isnan(known_objectives).any(axis=0)):
-        sizes = np.concatenate([features.sizes, min_max_scale(rung_values[:, k])[:, None]], axis=1)
-        with_rung_values = Features(sizes, features.words)
-        observations, mean, unit = Observations.of(values[:, k], np.ones(number), errors[:, k], np.zeros(number))
+        numeric = np.concatenate([features.numeric, min_max_scale(rung_values[:, k])[:, None]], axis=1)
+        with_rung_values = Features(numeric, features.one_hot)
+        observations, mean, std = Observations.standardize(values[:, k], np.ones(number), errors[:, k], np.zeros(number))
         process = GaussianProcess(with_rung_values.at(np.arange(number)), observations)
         means, variances = process.predict(with_rung_values)
         predictions[:, k], change_stds[:, k] = (
-            mean + unit * means,
-            unit * variances / np.sqrt(variances + process.noise),
+            mean + std * means,
+            std * variances / np.sqrt(variances + process.noise),
         )
     hypervolume = HypervolumeGain(predictions[:number], predictions[number:], random)
     lookahead_values = Predictions(predictions[number:], change_stds[number:]).lookahead_values(1.0, random)

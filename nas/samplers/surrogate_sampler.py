@@ -27,7 +27,7 @@ POOL, OBSERVATIONS, FAILURES = 500, 128, 32
 EXPLORATION = (1, 2, 4, 8)
 """Factors on the predictions' uncertainty; the smallest one that promises a gain is used."""
 
-_FAILURE_SCALES = Scales(noise=0.02, nugget=1e-6, remainder=1.0, sizes=1.0, words=1.0)
+_FAILURE_SCALES = Scales(noise=0.02, nugget=1e-6, remainder=1.0, numeric=1.0, one_hot=1.0)
 
 MIN_GAIN = 1e-4
 """Smallest gain that counts, as a fraction of the hypervolume."""

@@ -6,14 +6,14 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from results.records.columns import COMPARABLE, COUNTS, PROVENANCE, column_names
+from results.records.columns import COUNT_COLUMNS, MUST_MATCH_COLUMNS, PROVENANCE_COLUMNS, column_names
 from results.records.row import Direction
 from results.records.table import check_columns, from_records, has_numbers
 from results.stats.architecture_summary import ArchitectureSummary, summarize
 from results.stats.features import Record
 from search_spaces.support.errors import UserError
 
-_TRAINING_COLUMNS = ("seed", "identity", "status", "error", *PROVENANCE)
+_TRAINING_COLUMNS = ("seed", "identity", "status", "error", *PROVENANCE_COLUMNS)
 """Columns that describe a training, not its architecture."""
 
 
@@ -40,7 +40,7 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
             raise UserError("wrong-type", message, option=name, type=str(table[name].type))
     complete = _complete(table)
     keys = [*_group_columns(complete, by), *by]
-    noisy = [name for name in numbers if name not in COUNTS]
+    noisy = [name for name in numbers if name not in COUNT_COLUMNS]
     aggregations = [(name, "mean") for name in numbers] + [
         (name, function) for name in noisy for function in ("stddev", "count")
     ]
@@ -52,7 +52,9 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
     names = {*keys, *numbers, *(f"{name}_se" for name in noisy)}
     (number,) = column_names(names, "group_", ["n"])
     columns[number] = groups["count_all"]
-    columns |= {name: compute.round(groups[f"{name}_mean"]).cast(pa.int64()) for name in numbers if name in COUNTS}
+    columns |= {
+        name: compute.round(groups[f"{name}_mean"]).cast(pa.int64()) for name in numbers if name in COUNT_COLUMNS
+    }
     for name in noisy:
         count = compute.cast(groups[f"{name}_count"], pa.float64())
         columns[name] = groups[f"{name}_mean"]
@@ -114,5 +116,5 @@ def _complete(table: pa.Table) -> pa.Table:
 
 def _group_columns(table: pa.Table, by: Sequence[str]) -> list[str]:
     """Return the columns that make rows of this table incomparable."""
-    columns = [name for name in COMPARABLE if name in table.column_names and name not in by]
+    columns = [name for name in MUST_MATCH_COLUMNS if name in table.column_names and name not in by]
     return [name for name in columns if len(table[name].unique()) > 1]

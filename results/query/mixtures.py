@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from results.records.columns import COMPARABLE
+from results.records.columns import MUST_MATCH_COLUMNS
 from results.records.table import condition_of
 
 _REASONS = {
@@ -39,7 +39,7 @@ def mixtures_within(table: pa.Table, by: Sequence[str]) -> list[str]:
 
     Rows that cannot be compared are no mixture: `results.query.grouping.means` groups them separately.
     """
-    keys = [name for name in (*COMPARABLE, *by) if name in table.column_names]
+    keys = [name for name in (*MUST_MATCH_COLUMNS, *by) if name in table.column_names]
     settings = [name for name in _settings(table) if name not in keys]
     return _recipes(table, [n for n in settings if any(len(values) > 1 for values in _values(table, keys, n).values())])
 

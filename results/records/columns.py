@@ -10,44 +10,52 @@ from typing import Any
 from results.records.costs import Costs
 from search_spaces.architecture.architecture import Architecture
 
-FIRST = ("task", "task_version", "space", "preset", "seed", "status")
-SHAPE = tuple(field.name for field in fields(Architecture))
-COUNTS = tuple(field.name for field in fields(Costs) if field.name != "uncounted")
-LAST = ("steps", "start", "data", "error")
-PROVENANCE = ("started", "wall_s", "commit", "command", "device", "threads")
-ROW_COLUMNS = (*FIRST, "identity", "key", *SHAPE, *COUNTS, *LAST, *PROVENANCE)
+LEADING_COLUMNS = ("task", "task_version", "space", "preset", "seed", "status")
+ARCHITECTURE_COLUMNS = tuple(field.name for field in fields(Architecture))
+COUNT_COLUMNS = tuple(field.name for field in fields(Costs) if field.name != "uncounted")
+TRAILING_COLUMNS = ("steps", "start", "data", "error")
+PROVENANCE_COLUMNS = ("started", "wall_s", "commit", "command", "device", "threads")
+ROW_COLUMNS = (
+    *LEADING_COLUMNS,
+    "identity",
+    "key",
+    *ARCHITECTURE_COLUMNS,
+    *COUNT_COLUMNS,
+    *TRAILING_COLUMNS,
+    *PROVENANCE_COLUMNS,
+)
 """The columns that every Row has, in order."""
 
 _QUARTILES = ("latency_ms", "latency_ms_q1", "latency_ms_q3", "step_ms", "step_ms_q1", "step_ms_q3")
 _SHARES = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loading", "cpu", "other")
 _ON_GPU = ("gpu_utilisation", "sm_efficiency", "occupancy", "tensor_core_share")
-PROFILE = (
+PROFILE_COLUMNS = (
     *("batch", *_QUARTILES, "examples_per_s", "peak_memory_bytes", "energy_j", "trace", "profile_note"),
     *(f"time_{share}" for share in _SHARES),
     *_ON_GPU,
 )
 """The columns of a profile."""
 
-_WHOLE = ("task_version", "seed", "steps", "threads", "step", *SHAPE, *COUNTS)
+_WHOLE = ("task_version", "seed", "steps", "threads", "step", *ARCHITECTURE_COLUMNS, *COUNT_COLUMNS)
 TYPES: Mapping[str, type] = {
     **dict.fromkeys(ROW_COLUMNS, str),
     **dict.fromkeys(_WHOLE, int),
     **dict.fromkeys(("topology", "model", "blocks", "counter"), str),
-    **dict.fromkeys(("wall_s", "seconds", *PROFILE), float),
+    **dict.fromkeys(("wall_s", "seconds", *PROFILE_COLUMNS), float),
     **dict.fromkeys(("trace", "profile_note"), str),
 }
 """Types of known columns where they are not null."""
 
-COMPARABLE = ("task", "task_version", "data", "preset", "start")
+MUST_MATCH_COLUMNS = ("task", "task_version", "data", "preset", "start")
 """Rows that differ in one of these columns are not compared."""
 
-CURVE = ("task", "preset", "seed", "identity", "key", "topology", "step", "seconds")
+CURVE_COLUMNS = ("task", "preset", "seed", "identity", "key", "topology", "step", "seconds")
 """The columns that every point of a curve has, in order."""
 
 PREFIXES = ("test_", "speed_", "recipe_", "version_", "metric_", "extra_metric_", "profile_")
 """Prefixes of generated column names; no metric may start with one."""
 
-RESERVED = frozenset({*ROW_COLUMNS, *PROFILE, *CURVE, "uncounted"})
+RESERVED = frozenset({*ROW_COLUMNS, *PROFILE_COLUMNS, *CURVE_COLUMNS, "uncounted"})
 """Names that no metric may have, in any case."""
 
 _encode = json.JSONEncoder().encode  # json.dumps without its argument checks
@@ -60,7 +68,7 @@ def is_reserved(name: str) -> bool:
     return name.lower() in RESERVED or name.lower().startswith(PREFIXES)
 
 
-def refusal_of(metrics: Sequence[str]) -> str | None:
+def metric_name_problem(metrics: Sequence[str]) -> str | None:
     """Return why metrics cannot have these names, without full stop, or None.
 
     Each metric is a column beside those of every Row, and column names are case-insensitive.
@@ -148,7 +156,7 @@ def row_columns(
     columns += column_names(columns, "test_", test, always=True)
     columns += column_names(columns, "extra_metric_", extra_metrics, exclude=metric_names)
     columns += column_names(columns, "speed_", speeds, always=True)
-    columns += column_names(columns, "profile_", profile, allow=PROFILE, exclude=metric_names)
+    columns += column_names(columns, "profile_", profile, allow=PROFILE_COLUMNS, exclude=metric_names)
     columns += column_names(columns, "recipe_", recipe, always=True)
     columns += column_names(columns, "version_", [name.replace("-", "_") for name in versions], always=True)
     return tuple(columns)

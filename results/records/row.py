@@ -8,7 +8,16 @@ from html import escape
 from operator import attrgetter
 from typing import Any, Literal, NotRequired, TypedDict
 
-from results.records.columns import COUNTS, FIRST, LAST, PROVENANCE, SHAPE, add_columns, cell, row_columns
+from results.records.columns import (
+    ARCHITECTURE_COLUMNS,
+    COUNT_COLUMNS,
+    LEADING_COLUMNS,
+    PROVENANCE_COLUMNS,
+    TRAILING_COLUMNS,
+    add_columns,
+    cell,
+    row_columns,
+)
 from results.records.costs import Costs as Costs
 from results.records.identity import identity_of
 from results.records.row_record import check_record
@@ -203,13 +212,13 @@ class Row:
             groups.append(versions)
         shape = self.architecture
         values = (
-            *_first(self),
+            *_leading(self),
             self.identity(),
             shape.key,
-            *_shape(shape),
+            *_architecture_cells(shape),
             *_counts(self.costs),
-            *_last(self),
-            *map(self.provenance.get, PROVENANCE),
+            *_trailing(self),
+            *map(self.provenance.get, PROVENANCE_COLUMNS),
             *(value if type(value) in _SCALARS else cell(value) for group in groups for value in group.values()),
         )
         return dict(zip(row_columns(tuple(self.directions), *map(tuple, groups)), values, strict=True))
@@ -226,7 +235,9 @@ def _check_version(record: Any) -> Any:
     return record
 
 
-_first, _shape, _counts, _last = (attrgetter(*names) for names in (FIRST, SHAPE, COUNTS, LAST))
+_leading, _architecture_cells, _counts, _trailing = (
+    attrgetter(*names) for names in (LEADING_COLUMNS, ARCHITECTURE_COLUMNS, COUNT_COLUMNS, TRAILING_COLUMNS)
+)
 _SCALARS = frozenset({int, float, str, type(None)})
 _EMPTY: Mapping[str, Callable[[], Any]] = {
     one.name: one.default_factory for one in fields(Row) if one.default_factory is not MISSING

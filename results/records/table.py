@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from results.records.arrays import array
-from results.records.columns import CURVE, ROW_COLUMNS, TYPES
+from results.records.columns import CURVE_COLUMNS, ROW_COLUMNS, TYPES
 from results.records.row import Row
 from results.records.strict_json import is_number
 from search_spaces.support.errors import Notice, UserError, cause_fields, unknown_name_error, value_fields
@@ -35,7 +35,7 @@ def from_rows(rows: Iterable[Row]) -> pa.Table:
 
 def curves(rows: Iterable[Row]) -> pa.Table:
     """Build a table of the curve points of rows, see `Row.points`; invalid rows are left out with a Notice."""
-    return _table(_flatten(rows, Row.points), CURVE)
+    return _table(_flatten(rows, Row.points), CURVE_COLUMNS)
 
 
 def from_records(records: Iterable[Mapping[str, Any]], first: Iterable[str] = ()) -> pa.Table:

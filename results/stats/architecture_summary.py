@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from results.records.columns import COMPARABLE, PROVENANCE, SHAPE
+from results.records.columns import ARCHITECTURE_COLUMNS, MUST_MATCH_COLUMNS, PROVENANCE_COLUMNS
 from results.records.row import Direction
 from results.stats.features import Record
 from results.stats.front_probability import NOISE_FREE, front_posterior
@@ -62,18 +62,18 @@ class Mean:
 
     Attributes:
         value: The mean.
-        examples: Standard error due to the validation examples, the same for any number of seeds.
-        seeds: Standard error due to the seeds.
+        example_error: Standard error due to the validation examples, the same for any number of seeds.
+        seed_error: Standard error due to the seeds.
     """
 
     value: float
-    examples: float
-    seeds: float
+    example_error: float
+    seed_error: float
 
     @property
     def error(self) -> float:
         """The total standard error."""
-        return hypot(self.examples, self.seeds)
+        return hypot(self.example_error, self.seed_error)
 
 
 def summarize(
@@ -93,12 +93,14 @@ def summarize(
     """
     check_objectives(table, objectives)
     columns = {*objectives, *(f"{name}_se" for name in objectives)}
-    names = [n for n in table.column_names if n in columns or not (n.startswith(_SKIP_PREFIXES) or n in PROVENANCE)]
+    names = [
+        n for n in table.column_names if n in columns or not (n.startswith(_SKIP_PREFIXES) or n in PROVENANCE_COLUMNS)
+    ]
     groups: dict[tuple[Any, ...], dict[Any, Record]] = {}
     for index, row in enumerate(table.select(names).to_pylist()):
         is_complete = row.get("status", "complete") == "complete"
         if is_complete and all(row[name] is not None and isfinite(row[name]) for name in objectives):
-            rows = groups.setdefault(tuple(row.get(name) for name in COMPARABLE), {})
+            rows = groups.setdefault(tuple(row.get(name) for name in MUST_MATCH_COLUMNS), {})
             rows[row.get("identity") or index] = row  # duplicates count once
     summaries = [
         summary for rows in groups.values() for summary in _summaries([*rows.values()], objectives, frozenset(held_out))
@@ -143,7 +145,7 @@ def _summaries(
     if posterior.has_errors:
         near, first = posterior.near, next((k for k, name in enumerate(names) if name in spreads), 0)
         first_means = [means[i].get(names[first]) for i in near]
-        errors = np.array([0.0 if mean is None else mean.examples for mean in first_means])
+        errors = np.array([0.0 if mean is None else mean.example_error for mean in first_means])
         near_tiers = tiers_of(posterior.draws[:, :, first], errors, np.flatnonzero(posterior.on_front[near]))
         expected = posterior.expected[:, first]
         tier = near_tiers[_nearest(expected, expected[near])]
@@ -165,7 +167,9 @@ def _summaries(
 
 def _candidate(row: Record) -> tuple[Any, ...]:
     """Return the key of a row's architecture and recipe; a row without an architecture is its own."""
-    key = row.get("key") or (tuple(row[name] for name in SHAPE) if {*SHAPE} <= row.keys() else id(row))
+    key = row.get("key") or (
+        tuple(row[name] for name in ARCHITECTURE_COLUMNS) if {*ARCHITECTURE_COLUMNS} <= row.keys() else id(row)
+    )
     return key, *((name, row[name]) for name in _settings(tuple(row)) if row[name] is not None)
 
 
@@ -197,9 +201,9 @@ def _means(rows: Sequence[Record], spreads: Mapping[str, float | None]) -> dict[
     for name, spread in spreads.items():
         readings = [row for row in rows if row.get(name) is not None]
         if readings:
-            examples = fmean(float(row.get(f"{name}_se") or 0.0) ** 2 for row in readings)
-            seeds = (spread or 0.0) / sqrt(len(readings))
-            means[name] = Mean(fmean(float(row[name]) for row in readings), sqrt(examples), seeds)
+            example_variance = fmean(float(row.get(f"{name}_se") or 0.0) ** 2 for row in readings)
+            seed_error = (spread or 0.0) / sqrt(len(readings))
+            means[name] = Mean(fmean(float(row[name]) for row in readings), sqrt(example_variance), seed_error)
     return means
 
 

@@ -16,7 +16,7 @@ from typing import Any, final
 
 import numpy as np
 
-from results.records.columns import COMPARABLE, ROW_COLUMNS, SHAPE
+from results.records.columns import ARCHITECTURE_COLUMNS, MUST_MATCH_COLUMNS, ROW_COLUMNS
 from results.records.row import Direction
 from results.stats.features import Record
 from results.stats.gaussian_process import Array
@@ -94,7 +94,9 @@ class Effects:
 
 def check_axis(axis: str, metrics: Container[str]) -> None:
     """Raise UserError for a metric, and for a column of every Row that does not describe the architecture."""
-    if (axis in ROW_COLUMNS and axis not in SHAPE) or axis.removesuffix("_se").removeprefix("test_") in metrics:
+    if (axis in ROW_COLUMNS and axis not in ARCHITECTURE_COLUMNS) or axis.removesuffix("_se").removeprefix(
+        "test_"
+    ) in metrics:
         message = f"an axis tells architectures apart, and {axis!r} is none. Ask topology, depth or recipe_lr."
         raise UserError("unsupported", message, option="axis", value=axis)
 
@@ -103,7 +105,7 @@ def comparable(rows: Sequence[Record]) -> dict[str, list[Record]]:
     """Group comparable rows, by task and the values in which its groups differ."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for row in rows:
-        groups.setdefault(_key(row, COMPARABLE), []).append(row)
+        groups.setdefault(_key(row, MUST_MATCH_COLUMNS), []).append(row)
     by_name = {}
     for group, members in groups.items():
         siblings = [key for key in groups if key[0] == group[0]]
@@ -244,7 +246,7 @@ def _control_columns(rows: Sequence[Record], axis: str) -> list[str]:
     of their own.
     """
     names = dict.fromkeys(name for row in rows for name in row if name != axis)
-    controls = [name for name in names if name in SHAPE and name != "hidden"]
+    controls = [name for name in names if name in ARCHITECTURE_COLUMNS and name != "hidden"]
     candidates = [name for name in names if name == "hidden" or name.startswith("recipe_")]
     for name in sorted(candidates, key=lambda name: len({_key(row, [name]) for row in rows})):
         groups: dict[tuple[Any, ...], set[Any]] = {}

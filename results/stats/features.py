@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from results.records.columns import SHAPE
+from results.records.columns import ARCHITECTURE_COLUMNS
 from results.stats.gaussian_process import Array, Features
 from search_spaces.architecture.canonical_text import with_defaults
 from search_spaces.support.errors import UserError
@@ -35,13 +35,13 @@ def features_of(records: Sequence[Record]) -> Features:
             if name not in columns:
                 columns[name] = [None] * len(records)
             columns[name][number] = value
-    sizes, words = [], []
+    numeric, one_hot = [], []
     for values in columns.values():
         if any(isinstance(value, str) for value in values):
-            words += [np.array([_WORD * (value == word) for value in values]) for word in sorted({*map(str, values)})]
+            one_hot += [np.array([_WORD * (value == word) for value in values]) for word in sorted({*map(str, values)})]
         elif len({*values}) > 1:
-            sizes.append(_scale(values))
-    return Features(*(np.stack(group or [np.zeros(len(records))], axis=1) for group in (sizes, words)))
+            numeric.append(_scale(values))
+    return Features(*(np.stack(group or [np.zeros(len(records))], axis=1) for group in (numeric, one_hot)))
 
 
 def _coordinates(record: Record, spec: Spec | None, options: Container[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
@@ -62,7 +62,7 @@ def _coordinates(record: Record, spec: Spec | None, options: Container[tuple[str
 @lru_cache(maxsize=1024)
 def _is_feature(name: str) -> bool:
     """Return whether a column describes the architecture or recipe."""
-    return name in SHAPE or name in _SIZES or name.startswith("recipe_")
+    return name in ARCHITECTURE_COLUMNS or name in _SIZES or name.startswith("recipe_")
 
 
 @lru_cache(maxsize=1024)

@@ -1,7 +1,7 @@
 """The probability that architectures are on the front.
 
-Gaussian processes (`results.stats.gaussian_process`) give the posterior of all true values. The probability is the share
-of posterior draws in which an architecture is on the front.
+Gaussian processes (`results.stats.gaussian_process`) give the posterior of all true values. The probability is the
+share of posterior draws in which an architecture is on the front.
 
 Shapes: n = architectures, m = objectives, D = posterior draws, c = architectures near the front.
 """
@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from results.records.columns import COUNTS, PROFILE
+from results.records.columns import COUNT_COLUMNS, PROFILE_COLUMNS
 from results.stats.features import Record, features_of
 from results.stats.gaussian_process import Array, Features, GaussianProcess, Indices, Observations, Scales
 from results.stats.pareto import non_dominated
@@ -25,7 +25,7 @@ DRAWS = 512
 SAMPLE_SIZE, CONTENDERS = 384, 128
 """Maximum size of the random sample that a model is fitted to; and how many architectures near the front are drawn."""
 
-NOISE_FREE = frozenset({*COUNTS, *PROFILE})
+NOISE_FREE = frozenset({*COUNT_COLUMNS, *PROFILE_COLUMNS})
 """Columns without training noise."""
 
 
@@ -39,9 +39,9 @@ class FrontPosterior:
         near: The architectures near the front: [c].
         draws: Posterior draws of these: [D, c, m].
         on_front: Whether each architecture is on the front of the posterior means: [n].
-        p_front: The probability that each is on the front, 0 for those not near it: [n]. NaN near it if an objective has
-            no errors.
-        has_errors: Whether each objective has errors that are known, or none.
+        p_front: The probability that each is on the front: [n]. 0 for those not near it; NaN for the others if
+            `has_errors` is false.
+        has_errors: Whether the noise of every objective that has some is known.
     """
 
     expected: Array
@@ -75,9 +75,7 @@ def front_posterior(
     random, count = np.random.default_rng(0), len(groups)
     features = features_of([group[0] for group in groups])
     sample = np.sort(random.permutation(count)[:SAMPLE_SIZE])
-    models = {
-        k: _Model(features, groups, values[:, k], names[k], sample) for k in range(len(names)) if names[k] in noisy
-    }
+    models = {k: _Model(features, groups, values[:, k], name, sample) for k, name in enumerate(names) if name in noisy}
     expected = values.copy()
     for k, model in models.items():
         expected[:, k] = model.predict(sample)
@@ -110,18 +108,18 @@ class _Model:
 
     def predict(self, sample: Indices) -> Array:
         """Return the posterior means of all architectures given a sample: [n]."""
-        process, mean, unit = self._process(sample)
-        return np.asarray(mean + unit * process.predict(self._features)[0])
+        process, mean, std = self._process(sample)
+        return np.asarray(mean + std * process.predict(self._features)[0])
 
     def draws(self, sample: Indices, at: Indices, random: np.random.Generator) -> Array:
         """Return posterior draws for c architectures given a sample: [D, c]."""
-        process, mean, unit = self._process(sample)
-        return np.asarray(mean + unit * process.draws(self._features.at(at), DRAWS, random))
+        process, mean, std = self._process(sample)
+        return np.asarray(mean + std * process.draws(self._features.at(at), DRAWS, random))
 
     def _process(self, sample: Indices) -> tuple[GaussianProcess, float, float]:
         arrays = (array[sample] for array in (self._values, self._counts, self._errors, self._squares))
-        readings, mean, unit = Observations.of(*arrays)
-        return GaussianProcess(self._features.at(sample), readings, self._scales), mean, unit
+        readings, mean, std = Observations.standardize(*arrays)
+        return GaussianProcess(self._features.at(sample), readings, self._scales), mean, std
 
 
 def _nearest_to_front(values: Array) -> Indices:

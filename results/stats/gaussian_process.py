@@ -29,21 +29,21 @@ class Features:
     """Features of architectures, scaled to lengths of about 1.
 
     Attributes:
-        sizes: Numeric features: [N, F].
-        words: One-hot features: [N, W].
+        numeric: Numeric features: [N, F].
+        one_hot: One-hot features: [N, W].
     """
 
-    sizes: Array
-    words: Array
+    numeric: Array
+    one_hot: Array
 
     def at(self, index: Indices) -> "Features":
         """Return the features of some architectures."""
-        return Features(self.sizes[index], self.words[index])
+        return Features(self.numeric[index], self.one_hot[index])
 
     @cached_property
     def parabolas(self) -> Array:
         """Centered features and their squares: [N, 2 (F + W)]."""
-        coordinates = np.concatenate([self.sizes, self.words], axis=1) - 0.5
+        coordinates = np.concatenate([self.numeric, self.one_hot], axis=1) - 0.5
         return np.concatenate([coordinates, coordinates**2], axis=1)
 
 
@@ -65,7 +65,9 @@ class Observations:
     within: float = 0.0
 
     @classmethod
-    def of(cls, means: Array, counts: Array, errors: Array, squares: Array) -> tuple["Observations", float, float]:
+    def standardize(
+        cls, means: Array, counts: Array, errors: Array, squares: Array
+    ) -> tuple["Observations", float, float]:
         """Standardize means; return the observations, and the mean and standard deviation that were removed.
 
         Args:
@@ -74,15 +76,15 @@ class Observations:
             errors: Standard error of one observation; ignored if any is unknown or zero: [N].
             squares: Sum of squared deviations of each architecture's observations from its mean: [N].
         """
-        mean, unit = float(means.mean()), max(float(means.std()), 1e-12)
+        mean, std = float(means.mean()), max(float(means.std()), 1e-12)
         variances = errors**2
         noise_ratios = np.ones(len(means))
         if np.isfinite(variances).all() and (variances > 0).all():
             noise_ratios = np.clip(variances / variances.mean(), 0.1, 10.0)
         return (
-            cls((means - mean) / unit, counts, noise_ratios, float((squares / noise_ratios).sum()) / unit**2),
+            cls((means - mean) / std, counts, noise_ratios, float((squares / noise_ratios).sum()) / std**2),
             mean,
-            unit,
+            std,
         )
 
     @classmethod
@@ -104,15 +106,15 @@ class Scales(NamedTuple):
         noise: Noise variance of an observation, relative to the variance of the parabolas' coefficients.
         nugget: Variance of the part that architectures do not share.
         remainder: Variance of the smooth remainder.
-        sizes: Length scale of the remainder along sizes.
-        words: Length scale along words.
+        numeric: Length scale of the remainder along numeric features.
+        one_hot: Length scale along one-hot features.
     """
 
     noise: float
     nugget: float
     remainder: float
-    sizes: float
-    words: float
+    numeric: float
+    one_hot: float
 
 
 _PRIOR = Scales(0.1, 0.001, 1.0, 1.0, 0.7)
@@ -123,8 +125,8 @@ _GRID: Mapping[str, tuple[float, ...]] = {
     "noise": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
     "nugget": (0.0001, 0.001, 0.01, 0.1, 1.0),
     "remainder": (0.3, 1.0, 3.0, 10.0),
-    "sizes": (0.4, 0.7, 1.2, 2.0),
-    "words": (0.4, 0.7, 1.2, 2.0),
+    "numeric": (0.4, 0.7, 1.2, 2.0),
+    "one_hot": (0.4, 0.7, 1.2, 2.0),
 }
 # These matrices are small. Beside trainings, BLAS threads that wait for each other take three times as long.
 _one_thread = partial(ThreadpoolController().limit, limits=1, user_api="blas")
@@ -139,22 +141,26 @@ class GaussianProcess:
         features: Features of the architectures.
         observations: Their observations.
         scales: Scales fitted elsewhere.
-        unit: The factor of all variances there; by default, it is estimated from the observations.
+        variance_scale: The factor of all variances there; by default, it is estimated from the observations.
 
     Attributes:
         scales: The fitted scales.
-        unit: The factor of all variances.
+        variance_scale: The factor of all variances.
         noise: Noise variance of an observation whose noise ratio is 1.
     """
 
     def __init__(
-        self, features: Features, observations: Observations, scales: Scales | None = None, unit: float | None = None
+        self,
+        features: Features,
+        observations: Observations,
+        scales: Scales | None = None,
+        variance_scale: float | None = None,
     ) -> None:
         self._features = features
         with _one_thread():
             fit = _fit_scales(_Distances(features, features), observations, scales)
-        self._fit, self.scales, self.unit = fit, fit.scales, unit or fit.unit
-        self.noise = self.scales.noise * self.unit
+        self._fit, self.scales, self.variance_scale = fit, fit.scales, variance_scale or fit.variance_scale
+        self.noise = self.scales.noise * self.variance_scale
 
     def predict(self, at: Features) -> tuple[Array, Array]:
         """Return posterior means and variances of true values: [C] each."""
@@ -162,14 +168,14 @@ class GaussianProcess:
             cross = self._fit.whiten(_Distances(self._features, at))
         prior = self.scales.remainder + self.scales.nugget + (at.parabolas**2).sum(axis=1)
         variances = np.maximum(prior - (cross**2).sum(axis=0), _EPSILON)
-        return cross.T @ self._fit.white, self.unit * variances
+        return cross.T @ self._fit.white, self.variance_scale * variances
 
     def draws(self, at: Features, number: int, random: np.random.Generator) -> Array:
         """Draw true values from the joint posterior: [number, C]."""
         with _one_thread():
             cross = self._fit.whiten(_Distances(self._features, at))
             covariance = _Distances(at, at).covariance(self.scales) - cross.T @ cross
-            values, vectors = np.linalg.eigh(self.unit * covariance)
+            values, vectors = np.linalg.eigh(self.variance_scale * covariance)
             # The symmetric root is unique; the signs of eigenvectors depend on rounding.
             root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
             return np.asarray(cross.T @ self._fit.white + random.standard_normal((number, len(root))) @ root)
@@ -179,12 +185,12 @@ class _Distances:
     """Distances between two groups of architectures, and the prior covariance of their true values."""
 
     def __init__(self, first: Features, second: Features) -> None:
-        self._sizes, self._words = _squares(first.sizes, second.sizes), _squares(first.words, second.words)
+        self._numeric, self._one_hot = _squares(first.numeric, second.numeric), _squares(first.one_hot, second.one_hot)
         self._along = first.parabolas @ second.parabolas.T
-        self._same = self._sizes + self._words < _EPSILON
+        self._same = self._numeric + self._one_hot < _EPSILON
 
     def covariance(self, scales: Scales) -> Array:
-        distance = np.sqrt(5 * (self._sizes / scales.sizes**2 + self._words / scales.words**2))
+        distance = np.sqrt(5 * (self._numeric / scales.numeric**2 + self._one_hot / scales.one_hot**2))
         smooth = scales.remainder * (1 + distance + distance**2 / 3) * np.exp(-distance)
         return np.asarray(smooth + self._along + scales.nugget * self._same)
 
@@ -193,7 +199,7 @@ class _Fit:
     """A process with given scales.
 
     Attributes:
-        unit: The maximum-likelihood factor of all variances.
+        variance_scale: The maximum-likelihood factor of all variances.
         white: The whitened observations.
         log_posterior: Log posterior of the scales, up to a constant.
     """
@@ -204,12 +210,16 @@ class _Fit:
         self._root = cholesky(distances.covariance(scales) + np.diag(noise), lower=True, check_finite=False)
         self.white = solve_triangular(self._root, observations.means, lower=True, check_finite=False)
         count, repeats = float(counts.sum()), float((counts - 1).sum())
-        self.unit = max((float(self.white @ self.white) + observations.within / scales.noise) / count, _EPSILON)
+        self.variance_scale = max(
+            (float(self.white @ self.white) + observations.within / scales.noise) / count, _EPSILON
+        )
         determinant = 2 * float(np.log(np.diag(self._root)).sum()) + repeats * log(scales.noise)
         deviations = [
             log(first / prior) / log(spread) for first, prior, spread in zip(scales, _PRIOR, _SPREAD, strict=True)
         ]
-        self.log_posterior = -0.5 * (count * log(self.unit) + determinant + sum(first**2 for first in deviations))
+        self.log_posterior = -0.5 * (
+            count * log(self.variance_scale) + determinant + sum(first**2 for first in deviations)
+        )
 
     def whiten(self, distances: _Distances) -> Array:
         """Return the covariance of true values with the whitened observations: [N, C]."""

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from results.records.columns import COMPARABLE
+from results.records.columns import MUST_MATCH_COLUMNS
 from results.records.row import Direction
 from results.records.table import check_columns, has_numbers, keep
 from search_spaces.support.errors import UserError
 
-GROUP_COLUMNS = ("status", *COMPARABLE)
+GROUP_COLUMNS = ("status", *MUST_MATCH_COLUMNS)
 """Columns that define groups of comparable rows."""
 
 
@@ -159,7 +159,7 @@ def _less_is_better(table: pa.Table, objectives: Mapping[str, Direction]) -> NDA
 
 def _groups(table: pa.Table) -> Iterator[NDArray[np.intp]]:
     code = np.zeros(len(table))
-    for name in COMPARABLE:
+    for name in MUST_MATCH_COLUMNS:
         if name in table.column_names:
             codes, values = _codes(table[name])
             code = code * len(values) + codes

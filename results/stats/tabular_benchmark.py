@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, final
 
 from results.records import jsonl
-from results.records.columns import COMPARABLE
+from results.records.columns import MUST_MATCH_COLUMNS
 from results.records.duplicates import deduplicate
 from results.records.row import Costs, Direction, Row
 from results.records.sources import table_paths
@@ -157,6 +157,6 @@ def _check_alike(name: str, rows: Sequence[Row]) -> None:
 
 def _circumstances(row: Row) -> dict[str, JSON]:
     """Return everything that must be equal in all Rows: all but architecture and seed."""
-    circumstances: dict[str, Any] = {column: getattr(row, column) for column in COMPARABLE}
+    circumstances: dict[str, Any] = {column: getattr(row, column) for column in MUST_MATCH_COLUMNS}
     circumstances["code"] = row.provenance.get("code")
     return circumstances | {f"recipe_{field}": value for field, value in row.recipe.items()}

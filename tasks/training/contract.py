@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from results.records.columns import refusal_of
+from results.records.columns import metric_name_problem
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import ContractError, check_rule
 from tasks.base import FitResult, Task
@@ -55,7 +55,7 @@ def check_metadata(task: Task, architecture: Architecture) -> None:
     )
     check_rule(task.version >= 1, "version-is-positive", f"version must be at least 1, got {task.version}")
     check_rule(task.metrics, "metrics-are-there", "metrics must name at least one")
-    problem = refusal_of([metric.name for metric in task.metrics])
+    problem = metric_name_problem([metric.name for metric in task.metrics])
     check_rule(problem is None, "metric-names-are-free", problem or "")
     directions = {metric.direction for metric in task.metrics}
     check_rule(directions <= {"max", "min"}, "directions-are-max-or-min", "a metric's direction is max or min")

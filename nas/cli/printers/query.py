@@ -16,7 +16,7 @@ from nas.report.study import Study
 from results.query.mixtures import mixture_columns, mixtures, mixtures_within
 from results.query.query import parse_order, query
 from results.records import export
-from results.records.columns import COMPARABLE, is_reserved
+from results.records.columns import MUST_MATCH_COLUMNS, is_reserved
 from results.records.row import Row
 from results.records.table import check_columns
 from search_spaces.support.errors import UserError
@@ -169,13 +169,15 @@ def _print_each(answer: pa.Table, total: int) -> None:
 
 
 def _by_task(answer: pa.Table, names: Sequence[str]) -> Iterator[tuple[str | None, pa.Table]]:
-    """Yield each task's lines with its non-empty columns; COMPARABLE ones only if they differ or are in `names`."""
+    """Yield each task's lines with its non-empty columns; MUST_MATCH_COLUMNS only if they differ or are in `names`."""
     tasks = answer["task"].unique().to_pylist() if "task" in answer.column_names else [None]
     for task in tasks:
         part = answer if "task" not in answer.column_names else _of_task(answer, task).drop_columns("task")
         present = {name for name in part.column_names if part[name].null_count < len(part)}
         present -= {
-            name for name in COMPARABLE if name in present and name not in names and len(part[name].unique()) == 1
+            name
+            for name in MUST_MATCH_COLUMNS
+            if name in present and name not in names and len(part[name].unique()) == 1
         }
         yield task, part.select([name for name in part.column_names if {name, name.removesuffix("_se")} & present])
 

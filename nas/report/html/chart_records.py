@@ -9,7 +9,7 @@ import numpy as np
 
 from nas.report.axes import axis_names, topology_of
 from results.records import table
-from results.records.columns import SHAPE
+from results.records.columns import ARCHITECTURE_COLUMNS
 from results.records.published import lines_of
 from results.records.row import Direction, Row
 from results.stats.architecture_summary import ArchitectureSummary
@@ -104,7 +104,7 @@ def cost_part_records(architectures: Sequence[ArchitectureSummary], whole: str) 
 
 def axes_of(architectures: Sequence[ArchitectureSummary]) -> list[str]:
     """Return the columns of architecture and recipe that differ, and have few enough values to draw."""
-    names = [name for name in architectures[0].record if name in SHAPE or name.startswith("recipe_")]
+    names = [name for name in architectures[0].record if name in ARCHITECTURE_COLUMNS or name.startswith("recipe_")]
     return [
         name
         for name in names

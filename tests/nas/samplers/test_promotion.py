@@ -141,13 +141,13 @@ def test_gains_are_expected_gains_of_hypervolume() -> None:
     values = np.stack([ends, cost], axis=1)[:number]
     gains = promotion_gains(places, known_objectives, rung_values, values, errors, np.random.default_rng(0))
 
-    mean, unit = ends[:number].mean(), ends[:number].std()
-    features = Features(np.column_stack([places.sizes, (early - early.min()) / np.ptp(early)]), places.words)
-    process = GaussianProcess(features.at(np.arange(number)), Observations.single((ends[:number] - mean) / unit))
+    mean, std = ends[:number].mean(), ends[:number].std()
+    features = Features(np.column_stack([places.numeric, (early - early.min()) / np.ptp(early)]), places.one_hot)
+    process = GaussianProcess(features.at(np.arange(number)), Observations.single((ends[:number] - mean) / std))
     means, variances = process.predict(features)
-    expected = np.stack([mean + unit * means, cost], axis=1)
+    expected = np.stack([mean + std * means, cost], axis=1)
     worst = expected.max(axis=0) + 0.02 * np.ptp(expected, axis=0)
-    moves = unit * variances / np.sqrt(variances + process.noise)
+    moves = std * variances / np.sqrt(variances + process.noise)
 
     def volume(points: list[tuple[float, float]]) -> float:
         total, limit = 0.0, worst[1]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from results.records.columns import PREFIXES, RESERVED, is_reserved, refusal_of
+from results.records.columns import PREFIXES, RESERVED, is_reserved, metric_name_problem
 from results.records.row import Row
 
 MakeRow = Callable[..., Row]
@@ -25,10 +25,10 @@ def test_no_other_value_takes_the_column_of_a_missing_metric(make_row: MakeRow) 
 def test_metric_names_are_a_letter_and_then_letters_digits_and_underscores() -> None:
     bad: tuple[Any, ...] = ("", "a b", 'x"y', 3, "loss\n")
     for name in bad:
-        refusal = refusal_of([name])
+        refusal = metric_name_problem([name])
         assert refusal is not None
         assert refusal.endswith(repr(name))
-    assert refusal_of(["loss", "Top1_accuracy", "mse"]) is None
+    assert metric_name_problem(["loss", "Top1_accuracy", "mse"]) is None
 
 
 def test_reserved_names_ignore_case() -> None:

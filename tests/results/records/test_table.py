@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from expect import check, raises
 from grouped import grouped
-from results.records.columns import CURVE
+from results.records.columns import CURVE_COLUMNS
 from results.records.export import to_parquet
 from results.records.parquet import read
 from results.records.row import Row
@@ -181,12 +181,12 @@ def test_curves_are_a_table_of_points(make_row: MakeRow) -> None:
     assert table["seconds"].to_pylist() == [0.5, None, None, None]
     assert table["loss"].to_pylist() == [3.0, 2.5, 2.0, None]
     assert table["accuracy"].to_pylist() == [None, None, None, 0.5]
-    assert curves([]).column_names == list(CURVE)
+    assert curves([]).column_names == list(CURVE_COLUMNS)
 
 
 def test_point_has_the_columns_of_a_curve(make_row: MakeRow) -> None:
     (point,) = make_row(metrics={"loss": 1.0}).points()
-    assert list(point) == [*CURVE, "loss"]
+    assert list(point) == [*CURVE_COLUMNS, "loss"]
 
 
 def test_records_may_have_columns_of_text_that_rows_do_not_have() -> None:

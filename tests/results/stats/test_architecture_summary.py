@@ -118,23 +118,23 @@ def test_coordinates_tell_architectures_apart() -> None:
         {"depth": 2, "width": 8, "params": 10000, "topology": "dca/resnet", "blocks": "heads=1/2"},
     ]
     places = features_of(records)
-    columns = {tuple(np.round(column, 3)) for column in places.sizes.T}
+    columns = {tuple(np.round(column, 3)) for column in places.numeric.T}
     assert columns == {(0, 1, 0.5, 0.5), (0, 0.5, 1, 1), (0, 1, 0.5, 0.5), (0.5, 0, 1, 0.5)}
-    words = np.linalg.norm(places.words[:, None] - places.words[None], axis=2)
-    assert words[0, 1] == pytest.approx(1)  # schedules
-    assert words[0, 2] == pytest.approx(1)  # topologies
-    assert words[1, 2] == pytest.approx(math.sqrt(2))
+    distances = np.linalg.norm(places.one_hot[:, None] - places.one_hot[None], axis=2)
+    assert distances[0, 1] == pytest.approx(1)  # schedules
+    assert distances[0, 2] == pytest.approx(1)  # topologies
+    assert distances[1, 2] == pytest.approx(math.sqrt(2))
 
 
 def test_default_option_lies_on_the_line_of_its_option() -> None:
     places = features_of([{"topology": text} for text in ("resnet", "hyper(streams=16)", "hyper", "hyper(streams=8)")])
-    (line,) = places.sizes.T  # other options are equal in all rows
+    (line,) = places.numeric.T  # other options are equal in all rows
     assert line == pytest.approx([0.5, 1, 0, 0.5])
-    assert np.linalg.norm(places.words[1] - places.words[2]) == 0
+    assert np.linalg.norm(places.one_hot[1] - places.one_hot[2]) == 0
 
 
 def test_single_architecture_has_coordinates() -> None:
-    assert features_of([{"depth": 3, "topology": "resnet"}]).sizes.shape == (1, 1)
+    assert features_of([{"depth": 3, "topology": "resnet"}]).numeric.shape == (1, 1)
     assert summaries_of([line(1, 0.5)])["k1"].on_front
 
 

@@ -27,46 +27,46 @@ def readings() -> Observations:
 
 def covariance(i: int, j: int, places: Features, scales: Scales) -> float:
     """Matern 5/2 with two scales, a parabola along each coordinate, and a nugget per architecture."""
-    far = (math.dist(places.sizes[i], places.sizes[j]) / scales.sizes) ** 2
-    far += (math.dist(places.words[i], places.words[j]) / scales.words) ** 2
+    far = (math.dist(places.numeric[i], places.numeric[j]) / scales.numeric) ** 2
+    far += (math.dist(places.one_hot[i], places.one_hot[j]) / scales.one_hot) ** 2
     r = math.sqrt(5 * far)
-    x, y = ([*places.sizes[place], *places.words[place]] for place in (i, j))
+    x, y = ([*places.numeric[place], *places.one_hot[place]] for place in (i, j))
     lines = sum((a - 0.5) * (b - 0.5) + (a - 0.5) ** 2 * (b - 0.5) ** 2 for a, b in zip(x, y, strict=True))
     nugget = scales.nugget * (far < 1e-9)
     return scales.remainder * (1 + r + r * r / 3) * math.exp(-r) + lines + nugget
 
 
 def of_all_readings(scales: Scales) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """All single values, their covariance in the process's unit, and the architecture of each."""
+    """All single values, their covariance in the process's variance scale, and the architecture of each."""
     whose = [i for i, seeds in enumerate(SEEDS) for _ in range(seeds)]
     gram = np.array([[covariance(i, j, PLACES, scales) for j in whose] for i in whose])
     return np.concatenate(READ), gram + np.diag(scales.noise * SHARES[whose]), whose
 
 
 def naive_log_posterior(scales: Scales) -> float:
-    """The log density of all values under the best unit, plus the log prior."""
+    """The log density of all values under the best variance scale, plus the log prior."""
     values, gram, _ = of_all_readings(scales)
-    unit = values @ np.linalg.solve(gram, values) / len(values)
-    density = multivariate_normal(np.zeros(len(values)), unit * gram).logpdf(values)
-    prior = {"noise": (0.1, 5), "nugget": (0.001, 10), "remainder": (1, 3), "sizes": (1, 2), "words": (0.7, 2)}
+    variance_scale = values @ np.linalg.solve(gram, values) / len(values)
+    density = multivariate_normal(np.zeros(len(values)), variance_scale * gram).logpdf(values)
+    prior = {"noise": (0.1, 5), "nugget": (0.001, 10), "remainder": (1, 3), "numeric": (1, 2), "one_hot": (0.7, 2)}
     off = [math.log(getattr(scales, name) / median) / math.log(by) for name, (median, by) in prior.items()]
     return float(density - 0.5 * sum(z**2 for z in off))
 
 
 def test_posterior_agrees_with_the_density_of_all_readings() -> None:
     at = Features(RANDOM.uniform(size=(4, 2)), 0.5**0.5 * np.eye(3)[[0, 1, 2, 0]])
-    every = Features(np.vstack([PLACES.sizes, at.sizes]), np.vstack([PLACES.words, at.words]))
+    every = Features(np.vstack([PLACES.numeric, at.numeric]), np.vstack([PLACES.one_hot, at.one_hot]))
     process = GaussianProcess(PLACES, readings())
     values, gram, whose = of_all_readings(process.scales)
-    unit = values @ np.linalg.solve(gram, values) / len(values)
+    variance_scale = values @ np.linalg.solve(gram, values) / len(values)
     cross = np.array([[covariance(6 + c, i, every, process.scales) for i in whose] for c in range(4)])
     prior = np.array([[covariance(6 + c, 6 + d, every, process.scales) for d in range(4)] for c in range(4)])
     mean = cross @ np.linalg.solve(gram, values)
-    posterior = unit * (prior - cross @ np.linalg.solve(gram, cross.T))
+    posterior = variance_scale * (prior - cross @ np.linalg.solve(gram, cross.T))
     expected, variance = process.predict(at)
     assert expected == pytest.approx(mean, abs=1e-6)
     assert variance == pytest.approx(np.diag(posterior), abs=1e-6)
-    assert process.noise == pytest.approx(process.scales.noise * unit)
+    assert process.noise == pytest.approx(process.scales.noise * variance_scale)
     draws = process.draws(at, 200_000, np.random.default_rng(1))
     assert draws.mean(axis=0) == pytest.approx(mean, abs=0.02)
     assert np.cov(draws.T) == pytest.approx(posterior, abs=0.02)
@@ -100,39 +100,39 @@ def test_no_single_change_of_scale_improves_the_fit(monkeypatch: pytest.MonkeyPa
 def test_noise_is_estimated(seeds: int, noise: float) -> None:
     random = np.random.default_rng(3)
     places = Features(random.uniform(size=(60, 3)), np.zeros((60, 0)))
-    truth = np.sin(3 * places.sizes[:, 0]) + places.sizes[:, 1]
+    truth = np.sin(3 * places.numeric[:, 0]) + places.numeric[:, 1]
     read = truth[:, None] + noise * random.normal(size=(60, seeds))
-    unit, means = read.std(), read.mean(axis=1)
-    within = float(((read - means[:, None]) ** 2).sum()) / unit**2
+    std, means = read.std(), read.mean(axis=1)
+    within = float(((read - means[:, None]) ** 2).sum()) / std**2
     counts = np.full(60, float(seeds))
-    process = GaussianProcess(places, Observations((means - means.mean()) / unit, counts, np.ones(60), within))
-    assert math.sqrt(process.noise) * unit == pytest.approx(noise, rel=0.3)
+    process = GaussianProcess(places, Observations((means - means.mean()) / std, counts, np.ones(60), within))
+    assert math.sqrt(process.noise) * std == pytest.approx(noise, rel=0.3)
 
 
 def test_repeated_seeds_separate_nugget_from_noise() -> None:
     random = np.random.default_rng(3)
     places = Features(random.uniform(size=(60, 3)), np.zeros((60, 0)))
     effects = 0.3 * random.normal(size=60)
-    read = (places.sizes[:, 0] + effects)[:, None] + 0.1 * random.normal(size=(60, 3))
+    read = (places.numeric[:, 0] + effects)[:, None] + 0.1 * random.normal(size=(60, 3))
     means = read.mean(axis=1)
     squares = ((read - means[:, None]) ** 2).sum(axis=1)
-    readings, mean, unit = Observations.of(means, np.full(60, 3.0), np.zeros(60), squares)
+    readings, mean, std = Observations.standardize(means, np.full(60, 3.0), np.zeros(60), squares)
     process = GaussianProcess(places, readings)
-    assert math.sqrt(process.noise) * unit == pytest.approx(0.1, rel=0.3)
+    assert math.sqrt(process.noise) * std == pytest.approx(0.1, rel=0.3)
     assert process.scales.nugget > process.scales.noise
-    predictions = mean + unit * process.predict(places)[0]
-    assert np.abs(predictions - (places.sizes[:, 0] + effects)).mean() < 0.07
+    predictions = mean + std * process.predict(places)[0]
+    assert np.abs(predictions - (places.numeric[:, 0] + effects)).mean() < 0.07
 
 
 def test_readings_are_standardised_and_noise_is_in_shares() -> None:
     means, errors = np.array([1.0, 3.0, 5.0]), np.array([0.1, 0.2, 0.3])
-    readings, mean, unit = Observations.of(means, np.array([1.0, 2.0, 1.0]), errors, np.array([0.0, 4.0, 0.0]))
-    assert (mean, unit) == pytest.approx((3.0, means.std()))
+    readings, mean, std = Observations.standardize(means, np.array([1.0, 2.0, 1.0]), errors, np.array([0.0, 4.0, 0.0]))
+    assert (mean, std) == pytest.approx((3.0, means.std()))
     assert readings.means == pytest.approx((means - 3.0) / means.std())
     assert readings.noise_ratios == pytest.approx(errors**2 / (errors**2).mean())
-    assert readings.within == pytest.approx(4.0 / readings.noise_ratios[1] / unit**2)
+    assert readings.within == pytest.approx(4.0 / readings.noise_ratios[1] / std**2)
     for unknown in (np.nan, 0.0):
-        observations, _, _ = Observations.of(means, np.ones(3), np.array([0.1, unknown, 0.3]), np.zeros(3))
+        observations, _, _ = Observations.standardize(means, np.ones(3), np.array([0.1, unknown, 0.3]), np.zeros(3))
         assert observations.noise_ratios.tolist() == [1.0] * 3
     more = readings.extend(np.array([7.0]))
     assert (more.means[-1], more.counts[-1], more.noise_ratios[-1], more.within) == (7.0, 1.0, 1.0, readings.within)

@@ -20,7 +20,7 @@ from nas.report.html.page import render_page
 from nas.report.study import Study
 from nas.report.tables import cell
 from results.records import export, jsonl
-from results.records.columns import COMPARABLE
+from results.records.columns import MUST_MATCH_COLUMNS
 from results.records.table import from_records
 
 
@@ -105,7 +105,7 @@ def test_command_and_function_write_the_same_report(
 def test_report_of_a_study_together_with_a_table(study: Study, tmp_path: Path) -> None:
     jsonl.write(study.rows()[:4], tmp_path / "rows.jsonl")
     first = study.table.slice(0, 1)
-    theirs = {**first.select([*COMPARABLE]).to_pylist()[0], "accuracy": 0.99, "flops": 10, "params": 5}
+    theirs = {**first.select([*MUST_MATCH_COLUMNS]).to_pylist()[0], "accuracy": 0.99, "flops": 10, "params": 5}
     export.write(from_records([theirs, {**theirs, "topology": "of theirs"}]), "csv", tmp_path / "theirs.csv")
     both = nas.load(source=[tmp_path / "rows.jsonl", tmp_path / "theirs.csv"])
     html = render_page(both.contents())
