@@ -87,7 +87,9 @@ def promotion_gains(
     for k in np.flatnonzero(np.isnan(known_objectives).any(axis=0)):
         numeric = np.concatenate([features.numeric, min_max_scale(rung_values[:, k])[:, None]], axis=1)
         with_rung_values = Features(numeric, features.one_hot)
-        observations, mean, std = Observations.standardize(values[:, k], np.ones(number), errors[:, k], np.zeros(number))
+        observations, mean, std = Observations.standardize(
+            values[:, k], np.ones(number), errors[:, k], np.zeros(number)
+        )
         process = GaussianProcess(with_rung_values.at(np.arange(number)), observations)
         means, variances = process.predict(with_rung_values)
         predictions[:, k], change_stds[:, k] = (
