@@ -22,7 +22,7 @@ from search_spaces.spaces.axis_names import option_of
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.count import Count
 from search_spaces.support.spec import Spec
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import resolve_topology
 
 BASE = Architecture(depth=12, heads=6, head_dim=64, width=384, hidden=1536)  # ViT-S
 
@@ -178,7 +178,7 @@ def _gain(architecture: Architecture) -> float:
 def _topology_spec(architecture: Architecture) -> Spec:
     """Return the topology with its searched options, defaults included."""
     spec = with_defaults(Spec.parse(architecture.topology))
-    axes = load(spec.name)[0].axes
+    axes = resolve_topology(spec.name)[0].axes
     return Spec(spec.name, {option: value for option, value in spec.options.items() if option in axes})
 
 

@@ -17,7 +17,7 @@ from nas.budget.bounds import Budget, parse_budget
 from nas.budget.implicit.budget_dp import BudgetDP
 from results.stats.hypervolume import hypervolume
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.block_segments import runs_of
+from search_spaces.architecture.block_segments import segments_of
 from search_spaces.models.vit import count_vit
 from search_spaces.spaces.catalog import per_block
 from search_spaces.spaces.space import SearchSpace
@@ -65,7 +65,7 @@ def searched_space(base: Architecture) -> SearchSpace:
     """Return `per-block` around an architecture, with the topologies that have a synthetic loss."""
     space = per_block(base)
     topologies = tuple(name for name in ("resnet", *GAIN) if name in space.axes["topology:1"])
-    return space.with_axes(dict.fromkeys(space.runs["topology"], topologies))
+    return space.with_axes(dict.fromkeys(space.segments["topology"], topologies))
 
 
 def seconds_to_count() -> float:
@@ -106,8 +106,8 @@ def loss(architecture: Architecture) -> float:
 def topologies_by_group(architecture: Architecture) -> list[str]:
     """Return the name of the topology of each of the space's groups of blocks."""
     firsts = range(0, architecture.depth, architecture.depth // GROUPS)
-    runs = runs_of(architecture.topology, architecture.depth)
-    return [next(Spec.parse(one).name for one, blocks in runs if first in blocks) for first in firsts]
+    segments = segments_of(architecture.topology, architecture.depth)
+    return [next(Spec.parse(one).name for one, blocks in segments if first in blocks) for first in firsts]
 
 
 def shares(fronts: Iterable[Iterable[Architecture]]) -> list[float]:

@@ -102,9 +102,9 @@ def topology(name: str) -> str:
     """Return the documentation of a topology and its options."""
     from search_spaces.support.spec import format_scalar
     from search_spaces.topologies.option_docs import option_descriptions
-    from search_spaces.topologies.registry import load
+    from search_spaces.topologies.registry import resolve_topology
 
-    kind, options = load(name)
+    kind, options = resolve_topology(name)
     module = inspect.getmodule(kind)
     parts = [docstring(module), docstring(kind)]
     if texts := option_descriptions(kind):

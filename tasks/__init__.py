@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tasks.training.classification import ClassificationTask
     from tasks.training.contract import check_task
     from tasks.training.loop import Training, checkpoint_for, isolated_rng, train
-    from tasks.training.supervised import SupervisedTask, means
+    from tasks.training.supervised import SupervisedTask, means_and_errors
 
 __all__ = [
     "STOP",
@@ -43,7 +43,7 @@ __all__ = [
     "check_task",
     "checkpoint_for",
     "isolated_rng",
-    "means",
+    "means_and_errors",
     "train",
 ]
 
@@ -71,7 +71,7 @@ _HOMES = {
     "isolated_rng": "tasks.training.loop",
     "check_task": "tasks.training.contract",
     "checkpoint_for": "tasks.training.loop",
-    "means": "tasks.training.supervised",
+    "means_and_errors": "tasks.training.supervised",
     "train": "tasks.training.loop",
 }
 

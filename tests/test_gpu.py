@@ -26,7 +26,7 @@ from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import build_transformer
 from search_spaces.support.spec import Scalar
 from search_spaces.testing.small_networks import embeddings, perturb, transformer
-from search_spaces.topologies.registry import TOPOLOGIES, load
+from search_spaces.topologies.registry import TOPOLOGIES, resolve_topology
 from tasks.load import load_task
 from tasks.training.compilation import compile_network
 from tasks.vision.digits import DigitsViT
@@ -43,7 +43,7 @@ WITHOUT_DATA = ("digits-vit", "digit-ranks-vit", "digits-dit", "stdlib-lm", "std
 
 def stack_of(topology: str, depth: int = 3) -> Stack:
     """A transformer in double precision with perturbed weights."""
-    return perturb(transformer(*load(topology), depth, 4, 4))
+    return perturb(transformer(*resolve_topology(topology), depth, 4, 4))
 
 
 def outputs_and_gradients(stack: Stack) -> tuple[Tensor, list[Tensor]]:
@@ -85,7 +85,7 @@ def compiles_to_the_same_numbers(topology: str) -> None:
 
 
 def has_finite_gradients_in_bf16(topology: str) -> None:
-    stack = transformer(*load(topology), 64, 4, 4).float().to(GPU)
+    stack = transformer(*resolve_topology(topology), 64, 4, 4).float().to(GPU)
     with torch.autocast("cuda", dtype=torch.bfloat16):
         outputs = stack(*(part.float().to(GPU) for part in embeddings()))
     outputs.float().square().mean().backward()

@@ -21,7 +21,7 @@ from results.records.row import Direction, Row
 from results.stats.intervals import interval
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Notice, UserError, cause_fields
-from search_spaces.topologies.registry import TOPOLOGIES, incompatibility
+from search_spaces.topologies.registry import TOPOLOGIES, incompatibility_reason
 from tasks.base import Metric, Task
 
 COST_COLUMNS = (
@@ -110,7 +110,7 @@ def _architectures_with_topology(task: Task, preset: str, arch: str, topology: s
     for name in sorted({*TOPOLOGIES.names()} - {"resnet"}):
         try:
             variant = architectures[0].with_fields({"topology": name})
-            reason, fields = incompatibility(variant), dict[str, Any]()
+            reason, fields = incompatibility_reason(variant), dict[str, Any]()
         except UserError as error:  # a topology that cannot be loaded
             reason, fields = str(error), cause_fields(error)
         if reason is None:

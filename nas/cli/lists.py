@@ -12,7 +12,7 @@ from search_spaces.spaces.catalog import SPACES
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import LOADING, status_if_slow
 from search_spaces.support.spec import Spec, format_scalar
-from search_spaces.topologies.registry import TOPOLOGIES, load
+from search_spaces.topologies.registry import TOPOLOGIES, resolve_topology
 from tasks.recipes.settings import plain_values
 from tasks.registry import TASK_FAMILIES, TASKS
 
@@ -94,7 +94,7 @@ def _options(topology: str) -> Lines:
     """Yield a topology's description, then each option: its value, its meaning and the values that are searched."""
     from search_spaces.topologies.option_docs import option_descriptions
 
-    kind, options = load(topology)
+    kind, options = resolve_topology(topology)
     yield topology, TOPOLOGIES.description(Spec.parse(topology).name)
     for option, meaning in option_descriptions(kind).items():
         suffix = f" Searched: {', '.join(map(format_scalar, kind.axes[option]))}." if option in kind.axes else ""

@@ -17,7 +17,7 @@ from nas.environment.debugging import DEBUG, show_traceback
 from nas.workers.orphan_threads import STUCK_THREADS
 from search_spaces.support.errors import Kind, UserError, foreign_location, nearest, printable, reason_of, show_notices
 from search_spaces.support.logger import set_level
-from search_spaces.support.quiet_timer import SILENCE
+from search_spaces.support.quiet_timer import OUTPUT_TIMER
 
 # The order of imports is the order of `nas --help`.
 # isort: off
@@ -37,7 +37,7 @@ def main() -> None:
     """Run the command line; a user's error, or one in a plug-in, prints one line and exits with status 2."""
     _open_standard_streams()
     show_notices()
-    with SILENCE.accumulate():
+    with OUTPUT_TIMER.accumulate():
         status = _status(_run)
     status = _status(_flush) or status
     if STUCK_THREADS:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from nas.environment.paths import safe_name, slug
-from nas.request.job import first_process
+from nas.request.job import is_first_process
 from nas.request.text_checks import LogFormat
 from results.records.row import Row
 from results.records.strict_json import is_number
@@ -27,7 +27,7 @@ _NAME = "events.out.tfevents"
 
 def curve_logs(log: LogFormat | None, store_folder: Path, study: str) -> Sequence[Callable[[Row], None]]:
     """Return the listeners that write a study's curves: one if `log` is given, else none."""
-    return [CurveLog(store_folder, study).add] if log is not None and first_process() else []
+    return [CurveLog(store_folder, study).add] if log is not None and is_first_process() else []
 
 
 @final

@@ -14,7 +14,7 @@ from nas.engine.timings import Timings
 from nas.environment.paths import EVALUATIONS
 from nas.environment.signals import raise_pending_termination
 from nas.evaluation.saved_networks import check_save_folder
-from nas.request.job import EvaluationJob, first_process, needs_network, recipe_of, task_of, with_identity
+from nas.request.job import EvaluationJob, is_first_process, needs_network, recipe_of, task_of, with_identity
 from nas.request.text_checks import LogFormat
 from nas.store.database import translate_errors
 from nas.store.leases import Leases, leases_in
@@ -204,9 +204,9 @@ class Scheduler:
         if entry is not None:  # another coordinator's
             row = replace(entry[1], space=job.space, preset=job.preset)
         is_new = job.number is not None or self.store.find_complete(job.identity) != (self.study, row)
-        if is_new and first_process():
+        if is_new and is_first_process():
             row = self.store.add(row, self.study, job.number)
-        if first_process():
+        if is_first_process():
             self.store.remove_work_folder(row)
         plan.on_end(job, row)
         self.leases.release(_lease_name(job.identity))

@@ -24,7 +24,7 @@ from nas.environment.device import available_device
 from nas.evaluation.failures import clean_up, reason_of_failure
 from nas.evaluation.heartbeat import Heartbeat
 from nas.evaluation.saved_networks import copy_network, load_network, save_network
-from nas.request.job import EvaluationJob, ResolvedJob, first_process, identity, needs_network, resolve_job, task_of
+from nas.request.job import EvaluationJob, ResolvedJob, identity, is_first_process, needs_network, resolve_job, task_of
 from nas.request.resolve import check_measurable_network
 from nas.store.locks import folder_lock
 from nas.store.retry import retry_on_disconnect
@@ -86,7 +86,7 @@ def job_lock(job: EvaluationJob) -> Iterator[EvaluationJob]:
     Raises:
         UserError: Another process has the lock, and this is a distributed training, which must not wait.
     """
-    with folder_lock(job.folder if first_process() else None, waits=world_size() == 1) as had_to_wait:
+    with folder_lock(job.folder if is_first_process() else None, waits=world_size() == 1) as had_to_wait:
         yield replace(job, earlier_row=_find_concurrent_row(job)) if had_to_wait else job
 
 
@@ -144,7 +144,7 @@ def _train(evaluation: ResolvedJob, row: Row) -> tuple[Row, nn.Module | None]:
         stop_steps.append(step)
         return STOP
 
-    heartbeat, began = Heartbeat(job.folder if first_process() else None), time.perf_counter()
+    heartbeat, began = Heartbeat(job.folder if is_first_process() else None), time.perf_counter()
     run = Run(
         architecture=job.architecture,
         recipe=evaluation.recipe,
@@ -199,7 +199,7 @@ def _measure_and_render(evaluation: ResolvedJob, row: Row, network: nn.Module) -
                 row,
                 extra_metrics={**row.extra_metrics, **conditioning_metrics(network, task.inputs(evaluation.recipe))},
             )
-    if job.render is not None and first_process():
+    if job.render is not None and is_first_process():
         with _warn_on_failure(f"{job.render} could not be rendered", "--render"):
             task.render(network, Path(job.render))
     return row
@@ -261,7 +261,7 @@ def _write(job: EvaluationJob, row: Row, began: float) -> Row:
     """Return the Row with its time. Write a complete one into the job's folder, until the store has it."""
     if "wall_s" not in row.provenance:  # an earlier Row has its training's time
         row = replace(row, provenance={**row.provenance, "wall_s": time.perf_counter() - began})
-    if job.folder is not None and row.status == "complete" and first_process():
+    if job.folder is not None and row.status == "complete" and is_first_process():
         path = Path(job.folder, ROW_FILE)
         try:
             write_checked(path, row.to_json().encode())

@@ -9,14 +9,14 @@ import torch
 from torch import nn
 
 from nas.evaluation.saved_networks import check_save_folder, network_of
-from nas.request.job import EvaluationJob, first_process, reload_task, with_identity
+from nas.request.job import EvaluationJob, is_first_process, reload_task, with_identity
 from nas.request.resolve import make_folder
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record, read_record, save_checkpoint, weights_of
 from search_spaces.models.retrofit import retrofit_checkpoint
 from search_spaces.support.errors import UserError, unknown_name_error
 from search_spaces.support.spec import Scalar
-from search_spaces.topologies.registry import incompatibility
+from search_spaces.topologies.registry import incompatibility_reason
 from tasks.base import Task
 from tasks.registry import TASKS
 
@@ -93,7 +93,7 @@ def start_architecture(
     if save is not None and Path(save).resolve() == checkpoint.resolve():
         message = f"--save must be another folder than --start, got {save}."
         raise UserError("conflict", message, option="--save", path=str(save), excludes="--start")
-    if reason := incompatibility(record.architecture):
+    if reason := incompatibility_reason(record.architecture):
         message = f"{checkpoint} holds {record.architecture}, which cannot be built: {reason}"
         raise UserError("unsupported", message, path=str(checkpoint), architecture=str(record.architecture))
     check_encoding(record, task, checkpoint)
@@ -175,6 +175,6 @@ def retrofit_job(origin: CheckpointSource, topology: str, job: EvaluationJob) ->
         job = replace(job, architecture=start_record.architecture, start_folder=elsewhere)
         check_save_folder(with_identity(job))
     make_folder(target)
-    start = target / "start" if first_process() else Path(mkdtemp())  # two processes must not write the same files
+    start = target / "start" if is_first_process() else Path(mkdtemp())  # two processes must not write the same files
     save_checkpoint(start, weights_of(network), start_record)
     return replace(job, start_folder=str(start))

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from nas.request.job import EvaluationJob, first_process, recipe_of
+from nas.request.job import EvaluationJob, is_first_process, recipe_of
 from nas.store.store import Store
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import (
@@ -42,7 +42,7 @@ def save_network(task: Task, job: EvaluationJob, fit: FitResult) -> None:
         return
     steps = fit.steps if fit.network_steps is None else fit.network_steps
     weights = weights_of(fit.network)  # distributed: all ranks gather them
-    for place in places if first_process() else ():
+    for place in places if is_first_process() else ():
         try:
             save_checkpoint(place, weights, _record(task, job, steps))
         except OSError as error:

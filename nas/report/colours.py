@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from search_spaces.architecture.block_segments import is_one_run
+from search_spaces.architecture.block_segments import has_one_topology
 
 COLOURS = (
     *("#ff5c00", "#d60014", "#eb668f", "#528fff", "#8f00ff", "#00707a", "#47a314", "#997a5c"),
@@ -68,7 +68,7 @@ _LESS_USUAL = (
 
 
 def _family(topology: str) -> str:
-    return topology.partition("(")[0] if is_one_run(topology) else topology
+    return topology.partition("(")[0] if has_one_topology(topology) else topology
 
 
 def _own_looks() -> Iterator[tuple[str, TopologyStyle]]:

@@ -188,6 +188,6 @@ def needs_network(job: EvaluationJob, row: Row) -> bool:
     return missing or job.render is not None or job.save is not None
 
 
-def first_process() -> bool:
+def is_first_process() -> bool:
     """Return whether this process prints and writes: rank 0 of torchrun, or the only process."""
     return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["RANK"] == "0"

@@ -15,7 +15,7 @@ from search_spaces.spaces.parsing import parse_architecture, parse_axes
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.errors import UserError, unknown_name_error
 from search_spaces.support.spec import Scalar, Spec, split_top_level
-from search_spaces.topologies.registry import compatible_topologies, incompatibility
+from search_spaces.topologies.registry import compatible_topologies, incompatibility_reason
 from tasks.base import Task
 from tasks.recipes.settings import plain_values
 
@@ -39,7 +39,7 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
             raise UserError("conflict", message, option="--topology", value=topology, architecture=arch)
         arch = ",".join(filter(None, (arch, f"topology={topology}")))
     architecture = parse_architecture(arch, task.base_for(preset))
-    reason = incompatibility(architecture)
+    reason = incompatibility_reason(architecture)
     if reason is not None:
         others = () if topology is None else _others(architecture)
         remedy = f" Others wire this network, for example {', '.join(others)}." if others else ""

@@ -116,18 +116,18 @@ def _check_topology(text: str) -> None:
     if len(split_top_level(text)) > 1:
         message = f"--topology takes one topology here, got {text!r}. `nas compare` takes several."
         raise UserError("conflict", message, option="--topology", value=text)
-    _check_runs(text)
+    _check_segments(text)
 
 
-def _check_runs(topology: str) -> None:
-    for run in topologies_of(topology):
-        TOPOLOGIES.check(Spec.parse(run).name)
+def _check_segments(topology: str) -> None:
+    for text in topologies_of(topology):
+        TOPOLOGIES.check(Spec.parse(text).name)
 
 
 def _check_topologies(topologies: str | Sequence[str]) -> None:
     for topology in parse_topologies(topologies):
         if topology != ALL_TOPOLOGIES:
-            _check_runs(topology)
+            _check_segments(topology)
 
 
 _CHECKS: Mapping[str, Callable[[Any], object]] = {

@@ -99,8 +99,8 @@ class CategoricalAxis(Axis):
 class CandidateEncoding:
     """Coordinates of the feasible candidates of a space.
 
-    An axis of one of n runs of blocks has the weight 1 / sqrt(n): an equal step in all runs is as far as a step of an
-    axis of all blocks.
+    An axis of one of n segments of blocks has the weight 1 / sqrt(n): an equal step in all segments is as far as a step
+    of an axis of all blocks.
 
     Attributes:
         space: The space.
@@ -118,7 +118,7 @@ class CandidateEncoding:
         self.axes = {name: _axis(name, values) for name, values in space.axes.items()}
         self._points = list(members.values())
         self._index = {self._point_key(point): index for index, point in enumerate(self._points)}
-        self._weights = {axis: len(axes) ** -0.5 for axes in space.runs.values() for axis in axes}
+        self._weights = {axis: len(axes) ** -0.5 for axes in space.segments.values() for axis in axes}
 
     def __len__(self) -> int:
         return len(self._points)

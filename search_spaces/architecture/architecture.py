@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from search_spaces.architecture.block_segments import canonical, check_divides, is_one_run, runs_of
+from search_spaces.architecture.block_segments import canonical, check_divides, has_one_topology, segments_of
 from search_spaces.support.errors import Kind, UserError, value_fields
 
 _MIN = {"depth": 1, "width": 1, "heads": 0, "head_dim": 0, "hidden": 1}
@@ -35,16 +35,16 @@ class Architecture:
             whose heads share the width.
         hidden: Hidden features of a feed-forward layer, or between the dense layers of a block.
         topology: The topology with its options: "resnet", "dca(k=2)". "dca(k=2)/resnet" divides the blocks into two
-            equal runs, and "resnet[0:4]+dca(k=2)[4:12]" names their ranges. The output of a run is the input of the
-            next. Options with their default are left out, so that equal topologies have equal texts.
+            equal segments, and "resnet[0:4]+dca(k=2)[4:12]" names their ranges. The output of a segment is the input of
+            the next. Options with their default are left out, so that equal topologies have equal texts.
         blocks: Fields that differ between blocks, "" if none. "heads=8/4,hidden=64/32" gives the first half of the
             blocks 8 heads and the second half 4, and so on. The field itself is then the first block's value.
         model: A timm model, such as "xcit_medium_24_p16_224", with depth and heads changed; "" for the task's network.
 
     Raises:
         UserError: A number is too small, too large or no integer; only one of heads and head_dim is 0; a text cannot be
-            parsed; runs do not divide the depth; ranges do not cover all blocks once; or a `model` has a head_dim, a
-            topology other than "resnet" or blocks that differ. Whether the topology exists is not checked.
+            parsed; segments do not divide the depth; ranges do not cover all blocks once; or a `model` has a head_dim,
+            a topology other than "resnet" or blocks that differ. Whether the topology exists is not checked.
     """
 
     depth: int
@@ -136,22 +136,22 @@ class Architecture:
         return tuple(value for value in values for _ in range(self.depth // len(values)))
 
     @property
-    def runs(self) -> tuple["Architecture", ...]:
-        """The runs of blocks with one topology each, as architectures of that many blocks."""
-        if is_one_run(self.topology):
+    def segments(self) -> tuple["Architecture", ...]:
+        """The segments of blocks with one topology each, as architectures of that many blocks."""
+        if has_one_topology(self.topology):
             return (self,)
-        runs = runs_of(self.topology, self.depth)
-        return tuple(self._part(slice(run.start, run.stop), len(run), text) for text, run in runs)
+        segments = segments_of(self.topology, self.depth)
+        return tuple(self._part(slice(segment.start, segment.stop), len(segment), text) for text, segment in segments)
 
     def at_block(self, block: int) -> "Architecture":
         """Return the architecture of the same depth whose blocks are all like this one, counted from 0."""
-        if not self.blocks and is_one_run(self.topology):
+        if not self.blocks and has_one_topology(self.topology):
             return self
-        topology = next(text for text, run in runs_of(self.topology, self.depth) if block in run)
+        topology = next(text for text, segment in segments_of(self.topology, self.depth) if block in segment)
         return self._part(slice(block, block + 1), self.depth, topology)
 
     def with_fields(self, changes: Mapping[str, Any]) -> "Architecture":
-        """Return the architecture with fields changed; PER_BLOCK_FIELDS may be sequences, one value per equal run.
+        """Return the architecture with fields changed; PER_BLOCK_FIELDS may be sequences, one value per equal segment.
 
         Raises:
             UserError: As for the class.
@@ -168,8 +168,10 @@ class Architecture:
         return replace(self, **plain, blocks=blocks)
 
     def __str__(self) -> str:
-        runs = _read_blocks(self.blocks)
-        texts = {name: _join(runs[name]) if name in runs else value for name, value in self._text_fields().items()}
+        differing = _read_blocks(self.blocks)
+        texts = {
+            name: _join(differing[name]) if name in differing else value for name, value in self._text_fields().items()
+        }
         return ",".join(f"{name}={value}" for name, value in texts.items() if name != "blocks")
 
     def _part(self, blocks: slice, depth: int, topology: str) -> "Architecture":
@@ -189,11 +191,11 @@ def _read_blocks(text: str) -> dict[str, tuple[int, ...]]:
             kind: Kind = "duplicate" if name in differing else "unknown-name"
             message = f"blocks may differ in each of {', '.join(PER_BLOCK_FIELDS)}, got {text!r}."
             raise UserError(kind, message, option="blocks", value=name, choices=PER_BLOCK_FIELDS)
-        differing[name] = read_runs(name, values)
+        differing[name] = read_segments(name, values)
     return differing
 
 
-def read_runs(name: str, text: str) -> tuple[int, ...]:
+def read_segments(name: str, text: str) -> tuple[int, ...]:
     """Parse one or several integers, "8/4". Raises UserError for anything else."""
     try:
         return tuple(int(value) for value in text.split("/"))
@@ -203,11 +205,11 @@ def read_runs(name: str, text: str) -> tuple[int, ...]:
 
 
 def _shortest(values: Sequence[Value]) -> Sequence[Value]:
-    """Return the fewest values of equal runs that give each block the same value."""
+    """Return the fewest values of equal segments that give each block the same value."""
     for length in (length for length in range(1, len(values)) if len(values) % length == 0):
-        run = len(values) // length
-        if all(value == values[index - index % run] for index, value in enumerate(values)):
-            return values[::run]
+        stride = len(values) // length
+        if all(value == values[index - index % stride] for index, value in enumerate(values)):
+            return values[::stride]
     return values
 
 

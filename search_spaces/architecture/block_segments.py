@@ -1,4 +1,4 @@
-"""Topologies of runs of blocks, as text: "dca(k=2)/resnet", "resnet[0:4]+dca(k=2)[4:12]"."""
+"""Topologies of segments of blocks, as text: "dca(k=2)/resnet", "resnet[0:4]+dca(k=2)[4:12]"."""
 
 import re
 from collections.abc import Sequence
@@ -8,21 +8,21 @@ from search_spaces.architecture.canonical_text import without_defaults
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes, Spec
 
-Run = tuple[str, range]
+Segment = tuple[str, range]
 """A topology's text and its blocks, counted from 0."""
 
-_STEADY = ("resnet", "none")  # several runs of these equal one, since their input and output are the stream itself
+_STEADY = ("resnet", "none")  # several segments of these equal one, since their input and output are the stream itself
 _RANGE = re.compile(r"(.*)\[\s*(\d*)\s*:\s*(\d*)\s*\]\s*", re.DOTALL)
 _BETWEEN = re.compile(r"(?<=\])\s*\+")
 
 
-def is_one_run(text: str) -> bool:
+def has_one_topology(text: str) -> bool:
     """Return whether one topology connects all blocks."""
     return "/" not in text and "[" not in text
 
 
 def topologies_of(text: str) -> tuple[str, ...]:
-    """Return the topologies of all runs, in order. Raises UserError for text that cannot be parsed."""
+    """Return the topologies of all segments, in order. Raises UserError for text that cannot be parsed."""
     if "[" not in text:
         return tuple(str(without_defaults(Spec.parse(part))) for part in text.split("/"))
     return tuple(str(without_defaults(Spec.parse(_range(part, text)[0]))) for part in _BETWEEN.split(text))
@@ -48,34 +48,34 @@ def normalize_axes(axes: Axes) -> Axes:
 
 
 @lru_cache(maxsize=4096)  # called for each block
-def runs_of(text: str, depth: int) -> tuple[Run, ...]:
-    """Return the runs for this depth: equal ones, or the given ranges, whose ends may be omitted as in Python.
+def segments_of(text: str, depth: int) -> tuple[Segment, ...]:
+    """Return the segments for this depth: equal ones, or the given ranges, whose ends may be omitted as in Python.
 
     Raises:
-        UserError: The text cannot be parsed, runs do not divide the depth, or ranges do not cover all blocks once.
+        UserError: The text cannot be parsed, segments do not divide the depth, or ranges do not cover all blocks once.
     """
     topologies = topologies_of(text)
     if "[" not in text:
         check_divides("topology", topologies, depth)
         length = depth // len(topologies)
         return tuple((topology, range(r * length, (r + 1) * length)) for r, topology in enumerate(topologies))
-    runs: list[Run] = []
+    segments: list[Segment] = []
     for topology, part in zip(topologies, _BETWEEN.split(text), strict=True):
-        start = runs[-1][1].stop if runs else 0
-        runs.append((topology, _blocks(topology, _range(part, text), text, start, depth)))
-    if runs[-1][1].stop != depth:
-        open_end = f"{topologies[-1]}[{runs[-1][1].start}:]"
+        start = segments[-1][1].stop if segments else 0
+        segments.append((topology, _blocks(topology, _range(part, text), text, start, depth)))
+    if segments[-1][1].stop != depth:
+        end, open_end = segments[-1][1].stop, f"{topologies[-1]}[{segments[-1][1].start}:]"
         raise UserError(
             "mismatch",
-            f"ranges of {text!r} must cover all blocks, got {runs[-1][1].stop} of depth={depth}. Write {open_end} for "
-            "all that are left.",
+            f"ranges of {text!r} must cover all blocks, got {end} of depth={depth}. Write {open_end} for all that are "
+            "left.",
             option="topology",
             value=text,
-            end=runs[-1][1].stop,
+            end=end,
             depth=depth,
             instead=open_end,
         )
-    return tuple(runs)
+    return tuple(segments)
 
 
 def _blocks(topology: str, ends: tuple[str, str, str], text: str, start: int, depth: int) -> range:
@@ -99,19 +99,19 @@ def _blocks(topology: str, ends: tuple[str, str, str], text: str, start: int, de
 
 
 def canonical(text: str, depth: int) -> str:
-    """Return the canonical text of all topologies that are equal at this depth. Raises UserError as `runs_of` does."""
-    runs: list[Run] = []
-    for topology, blocks in runs_of(text, depth):
-        if runs and topology in _STEADY and runs[-1][0] == topology:
-            blocks = range(runs.pop()[1].start, blocks.stop)
-        runs.append((topology, blocks))
-    if len({len(blocks) for _, blocks in runs}) == 1:
-        return "/".join(topology for topology, _ in runs)
-    return "+".join(f"{topology}[{blocks.start}:{blocks.stop}]" for topology, blocks in runs)
+    """Return the one text of all topologies that are equal at this depth. Raises UserError as `segments_of` does."""
+    segments: list[Segment] = []
+    for topology, blocks in segments_of(text, depth):
+        if segments and topology in _STEADY and segments[-1][0] == topology:
+            blocks = range(segments.pop()[1].start, blocks.stop)
+        segments.append((topology, blocks))
+    if len({len(blocks) for _, blocks in segments}) == 1:
+        return "/".join(topology for topology, _ in segments)
+    return "+".join(f"{topology}[{blocks.start}:{blocks.stop}]" for topology, blocks in segments)
 
 
 def check_divides(name: str, values: Sequence[object], depth: int) -> None:
-    """Raise UserError if the values do not divide the depth into equal runs."""
+    """Raise UserError if the values do not divide the depth into equal segments."""
     if depth % len(values):
         raise UserError(
             "mismatch",

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from search_spaces.layers.norm import Norm
 from search_spaces.support.count import Count, linear
 from search_spaces.support.fused_linear import FusedLinear
-from search_spaces.topologies.base import PRENORMED, InputMode, Site
+from search_spaces.topologies.base import WITHOUT_LAYER_NORM, InputMode, Site
 
 
 class SoftmaxAttention(nn.Module):
@@ -112,7 +112,10 @@ class Attention(nn.Module):
         inner = heads * head_dim
         self.heads = heads
         self.site = Site(
-            ("q", "k", "v"), inner, starts_block=True, norms_input=norm is not None and input_mode not in PRENORMED
+            ("q", "k", "v"),
+            inner,
+            starts_block=True,
+            norms_input=norm is not None and input_mode not in WITHOUT_LAYER_NORM,
         )
         self.attend = attend
         self.project: nn.Module

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from search_spaces.layers.norm import Norm
 from search_spaces.support.count import Count, linear
 from search_spaces.support.fused_linear import FusedLinear
-from search_spaces.topologies.base import PRENORMED, InputMode, Site
+from search_spaces.topologies.base import WITHOUT_LAYER_NORM, InputMode, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ GEGLU = Activation(_geglu, maps=2, active_half=1)
 class FeedForward(nn.Module):
     """A feed-forward layer down(activation(up(norm(x)))), the second layer of its block.
 
-    With `norm=None` or an input mode of PRENORMED it does not norm its input.
+    With `norm=None` or an input mode of WITHOUT_LAYER_NORM it does not norm its input.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class FeedForward(nn.Module):
     ) -> None:
         super().__init__()
         self.site = Site(
-            ("x",), width, starts_block=False, norms_input=norm is not None and input_mode not in PRENORMED
+            ("x",), width, starts_block=False, norms_input=norm is not None and input_mode not in WITHOUT_LAYER_NORM
         )
-        self.norm = nn.Identity() if norm is None or input_mode in PRENORMED else norm.build(width)
+        self.norm = nn.Identity() if norm is None or input_mode in WITHOUT_LAYER_NORM else norm.build(width)
         output_rows = slice(activation.active_half * hidden, (activation.active_half + 1) * hidden)
         self.up = FusedLinear(width, activation.maps * hidden, bias=bias, output_rows=output_rows)
         self.activation = activation.function
@@ -89,5 +89,5 @@ def count_feed_forward(
     width: int, hidden: int, activation: Activation, norm: Norm, input_mode: InputMode, *, bias: bool
 ) -> Count:
     """Count a FeedForward layer at one position in closed form."""
-    norms = Count(params=0 if input_mode in PRENORMED else norm.params(width))
+    norms = Count(params=0 if input_mode in WITHOUT_LAYER_NORM else norm.params(width))
     return norms + linear(width, activation.maps * hidden, bias=bias) + linear(hidden, width, bias=bias)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from search_spaces.layers.norm import Norm
 from search_spaces.support.count import Count, linear
-from search_spaces.topologies.base import PRENORMED, InputMode
+from search_spaces.topologies.base import WITHOUT_LAYER_NORM, InputMode
 
 BARE = Norm("layer-bare", 1e-6)
 """The norm before a modulated layer, without scale and shift: the condition provides them."""
@@ -51,9 +51,9 @@ class AdaLNZero(nn.Module):
 
     def __init__(self, layer: Any, width: int, input_mode: InputMode) -> None:
         super().__init__()
-        self.site = replace(layer.site, takes_condition=True, norms_input=input_mode not in PRENORMED)
+        self.site = replace(layer.site, takes_condition=True, norms_input=input_mode not in WITHOUT_LAYER_NORM)
         features = _features(layer.site.features, width, input_mode)
-        self.norm = nn.Identity() if input_mode in PRENORMED else BARE.build(features)
+        self.norm = nn.Identity() if input_mode in WITHOUT_LAYER_NORM else BARE.build(features)
         self.modulation, self.gate = Modulation(width, 2, features), Modulation(width, 1, features)
         self.layer = layer
 

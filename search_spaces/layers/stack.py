@@ -13,8 +13,8 @@ from search_spaces.layers.norm import Norm
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from search_spaces.topologies import build as topologies
-from search_spaces.topologies.base import PRENORMED, Site, Topology
-from search_spaces.topologies.registry import incompatibility, load
+from search_spaces.topologies.base import WITHOUT_LAYER_NORM, Site, Topology
+from search_spaces.topologies.registry import incompatibility_reason, resolve_topology
 
 
 class Stack(nn.Module):
@@ -79,7 +79,7 @@ def build_stack(
     Raises:
         UserError: The topology cannot be used with this architecture.
     """
-    reason = incompatibility(architecture)
+    reason = incompatibility_reason(architecture)
     if reason is not None:
         raise UserError("unsupported", reason, option="topology", value=architecture.topology)
     topology = topologies.topology_for(architecture, [site_of(layer) for layer in layers], num_embeddings)
@@ -100,12 +100,12 @@ def count_stack(
 ) -> Count:
     """Count a Stack in closed form; `layers` is the count of all its layers at all positions."""
     final = Count(params=0 if norm is None or _ends_with_norm(architecture) else norm.params(architecture.width))
-    return layers + topologies.count(architecture, sites, num_embeddings).times(positions) + final
+    return layers + topologies.count(architecture, sites, num_embeddings).at_positions(positions) + final
 
 
 def _ends_with_norm(architecture: Architecture) -> bool:
-    topology, options = load(architecture.runs[-1].topology)
-    return topology.input_mode_of(options) in PRENORMED
+    topology, options = resolve_topology(architecture.segments[-1].topology)
+    return topology.input_mode_of(options) in WITHOUT_LAYER_NORM
 
 
 def _layer_kwargs(site: Site, mask: Tensor | None, condition: Tensor | None) -> dict[str, Tensor]:

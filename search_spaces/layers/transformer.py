@@ -19,7 +19,7 @@ from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from search_spaces.topologies.base import Site
 from search_spaces.topologies.build import projects_values
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import resolve_topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def build_transformer(architecture: Architecture, style: TransformerStyle, atten
 
 
 def _layers(block: Architecture, style: TransformerStyle, attend: nn.Module, values: bool) -> list[nn.Module]:
-    topology, options = load(block.topology)
+    topology, options = resolve_topology(block.topology)
     input_mode, norm = topology.input_mode_of(options), None if style.takes_condition else style.norm
     biases = style.attention_bias, style.feed_forward_bias
     layers: list[nn.Module] = [
@@ -104,7 +104,7 @@ def count_transformer(
     blocks = [architecture.at_block(number) for number in range(architecture.depth)]
     sites, layers = _sites_of(blocks), Count()
     for (block, values), number in Counter(zip(blocks, _own_values(architecture, sites), strict=True)).items():
-        layers += _count_block(block, style, tokens, attend, values).repeat(number)
+        layers += _count_block(block, style, tokens, attend, values).copies(number)
     return count_stack(architecture, sites, layers, style.norm, positions=tokens, num_embeddings=style.num_embeddings)
 
 
@@ -121,7 +121,7 @@ def _sites_of(blocks: Sequence[Architecture]) -> list[Site]:
 
 def _sites(block: Architecture) -> tuple[Site, ...]:
     attention = Site(("q", "k", "v"), block.heads * block.head_dim, True)
-    if load(block.topology)[0].replaces_feed_forward:
+    if resolve_topology(block.topology)[0].replaces_feed_forward:
         return (attention,)
     return attention, Site(("x",), block.width, False)
 
@@ -129,16 +129,16 @@ def _sites(block: Architecture) -> tuple[Site, ...]:
 def _count_block(
     block: Architecture, style: TransformerStyle, tokens: int, attend: Callable[[int, int, int], Count], values: bool
 ) -> Count:
-    width, (topology, options) = block.width, load(block.topology)
+    width, (topology, options) = block.width, resolve_topology(block.topology)
     input_mode = topology.input_mode_of(options)
     layers = count_attention(
         width, block.heads, block.head_dim, style.norm, input_mode, bias=style.attention_bias, values=values
     )
-    layers = layers.times(tokens) + attend(block.heads, block.head_dim, tokens)
+    layers = layers.at_positions(tokens) + attend(block.heads, block.head_dim, tokens)
     if not topology.replaces_feed_forward:
         layers += count_feed_forward(
             width, block.hidden, style.activation, style.norm, input_mode, bias=style.feed_forward_bias
-        ).times(tokens)
+        ).at_positions(tokens)
     if style.takes_condition:
         for site in _sites(block):
             layers += count_modulation(site.features, width, input_mode)

@@ -99,7 +99,9 @@ def count_decoder(
     width = architecture.width
     positions = parts.layers.num_embeddings - 1  # each embedding but the first is a table of positions
     tables = Count(params=vocabulary * width + positions * context * width)
-    head = linear(width, vocabulary, bias=parts.head_bias).times(context) + Count(params=-tied * vocabulary * width)
+    head = linear(width, vocabulary, bias=parts.head_bias).at_positions(context) + Count(
+        params=-tied * vocabulary * width
+    )
     return tables + count_transformer(architecture, parts.layers, context) + head
 
 

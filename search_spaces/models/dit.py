@@ -167,7 +167,7 @@ def build_dit(architecture: Architecture, image: ImageSpec) -> DiT:
 def count_dit(architecture: Architecture, image: ImageSpec) -> Count:
     """Count `build_dit` in closed form, for one image."""
     width, patches = architecture.width, image.patches
-    embedding = linear(image.patch_features, width).times(patches)
+    embedding = linear(image.patch_features, width).at_positions(patches)
     condition = linear(_WAVES, width) + linear(width, width) + Count(params=(image.classes + 1) * width)
-    head = linear(width, 2 * width) + linear(width, 2 * image.patch_features).times(patches)
+    head = linear(width, 2 * width) + linear(width, 2 * image.patch_features).at_positions(patches)
     return embedding + condition + count_transformer(architecture, DIT, patches) + head

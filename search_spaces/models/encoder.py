@@ -147,7 +147,7 @@ def count_encoder(architecture: Architecture, sizes: EncoderSizes, tokens: int) 
     tower = count_transformer(architecture, LRA, tokens, attend)
     features = width * (1 if sizes.texts == 1 else 4)
     head = linear(features, sizes.hidden) + linear(sizes.hidden, sizes.classes)
-    return Count(params=(sizes.vocabulary + sizes.context) * width) + tower.times(sizes.texts) + head
+    return Count(params=(sizes.vocabulary + sizes.context) * width) + tower.at_positions(sizes.texts) + head
 
 
 @cache  # once per process

@@ -128,7 +128,7 @@ def count_masked(architecture: Architecture, style: str, vocabulary: int, contex
     """Count `build_masked` in closed form, for one text of `context` tokens with all logits. Raises as it does."""
     width = architecture.width
     embedding = Count(params=vocabulary * width + get_style(MASKED_STYLES, style).positions + _NORM.params(width))
-    head = linear(width, vocabulary, bias=False).times(context) + Count(params=-vocabulary * width)
+    head = linear(width, vocabulary, bias=False).at_positions(context) + Count(params=-vocabulary * width)
     return embedding + count_transformer(architecture, _LAYERS, context) + head
 
 

@@ -20,7 +20,7 @@ from search_spaces.layers.stack import Stack, site_of
 from search_spaces.support.errors import UserError
 from search_spaces.topologies import registry
 from search_spaces.topologies.base import Topology
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import resolve_topology
 
 Build = Callable[[Architecture], nn.Module]
 
@@ -57,15 +57,15 @@ def retrofit_checkpoint(source: Path, topology: str, build: Build) -> tuple[nn.M
 
 def refusal(architecture: Architecture, topology: str) -> UserError | None:
     """Return why a network cannot be retrofitted, or None. Raises UserError for a topology that does not exist."""
-    runs = [load(run) for run in topologies_of(topology)]
+    topologies = [resolve_topology(text) for text in topologies_of(topology)]
     if architecture.topology != "resnet":
         start = architecture.topology
         message = f"only a residual network can be retrofitted, got topology {start!r}. Train one first."
         return UserError("unsupported", message, option="topology", value=start, needs="resnet")
-    if any(kind.input_mode_of(options) == "heads" for kind, options in runs):
+    if any(kind.input_mode_of(options) == "heads" for kind, options in topologies):
         rule = "reads and writes in head space: its layers have no projections to take the weights of"
         return UserError("unsupported", f"{topology!r} {rule}.", option="topology", value=topology, needs="projections")
-    if not all(kind.equals_resnet_with_norms(options) for kind, options in runs):
+    if not all(kind.equals_resnet_with_norms(options) for kind, options in topologies):
         rule = f"{topology!r} does not start as the residual network, whatever weights its layers have"
         return _starts_otherwise(rule, architecture, topology)
     return None
@@ -86,7 +86,7 @@ def _alternatives(architecture: Architecture) -> tuple[str, ...]:
 
 
 def _starts_as_resnet(topology: str) -> bool:
-    return all(kind.equals_resnet(options) for kind, options in map(load, topologies_of(topology)))
+    return all(kind.equals_resnet(options) for kind, options in map(resolve_topology, topologies_of(topology)))
 
 
 def _layers_norm(model: nn.Module) -> bool:

@@ -121,5 +121,5 @@ def count_vit(architecture: Architecture, image: tuple[int, int, int], patch: in
     channels, height, breadth = image
     width, patches = architecture.width, math.prod((height // patch, breadth // patch))
     tokens = patches + 1
-    embedding = linear(channels * patch * patch, width).times(patches) + Count(params=width + tokens * width)
+    embedding = linear(channels * patch * patch, width).at_positions(patches) + Count(params=width + tokens * width)
     return embedding + count_transformer(architecture, VIT, tokens) + linear(width, classes)

@@ -1,4 +1,4 @@
-"""Names of axes: a field ("depth"), a run's field ("heads:3"), an option ("dca.k"), a recipe's ("recipe.lr")."""
+"""Names of axes: a field ("depth"), a segment's field ("heads:3"), an option ("dca.k"), a recipe's ("recipe.lr")."""
 
 from collections.abc import Mapping
 
@@ -15,8 +15,8 @@ def option_of(axis: str) -> tuple[str, str] | None:
     return (owner, option) if owner and owner != RECIPE else None
 
 
-def run_of(axis: str) -> tuple[str, int] | None:
-    """Return the field and run number of an axis: "heads:3" -> ("heads", 3); None for other axes."""
+def segment_of(axis: str) -> tuple[str, int] | None:
+    """Return the field and segment number of an axis: "heads:3" -> ("heads", 3); None for other axes."""
     field, colon, number = axis.partition(":")
     return (field, int(number)) if colon and field in (*PER_BLOCK_FIELDS, "topology") and number.isdecimal() else None
 
@@ -32,5 +32,5 @@ def settings_of(point: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
 
 
 def replaces(new: str, axis: str) -> bool:
-    """Return whether one of two axes is a field's and the other one of the same field's runs."""
+    """Return whether one of two axes is a field's and the other one of the same field's segments."""
     return axis != new and axis.partition(":")[0] == new.partition(":")[0] and (":" in axis) != (":" in new)

@@ -8,7 +8,7 @@ from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.errors import UserError, cause_fields, reason_of
 from search_spaces.support.registry import Registry
 from search_spaces.support.spec import Axes, Scalar
-from search_spaces.topologies.registry import axes_of_topologies, load
+from search_spaces.topologies.registry import axes_of_topologies, resolve_topology
 
 SPACES = Registry("nas.spaces", "space")
 
@@ -55,7 +55,7 @@ def per_block(base: Architecture) -> SearchSpace:
             axes[f"{field}:{number}"] = _scale(getattr(block, field), factors)
     groups = max(n for n in range(1, 5) if base.depth % n == 0 and (n == 1 or base.depth >= 2 * n))
     starts = [block.topology for block in blocks[:: base.depth // groups]]
-    topologies = {name: load(name) for name in _joint_topologies(base)}
+    topologies = {name: resolve_topology(name) for name in _joint_topologies(base)}
     names = [name for name, (topology, options) in topologies.items() if topology.input_mode_of(options) != "heads"]
     for number, start in enumerate(starts, 1):
         axes[f"topology:{number}"] = tuple(dict.fromkeys((*names, start)))
@@ -92,7 +92,7 @@ def _timm(name: str, model: str) -> SearchSpace:
 
 
 def _joint_topologies(base: Architecture) -> dict[str, Axes]:
-    return {name: axes for name, axes in axes_of_topologies(base).items() if load(name)[0].in_joint_spaces}
+    return {name: axes for name, axes in axes_of_topologies(base).items() if resolve_topology(name)[0].in_joint_spaces}
 
 
 def _wirings(topologies: Mapping[str, Axes]) -> Axes:

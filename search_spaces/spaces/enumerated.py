@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.block_segments import is_one_run
+from search_spaces.architecture.block_segments import has_one_topology
 from search_spaces.architecture.canonical_text import with_defaults, without_defaults
 from search_spaces.spaces.space import Point, SearchSpace
 from search_spaces.support.errors import UserError
@@ -17,8 +17,8 @@ def enumerated_space(name: str, architectures: Sequence[Architecture]) -> Search
     """Return the space of these architectures. Its axes are the fields in which they differ; its base is the
     `initial_architecture`.
 
-    Options of a topology are axes if all its architectures set the same options. Otherwise, and for runs of blocks, the
-    whole topology text is one value.
+    Options of a topology are axes if all its architectures set the same options. Otherwise, and for segments of blocks,
+    the whole topology text is one value.
 
     Raises:
         UserError: There are no architectures.
@@ -47,7 +47,7 @@ def initial_architecture(architectures: Iterable[Architecture]) -> Architecture:
 
 def _option_axes(architectures: Iterable[Architecture]) -> dict[str, tuple[str, ...]]:
     options_by_name: dict[str, list[Mapping[str, Scalar]]] = {}
-    for text in {options.topology: None for options in architectures if is_one_run(options.topology)}:
+    for text in {options.topology: None for options in architectures if has_one_topology(options.topology)}:
         spec = with_defaults(Spec.parse(text))
         options_by_name.setdefault(spec.name, []).append(spec.options)
     shared_options = {
@@ -63,7 +63,7 @@ def _option_axes(architectures: Iterable[Architecture]) -> dict[str, tuple[str, 
 
 def _topology_coordinates(architecture: Architecture, option_axes: Mapping[str, Sequence[str]]) -> Point:
     """Return an architecture's values on the axes of the topology and its options."""
-    if not is_one_run(architecture.topology):
+    if not has_one_topology(architecture.topology):
         return {"topology": architecture.topology}
     spec = with_defaults(Spec.parse(architecture.topology))
     axis_options = option_axes.get(spec.name, ())

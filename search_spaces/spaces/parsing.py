@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import fields
 
-from search_spaces.architecture.architecture import PER_BLOCK_FIELDS, Architecture, read_runs
+from search_spaces.architecture.architecture import PER_BLOCK_FIELDS, Architecture, read_segments
 from search_spaces.architecture.block_segments import normalize_topologies
 from search_spaces.support.errors import UserError, unknown_name_error
 from search_spaces.support.spec import Scalar, parse_scalar, split_top_level
@@ -90,7 +90,7 @@ def _axis_value(name: str, text: str) -> Scalar:
 def _field_value(name: str, text: str) -> int | str | tuple[int, ...]:
     if name in ("topology", "model"):
         return text
-    return read_runs(name, text) if name in PER_BLOCK_FIELDS and "/" in text else _integer(name, text)
+    return read_segments(name, text) if name in PER_BLOCK_FIELDS and "/" in text else _integer(name, text)
 
 
 def _integer(name: str, text: str) -> int:

@@ -11,12 +11,12 @@ from math import prod
 from typing import Any
 
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.block_segments import is_one_run, normalize_axes, topologies_of
+from search_spaces.architecture.block_segments import has_one_topology, normalize_axes, topologies_of
 from search_spaces.architecture.canonical_text import with_defaults
-from search_spaces.spaces.axis_names import RECIPE, is_recipe, option_of, replaces, run_of, settings_of
+from search_spaces.spaces.axis_names import RECIPE, is_recipe, option_of, replaces, segment_of, settings_of
 from search_spaces.support.errors import Kind, UserError
 from search_spaces.support.spec import Axes, Scalar, Spec, format_scalar
-from search_spaces.topologies.registry import incompatibility, load
+from search_spaces.topologies.registry import incompatibility_reason, resolve_topology
 
 Point = dict[str, Scalar]
 """The coordinates of a candidate: a value for each axis that applies to it."""
@@ -54,10 +54,10 @@ class Candidate:
 class SearchSpace:
     """All valid architectures with one value of each axis and `base` elsewhere, combined with all recipes.
 
-    An axis is a field of Architecture ("depth", "topology"), a field of one of equal runs of blocks ("heads:3", counted
-    from 1; every run needs one), an option of a topology ("dca.k"), or a field of the recipe ("recipe.lr"). An option's
-    axis applies only where its topology is chosen. Fields of the recipe are not checked, since a space knows no task.
-    Members are enumerated on demand, and only with at most MAX_MEMBERS combinations.
+    An axis is a field of Architecture ("depth", "topology"), a field of one of equal segments of blocks ("heads:3",
+    counted from 1; every segment needs one), an option of a topology ("dca.k"), or a field of the recipe ("recipe.lr").
+    An option's axis applies only where its topology is chosen. Fields of the recipe are not checked, since a space
+    knows no task. Members are enumerated on demand, and only with at most MAX_MEMBERS combinations.
 
     Attributes:
         name: Name of the space in rows.
@@ -66,8 +66,8 @@ class SearchSpace:
         point_table: The members and their points, from `spaces.enumerated`; None if all valid combinations are members.
 
     Raises:
-        UserError: An unknown axis, runs that are incomplete or do not divide the depth, a duplicate or invalid value,
-            or a base outside the space.
+        UserError: An unknown axis, segments that are incomplete or do not divide the depth, a duplicate or invalid
+            value, or a base outside the space.
     """
 
     name: str
@@ -79,7 +79,7 @@ class SearchSpace:
         object.__setattr__(self, "axes", normalize_axes(self.axes))
         if self.point_table is None:
             self._check_axes()
-            self._check_runs()
+            self._check_segments()
             self._check_values()
         if Candidate(self.base, self.first.settings) not in self:
             raise self._without_base()
@@ -90,7 +90,7 @@ class SearchSpace:
         for axis, values in self.axes.items():
             option = option_of(axis)
             exists = option[0] in names if option else axis in field_names or axis.rpartition(".")[0] == RECIPE
-            if not (exists or run_of(axis)) or axis.endswith("."):
+            if not (exists or segment_of(axis)) or axis.endswith("."):
                 rule = "is no architecture field, FIELD:RUN, TOPOLOGY.OPTION of a topology in it or recipe.FIELD"
                 choices = tuple(sorted(field_names - {"model"}))
                 message = f"axis {axis!r} of space {self.name!r} {rule}. Fields: {', '.join(choices)}."
@@ -104,8 +104,8 @@ class SearchSpace:
     def with_axes(self, axes: Axes) -> "SearchSpace":
         """Return the space with these axes added or replaced, and with a name that lists them.
 
-        A field's axis replaces those of its runs, and vice versa. Options of topologies that are no longer in the space
-        are dropped.
+        A field's axis replaces those of its segments, and vice versa. Options of topologies that are no longer in the
+        space are dropped.
 
         Raises:
             UserError: As for the class, or the space is enumerated.
@@ -141,14 +141,15 @@ class SearchSpace:
         return self.point_table is not None or self.combinations <= MAX_MEMBERS
 
     @cached_property
-    def runs(self) -> Mapping[str, tuple[str, ...]]:
-        """Field -> its axes in order, for fields with an axis per run of blocks."""
-        axes_by_run: dict[str, dict[int, str]] = {}
+    def segments(self) -> Mapping[str, tuple[str, ...]]:
+        """Field -> its axes in order, for fields with an axis per segment of blocks."""
+        axes_by_segment: dict[str, dict[int, str]] = {}
         for axis in self.axes:
-            if run := run_of(axis):
-                axes_by_run.setdefault(run[0], {})[run[1]] = axis
+            if segment := segment_of(axis):
+                axes_by_segment.setdefault(segment[0], {})[segment[1]] = axis
         return {
-            field: tuple(by_number[number] for number in sorted(by_number)) for field, by_number in axes_by_run.items()
+            field: tuple(by_number[number] for number in sorted(by_number))
+            for field, by_number in axes_by_segment.items()
         }
 
     @cached_property
@@ -161,7 +162,11 @@ class SearchSpace:
         if self.point_table is not None:
             return self.point_table
         points = {self.candidate(point).architecture: point for point in self._points()}
-        return {architecture: point for architecture, point in points.items() if incompatibility(architecture) is None}
+        return {
+            architecture: point
+            for architecture, point in points.items()
+            if incompatibility_reason(architecture) is None
+        }
 
     @cached_property
     def members(self) -> Mapping[Candidate, Point]:
@@ -187,7 +192,7 @@ class SearchSpace:
     def __contains__(self, candidate: Candidate) -> bool:
         if self.point(candidate) is None:
             return False
-        return self.point_table is not None or incompatibility(candidate.architecture) is None
+        return self.point_table is not None or incompatibility_reason(candidate.architecture) is None
 
     def __iter__(self) -> Iterator[Candidate]:
         return iter(self.members)
@@ -198,8 +203,8 @@ class SearchSpace:
     def candidate(self, point: Mapping[str, Scalar]) -> Candidate:
         """Build the candidate at a point."""
         changes: dict[str, Any] = {axis: value for axis, value in point.items() if axis.isidentifier()}
-        changes |= {field: tuple(point[axis] for axis in axes) for field, axes in self.runs.items()}
-        if "topology" in self.runs:
+        changes |= {field: tuple(point[axis] for axis in axes) for field, axes in self.segments.items()}
+        if "topology" in self.segments:
             changes["topology"] = "/".join(changes["topology"])
         options = {option[1]: value for axis, value in point.items() if (option := option_of(axis))}
         if options:
@@ -212,12 +217,14 @@ class SearchSpace:
         architecture = candidate.architecture
         if self.point_table is not None:
             return None if candidate.settings else self.point_table.get(architecture)
-        if any(architecture.depth % len(axes) for axes in self.runs.values()):
+        if any(architecture.depth % len(axes) for axes in self.segments.values()):
             return None
         coordinates = self._fields(architecture) | {f"{RECIPE}.{name}": value for name, value in candidate.settings}
         if set(filter(is_recipe, coordinates)) != set(filter(is_recipe, self.axes)):
             return None
-        options = with_defaults(Spec.parse(architecture.topology)).options if is_one_run(architecture.topology) else {}
+        options = (
+            with_defaults(Spec.parse(architecture.topology)).options if has_one_topology(architecture.topology) else {}
+        )
         for topology in reversed(self.axes.get("topology", (self.base.topology,))):
             point = coordinates | ({"topology": topology} if "topology" in self.axes else {})
             point |= {axis: options.get(axis.rpartition(".")[2], "") for axis in self.options(point)}
@@ -242,20 +249,20 @@ class SearchSpace:
 
     def _fields(self, architecture: Architecture) -> Point:
         coordinates: Point = {axis: getattr(architecture, axis) for axis in self.axes if axis.isidentifier()}
-        for field, axes in self.runs.items():
-            runs = [architecture.at_block(r * architecture.depth // len(axes)) for r in range(len(axes))]
-            coordinates |= {axis: getattr(run, field) for axis, run in zip(axes, runs, strict=True)}
+        for field, axes in self.segments.items():
+            segments = [architecture.at_block(r * architecture.depth // len(axes)) for r in range(len(axes))]
+            coordinates |= {axis: getattr(segment, field) for axis, segment in zip(axes, segments, strict=True)}
         return coordinates
 
     def _points(self) -> Iterator[Point]:
-        runs = {axis: self.axes[axis] for axes in self.runs.values() for axis in axes}
+        segments = {axis: self.axes[axis] for axes in self.segments.values() for axis in axes}
         for point in self.shapes():
-            for values in product(*runs.values()):
-                yield point | dict(zip(runs, values, strict=True))
+            for values in product(*segments.values()):
+                yield point | dict(zip(segments, values, strict=True))
 
-    def _check_runs(self) -> None:
-        """Raise UserError if a field lacks the axis of a run, or its runs do not divide the depth."""
-        for field, axes in self.runs.items():
+    def _check_segments(self) -> None:
+        """Raise UserError if a field lacks the axis of a segment, or its segments do not divide the depth."""
+        for field, axes in self.segments.items():
             needs = [f"{field}:{number}" for number in range(1, len(axes) + 1)]
             suffix = f"of space {self.name!r}"
             if list(axes) != needs:
@@ -277,14 +284,14 @@ class SearchSpace:
             field, option = axis.partition(":")[0], option_of(axis)
             for value in () if is_recipe(axis) else values:
                 if option:
-                    load(str(Spec(option[0], {option[1]: value})))
+                    resolve_topology(str(Spec(option[0], {option[1]: value})))
                     continue
-                if run_of(axis) and not is_one_run(str(value)):
+                if segment_of(axis) and not has_one_topology(str(value)):
                     message = f"each value of axis {axis!r} of space {self.name!r} wires one run, got {value}."
                     raise UserError("unsupported", message, option=axis, value=value, space=self.name)
                 architecture = self.base.with_fields({field: value})
-                for run in topologies_of(architecture.topology) if field == "topology" else ():
-                    load(run)
+                for segment in topologies_of(architecture.topology) if field == "topology" else ():
+                    resolve_topology(segment)
 
     def _without_base(self) -> UserError:
         """Return the error for a base outside the space, with the axes that lack its value and a remedy."""
@@ -303,6 +310,6 @@ class SearchSpace:
 
 
 def _topology_of(point: Mapping[str, Scalar]) -> str:
-    """Return the name of the topology at a point; "" if runs have their own."""
+    """Return the name of the topology at a point; "" if segments have their own."""
     text = str(point["topology"])
-    return Spec.parse(text).name if is_one_run(text) else ""
+    return Spec.parse(text).name if has_one_topology(text) else ""

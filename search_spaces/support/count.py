@@ -36,11 +36,11 @@ class Count:
     def __add__(self, other: "Count") -> "Count":
         return Count(self.params + other.params, self.macs + other.macs, self.elementwise + other.elementwise)
 
-    def times(self, positions: int) -> "Count":
+    def at_positions(self, positions: int) -> "Count":
         """Return the count of the same parameters applied at this many positions."""
         return Count(self.params, self.macs * positions, self.elementwise * positions)
 
-    def repeat(self, number: int) -> "Count":
+    def copies(self, number: int) -> "Count":
         """Return the count of this many copies, each with its own parameters."""
         return Count(self.params * number, self.macs * number, self.elementwise * number)
 

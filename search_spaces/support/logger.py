@@ -6,7 +6,7 @@ import sys
 from typing import final
 
 from search_spaces.support.errors import printable
-from search_spaces.support.quiet_timer import SILENCE
+from search_spaces.support.quiet_timer import OUTPUT_TIMER
 
 LEVEL = "NAS_LOG_LEVEL"
 """The environment variable with the lowest level that is written: DEBUG, INFO (the default), WARNING or ERROR."""
@@ -16,7 +16,7 @@ LEVEL = "NAS_LOG_LEVEL"
 class _StandardError(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         print(printable(record.getMessage()), file=sys.stderr, flush=True)  # above progress bars, where rich draws some
-        SILENCE.reset()
+        OUTPUT_TIMER.reset()
 
 
 def set_level(level: str) -> None:

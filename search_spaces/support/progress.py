@@ -19,7 +19,7 @@ from rich.text import Text
 
 from search_spaces.support.errors import printable
 from search_spaces.support.logger import LOGGER
-from search_spaces.support.quiet_timer import SILENCE, SILENCE_S
+from search_spaces.support.quiet_timer import OUTPUT_TIMER, SILENCE_S
 
 LOADING = "loading PyTorch and what else is needed ..."
 """Message of a command that is slow to start."""
@@ -161,17 +161,17 @@ class Progress:
     def _watch(self) -> None:
         if not self.is_drawn:
             self._print_periodically()
-        elif not self._over.wait(SILENCE.remaining()):
+        elif not self._over.wait(OUTPUT_TIMER.remaining()):
             self._update_bars()
             with self._bars:
                 while not self._over.wait(_TICK_S):
                     self._update_bars()
-                    SILENCE.reset()
-            SILENCE.reset()
+                    OUTPUT_TIMER.reset()
+            OUTPUT_TIMER.reset()
 
     def _print_periodically(self) -> None:
         pauses = _pauses()
-        next_line = time.monotonic() + min(SILENCE.remaining(), next(pauses))
+        next_line = time.monotonic() + min(OUTPUT_TIMER.remaining(), next(pauses))
         while not self._over.wait(_TICK_S):
             self._update_bars()
             if time.monotonic() >= next_line:
@@ -232,7 +232,7 @@ def status_if_slow(message: str) -> Iterator[None]:
 
     It is redrawn once a second, because the work may be timed.
     """
-    message, console, over, patience = printable(message), _screen(), Event(), SILENCE.remaining()
+    message, console, over, patience = printable(message), _screen(), Event(), OUTPUT_TIMER.remaining()
 
     def speak() -> None:
         if over.wait(patience):
@@ -243,7 +243,7 @@ def status_if_slow(message: str) -> Iterator[None]:
         with console.status(escape(message), refresh_per_second=1) as status:
             status.update(spinner="dots")  # draw it now instead of in a second
             over.wait()
-        SILENCE.reset()
+        OUTPUT_TIMER.reset()
 
     speaker = Thread(target=speak, daemon=True)
     speaker.start()

@@ -45,5 +45,5 @@ class QuietTimer:
         self.since = time.monotonic()
 
 
-SILENCE = QuietTimer(since=0.0)
+OUTPUT_TIMER = QuietTimer(since=0.0)
 """The timer of this process."""

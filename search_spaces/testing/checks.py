@@ -34,8 +34,8 @@ from search_spaces.testing.small_networks import (
 from search_spaces.testing.subject import Subject, require_close
 from search_spaces.topologies.base import Site, StackSpec
 from search_spaces.topologies.build import build_topology, count_topology
-from search_spaces.topologies.chain import ResNet
 from search_spaces.topologies.registry import check_axes
+from search_spaces.topologies.single_stream import ResNet
 
 _SHAPES = ((3, 4, 4), (1, 4, 4), (3, 6, 4))
 """Depth, heads and head dim of the test networks; heads * head_dim is not always the width."""
@@ -70,7 +70,7 @@ def check_refusals(subject: Subject) -> None:
     """Refusals are one-line reasons, and everything else can be built."""
     for width, heads, head_dim in ((16, 4, 4), (16, 0, 0), (16, 3, 5), (7, 2, 4)):
         network = Architecture(depth=2, width=width, hidden=8, heads=heads, head_dim=head_dim)
-        reason = subject.kind.incompatibility(network, subject.options)
+        reason = subject.kind.incompatibility_reason(network, subject.options)
         if reason is None:
             dense_sites = StackSpec((Site(("x",), width, True),) * 2, width, 0, hidden=(8, 8))
             build_topology(
@@ -78,7 +78,9 @@ def check_refusals(subject: Subject) -> None:
             )
             continue
         check_rule(
-            isinstance(reason, str), "reason-is-text", f"incompatibility must give None or a reason, got {reason!r}"
+            isinstance(reason, str),
+            "reason-is-text",
+            f"incompatibility_reason must give None or a reason, got {reason!r}",
         )
         check_rule(reason.strip(), "reason-is-not-empty", "a reason must not be empty")
         check_rule("\n" not in reason, "reason-is-one-line", f"a reason is one line, got {reason!r}")

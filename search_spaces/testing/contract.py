@@ -12,7 +12,7 @@ from search_spaces.support.spec import Spec
 from search_spaces.testing.checks import CONTRACT, check_compiles_to_one_graph
 from search_spaces.testing.subject import CountMacs, Subject
 from search_spaces.topologies.base import Topology
-from search_spaces.topologies.registry import load, options_of
+from search_spaces.topologies.registry import options_of, resolve_topology
 
 
 def check_topology(
@@ -47,7 +47,7 @@ def subject(
 ) -> Subject:
     """Build the checks' Subject from the arguments of `check_topology`."""
     if isinstance(topology, str):
-        name, (kind, options) = topology, load(topology)
+        name, (kind, options) = topology, resolve_topology(topology)
     else:
         name, kind = topology.__name__, topology
         options = options_of(kind, Spec(name))

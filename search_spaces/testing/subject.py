@@ -42,7 +42,7 @@ class Subject:
     @property
     def needs_heads(self) -> bool:
         """Whether it refuses networks without heads."""
-        return self.kind.incompatibility(Architecture(depth=1, width=WIDTH, hidden=1), self.options) is not None
+        return self.kind.incompatibility_reason(Architecture(depth=1, width=WIDTH, hidden=1), self.options) is not None
 
 
 def require_close(check: str, actual: Tensor, expected: Tensor, off: float | None = None) -> None:

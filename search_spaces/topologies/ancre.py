@@ -125,7 +125,7 @@ class ANCRe(Topology):
         self.c_inputs = _weights(inputs, options)
 
     @classmethod
-    def incompatibility(cls, architecture: Architecture, options: ANCReOptions) -> str | None:
+    def incompatibility_reason(cls, architecture: Architecture, options: ANCReOptions) -> str | None:
         """Refuse feed-forward shortcuts in networks without attention, whose blocks are one layer."""
         if options.inputs == "blocks" or architecture.head_dim:
             return None

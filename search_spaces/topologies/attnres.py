@@ -88,7 +88,7 @@ class DepthAttention(Topology):
         self.w = nn.ParameterList(nn.Parameter(torch.zeros(spec.width)) for _ in range(queries))
 
     @classmethod
-    def incompatibility(cls, architecture: Architecture, options: DepthAttentionOptions) -> str | None:
+    def incompatibility_reason(cls, architecture: Architecture, options: DepthAttentionOptions) -> str | None:
         """Refuse widths that the heads do not divide."""
         heads, width = options.heads, architecture.width
         if width % heads == 0:

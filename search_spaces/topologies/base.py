@@ -35,7 +35,7 @@ InputMode = Literal["shared", "per-port", "bare", "normed", "heads"]
 NORMED: frozenset[InputMode] = frozenset({"heads", "normed"})
 """Input modes in which the topology applies norms, also to the output of `close`."""
 
-PRENORMED: frozenset[InputMode] = NORMED | {"bare"}
+WITHOUT_LAYER_NORM: frozenset[InputMode] = NORMED | {"bare"}
 """Input modes in which layers do not norm their input, nor the network the output of `close`."""
 
 
@@ -157,7 +157,7 @@ class Topology(nn.Module, ABC):
         return cls.input_mode
 
     def input_mode_at(self, t: int) -> InputMode:
-        """Return the input mode of layer t; it varies only between runs of blocks."""
+        """Return the input mode of layer t; it varies only between segments of blocks."""
         return self.input_mode
 
     def recomputes(self, t: int) -> Literal["read", "write"]:
@@ -168,7 +168,7 @@ class Topology(nn.Module, ABC):
         return "read"
 
     @classmethod
-    def incompatibility(cls, architecture: Architecture, options: Any) -> str | None:
+    def incompatibility_reason(cls, architecture: Architecture, options: Any) -> str | None:
         """Return why the topology cannot be used with this architecture, or None."""
         return None
 

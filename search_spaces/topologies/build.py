@@ -8,8 +8,8 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.count import Count
 from search_spaces.topologies.base import Site, StackSpec, Topology
 from search_spaces.topologies.per_block import BlockTopology, PerBlock, block_spec
-from search_spaces.topologies.registry import load
-from search_spaces.topologies.runs import LayerRun, Runs, run_specs
+from search_spaces.topologies.registry import resolve_topology
+from search_spaces.topologies.segments import LayerSegment, Segments, segment_specs
 
 
 def topology_for(architecture: Architecture, sites: Sequence[Site], num_embeddings: int) -> Topology:
@@ -32,12 +32,12 @@ def projects_values(architecture: Architecture, sites: Sequence[Site]) -> list[b
     """Return for each layer whether it projects its own values, if it attends. Raises as `topology_for` does."""
     topology, options = _topology(architecture, sites)
     spec = _stack_spec(architecture, sites, 1)
-    if topology is not Runs:
+    if topology is not Segments:
         return [_projects_values(topology, options, spec, t) for t in range(len(sites))]
     return [
-        _projects_values(run.topology, run.options, part, t)
-        for run, part in zip(options, run_specs(spec, options), strict=True)
-        for t in range(run.layers)
+        _projects_values(segment.topology, segment.options, part, t)
+        for segment, part in zip(options, segment_specs(spec, options), strict=True)
+        for t in range(segment.layers)
     ]
 
 
@@ -61,15 +61,18 @@ def _projects_values(topology: type[Topology], options: Any, spec: StackSpec, t:
 
 
 def _topology(architecture: Architecture, sites: Sequence[Site]) -> tuple[type[Topology], Any]:
-    runs = architecture.runs
-    if len(runs) == 1:
-        return _with_granularity(*load(architecture.topology))
+    segments = architecture.segments
+    if len(segments) == 1:
+        return _with_granularity(*resolve_topology(architecture.topology))
     block = list(accumulate(site.starts_block for site in sites))  # each layer's block, from 1
-    ends = accumulate(run.depth for run in runs)
-    layers = [sum(end - run.depth < number <= end for number in block) for run, end in zip(runs, ends, strict=True)]
-    return Runs, tuple(
-        LayerRun(*_with_granularity(*load(run.topology)), number, run.head_dim)
-        for run, number in zip(runs, layers, strict=True)
+    ends = accumulate(segment.depth for segment in segments)
+    layers = [
+        sum(end - segment.depth < number <= end for number in block)
+        for segment, end in zip(segments, ends, strict=True)
+    ]
+    return Segments, tuple(
+        LayerSegment(*_with_granularity(*resolve_topology(segment.topology)), number, segment.head_dim)
+        for segment, number in zip(segments, layers, strict=True)
     )
 
 

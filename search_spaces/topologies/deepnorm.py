@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from search_spaces.support.count import Count
 from search_spaces.support.fused_linear import FusedLinear
 from search_spaces.topologies.base import InputMode, NoOptions, StackSpec
-from search_spaces.topologies.chain import Chain
+from search_spaces.topologies.single_stream import SingleStreamTopology
 
 EPS = 1e-5
 
 
 @final
-class DeepNorm(Chain):
+class DeepNorm(SingleStreamTopology):
     """DeepNorm (Wang et al., 2022): post-norm with a skip weighted by depth.
 
     x_{t+1} = LN(a x_t + f_t(x_t)), a = (2 N)^(1/4), and f_t does not norm x_t. The output head reads x_L, which is

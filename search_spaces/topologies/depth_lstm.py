@@ -115,7 +115,7 @@ class DepthLSTM(Topology):
             init_lecun(self.modules())
 
     @classmethod
-    def incompatibility(cls, architecture: Architecture, options: DepthLSTMOptions) -> str | None:
+    def incompatibility_reason(cls, architecture: Architecture, options: DepthLSTMOptions) -> str | None:
         """Refuse networks without attention layers."""
         if architecture.heads == 0:
             return "depth-lstm connects attention layers, got a network without heads. Take a transformer's task."

@@ -100,16 +100,16 @@ class FracConnections(Topology):
 
     def __init__(self, spec: StackSpec, options: FracOptions) -> None:
         super().__init__()
-        reason = _incompatibility(spec.width, options)
+        reason = _incompatibility_reason(spec.width, options)
         if reason is not None:
             raise UserError("mismatch", reason, option="parts", value=options.parts, width=spec.width)
         self.parts = options.parts
         self.connections = nn.ModuleList(FracConnection(spec.width, options) for _ in spec.sites)
 
     @classmethod
-    def incompatibility(cls, architecture: Architecture, options: FracOptions) -> str | None:
+    def incompatibility_reason(cls, architecture: Architecture, options: FracOptions) -> str | None:
         """Refuse widths that are no multiple of the parts."""
-        return _incompatibility(architecture.width, options)
+        return _incompatibility_reason(architecture.width, options)
 
     @classmethod
     def count(cls, spec: StackSpec, options: FracOptions) -> Count:
@@ -118,9 +118,9 @@ class FracConnections(Topology):
         entries = m * (2 * m + 1)
         layer = Count(entries, 2 * m * width, 2 * width)
         if options.dynamic:
-            layer += linear(width // m, 2 * m + 1, bias=False).times(m)
+            layer += linear(width // m, 2 * m + 1, bias=False).at_positions(m)
             layer += Count(width // m + 2, 0, 2 * entries)
-        return layer.repeat(len(spec.sites))
+        return layer.copies(len(spec.sites))
 
     def coefficients(self) -> dict[str, Tensor]:
         """Return Y, A and B of each layer, without their input-dependent terms."""
@@ -146,7 +146,7 @@ class FracConnections(Topology):
         return state.flatten(-2)
 
 
-def _incompatibility(width: int, options: FracOptions) -> str | None:
+def _incompatibility_reason(width: int, options: FracOptions) -> str | None:
     if width % options.parts:
         rule = f"frac's parts must divide the width, got parts={options.parts} and width={width}"
         return f"{rule}. Take parts={largest_divisor(width, options.parts)}."

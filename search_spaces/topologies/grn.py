@@ -208,7 +208,7 @@ class InputDependent(GeneralisedResidual):
         """Count b and w of each sum; per entry a product w . e, its addition to b, and the weighted sum."""
         gates = entries if options.per_entry else 1
         one_sum = Count((entries + gates) * width, entries * width, entries * width + weighted_sum(entries, width))
-        return one_sum.repeat(sums)
+        return one_sum.copies(sums)
 
 
 @final

@@ -13,7 +13,7 @@ from search_spaces.support.count import Count, linear
 from search_spaces.support.lecun_init import init_lecun
 from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import StackSpec
-from search_spaces.topologies.chain import Chain
+from search_spaces.topologies.single_stream import SingleStreamTopology
 
 Form = Literal["tanh", "sigmoid", "highway"]
 
@@ -55,7 +55,7 @@ class Gate(nn.Module):
 
 
 @final
-class Highway(Chain):
+class Highway(SingleStreamTopology):
     """Highway transformer (Chai et al., 2020): each skip plus a gated map of the layer's input.
 
     x_{t+1} = f_t(x_t) + x_t + act(W_1 x_t + b_1) * (W_2 x_t + b_2), feature by feature; act is tanh or the sigmoid.
@@ -95,8 +95,8 @@ class Highway(Chain):
     def count(cls, spec: StackSpec, options: HighwayOptions) -> Count:
         """Count two maps per layer; per feature three elementwise operations, or five with form=highway."""
         width = spec.width
-        maps = linear(width, width).repeat(2)
-        return (maps + Count(elementwise=(5 if options.form == "highway" else 3) * width)).repeat(len(spec.sites))
+        maps = linear(width, width).copies(2)
+        return (maps + Count(elementwise=(5 if options.form == "highway" else 3) * width)).copies(len(spec.sites))
 
     def recomputes(self, t: int) -> Literal["read", "write"]:
         return "write"

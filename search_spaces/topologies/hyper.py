@@ -129,7 +129,7 @@ class HyperConnections(ParallelStreams):
         layer = Count(n * (n + 2), n * (n + 1) * width, 2 * n * width)
         if options.dynamic:
             layer += Count((n + 2) * width + 2, n * (n + 2) * width, 2 * n * (n + 2))
-        return layer.repeat(len(spec.sites)) + Count(elementwise=n * width)
+        return layer.copies(len(spec.sites)) + Count(elementwise=n * width)
 
     def coefficients(self) -> dict[str, Tensor]:
         """Return A_m, A_r and B of each layer, without their input-dependent terms."""

@@ -14,7 +14,7 @@ from search_spaces.support.count import Count, linear, weighted_sum
 from search_spaces.support.errors import check_at_least
 from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import StackSpec, Topology, sum_tensors
-from search_spaces.topologies.chain import Chain
+from search_spaces.topologies.single_stream import SingleStreamTopology
 
 
 class LowRank(nn.Module):
@@ -51,7 +51,7 @@ class WeightedOptions:
 
 
 @final
-class LaurelRW(Chain):
+class LaurelRW(SingleStreamTopology):
     """LAuReL-RW (Menghani et al., 2024): the layer and its skip are weighted by two learned numbers.
 
     x_{t+1} = a f(x_t) + b x_t, (a, b) = 2 softmax of two numbers of each layer; with a rank, b (x_t + B A x_t).
@@ -85,7 +85,7 @@ class LaurelRW(Chain):
         layer = Count(2, elementwise=weighted_sum(2, width))
         if options.rank:
             layer += count_low_rank(width, options.rank) + Count(elementwise=width)
-        return layer.repeat(len(spec.sites))
+        return layer.copies(len(spec.sites))
 
     def write(self, t: int, state: Tensor, y: Tensor) -> Tensor:
         a, b = (2 * self.logits[t].softmax(dim=0)).unbind()
@@ -150,7 +150,7 @@ class Laurel(Topology):
     def count(cls, spec: StackSpec, options: ReachOptions) -> Count:
         """Count a map per layer and a number per state that it reads; two additions, and the weighted sum."""
         width, layers = spec.width, len(spec.sites)
-        total_count = (count_low_rank(width, options.rank) + Count(elementwise=2 * width)).repeat(layers)
+        total_count = (count_low_rank(width, options.rank) + Count(elementwise=2 * width)).copies(layers)
         for states in [min(options.reach, t + 1) for t in range(layers if options.reach > 1 else 0)]:
             total_count += Count(states, elementwise=weighted_sum(states, width))
         return total_count

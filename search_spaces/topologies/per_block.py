@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
-from search_spaces.topologies.base import PRENORMED, StackSpec, Topology
+from search_spaces.topologies.base import WITHOUT_LAYER_NORM, StackSpec, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class PerBlock(Topology):
 
     Raises:
         ValueError: The first layer does not start a block.
-        UserError: The inner topology's input mode is one of PRENORMED: x must be added to outputs in the stream's
-            space, and the sum is not normed.
+        UserError: The inner topology's input mode is one of WITHOUT_LAYER_NORM: x must be added to outputs in the
+            stream's space, and the sum is not normed.
     """
 
     Options: ClassVar[type] = BlockTopology
@@ -51,7 +51,7 @@ class PerBlock(Topology):
         if not sites or not sites[0].starts_block:
             raise ValueError("the first layer must open a block.")
         self.input_mode = options.topology.input_mode_of(options.options)
-        if self.input_mode in PRENORMED:
+        if self.input_mode in WITHOUT_LAYER_NORM:
             how = f'delivers "{self.input_mode}" and cannot wire whole blocks'
             name = options.topology.__name__
             raise UserError("bad-plugin", f"{name} {how}.", topology=name, input_mode=self.input_mode)

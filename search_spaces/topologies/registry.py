@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from search_spaces.topologies.base import Topology
 
 
-def load(text: str) -> "tuple[type[Topology], Any]":
+def resolve_topology(text: str) -> "tuple[type[Topology], Any]":
     """Return the class and the options of a topology's text.
 
     Raises:
@@ -38,9 +38,10 @@ def load(text: str) -> "tuple[type[Topology], Any]":
     return topology, options_of(topology, spec)
 
 
-def incompatibility(architecture: Architecture) -> str | None:
-    """Return why this architecture's topology cannot be used with it, or None. Raises UserError as `load` does."""
-    return next((reason for run in architecture.runs if (reason := _run_incompatibility(run)) is not None), None)
+def incompatibility_reason(architecture: Architecture) -> str | None:
+    """Return why an architecture's topology cannot be used with it, or None. Raises what `resolve_topology` raises."""
+    reasons = map(_segment_incompatibility_reason, architecture.segments)
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def compatible_topologies(architecture: Architecture) -> dict[str, list[str]]:
@@ -48,26 +49,30 @@ def compatible_topologies(architecture: Architecture) -> dict[str, list[str]]:
     texts_by_name = {}
     for name in TOPOLOGIES.names():
         with suppress(UserError):  # skip what cannot be loaded or has invalid axes
-            topology = load(name)[0]
+            topology = resolve_topology(name)[0]
             check_axes(topology, name)
             axes = topology.axes
             texts = [name, *(str(Spec(name, {axis: value})) for axis, values in axes.items() for value in values)]
             texts_by_name[name] = [
-                text for text in texts if incompatibility(replace(architecture, topology=text)) is None
+                text for text in texts if incompatibility_reason(replace(architecture, topology=text)) is None
             ]
     return {name: texts for name, texts in texts_by_name.items() if texts}
 
 
-def _run_incompatibility(run: Architecture) -> str | None:
+def _segment_incompatibility_reason(segment: Architecture) -> str | None:
     """Return why one topology cannot connect these blocks, or None; each distinct block is checked."""
-    topology, options = load(run.topology)
-    name = Spec.parse(run.topology).name
-    different = {block: None for b in range(run.depth) if (block := run.at_block(b))} if run.blocks else {run: None}
+    topology, options = resolve_topology(segment.topology)
+    name = Spec.parse(segment.topology).name
+    different = (
+        {block: None for b in range(segment.depth) if (block := segment.at_block(b))}
+        if segment.blocks
+        else {segment: None}
+    )
     if topology.input_mode_of(options) == "heads" and len({block.head_dim for block in different}) > 1:
-        lengths = "/".join(map(str, run.by_block("head_dim")))
+        lengths = "/".join(map(str, segment.by_block("head_dim")))
         return f"{name} delivers in head space: all blocks that it wires have one head_dim, got head_dim={lengths}."
     try:
-        reasons = [topology.incompatibility(block, options) for block in different]
+        reasons = [topology.incompatibility_reason(block, options) for block in different]
     except UserError:
         raise
     except Exception as error:  # plug-ins may fail in any way
@@ -87,7 +92,7 @@ def axes_of_topologies(base: Architecture) -> dict[str, Axes]:
             topology = _class(name)
             check_axes(topology, name)
             if not base.model:
-                incompatibility(replace(base, topology=name))
+                incompatibility_reason(replace(base, topology=name))
         except UserError as error:
             inner = {**cause_fields(error), "topology": name}
             warnings.warn(Notice("skipped", f"passed over: {error}", **inner), stacklevel=2)

@@ -133,7 +133,7 @@ class RMT(Topology):
 
     def __init__(self, spec: StackSpec, options: RMTOptions) -> None:
         super().__init__()
-        reason = _incompatibility(spec.width, spec.head_dim, options)
+        reason = _incompatibility_reason(spec.width, spec.head_dim, options)
         if reason is not None:
             sizes = {"value": options.values, "width": spec.width, "head_dim": spec.head_dim}
             raise UserError("mismatch", reason, option="values", **sizes)
@@ -150,9 +150,9 @@ class RMT(Topology):
             init_lecun(self.modules())
 
     @classmethod
-    def incompatibility(cls, architecture: Architecture, options: RMTOptions) -> str | None:
+    def incompatibility_reason(cls, architecture: Architecture, options: RMTOptions) -> str | None:
         """Refuse widths that are no multiple of the values, and values that are not the head dim."""
-        return _incompatibility(architecture.width, architecture.head_dim, options)
+        return _incompatibility_reason(architecture.width, architecture.head_dim, options)
 
     @classmethod
     def count(cls, spec: StackSpec, options: RMTOptions) -> Count:
@@ -163,7 +163,9 @@ class RMT(Topology):
         keys, values = options.keys, options.values or spec.head_dim
         maps = [spec.width] * (spec.num_embeddings + 1)
         maps += [site.features for site in spec.sites for _ in (*site.ports, "output")]
-        loads_and_stores = sum((linear(size // values, keys, bias=False).times(values) for size in maps), Count())
+        loads_and_stores = sum(
+            (linear(size // values, keys, bias=False).at_positions(values) for size in maps), Count()
+        )
         layers = len(spec.sites)
         return loads_and_stores + Count(params=(layers + 1) * keys * values, elementwise=layers * keys * values)
 
@@ -183,7 +185,7 @@ class RMT(Topology):
         return x
 
 
-def _incompatibility(width: int, head_dim: int, options: RMTOptions) -> str | None:
+def _incompatibility_reason(width: int, head_dim: int, options: RMTOptions) -> str | None:
     values = options.values or head_dim
     if not values:
         return "rmt needs the length of its values in a network without heads. Give one, as in rmt(values=16)."

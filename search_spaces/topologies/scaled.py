@@ -13,10 +13,10 @@ from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Axes
 from search_spaces.topologies.base import InputMode, StackSpec
-from search_spaces.topologies.chain import Chain
+from search_spaces.topologies.single_stream import SingleStreamTopology
 
 
-class ScaledBranches(Chain):
+class ScaledBranches(SingleStreamTopology):
     """The common part of LayerScale and ReZero. The state is one tensor x, [..., D]."""
 
     in_joint_spaces: ClassVar[bool] = False

@@ -8,7 +8,7 @@ from search_spaces.support.count import Count
 from search_spaces.topologies.base import NoOptions, StackSpec, Topology, sum_tensors
 
 
-class Chain(Topology):
+class SingleStreamTopology(Topology):
     """The common part of topologies that differ only in `write` and its cost."""
 
     def __init__(self, spec: StackSpec, options: Any) -> None:
@@ -25,7 +25,7 @@ class Chain(Topology):
 
 
 @final
-class Plain(Chain):
+class Plain(SingleStreamTopology):
     """No skip: x_{t+1} = f_t(x_t). It shows the effect of skips, and only the space `topology` includes it.
 
     Parameters: `0`
@@ -42,7 +42,7 @@ class Plain(Chain):
 
 
 @final
-class ResNet(Chain):
+class ResNet(SingleStreamTopology):
     """The residual network: x_{t+1} = x_t + f_t(x_t) (He et al., 2016; pre-norm where the layers norm their input).
 
     Parameters: `0`

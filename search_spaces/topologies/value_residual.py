@@ -52,7 +52,7 @@ class ValueTopology(Topology):
     in_joint_spaces: ClassVar[bool] = False
 
     @classmethod
-    def incompatibility(cls, architecture: Architecture, options: Any) -> str | None:
+    def incompatibility_reason(cls, architecture: Architecture, options: Any) -> str | None:
         if architecture.head_dim:
             return None
         return "value residuals need attention, got a network without heads. Take a transformer's task."

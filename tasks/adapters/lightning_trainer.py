@@ -23,7 +23,7 @@ from tasks.data.seeded_batches import SeededBatches
 from tasks.data.splits import derived_seed
 from tasks.run import StepCallback
 from tasks.training.loop import StepMetrics
-from tasks.training.supervised import means
+from tasks.training.supervised import means_and_errors
 
 _CHECK_INTERVAL = 20
 """Batches between checks of the loss; each check waits for the accelerator."""
@@ -199,7 +199,7 @@ class ContractCallback(Callback):
     def logged_metrics(self, trainer: Trainer) -> Metrics:
         """Return the logged values; for per-example values the mean and its standard error."""
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
-        return metrics | means({name: torch.cat(values) for name, values in self._each.items()})
+        return metrics | means_and_errors({name: torch.cat(values) for name, values in self._each.items()})
 
     @contextmanager
     def own_signals(self) -> Iterator[None]:

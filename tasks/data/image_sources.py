@@ -110,7 +110,7 @@ def _tar(place: Path) -> ImageSource:
 
 
 def check_member(member: tarfile.TarInfo, tar_path: Path) -> None:
-    """Check that a member of the tar file at `place` is a plain file or folder. Nothing is ever extracted to disk.
+    """Check that a member of the tar file at `tar_path` is a plain file or folder. Nothing is ever extracted to disk.
 
     Raises:
         UserError: It is a link, a device, a sparse file, a file of negative size, or outside.

@@ -22,7 +22,7 @@ from tasks.diffusion.grid import check, save
 from tasks.diffusion.recipe import DiffusionRecipe
 from tasks.diffusion.sampling import balanced_classes, draw, scheduler_for
 from tasks.diffusion.task import LOSS, DiffusionTask, fixed_times_batch, with_noise
-from tasks.training.supervised import means
+from tasks.training.supervised import means_and_errors
 from tasks.vision.digits import DigitsViT
 
 _TIMES = 8  # per held-out scan in evaluation
@@ -85,7 +85,7 @@ class DigitsDiT(DiffusionTask):
         seed = derived_seed(0, "samples", part)  # networks are compared with the same noise
         samples = _pixels(draw(network, self.pictures, classes, recipe, seed, clip=True))
         right = torch.from_numpy(digits(samples)) == classes.cpu()
-        return {**distances(features(samples), features(_scans(part))), **means({"recognised": right})}
+        return {**distances(features(samples), features(_scans(part))), **means_and_errors({"recognised": right})}
 
     def render(self, network: nn.Module | None, file: Path) -> None:
         """Write a grid of generated digits as a PNG, one column per digit."""

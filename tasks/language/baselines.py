@@ -12,7 +12,7 @@ from torch import Tensor
 from tasks.data.batches import Batch
 from tasks.data.splits import Part
 from tasks.language.data import LanguageSplits
-from tasks.language.measure import sum_rows, summary
+from tasks.language.measure import summary, sums_from_nats
 from tasks.language.row_layouts import IGNORE_INDEX
 from tasks.language.shards import read_texts
 from tasks.recipes.recipe import Recipe
@@ -64,7 +64,7 @@ def bigram(counts: Tensor) -> Tensor:
 
 def table_metrics(table: Tensor, batches: Iterable[Batch]) -> dict[str, float]:
     """Return the metrics of a table of -log p [V, V] on held-out batches (see LanguageSplits.evaluation_batches)."""
-    sums = [sum_rows(table[inputs, answers[..., 0].clamp(min=0)], answers) for inputs, answers in batches]
+    sums = [sums_from_nats(table[inputs, answers[..., 0].clamp(min=0)], answers) for inputs, answers in batches]
     return summary({name: torch.cat([batch_sums[name] for batch_sums in sums]) for name in sums[0]})
 
 

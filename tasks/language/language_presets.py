@@ -11,7 +11,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import Initial
 from search_spaces.support.spec import Spec
 from tasks.recipes.recipe import Recipe
-from tasks.recipes.settings import NOTE, NotNegative
+from tasks.recipes.settings import NOT_A_SETTING, NotNegative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class LanguageRecipe(Recipe):
     z_loss: NotNegative = 0.0
     initial: Initial = ""
     recompute: bool = False
-    source: str = field(default="", metadata=NOTE)
+    source: str = field(default="", metadata=NOT_A_SETTING)
 
 
 Recipes = Mapping[str, LanguageRecipe]

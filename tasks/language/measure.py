@@ -20,7 +20,7 @@ METRICS = (
 )
 
 
-def row_sums(logits: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
+def sums_from_logits(logits: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
     """Return nats, tokens, bytes of text and document of each row; each [B].
 
     `logits` is [B, N, V]; `answers` [B, N, 3] has for each position the next token, its bytes and its document.
@@ -29,10 +29,10 @@ def row_sums(logits: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
     flat = F.cross_entropy(
         logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE_INDEX, reduction="none"
     )  # [B * N]
-    return sum_rows(flat.view_as(targets), answers)
+    return sums_from_nats(flat.view_as(targets), answers)
 
 
-def sum_rows(nats: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
+def sums_from_nats(nats: Tensor, answers: Tensor) -> Mapping[str, Tensor]:
     """Return the same from the nats of each token, [B, N]."""
     targets, sizes, documents = answers.unbind(-1)
     is_target = targets != IGNORE_INDEX

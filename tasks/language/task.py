@@ -22,7 +22,7 @@ from search_spaces.support.errors import UserError
 from tasks.language.corpus import Corpus, TextSource, folder_corpus, hub_corpus
 from tasks.language.data import LanguageSplits
 from tasks.language.language_presets import LanguageRecipe
-from tasks.language.measure import METRICS, row_sums, summary
+from tasks.language.measure import METRICS, summary, sums_from_logits
 from tasks.language.row_layouts import IGNORE_INDEX, Layout
 from tasks.language.shards import read_texts
 from tasks.language.tokenizer import Tokenizer, get_tokenizer, tokenizer_at, train_tokenizer
@@ -116,7 +116,7 @@ class LanguageTask(TextTask):
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Mapping[str, Tensor]:
         """Return nats, tokens, bytes and document of each row, [B]."""
-        return row_sums(outputs, targets)
+        return sums_from_logits(outputs, targets)
 
     def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
         """Return loss, perplexity and bits per byte, with standard errors over documents."""

@@ -22,7 +22,7 @@ from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
 from tasks.lra.lra_presets import LongRangeRecipe
 from tasks.training.classification import ClassificationTask
-from tasks.training.supervised import means
+from tasks.training.supervised import means_and_errors
 
 _LANDMARKS, _KERNEL = 64, 35
 """Landmarks and convolution kernel of the published Nyström attention."""
@@ -160,7 +160,7 @@ def group_majority(splits: TensorSplits, group: Callable[[Tensor], Tensor]) -> C
     for prefix, (inputs, answers) in (("", splits.validation), ("test_", splits.test)):
         groups = group(inputs).long().clamp(max=len(likeliest) - 1)
         right = (likeliest[groups] == answers).float()
-        columns |= {prefix + name: value for name, value in means({"accuracy": right}).items()}
+        columns |= {prefix + name: value for name, value in means_and_errors({"accuracy": right}).items()}
     return columns
 
 

@@ -111,7 +111,7 @@ def _refusal(name: str, problem: _Problem, value: object) -> UserError:
     return UserError(problem.kind, message, option=name, value=_plain(value), **problem.fields)
 
 
-NOTE: Mapping[str, bool] = {"note": True}
+NOT_A_SETTING: Mapping[str, bool] = {"not_a_setting": True}
 """Metadata of a field that changes no result: it is not a setting and is not stored in Rows."""
 
 
@@ -136,7 +136,7 @@ def _type_hints(recipe: Any) -> dict[str, Any]:
 def _hints(kind: Hashable) -> dict[str, Any]:
     assert isinstance(kind, type)
     hints = get_type_hints(kind, include_extras=True)
-    return {field.name: hints[field.name] for field in fields(kind) if not field.metadata.get("note")}
+    return {field.name: hints[field.name] for field in fields(kind) if not field.metadata.get("not_a_setting")}
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tasks.base import Metric
 from tasks.recipes.recipe import Recipe
-from tasks.training.supervised import SupervisedTask, means
+from tasks.training.supervised import SupervisedTask, means_and_errors
 
 
 class ClassificationTask(SupervisedTask):
@@ -30,4 +30,4 @@ class ClassificationTask(SupervisedTask):
         }
 
     def summary(self, measures: Mapping[str, Tensor]) -> Mapping[str, float]:
-        return means(measures)
+        return means_and_errors(measures)

@@ -123,7 +123,7 @@ def _recompute_mixing(network: nn.Module, task: str) -> None:
         stack.recompute_mixing = True
 
 
-def means(measures: Mapping[str, Tensor]) -> dict[str, float]:
+def means_and_errors(measures: Mapping[str, Tensor]) -> dict[str, float]:
     """Return each metric's mean over examples, [examples], and its standard error."""
     summary = {}
     for name, values in measures.items():

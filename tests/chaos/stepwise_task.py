@@ -53,7 +53,7 @@ class Stepwise(Task):
 
     def closed_form(self, architecture: Architecture) -> Count:
         inner = architecture.heads * architecture.head_dim
-        return (linear(8, inner) + linear(inner, 8)).repeat(architecture.depth)
+        return (linear(8, inner) + linear(inner, 8)).copies(architecture.depth)
 
     def fingerprint(self, recipe: Any) -> str:
         return "e0"

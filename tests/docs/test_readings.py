@@ -3,7 +3,7 @@
 import re
 
 from doc_pages import ROOT
-from search_spaces.topologies.registry import TOPOLOGIES, load
+from search_spaces.topologies.registry import TOPOLOGIES, resolve_topology
 from tasks.load import load_task
 from tasks.recipes.settings import override
 
@@ -24,7 +24,7 @@ def test_topologies_on_the_page_exist() -> None:
     texts = [word for word in CODE if re.match(rf"({'|'.join(map(re.escape, TOPOLOGIES.names()))})\(", word)]
     assert len(texts) > 9
     for word in texts:
-        load(word)
+        resolve_topology(word)
 
 
 def test_settings_on_the_page_are_of_their_tasks() -> None:

@@ -52,7 +52,7 @@ class Toy(Task):
 
     def closed_form(self, architecture: Architecture) -> Count:
         inner = architecture.heads * architecture.head_dim
-        return (linear(8, inner) + linear(inner, 8)).repeat(architecture.depth)
+        return (linear(8, inner) + linear(inner, 8)).copies(architecture.depth)
 
     def fingerprint(self, recipe: ToyRecipe) -> str:
         return "70e5"

@@ -1,4 +1,4 @@
-"""Costs of a change in one block or run: counted on one network, and equal in all others."""
+"""Costs of a change in one block or segment: counted on one network, and equal in all others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class ChangeCosts:
     tables: dict[tuple[object, str], BlockCosts]
 
     def topology(self, space: SearchSpace, point: Point, axis: str, text: str) -> Cost:
-        """Return the cost of another topology in one run, relative to the first network."""
+        """Return the cost of another topology in one segment, relative to the first network."""
         return add_costs(self.costs(space.candidate(point | {axis: text}).architecture), self.cost, -1)
 
     def block(self, block: int, group: object, fields: tuple[str, ...], values: tuple[int, ...]) -> Cost:

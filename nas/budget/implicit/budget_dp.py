@@ -21,7 +21,7 @@ from search_spaces.spaces.axis_names import is_recipe, option_of
 from search_spaces.spaces.space import Candidate, Point, SearchSpace
 from search_spaces.support.errors import UserError
 from search_spaces.support.spec import Scalar
-from search_spaces.topologies.registry import incompatibility
+from search_spaces.topologies.registry import incompatibility_reason
 
 Distance = Callable[[str, Scalar], float]
 """Maps an axis and a value to the distance from the target value."""
@@ -159,7 +159,7 @@ class BudgetDP:
             choice = [(number + int(random.integers(len(part.costs)))) % len(part.costs) for part in slice_.parts]
             point = self._point(slice_, choice)
             architecture = self.space.candidate(point).architecture
-            reason = incompatibility(architecture)
+            reason = incompatibility_reason(architecture)
             if reason is not None or self._cost(architecture) != slice_.cost_of(point):
                 total = slice_.cost_of(point) or ()
                 why = reason or f"it has {self._text(self._cost(architecture))}, not {self._text(total)}"

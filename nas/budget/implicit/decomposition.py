@@ -1,10 +1,10 @@
 """Decomposition of a space that cannot be enumerated into parts with additive costs.
 
 A network's cost is the cost of a first network plus, for each part, the difference between its option and the first
-one's. Parts are the topology of each run of blocks, and the attention and the feed-forward layer of each block, or of
-blocks that share an axis. Some topologies need one head dim in all blocks, refuse some blocks or replace feed-forward
-layers. Then the options or costs of other parts depend on the topology. Each combination of such topologies in the
-runs is a slice of its own.
+one's. Parts are the topology of each segment of blocks, and the attention and the feed-forward layer of each block, or
+of blocks that share an axis. Some topologies need one head dim in all blocks, refuse some blocks or replace
+feed-forward layers. Then the options or costs of other parts depend on the topology. Each combination of such
+topologies in the segments is a slice of its own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,10 +15,10 @@ from math import gcd, prod
 
 from nas.budget.implicit.block_costs import BlockCosts, ChangeCosts, CostFunction, add_costs
 from nas.budget.implicit.knapsack import Cost
-from search_spaces.architecture.block_segments import runs_of
+from search_spaces.architecture.block_segments import segments_of
 from search_spaces.spaces.space import MAX_MEMBERS, Point, SearchSpace
 from search_spaces.support.errors import UserError
-from search_spaces.topologies.registry import incompatibility, load
+from search_spaces.topologies.registry import incompatibility_reason, resolve_topology
 
 MAX_SLICES = 2_000
 """Largest number of slices; each is counted by itself."""
@@ -83,7 +83,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class TopologyGroup:
-    """Topologies of a run under which its blocks have the same options with the same costs.
+    """Topologies of a segment under which its blocks have the same options with the same costs.
 
     Attributes:
         topologies: Their texts.
@@ -103,7 +103,7 @@ def slices_of(space: SearchSpace, costs: CostFunction) -> Iterator[Slice]:
         UserError: There are too many.
     """
     start = space.point(space.first) or {}
-    start = {axis: start[axis] for axes in space.runs.values() for axis in axes}
+    start = {axis: start[axis] for axes in space.segments.values() for axis in axes}
     shapes = list(islice(space.shapes(), MAX_SHAPES + 1))
     if len(shapes) > MAX_SHAPES:
         raise UserError(
@@ -125,18 +125,18 @@ class _Layout:
         self.space, self.shared_values, self.start = space, shared_values, start
         self.base = space.candidate(shared_values | start).architecture
         self.depth = self.base.depth
-        self.runs = self._runs()
+        self.segments = self._segments()
         self.tables: dict[tuple[object, str], BlockCosts] = {}
 
     def slices(self, costs: CostFunction) -> Iterator[Slice]:
-        """Yield a slice for each combination of topology groups of the runs."""
-        if not self.space.runs:
-            if incompatibility(self.base) is None:
+        """Yield a slice for each combination of topology groups of the segments."""
+        if not self.space.segments:
+            if incompatibility_reason(self.base) is None:
                 yield Slice(self.shared_values, costs(self.base), ())
             return
-        groups_of_runs = [self._groups(run) for run in range(len(self.runs))]
-        if prod(map(len, groups_of_runs)) > MAX_SLICES:
-            ways = prod(map(len, groups_of_runs))
+        groups_of_segments = [self._groups(segment) for segment in range(len(self.segments))]
+        if prod(map(len, groups_of_segments)) > MAX_SLICES:
+            ways = prod(map(len, groups_of_segments))
             raise UserError(
                 "too-large",
                 f"space {self.space.name!r} has {ways:,} ways to give runs topologies that need one "
@@ -145,7 +145,7 @@ class _Layout:
                 ways=ways,
                 most=MAX_SLICES,
             )
-        for groups in product(*groups_of_runs):
+        for groups in product(*groups_of_segments):
             slice_ = self._slice(groups, costs)
             if slice_ is not None:
                 yield slice_
@@ -156,24 +156,24 @@ class _Layout:
         return self.space.axes[axis] if axis else (self.base.by_block(field)[block],)  # type: ignore[return-value]
 
     def _axis(self, field: str, block: int) -> str | None:
-        axes = self.space.runs.get(field)
+        axes = self.space.segments.get(field)
         return axes[block * len(axes) // self.depth] if axes else None
 
-    def _runs(self) -> list[tuple[Sequence[object], range]]:
-        """Return for each run of blocks its possible topologies and its blocks."""
-        axes = self.space.runs.get("topology")
+    def _segments(self) -> list[tuple[Sequence[object], range]]:
+        """Return for each segment of blocks its possible topologies and its blocks."""
+        axes = self.space.segments.get("topology")
         if not axes:
-            return [((text,), blocks) for text, blocks in runs_of(self.base.topology, self.depth)]
+            return [((text,), blocks) for text, blocks in segments_of(self.base.topology, self.depth)]
         length = self.depth // len(axes)
         return [(self.space.axes[axis], range(r * length, (r + 1) * length)) for r, axis in enumerate(axes)]
 
-    def _groups(self, run: int) -> list[TopologyGroup]:
-        """Group the topologies of a run by the options that they leave to its blocks."""
-        topologies, blocks = self.runs[run]
+    def _groups(self, segment: int) -> list[TopologyGroup]:
+        """Group the topologies of a segment by the options that they leave to its blocks."""
+        topologies, blocks = self.segments[segment]
         common = set.intersection(*(set(self._values("head_dim", block)) for block in blocks))
         texts_of: dict[tuple[str, int | None, frozenset[tuple[int, ...]]], list[str]] = {}
         for text in map(str, topologies):
-            topology, options = load(text)
+            topology, options = resolve_topology(text)
             in_head_space = topology.input_mode_of(options) == "heads"
             # Under these, heads or hidden features of a block cost differently from all other topologies.
             by_itself = text if in_head_space or topology.replaces_feed_forward else ""
@@ -187,16 +187,16 @@ class _Layout:
         shapes = {pair for b in blocks for pair in product(self._values("heads", b), self._values("head_dim", b))}
         hidden = {value for b in blocks for value in self._values("hidden", b)}
         variants = {shape: alike.with_fields({"heads": shape[0], "head_dim": shape[1]}) for shape in shapes}
-        if all(incompatibility(variant) is not None for variant in variants.values()):
+        if all(incompatibility_reason(variant) is not None for variant in variants.values()):
             return frozenset(shapes)
-        buildable = next(variant for variant in variants.values() if incompatibility(variant) is None)
+        buildable = next(variant for variant in variants.values() if incompatibility_reason(variant) is None)
         features = {(value,): buildable.with_fields({"hidden": value}) for value in hidden}
         all_variants = (*variants.items(), *features.items())
-        return frozenset(values for values, variant in all_variants if incompatibility(variant) is not None)
+        return frozenset(values for values, variant in all_variants if incompatibility_reason(variant) is not None)
 
     def _slice(self, groups: Sequence[TopologyGroup], costs: CostFunction) -> Slice | None:
-        """Return the members whose runs have topologies of these groups; None if there are none."""
-        group_of = {block: group for run, group in enumerate(groups) for block in self.runs[run][1]}
+        """Return the members whose segments have topologies of these groups; None if there are none."""
+        group_of = {block: group for segment, group in enumerate(groups) for block in self.segments[segment][1]}
         attention = list(self._parts(("heads", "head_dim"), group_of))
         feed_forward = list(self._parts(("hidden",), group_of))
         if not all(options for _, _, options in (*attention, *feed_forward)):
@@ -205,15 +205,15 @@ class _Layout:
         for axes, _, options in (*attention, *feed_forward):
             current = tuple(point[axis] for axis in axes)
             point |= dict(zip(axes, current if current in options else options[0], strict=True))
-        runs = self.space.runs.get("topology", ())
-        point |= {axis: group.topologies[0] for axis, group in zip(runs, groups, strict=bool(runs))}
+        segments = self.space.segments.get("topology", ())
+        point |= {axis: group.topologies[0] for axis, group in zip(segments, groups, strict=bool(segments))}
         first = self.space.candidate(point).architecture
-        if incompatibility(first) is not None:  # it refuses values that no axis changes
+        if incompatibility_reason(first) is not None:  # it refuses values that no axis changes
             return None
         changes = ChangeCosts(costs, first, costs(first), self.tables)
         topologies = [
             Part((axis,), {(text,): changes.topology(self.space, point, axis, text) for text in group.topologies})
-            for axis, group in zip(runs, groups, strict=bool(runs))
+            for axis, group in zip(segments, groups, strict=bool(segments))
         ]
         layers = [
             tuple(
@@ -231,7 +231,7 @@ class _Layout:
 
         Axes of heads and of head dims form one part if they apply to the same blocks.
         """
-        numbers = [len(self.space.runs[field]) for field in fields if field in self.space.runs]
+        numbers = [len(self.space.segments[field]) for field in fields if field in self.space.segments]
         for number in range(gcd(*numbers) if numbers else 0):
             length = self.depth // gcd(*numbers)
             blocks = range(number * length, (number + 1) * length)

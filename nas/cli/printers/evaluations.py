@@ -9,7 +9,7 @@ from nas.evaluation.saved_networks import before_training, has_network
 from nas.report import tables
 from nas.report.format import Format
 from nas.report.record_files import write_records, write_rows
-from nas.request.job import first_process
+from nas.request.job import is_first_process
 from results.records import export, table
 from results.records.row import Row
 from search_spaces.support.errors import UserError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def print_row(row: Row, format: Format = Format.TABLE, output: Path | None = None) -> None:
     """Print a Row; after a failed evaluation, then raise UserError."""
     for_terminal = tables.is_for_terminal(format, output)
-    if not first_process():
+    if not is_first_process():
         return
     if line := before_training(row):
         tables.print_line(tables.make_console(stderr=True), line)
@@ -47,7 +47,7 @@ def print_retrofit(
     """Print a Row as `print_row` does, and where the network is saved."""
     print_row(row, format, output)
     folder = folder_of_retrofit(checkpoint, topology, save)
-    if first_process() and has_network(folder):
+    if is_first_process() and has_network(folder):
         tables.print_line(tables.make_console(stderr=True), f"kept in {folder}")
 
 

@@ -16,7 +16,7 @@ from search_spaces.layers.stack import Stack
 from search_spaces.models.retrofit import retrofit
 from search_spaces.topologies.base import Site, StackSpec
 from search_spaces.topologies.build import build_topology
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import resolve_topology
 from tasks.vision.digits import DigitsViT
 
 _FEATURES, _RANK, _LAYERS, _BATCH, _STEPS = 100, 3, 10, 100, 200
@@ -110,7 +110,7 @@ def curve(topology: str, affine: bool, rate: float, seed: int, layers: int = _LA
 def _network(topology: str, number: int) -> Stack:
     layers = [LowRankNetwork() for _ in range(number)]
     wiring = StackSpec(tuple(layer.site for layer in layers), _FEATURES, 0)
-    return Stack(layers, build_topology(*load(topology), wiring), nn.Identity())
+    return Stack(layers, build_topology(*resolve_topology(topology), wiring), nn.Identity())
 
 
 class DCAInitialization(Experiment):

@@ -25,7 +25,7 @@ from results.records.row import Row
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.block_segments import normalize_topologies
 from search_spaces.support.errors import Kind, Notice
-from search_spaces.topologies.registry import TOPOLOGIES, load
+from search_spaces.topologies.registry import TOPOLOGIES, resolve_topology
 from tasks.load import load_task
 from toy_searches import TOY
 
@@ -238,7 +238,7 @@ def test_each_overhead_is_of_one_topology_and_follows_from_its_source() -> None:
     with grouped() as case:
         for line in LINES:
             with case(line["topology"]):
-                load(line["topology"])
+                resolve_topology(line["topology"])
                 assert normalize_topologies(line["topology"]) == line["topology"]
                 assert paper_overhead(line["topology"]) == float(line["step_over_resnet"])
                 numbers = [float(number) for number in re.findall(r"\d+\.\d+", line["source"])]

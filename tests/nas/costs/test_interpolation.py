@@ -16,7 +16,7 @@ from nas.request.job import EvaluationJob
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.vit import count_vit
 from search_spaces.spaces.space import SearchSpace
-from search_spaces.topologies.registry import TOPOLOGIES, incompatibility
+from search_spaces.topologies.registry import TOPOLOGIES, incompatibility_reason
 from toy_searches import TOYS, Search
 from toy_tasks import Toy
 
@@ -30,7 +30,7 @@ def members(
         for depth, heads, head_dim, width in product(depths, (1, 2, 4, 8), (2, 4, 8, 16), widths)
     ]
     random.Random(1).shuffle(archs)
-    return [arch for arch in archs if incompatibility(arch) is None]
+    return [arch for arch in archs if incompatibility_reason(arch) is None]
 
 
 class CallRecorder:

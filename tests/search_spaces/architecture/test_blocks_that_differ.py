@@ -48,10 +48,10 @@ def test_each_block_and_each_run_is_an_architecture_of_its_own() -> None:
         (4, 32, "resnet", 4, ""),
         (2, 32, "resnet", 4, ""),
     ]
-    first, second = architecture.runs
+    first, second = architecture.segments
     assert first == replace(BASE, depth=2, heads=8, hidden=64, topology="dca")
     assert second == replace(BASE, depth=2, heads=4, hidden=32, blocks="heads=4/2")
-    assert BASE.runs == (BASE,)
+    assert BASE.segments == (BASE,)
     assert BASE.at_block(3) is BASE
 
 

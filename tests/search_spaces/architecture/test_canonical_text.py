@@ -19,8 +19,8 @@ from search_spaces.spaces.space import Candidate, SearchSpace
 from search_spaces.support.errors import Kind, UserError
 from search_spaces.support.registry import Registry
 from search_spaces.support.spec import Spec
-from search_spaces.topologies.chain import ResNet
-from search_spaces.topologies.registry import TOPOLOGIES, load
+from search_spaces.topologies.registry import TOPOLOGIES, resolve_topology
+from search_spaces.topologies.single_stream import ResNet
 
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=64)
 
@@ -77,7 +77,7 @@ def test_options_with_their_default_are_left_out() -> None:
 )
 def test_a_wrong_value_of_an_option_is_not_left_out(text: str, kind: Kind, value: object) -> None:
     with raises(kind, value=value):
-        load(str(without_defaults(Spec.parse(text))))
+        resolve_topology(str(without_defaults(Spec.parse(text))))
 
 
 def test_the_whole_and_the_shortest_text_name_the_same_options() -> None:
@@ -85,7 +85,7 @@ def test_the_whole_and_the_shortest_text_name_the_same_options() -> None:
         for name in TOPOLOGIES.names():
             with case(name):
                 spec = Spec(name)
-                assert load(str(with_defaults(spec))) == load(name)
+                assert resolve_topology(str(with_defaults(spec))) == resolve_topology(name)
                 assert without_defaults(with_defaults(spec)) == spec
 
 
@@ -110,7 +110,7 @@ def test_defaults_missing_in_the_source_are_imported(monkeypatch: pytest.MonkeyP
 def test_a_topology_with_other_defaults_than_its_source_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Registry, "load", lambda self, name: Otherwise)
     with raises("bad-plugin", topology="hyper", defaults=(("streams", 4), ("dynamic", True))):
-        load("hyper")
+        resolve_topology("hyper")
 
 
 def test_reading_a_topology_does_not_import_torch() -> None:

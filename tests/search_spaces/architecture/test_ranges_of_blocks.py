@@ -11,7 +11,7 @@ from grouped import grouped
 from nas.budget.implicit.decomposition import slices_of
 from nas.costs.count import count_macs
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.architecture.block_segments import is_one_run, normalize_topologies, runs_of
+from search_spaces.architecture.block_segments import has_one_topology, normalize_topologies, segments_of
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
@@ -53,13 +53,13 @@ def test_equal_networks_have_one_text() -> None:
             with case(spelling):
                 assert canonical(spelling) == canonical_text
                 assert canonical(canonical_text) == canonical_text
-                assert runs_of(canonical_text, 6) == runs_of(canonical(spelling), 6)
+                assert segments_of(canonical_text, 6) == segments_of(canonical(spelling), 6)
 
 
 def test_blocks_of_a_range_are_an_architecture() -> None:
     architecture = parse_architecture("heads=8/4,topology=resnet[:1]+dca[1:6]", BASE)
     assert [architecture.at_block(block).topology for block in range(6)] == ["resnet", *5 * ["dca"]]
-    assert [(run.depth, run.topology, run.by_block("heads")) for run in architecture.runs] == [
+    assert [(segment.depth, segment.topology, segment.by_block("heads")) for segment in architecture.segments] == [
         (1, "resnet", (8,)),
         (5, "dca", (8, 8, 4, 4, 4)),
     ]
@@ -118,7 +118,7 @@ def test_ranges_are_values_of_an_axis_of_listed_and_of_unlisted_spaces() -> None
     axis, values = parse_axis("topology=resnet, dca( k=2 )[ :2]+resnet[2:],rmt")
     assert values == ("resnet", "dca(k=2)[:2]+resnet[2:]", "rmt")
     enumerated = get_space("depth-heads", BASE).with_axes({"depth": (4, 6), axis: values})
-    members = [member for member in enumerated.architectures if not is_one_run(member.topology)]
+    members = [member for member in enumerated.architectures if not has_one_topology(member.topology)]
     assert {(member.depth, member.topology) for member in members} == {
         (4, "dca(k=2)/resnet"),
         (6, "dca(k=2)[0:2]+resnet[2:6]"),

@@ -14,14 +14,14 @@ from nas.costs.count import meta_device
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.residual_mlp import GoalAgent, ResidualMLP, Sizes, count_goal_agent, count_residual_mlp
 from search_spaces.support.count import Count
-from search_spaces.topologies.registry import TOPOLOGIES, incompatibility
+from search_spaces.topologies.registry import TOPOLOGIES, incompatibility_reason
 
 HUMANOID = Sizes(state=268, goal=3, action=17)
 PAPER = Architecture(depth=4, width=256, hidden=256)  # 16 layers
 SMALL = Architecture(depth=3, width=12, hidden=20)
 SIZES = Sizes(state=5, goal=2, action=3)
 CASES = [*TOPOLOGIES.names(), "rmt(values=4)"]
-VALID_CASES = [case for case in CASES if incompatibility(replace(SMALL, topology=case)) is None]
+VALID_CASES = [case for case in CASES if incompatibility_reason(replace(SMALL, topology=case)) is None]
 Agree = Callable[[nn.Module, tuple[Tensor, ...], Count | None], None]
 
 
@@ -127,7 +127,7 @@ def test_closed_form_and_both_counters_agree_on_every_agent(agree: Agree) -> Non
 
 
 def test_four_topologies_need_heads() -> None:
-    invalid = {name for name in TOPOLOGIES.names() if incompatibility(replace(SMALL, topology=name))}
+    invalid = {name for name in TOPOLOGIES.names() if incompatibility_reason(replace(SMALL, topology=name))}
     assert invalid == {"depth-lstm", "rmt", "svformer", "value-residual"}
 
 

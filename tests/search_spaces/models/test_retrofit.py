@@ -21,7 +21,7 @@ from search_spaces.models.decoder import build_decoder
 from search_spaces.models.retrofit import refusal, retrofit, retrofit_checkpoint
 from search_spaces.models.vit import build_vit
 from search_spaces.topologies.base import Site
-from search_spaces.topologies.registry import TOPOLOGIES, load
+from search_spaces.topologies.registry import TOPOLOGIES, resolve_topology
 from tasks.load import load_task
 
 RESNET = Architecture(depth=4, width=24, heads=4, head_dim=8, hidden=20)
@@ -49,8 +49,8 @@ CASES = [
     "attnres-delta(gated=false)",
     "value-residual(first=0,own=1,learned=true)",
 ]
-CAN = [case for case in CASES for kind, options in [load(case)] if kind.equals_resnet_with_norms(options)]
-BEHIND_NORMS = [case for case in CAN for kind, options in [load(case)] if not kind.equals_resnet(options)]
+CAN = [case for case in CASES for kind, options in [resolve_topology(case)] if kind.equals_resnet_with_norms(options)]
+BEHIND_NORMS = [case for case in CAN for kind, options in [resolve_topology(case)] if not kind.equals_resnet(options)]
 RUNS = ["dca(k=1)/hyper", "resnet/denseformer", "mhc/attnres-delta(gated=false)"]  # each starts as a residual network
 FORMS = ["dca", "hyper(dynamic=false)", "value-residual(first=0,own=1,learned=true)", *RUNS]
 """One topology per way of changing layers, tried with every model."""

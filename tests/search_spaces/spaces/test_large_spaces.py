@@ -9,12 +9,12 @@ import pytest
 import search_spaces.spaces.space
 from expect import raises
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.spaces.axis_names import run_of
+from search_spaces.spaces.axis_names import segment_of
 from search_spaces.spaces.catalog import per_block
 from search_spaces.spaces.parsing import parse_architecture
 from search_spaces.spaces.space import Candidate, SearchSpace
 from search_spaces.support.errors import Kind
-from search_spaces.topologies.registry import incompatibility
+from search_spaces.topologies.registry import incompatibility_reason
 
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)
 SMALL = SearchSpace(
@@ -39,7 +39,7 @@ def by_hand() -> set[Candidate]:
     ):
         text = f"heads={h1}/{h2},head_dim={'/'.join(map(str, dims))},topology={t1}/{t2}"
         architecture = parse_architecture(text, BASE)
-        if incompatibility(architecture) is None:
+        if incompatibility_reason(architecture) is None:
             members.add(Candidate(architecture, (("lr", lr),)))
     return members
 
@@ -74,7 +74,9 @@ def test_architectures_outside_the_axes_are_no_members() -> None:
 
 def test_a_large_space_is_never_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Architecture] = []
-    monkeypatch.setattr(search_spaces.spaces.space, "incompatibility", lambda architecture: calls.append(architecture))
+    monkeypatch.setattr(
+        search_spaces.spaces.space, "incompatibility_reason", lambda architecture: calls.append(architecture)
+    )
     space = per_block(replace(BASE, depth=48))
     assert len(calls) == 1
     assert space.combinations > 10**100
@@ -87,8 +89,8 @@ def test_a_large_space_is_never_listed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("depth", "groups"), [(1, 1), (2, 1), (3, 1), (4, 2), (6, 3), (9, 3), (12, 4), (14, 2)])
 def test_a_group_has_two_blocks_at_least(depth: int, groups: int) -> None:
     space = per_block(replace(BASE, depth=depth))
-    assert len(space.runs["topology"]) == groups
-    assert {len(space.runs[field]) for field in ("heads", "head_dim", "hidden")} == {depth}
+    assert len(space.segments["topology"]) == groups
+    assert {len(space.segments[field]) for field in ("heads", "head_dim", "hidden")} == {depth}
     assert space.axes["hidden:1"] == (32, 64, 96, 128, 192, 256, 512)
     assert "rmt" not in space.axes["topology:1"]  # needs one head dim
     assert "dca" in space.axes["topology:1"]
@@ -96,7 +98,7 @@ def test_a_group_has_two_blocks_at_least(depth: int, groups: int) -> None:
 
 def test_a_network_without_heads_has_no_axes_of_heads() -> None:
     space = per_block(Architecture(depth=4, width=32, hidden=32))
-    assert set(space.runs) == {"hidden", "topology"}
+    assert set(space.segments) == {"hidden", "topology"}
 
 
 def test_the_per_block_space_is_laid_out_around_bases_of_any_kind() -> None:
@@ -151,6 +153,6 @@ def test_wrong_runs_of_blocks_are_refused(
 
 
 def test_the_axis_of_a_run_is_told_from_that_of_an_option() -> None:
-    assert run_of("heads:12") == ("heads", 12)
-    assert run_of("topology:1") == ("topology", 1)
-    assert [run_of(axis) for axis in ("heads", "dca.k", "recipe.lr", "width:1", "heads:", "heads:-1")] == [None] * 6
+    assert segment_of("heads:12") == ("heads", 12)
+    assert segment_of("topology:1") == ("topology", 1)
+    assert [segment_of(axis) for axis in ("heads", "dca.k", "recipe.lr", "width:1", "heads:", "heads:-1")] == [None] * 6

@@ -11,8 +11,8 @@ from search_spaces.spaces.catalog import SPACES, get_space, joint, topology
 from search_spaces.spaces.space import Candidate, SearchSpace
 from search_spaces.support.errors import Kind
 from search_spaces.support.registry import Registry
-from search_spaces.topologies.chain import ResNet
-from search_spaces.topologies.registry import TOPOLOGIES, incompatibility
+from search_spaces.topologies.registry import TOPOLOGIES, incompatibility_reason
+from search_spaces.topologies.single_stream import ResNet
 
 BASE = Architecture(depth=4, width=32, heads=4, head_dim=8, hidden=128)
 
@@ -33,7 +33,7 @@ def test_every_member_of_a_named_space_builds_and_matches_its_point(name: str) -
         assert space.candidate(point) == candidate
         assert space.point(candidate) == point
         assert candidate in space
-        assert incompatibility(candidate.architecture) is None
+        assert incompatibility_reason(candidate.architecture) is None
 
 
 def test_a_space_that_raises_is_reported_with_file_and_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,9 @@ def test_every_architecture_goes_with_every_recipe() -> None:
 
 def test_each_architecture_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Architecture] = []
-    monkeypatch.setattr(search_spaces.spaces.space, "incompatibility", lambda architecture: calls.append(architecture))
+    monkeypatch.setattr(
+        search_spaces.spaces.space, "incompatibility_reason", lambda architecture: calls.append(architecture)
+    )
     copy = replace(RECIPES, name="again")
     assert calls == [BASE]  # members are listed lazily
     calls.clear()
@@ -199,7 +201,11 @@ class Wrong(ResNet):
         (Wrong, {"axes": {"speed": (1, 2)}}, {"cause": "unknown-name", "option": "option", "value": "speed"}),
         (Wrong, {"axes": {"speed": [1, 2]}}, {"cause": "bad-plugin", "option": "speed", "type": "list"}),
         (Wrong, {"axes": {"speed": (1, 1)}}, {"cause": "bad-plugin", "option": "speed", "type": "tuple"}),
-        (Wrong, {"incompatibility": classmethod(lambda cls, architecture, options: 1 / 0)}, {"cause": "bad-plugin"}),
+        (
+            Wrong,
+            {"incompatibility_reason": classmethod(lambda cls, architecture, options: 1 / 0)},
+            {"cause": "bad-plugin"},
+        ),
         (Wrong, {"__abstractmethods__": frozenset({"write"})}, {"cause": "bad-plugin", "needs": ("write",)}),
         (Architecture, {}, {"cause": "bad-plugin"}),
     ],
@@ -219,4 +225,4 @@ def test_a_broken_topology_is_left_out_of_a_space_and_named(
 
 def test_a_topology_that_is_not_searched_is_still_built_by_name() -> None:
     assert "none" not in joint(BASE).axes["topology"]
-    assert incompatibility(replace(BASE, topology="none")) is None
+    assert incompatibility_reason(replace(BASE, topology="none")) is None

@@ -37,7 +37,7 @@ def test_a_plugin_cannot_take_a_name_of_this_project(install: Install) -> None:
     registry = topologies()
     places = {"package": "aardvark", "place": "json:JSONDecoder", "owner": OURS}
     with warns("skipped", option="topology", value="resnet", **places) as notices:
-        assert registry.load("resnet").__module__ == "search_spaces.topologies.chain"
+        assert registry.load("resnet").__module__ == "search_spaces.topologies.single_stream"
     assert len(notices) == 1
     assert registry.load("mine").__name__ == "JSONEncoder"
     assert registry.is_builtin("resnet")

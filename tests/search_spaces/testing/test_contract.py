@@ -16,10 +16,10 @@ from search_spaces.support.spec import Axes
 from search_spaces.testing.checks import CONTRACT
 from search_spaces.testing.contract import check_topology
 from search_spaces.topologies.base import InputMode, StackSpec
-from search_spaces.topologies.chain import Chain
+from search_spaces.topologies.single_stream import SingleStreamTopology
 
 
-class Gated(Chain):
+class Gated(SingleStreamTopology):
     """x_{t+1} = x_t + w_t f_t(x_t), with a weight per layer that starts at 1."""
 
     @classmethod
@@ -176,7 +176,7 @@ class Silent(Gated):
     """Refuses without a reason."""
 
     @classmethod
-    def incompatibility(cls, architecture: Architecture, options: Any) -> str | None:
+    def incompatibility_reason(cls, architecture: Architecture, options: Any) -> str | None:
         return "" if not architecture.heads else None
 
 

@@ -10,7 +10,7 @@ from search_spaces.layers.stack import Stack
 from search_spaces.topologies.aggregation import Node
 from search_spaces.topologies.base import Site, StackSpec
 from search_spaces.topologies.build import count_topology
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import resolve_topology
 
 Build = Callable[..., Stack]
 
@@ -93,4 +93,4 @@ def test_parameters_of_twelve_blocks_are_those_of_their_nodes() -> None:
     spec = StackSpec((Site(("q", "k", "v"), 64, True), Site(("x",), 64, False)) * 12, 64, 16)
     for options, joins in (("", [2, 3, 3, 3, 3, 3]), ("(every=3)", [2, 3]), ("(every=5)", [2, 2]), ("(every=6)", [2])):
         inside = sum((states + 1) * 64 * 256 + 256 + 3 * 64 for states in joins)
-        assert count_topology(*load(f"aggregation{options}"), spec).params == inside
+        assert count_topology(*resolve_topology(f"aggregation{options}"), spec).params == inside

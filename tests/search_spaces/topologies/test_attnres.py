@@ -14,7 +14,7 @@ from search_spaces.layers.stack import Stack
 from search_spaces.testing.small_networks import without_epsilon
 from search_spaces.topologies.base import Site, StackSpec
 from search_spaces.topologies.build import count_topology
-from search_spaces.topologies.registry import incompatibility, load
+from search_spaces.topologies.registry import incompatibility_reason, resolve_topology
 
 Build = Callable[..., Stack]
 
@@ -135,17 +135,19 @@ def test_the_delta_form_starts_as_the_residual_network_and_its_gate_at_a_saddle(
 
 def test_heads_do_not_change_the_cost_of_a_mix() -> None:
     spec = StackSpec((Site(("x",), 8, True),) * 3, 8, 4)
-    assert count_topology(*load("attnres(heads=4)"), spec) == count_topology(*load("attnres"), spec)
+    assert count_topology(*resolve_topology("attnres(heads=4)"), spec) == count_topology(
+        *resolve_topology("attnres"), spec
+    )
 
 
 def test_a_mix_costs_one_product_per_source() -> None:
     spec = StackSpec((Site(("q", "k", "v"), 8, True), Site(("x",), 8, False)) * 2, 8, 4)
     for options, sources in {"": [2, 3, 4, 5], "(every=2)": [2, 2, 3, 3], "(every=3)": [2, 2, 2, 3]}.items():
-        count = count_topology(*load(f"attnres{options}"), spec)
+        count = count_topology(*resolve_topology(f"attnres{options}"), spec)
         assert (count.params, count.macs) == (4 * 8, 8 * sum(sources)), options
 
 
 def test_a_refusal_suggests_heads_that_divide_the_width() -> None:
     shape = Architecture(depth=2, width=24, hidden=8, topology="attnres(heads=5)")
-    assert re.findall(r"\w+=\w+", incompatibility(shape) or "") == ["heads=5", "width=24", "heads=4"]
-    assert incompatibility(shape.with_fields({"topology": "attnres(heads=4)"})) is None
+    assert re.findall(r"\w+=\w+", incompatibility_reason(shape) or "") == ["heads=5", "width=24", "heads=4"]
+    assert incompatibility_reason(shape.with_fields({"topology": "attnres(heads=4)"})) is None

@@ -6,9 +6,9 @@ from expect import raises
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.topologies.base import Site
 from search_spaces.topologies.build import count, topology_for
-from search_spaces.topologies.chain import ResNet
 from search_spaces.topologies.grn import DCA
 from search_spaces.topologies.per_block import PerBlock
+from search_spaces.topologies.single_stream import ResNet
 
 SITES = (Site(("q", "k", "v"), 8, True), Site(("x",), 8, False)) * 2
 

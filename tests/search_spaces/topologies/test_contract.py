@@ -23,7 +23,7 @@ from search_spaces.testing.contract import subject
 from search_spaces.testing.small_networks import echoes, transformer_spec
 from search_spaces.topologies.base import StackSpec
 from search_spaces.topologies.build import count_topology
-from search_spaces.topologies.registry import TOPOLOGIES, load
+from search_spaces.topologies.registry import TOPOLOGIES, resolve_topology
 
 OPTIONS = [
     "ancre(direction=none,inputs=both)",
@@ -149,13 +149,13 @@ def by_our_counter(network: nn.Module, inputs: tuple[Tensor, ...]) -> int:
 def check_documented_parameters(case: str) -> None:
     """Assert that the docstring's formula equals the closed form."""
     for depth, width, heads, head_dim in ((3, 12, 5, 4), (1, 24, 2, 4)):
-        spec = transformer_spec(load(case)[0], depth, width, heads, head_dim)
-        assert params_by_docstring(case, spec) == count_topology(*load(case), spec).params
+        spec = transformer_spec(resolve_topology(case)[0], depth, width, heads, head_dim)
+        assert params_by_docstring(case, spec) == count_topology(*resolve_topology(case), spec).params
 
 
 def params_by_docstring(case: str, spec: StackSpec) -> int:
     """The value of the docstring's formula."""
-    topology, options = load(case)
+    topology, options = resolve_topology(case)
     formula = re.search(r"Parameters: `([^`]+)`", topology.__doc__ or "")
     assert formula, f"{topology.__name__} does not say how many parameters it adds."
     opening = [site for site in spec.sites if site.starts_block]
@@ -179,9 +179,13 @@ def check_large_counts(case: str, depth: int = 2) -> None:
     if "values=4" in case:  # RMT's values have the length of a head
         heads, head_dim = 309, 4
     with torch.device("meta"):
-        stack = echoes(*load(case), depth, width=width, heads=heads, head_dim=head_dim).requires_grad_(False)
+        stack = echoes(*resolve_topology(case), depth, width=width, heads=heads, head_dim=head_dim).requires_grad_(
+            False
+        )
         inputs = torch.empty(1, 7, width).double(), torch.empty(7, width).double()
-    form = count_topology(*load(case), transformer_spec(load(case)[0], depth, width, heads, head_dim))
+    form = count_topology(
+        *resolve_topology(case), transformer_spec(resolve_topology(case)[0], depth, width, heads, head_dim)
+    )
     assert sum(parameter.numel() for parameter in stack.parameters()) == form.params
     assert count_macs(stack, inputs)[0] == 7 * form.macs
     with Shapes(), FlopCounterMode(display=False) as counter:

@@ -14,7 +14,7 @@ from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack, build_stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
-from search_spaces.topologies.registry import incompatibility
+from search_spaces.topologies.registry import incompatibility_reason
 
 Build = Callable[..., Stack]
 STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, num_embeddings=2)
@@ -72,8 +72,8 @@ def test_each_step_has_the_hidden_features_of_its_block() -> None:
     other = build_transformer(
         replace(UNLIKE, topology="resnet/depth-lstm"), STYLE, lambda block: SoftmaxAttention(causal=True)
     )
-    assert [step.up.out_features for step in stack.topology.runs[0].steps] == [24, 24]
-    assert [step.up.out_features for step in other.topology.runs[1].steps] == [8, 8]
+    assert [step.up.out_features for step in stack.topology.segments[0].steps] == [24, 24]
+    assert [step.up.out_features for step in other.topology.segments[1].steps] == [8, 8]
     assert [layer.site.attends for layer in stack.layers] == [True, True, True, False, True, False]
     form = count_transformer(UNLIKE, STYLE, tokens=5)
     assert form.params == sum(parameter.numel() for parameter in stack.parameters())
@@ -82,8 +82,8 @@ def test_each_step_has_the_hidden_features_of_its_block() -> None:
 
 def test_networks_without_attention_are_refused() -> None:
     network = Architecture(depth=2, width=8, hidden=8, topology="depth-lstm")
-    assert (incompatibility(network) or "").startswith("depth-lstm ")
-    assert incompatibility(replace(network, heads=2, head_dim=4)) is None
+    assert (incompatibility_reason(network) or "").startswith("depth-lstm ")
+    assert incompatibility_reason(replace(network, heads=2, head_dim=4)) is None
 
 
 def test_blocks_of_several_layers_are_refused(transformer: Build) -> None:

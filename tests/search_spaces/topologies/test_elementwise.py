@@ -16,7 +16,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.testing.small_networks import transformer_spec
 from search_spaces.topologies.base import Site, StackSpec
 from search_spaces.topologies.build import count_topology
-from search_spaces.topologies.registry import TOPOLOGIES, incompatibility, load
+from search_spaces.topologies.registry import TOPOLOGIES, incompatibility_reason, resolve_topology
 
 CASES = [
     *TOPOLOGIES.names(),
@@ -333,7 +333,7 @@ EQUATIONS: Mapping[str, Equation] = {
 
 def tally(case: str, spec: StackSpec, layers: int) -> int:
     """Operations of the equation at one position."""
-    topology, options = load(case)
+    topology, options = resolve_topology(case)
     blocks = sum(site.starts_block for site in spec.sites)
     runs = [block_of(layers)] * blocks if topology.granularity == "block" else [layer] * (layers * blocks)
     done: list[int] = []
@@ -351,19 +351,19 @@ def test_mixing_work_in_a_transformer_equals_the_equations_tally(name: str) -> N
     with grouped() as case:
         for text, depth in product(with_options(name), (1, 2, 7)):
             with case(f"{text} at depth {depth}"):
-                spec = transformer_spec(load(text)[0], depth, width=12, heads=5, head_dim=4)
+                spec = transformer_spec(resolve_topology(text)[0], depth, width=12, heads=5, head_dim=4)
                 done = tally(text, spec, layers=len(spec.sites) // depth)
-                assert count_topology(*load(text), spec).elementwise == done
+                assert count_topology(*resolve_topology(text), spec).elementwise == done
 
 
 def test_mixing_work_around_dense_layers_equals_the_equations_tally() -> None:
     invalid = set()
     with grouped() as case:
         for text, depth in product((*CASES, "rmt(values=3)"), (1, 6)):
-            if incompatibility(Architecture(depth=depth, width=12, hidden=12, topology=text)) is not None:
+            if incompatibility_reason(Architecture(depth=depth, width=12, hidden=12, topology=text)) is not None:
                 invalid.add(text.partition("(")[0])
                 continue
             with case(f"{text} at depth {depth}"):
                 spec = StackSpec((Site(("x",), 12, True),) * depth, width=12, head_dim=0)
-                assert count_topology(*load(text), spec).elementwise == tally(text, spec, layers=1)
+                assert count_topology(*resolve_topology(text), spec).elementwise == tally(text, spec, layers=1)
     assert invalid == {"ancre", "depth-lstm", "rmt", "svformer", "value-residual"}

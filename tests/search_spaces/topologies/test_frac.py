@@ -14,7 +14,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, StackSpec
 from search_spaces.topologies.build import count_topology
-from search_spaces.topologies.registry import incompatibility, load
+from search_spaces.topologies.registry import incompatibility_reason, resolve_topology
 
 Build = Callable[..., Stack]
 
@@ -60,11 +60,11 @@ def test_dynamic_weights_start_at_zero_with_small_scales(transformer: Build) -> 
 def test_counts_are_the_published_ones() -> None:
     spec = StackSpec((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 16, 2048, 128)
     for options, params in {"parts=4": 165_056, "parts=4,dynamic=false": 1_152}.items():
-        assert count_topology(*load(f"frac({options})"), spec).params == params
+        assert count_topology(*resolve_topology(f"frac({options})"), spec).params == params
 
 
 def test_parts_that_do_not_divide_the_width_are_refused(transformer: Build) -> None:
     with raises("mismatch", option="parts", value=3, width=16):
         transformer("frac(parts=3)")
-    reason = incompatibility(Architecture(depth=2, width=16, hidden=8, topology="frac(parts=3)")) or ""
+    reason = incompatibility_reason(Architecture(depth=2, width=16, hidden=8, topology="frac(parts=3)")) or ""
     assert re.findall(r"\w+=\w+", reason) == ["parts=3", "width=16", "parts=2"]

@@ -10,7 +10,7 @@ from grouped import grouped
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, StackSpec
 from search_spaces.topologies.build import count_topology
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import resolve_topology
 
 Build = Callable[..., Stack]
 FORMS = ["tanh", "sigmoid", "highway"]
@@ -50,4 +50,4 @@ def test_gates_start_as_in_the_official_code(transformer: Build) -> None:
 
 def test_each_layer_has_two_square_maps() -> None:
     spec = StackSpec((Site(("q", "k", "v"), 768, True), Site(("x",), 768, False)) * 12, 768, 64)
-    assert count_topology(*load("highway"), spec).params == 12 * (4 * 768**2 + 4 * 768)
+    assert count_topology(*resolve_topology("highway"), spec).params == 12 * (4 * 768**2 + 4 * 768)

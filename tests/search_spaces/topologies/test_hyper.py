@@ -13,7 +13,7 @@ from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, StackSpec
 from search_spaces.topologies.build import count_topology
 from search_spaces.topologies.hyper import Connection
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import resolve_topology
 
 Build = Callable[..., Stack]
 
@@ -73,7 +73,7 @@ def test_behind_a_norm_value_and_gradients_are_those_of_algorithm_two(
 
 
 def test_starts_by_equation_14_and_reads_streams_in_turn() -> None:
-    connections = [Connection(t, 8, load("hyper(streams=3)")[1]) for t in range(5)]
+    connections = [Connection(t, 8, resolve_topology("hyper(streams=3)")[1]) for t in range(5)]
     assert [connection.static[:, 0].tolist().index(1) for connection in connections] == [0, 1, 2, 0, 1]
     for connection in connections:
         read, carry, write = connection.static.split((1, 3, 1), dim=1)
@@ -89,7 +89,9 @@ def test_counts_are_the_published_ones_of_olmo_1b() -> None:
     """16 blocks of width 2048: equation 26 and table 7 (0.0002625 billion for 2 streams)."""
     params = {"streams=4": 394_048, "streams=4,dynamic=false": 768, "streams=2": 262_464}
     spec = StackSpec((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 16, 2048, 128)
-    assert {options: count_topology(*load(f"hyper({options})"), spec).params for options in params} == params
+    assert {
+        options: count_topology(*resolve_topology(f"hyper({options})"), spec).params for options in params
+    } == params
 
 
 def test_the_input_of_a_layer_does_not_share_the_streams_memory(transformer: Build) -> None:

@@ -12,7 +12,7 @@ from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, StackSpec
 from search_spaces.topologies.build import count_topology
 from search_spaces.topologies.laurel import LowRank
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import resolve_topology
 
 Build = Callable[..., Stack]
 
@@ -54,13 +54,13 @@ def test_low_rank_maps_read_the_latest_states(transformer: Build, draw: Callable
 
 def test_parameters_are_two_maps_and_a_number_for_each_state() -> None:
     spec = StackSpec((Site(("q", "k", "v"), 64, True), Site(("x",), 64, False)) * 12, 64, 16)
-    assert count_topology(*load("laurel(rank=8,reach=3)"), spec).params == 24 * (2 * 8 * 64 + 3) - 3
-    assert count_topology(*load("laurel(rank=8)"), spec).params == 24 * 2 * 8 * 64
-    assert count_topology(*load("laurel-rw"), spec).params == 24 * 2
+    assert count_topology(*resolve_topology("laurel(rank=8,reach=3)"), spec).params == 24 * (2 * 8 * 64 + 3) - 3
+    assert count_topology(*resolve_topology("laurel(rank=8)"), spec).params == 24 * 2 * 8 * 64
+    assert count_topology(*resolve_topology("laurel-rw"), spec).params == 24 * 2
 
 
 def test_maps_start_by_xaviers_rule_and_at_zero() -> None:
-    options = load("laurel")[1]
+    options = resolve_topology("laurel")[1]
     assert (options.rank, options.reach) == (16, 1)
     low_rank = LowRank(300, 100)
     assert low_rank.down.weight.abs().max().item() == pytest.approx(math.sqrt(6 / 400), rel=0.01)

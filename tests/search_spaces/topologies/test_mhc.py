@@ -16,7 +16,7 @@ from search_spaces.testing.small_networks import without_epsilon
 from search_spaces.topologies.base import Site, StackSpec
 from search_spaces.topologies.build import count_topology
 from search_spaces.topologies.mhc import ManifoldConnection, sinkhorn
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import resolve_topology
 
 Build = Callable[..., Stack]
 
@@ -119,7 +119,7 @@ def test_streams_differ_after_training(transformer: Build) -> None:
 
 def test_a_layer_starts_from_the_published_biases() -> None:
     """H_pre: 3 at its own stream, else -3; H_post: 0; H_res: 6 I - 3; phi = 0."""
-    options = load("mhc")[1]
+    options = resolve_topology("mhc")[1]
     assert (options.streams, options.rounds) == (4, 20)
     for t in range(1, 9):
         connection = ManifoldConnection(t, 8, options)
@@ -146,13 +146,14 @@ def test_a_layer_has_the_published_number_of_weights() -> None:
     for width, params in ((512, 49_179), (768, 73_755)):
         sites = (Site(("q", "k", "v"), width, True), Site(("x",), width, False))
         two, four = (
-            count_topology(*load("mhc(streams=4)"), StackSpec(sites * blocks, width, 64)).params for blocks in (1, 2)
+            count_topology(*resolve_topology("mhc(streams=4)"), StackSpec(sites * blocks, width, 64)).params
+            for blocks in (1, 2)
         )
         assert four - two == 2 * params
 
 
 def test_every_mean_of_permutations_is_doubly_stochastic(draw: Callable[[nn.Module], None]) -> None:
-    connection = ManifoldConnection(1, 8, load("mhc(mixing=permutations)")[1])
+    connection = ManifoldConnection(1, 8, resolve_topology("mhc(mixing=permutations)")[1])
     draw(connection)
     mixing = connection(torch.randn(5, 4, 8))[2].detach()
     assert mixing.std(0).max() > 1e-3  # it depends on the input
@@ -163,7 +164,7 @@ def test_every_mean_of_permutations_is_doubly_stochastic(draw: Callable[[nn.Modu
 def test_permutations_start_near_the_identity() -> None:
     """The identity has weight 1 and all others e^-8; (n - 1)! - 1 of these fix a given stream."""
     for n, count in ((2, 1), (3, 5), (4, 23), (5, 119), (6, 719)):
-        connection = ManifoldConnection(1, 8, load(f"mhc(streams={n},mixing=permutations)")[1])
+        connection = ManifoldConnection(1, 8, resolve_topology(f"mhc(streams={n},mixing=permutations)")[1])
         mixing = connection(torch.randn(5, n, 8))[2].detach()
         staying = (count + 1) // n - 1
         expected = (1 + staying * math.exp(-8)) / (1 + count * math.exp(-8))

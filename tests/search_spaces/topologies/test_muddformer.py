@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, StackSpec
 from search_spaces.topologies.build import count_topology
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import resolve_topology
 
 Build = Callable[..., Stack]
 
@@ -75,7 +75,7 @@ def test_counts_are_those_of_the_papers_formula() -> None:
         (768, 12, "(rounded=true)", 610_689),
     ):
         sites = (Site(("q", "k", "v"), width, True), Site(("x",), width, False)) * blocks
-        assert count_topology(*load(f"muddformer{options}"), StackSpec(sites, width, 64)).params == params
+        assert count_topology(*resolve_topology(f"muddformer{options}"), StackSpec(sites, width, 64)).params == params
 
 
 def test_weights_start_at_the_newest_state_and_gains_small(transformer: Build) -> None:
@@ -95,7 +95,7 @@ def test_weights_start_at_the_newest_state_and_gains_small(transformer: Build) -
 def test_64_hidden_features_are_rounded_to_128() -> None:
     sites = (Site(("q", "k", "v"), 8, True), Site(("x",), 8, False)) * 16
     exact, multiple = (
-        count_topology(*load(name), StackSpec(sites, 8, 8)).params
+        count_topology(*resolve_topology(name), StackSpec(sites, 8, 8)).params
         for name in ("muddformer", "muddformer(rounded=true)")
     )
     most = [64] * 14 + [128, 128]  # multiples of 4 s, s = 2 .. 16, and 4 * 17 = 68

@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 
 from grouped import grouped
-from search_spaces.topologies.chain import Chain
 from search_spaces.topologies.option_docs import option_descriptions
-from search_spaces.topologies.registry import TOPOLOGIES, load
+from search_spaces.topologies.registry import TOPOLOGIES, resolve_topology
+from search_spaces.topologies.single_stream import SingleStreamTopology
 
 
 def test_every_option_of_every_topology_has_a_meaning() -> None:
     with grouped() as case:
         for name in TOPOLOGIES.names():
             with case(name):
-                kind, _ = load(name)
+                kind, _ = resolve_topology(name)
                 assert all(option_descriptions(kind).values()), option_descriptions(kind)
                 assert set(kind.axes) <= option_descriptions(kind).keys()
 
@@ -43,7 +43,7 @@ def test_a_meaning_is_one_line_of_the_nearest_docstring() -> None:
             far: How far it may be.
         """
 
-    class Kind(Chain):
+    class Kind(SingleStreamTopology):
         """One."""
 
     Kind.Options = Subclass

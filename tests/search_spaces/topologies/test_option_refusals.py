@@ -6,7 +6,7 @@ from expect import raises
 from grouped import grouped
 from search_spaces.support.errors import Kind
 from search_spaces.support.spec import Spec
-from search_spaces.topologies.registry import load
+from search_spaces.topologies.registry import resolve_topology
 
 BELOW_ONE = (
     *("aggregation(every=0)", "aggregation(features=0)", "attnres(every=0)", "attnres(heads=0)", "dca(k=0)"),
@@ -44,16 +44,16 @@ def test_options_out_of_range_are_refused() -> None:
             spec = Spec.parse(text)
             (option,) = spec.options
             with case(text), raises("out-of-range", option=option, value=0, least=1):
-                load(text)
+                resolve_topology(text)
         for text, kind, fields in OUT_OF_RANGE:
             with case(text), raises(kind, topology=text.partition("(")[0], **fields):
-                load(text)
+                resolve_topology(text)
     for text in LARGEST:
-        assert load(text)
+        assert resolve_topology(text)
 
 
 def test_options_that_exclude_each_other_are_refused() -> None:
     with grouped() as case:
         for options, fields in EXCLUSIONS:
             with case(options), raises("conflict", **fields):
-                load(f"ancre({options})")
+                resolve_topology(f"ancre({options})")

@@ -6,11 +6,11 @@ from torch import Tensor
 
 from expect import raises
 from search_spaces.topologies.base import NoOptions, Site, StackSpec
-from search_spaces.topologies.chain import ResNet
 from search_spaces.topologies.deepnorm import DeepNorm
 from search_spaces.topologies.grn import DCA, GatedOptions
 from search_spaces.topologies.per_block import BlockTopology, PerBlock
 from search_spaces.topologies.rmt import RMT
+from search_spaces.topologies.single_stream import ResNet
 
 FIRST, NEXT = Site(("q", "k", "v"), 4, True), Site(("x",), 4, False)
 

@@ -16,7 +16,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.stack import Stack
 from search_spaces.topologies.base import Site, StackSpec
 from search_spaces.topologies.build import build_topology, count_topology
-from search_spaces.topologies.registry import incompatibility, load
+from search_spaces.topologies.registry import incompatibility_reason, resolve_topology
 from search_spaces.topologies.rmt import RMT, Load, MatrixStore
 
 Build = Callable[..., Stack]
@@ -84,13 +84,13 @@ def test_parameters_are_those_of_appendix_a() -> None:
         (Site(("q", "k", "v"), width, True), Site(("x",), width, False)) * layers, width, values, num_embeddings=2
     )
     gains = (2 * layers + 1) * keys * values
-    params = count_topology(*load(f"rmt(keys={keys})"), spec).params - gains
+    params = count_topology(*resolve_topology(f"rmt(keys={keys})"), spec).params - gains
     assert params == 3 * rank * keys + layers * 6 * rank * keys
 
 
 def test_keys_start_by_xaviers_rule_and_those_of_stores_smaller() -> None:
     spec = StackSpec((Site(("q", "k", "v"), 2048, True), Site(("x",), 2048, False)) * 2, 2048, 8, num_embeddings=1)
-    topology = build_topology(*load("rmt(keys=128)"), spec)
+    topology = build_topology(*resolve_topology("rmt(keys=128)"), spec)
     assert isinstance(topology, RMT)
     spread = {
         "load for attention": (topology.loads[0], 2 / (128 + 3 * 256)),
@@ -113,9 +113,9 @@ def test_keys_start_by_xaviers_rule_and_those_of_stores_smaller() -> None:
 def test_a_refusal_names_the_lengths_that_do_not_fit(topology: str, changes: dict[str, int], values: list[str]) -> None:
     shape = {"depth": 1, "width": 16, "hidden": 16, "heads": 2, "head_dim": 4} | changes
     architecture = Architecture(**shape, topology=topology)  # type: ignore[arg-type]  # all but the topology are int
-    assert re.findall(r"\w+=\w+", incompatibility(architecture) or "") == values
+    assert re.findall(r"\w+=\w+", incompatibility_reason(architecture) or "") == values
 
 
 def test_values_must_divide_the_width() -> None:
     with raises("mismatch", option="values", width=18, head_dim=4):
-        build_topology(*load("rmt"), StackSpec((Site(("x",), 18, True),), 18, 4))
+        build_topology(*resolve_topology("rmt"), StackSpec((Site(("x",), 18, True),), 18, 4))

@@ -1,4 +1,4 @@
-"""Runs of blocks with different topologies keep the contract."""
+"""Segments of blocks with different topologies keep the contract."""
 
 import re
 from dataclasses import replace
@@ -20,7 +20,7 @@ from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
 from search_spaces.testing.small_networks import TOKENS, WIDTH, embeddings, perturb, stray_tensors
-from search_spaces.topologies.registry import TOPOLOGIES, incompatibility
+from search_spaces.topologies.registry import TOPOLOGIES, incompatibility_reason
 
 STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, num_embeddings=2)
 BASE = Architecture(depth=4, width=WIDTH, heads=4, head_dim=4, hidden=24)
@@ -48,12 +48,12 @@ def of(topology: str) -> Architecture:
 
 @pytest.mark.parametrize("name", TOPOLOGIES.names())
 def test_closed_form_matches_counters_between_all_kinds(name: str) -> None:
-    runs = [name, *(run for kind in KINDS for run in (kind, name))]
+    segments = [name, *(segment for kind in KINDS for segment in (kind, name))]
     blocks = {
-        axis: tuple(islice(cycle(values), len(runs)))
+        axis: tuple(islice(cycle(values), len(segments)))
         for axis, values in {"heads": (4, 2, 3, 1), "head_dim": (4, 4, 8, 8), "hidden": (24, 8)}.items()
     }
-    architecture = replace(BASE, depth=len(runs)).with_fields(blocks).with_fields({"topology": "/".join(runs)})
+    architecture = replace(BASE, depth=len(segments)).with_fields(blocks).with_fields({"topology": "/".join(segments)})
     form = count_transformer(architecture, STYLE, TOKENS)
     stack = network(architecture).requires_grad_(False).to("meta")
     tokens, positions = (part.to("meta") for part in embeddings())
@@ -65,7 +65,7 @@ def test_closed_form_matches_counters_between_all_kinds(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_closed_form_of_two_runs_matches_counters(kind: str) -> None:
+def test_closed_form_of_two_segments_matches_counters(kind: str) -> None:
     with grouped() as case:
         for topology in (pair for name in TOPOLOGIES.names() for pair in (f"{name}/{kind}", f"{kind}/{name}")):
             with case(topology):
@@ -81,32 +81,32 @@ def counts_agree(architecture: Architecture) -> None:
     assert form.macs == count_macs(stack, inputs)[0]
 
 
-def by_hand(stack: Stack, runs: list[nn.Module], parts: tuple[Tensor, ...]) -> Tensor:
-    """Each run as a separate network, one after the other."""
+def by_hand(stack: Stack, segments: list[nn.Module], parts: tuple[Tensor, ...]) -> Tensor:
+    """Each segment as a separate network, one after the other."""
     layers = list(stack.layers)
-    for run in runs:
-        state = run.open(*parts)
-        for t in range(len(stack.layers) // len(runs)):
+    for segment in segments:
+        state = segment.open(*parts)
+        for t in range(len(stack.layers) // len(segments)):
             layer = layers.pop(0)
-            inputs, state = run.read(t, state)
-            if run.takes_values and layer.site.attends:
+            inputs, state = segment.read(t, state)
+            if segment.takes_values and layer.site.attends:
                 q, k, v = layer.project(*inputs)
-                v, state = run.values(t, state, v)
+                v, state = segment.values(t, state, v)
                 y = layer.mix(q, k, v)
             else:
                 y = layer(*inputs)
-            state = run.write(t, state, y)
-        parts = (run.close(state),)
+            state = segment.write(t, state, y)
+        parts = (segment.close(state),)
     return stack.norm(parts[0])
 
 
 @pytest.mark.parametrize("topology", CASES)
-def test_runs_are_networks_one_after_another(topology: str) -> None:
+def test_segments_are_networks_one_after_another(topology: str) -> None:
     stack = perturb(network(of(topology)))
-    runs, parts = list(stack.topology.runs), embeddings()
-    assert len(runs) == topology.count("/") + 1
+    segments, parts = list(stack.topology.segments), embeddings()
+    assert len(segments) == topology.count("/") + 1
     features = stack(*parts)
-    assert torch.equal(features, by_hand(stack, runs, parts))
+    assert torch.equal(features, by_hand(stack, segments, parts))
     counts_agree(of(topology))
     forwards_do_not_meet(stack, parts, features)
 
@@ -125,7 +125,7 @@ def forwards_do_not_meet(stack: Stack, parts: tuple[Tensor, ...], expected: Tens
     assert [name for name, module in wiring.named_modules() if list(stray_tensors(module))] == []
 
 
-def test_equal_neighbours_are_one_run_where_that_changes_nothing() -> None:
+def test_equal_neighbours_are_one_segment_where_that_changes_nothing() -> None:
     assert of("resnet/resnet") == of("resnet")
     assert of("none/none") == of("none")
     assert of("dca/dca") != of("dca")  # the second stack starts anew
@@ -158,7 +158,7 @@ def test_every_parameter_learns(topology: str) -> None:
 @pytest.mark.parametrize(
     "topology", [CASES[1], *(pytest.param(case, marks=pytest.mark.slow) for case in (CASES[0], CASES[2]))]
 )
-def test_runs_compile_to_one_graph_and_recompute(topology: str) -> None:
+def test_segments_compile_to_one_graph_and_recompute(topology: str) -> None:
     torch.compiler.reset()
     stack = perturb(network(of(topology)))
     expected = stack(*embeddings())
@@ -168,11 +168,11 @@ def test_runs_compile_to_one_graph_and_recompute(topology: str) -> None:
     torch.testing.assert_close(stack(*embeddings()), expected)
 
 
-def test_invalid_blocks_of_a_run_are_refused() -> None:
-    assert incompatibility(of("resnet/rmt")) is None  # one head dim per run
+def test_invalid_blocks_of_a_segment_are_refused() -> None:
+    assert incompatibility_reason(of("resnet/rmt")) is None  # one head dim per segment
     within = replace(BASE.with_fields({"head_dim": (4, 8, 4, 8)}), topology="resnet/rmt")
-    assert re.findall(r"\w+=[\w/]+", incompatibility(within) or "") == ["head_dim=4/8"]
+    assert re.findall(r"\w+=[\w/]+", incompatibility_reason(within) or "") == ["head_dim=4/8"]
     odd = replace(BASE.with_fields({"head_dim": (4, 4, 3, 3)}), topology="resnet/rmt")
-    assert re.findall(r"\w+=[\w/]+", incompatibility(odd) or "") == ["values=3", "width=16"]
+    assert re.findall(r"\w+=[\w/]+", incompatibility_reason(odd) or "") == ["values=3", "width=16"]
     with raises("unsupported", option="topology", value="resnet/rmt"):
         network(within)

@@ -14,7 +14,7 @@ from search_spaces.layers.feed_forward import GELU
 from search_spaces.layers.norm import Norm
 from search_spaces.layers.stack import Stack
 from search_spaces.layers.transformer import TransformerStyle, build_transformer, count_transformer
-from search_spaces.topologies.registry import incompatibility
+from search_spaces.topologies.registry import incompatibility_reason
 
 Build = Callable[..., Stack]
 STYLE = TransformerStyle(Norm("layer", 1e-6), GELU, attention_bias=True, feed_forward_bias=True, num_embeddings=1)
@@ -142,5 +142,5 @@ def test_recomputing_layers_changes_no_gradient() -> None:
 def test_networks_without_heads_are_refused() -> None:
     for topology in ("value-residual", "svformer"):
         network = Architecture(depth=2, width=8, hidden=8, topology=topology)
-        assert incompatibility(network) is not None
-        assert incompatibility(network.with_fields({"heads": 2, "head_dim": 4})) is None
+        assert incompatibility_reason(network) is not None
+        assert incompatibility_reason(network.with_fields({"heads": 2, "head_dim": 4})) is None

@@ -28,7 +28,7 @@ from tasks.data.splits import TensorSplits
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
 from tasks.training.contract import CONTRACT, check_task
-from tasks.training.supervised import SupervisedTask, means
+from tasks.training.supervised import SupervisedTask, means_and_errors
 
 X, Y = torch.arange(6.0).view(3, 2), torch.arange(3)
 FORMS: dict[str, Inputs] = {"tensor": X, "tuple": (X, Y), "mapping": {"x": X, "y": Y}}
@@ -89,7 +89,7 @@ class Denoising(SupervisedTask):
         return {"squared_error": (outputs["noise"] - targets["noise"]).square().mean(dim=1)}
 
     def summary(self, measurements: Mapping[str, Tensor]) -> Mapping[str, float]:
-        return means(measurements)
+        return means_and_errors(measurements)
 
 
 def noisy(number: int, seed: int) -> Batch:

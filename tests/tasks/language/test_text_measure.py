@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from tasks.language.measure import row_sums, summary
+from tasks.language.measure import summary, sums_from_logits
 from tasks.language.row_layouts import IGNORE_INDEX
 
 B, N, V = 5, 7, 11
@@ -37,7 +37,7 @@ def by_hand(logits: torch.Tensor, answers: torch.Tensor) -> list[tuple[float, in
 def test_loss_perplexity_and_bits_per_byte_match_a_sum_by_hand(batch: tuple[torch.Tensor, torch.Tensor]) -> None:
     documents = by_hand(*batch)
     nats, tokens, size = (sum(each) for each in zip(*documents, strict=True))
-    metrics = summary(row_sums(*batch))
+    metrics = summary(sums_from_logits(*batch))
     assert metrics["loss"] == pytest.approx(nats / tokens, rel=1e-5)
     assert metrics["perplexity"] == pytest.approx(math.exp(nats / tokens), rel=1e-5)
     assert metrics["bits_per_byte"] == pytest.approx(nats / math.log(2) / size, rel=1e-5)
@@ -49,7 +49,7 @@ def test_standard_errors_match_the_formula_over_documents(batch: tuple[torch.Ten
     n, loss = len(documents), nats / tokens
     squares = sum((a - loss * b) ** 2 for a, b, _ in documents)
     expected = math.sqrt(n / (n - 1) * squares) / tokens
-    metrics = summary(row_sums(*batch))
+    metrics = summary(sums_from_logits(*batch))
     assert metrics["loss_se"] == pytest.approx(expected, rel=1e-4)
     assert metrics["perplexity_se"] == pytest.approx(expected * metrics["perplexity"], rel=1e-4)
 
@@ -67,7 +67,7 @@ def test_standard_errors_cover_the_truth_at_the_nominal_rate() -> None:
 
 def test_one_document_has_no_standard_error(batch: tuple[torch.Tensor, torch.Tensor]) -> None:
     logits, answers = batch
-    metrics = summary(row_sums(logits[:2], answers[:2]))
+    metrics = summary(sums_from_logits(logits[:2], answers[:2]))
     assert set(metrics) == {"loss", "perplexity", "bits_per_byte"}
 
 

@@ -8,7 +8,7 @@ import torch
 
 from tasks.load import load_task
 from tasks.recipes.recipe import Recipe
-from tasks.training.supervised import means
+from tasks.training.supervised import means_and_errors
 
 LOGITS = torch.tensor([[2.0, 0.0, -1.0], [0.0, 1.0, 0.0], [0.5, 0.0, 0.0]])
 LABELS = torch.tensor([0, 1, 2])
@@ -31,7 +31,9 @@ def test_accuracy_and_loss_of_each_example(task) -> None:  # type: ignore[no-unt
 
 
 def test_a_mean_has_its_standard_error() -> None:
-    metrics = means({"accuracy": torch.tensor([1.0] * 90 + [0.0] * 10), "loss": torch.tensor([1.0, 2.0, 3.0, 4.0])})
+    metrics = means_and_errors(
+        {"accuracy": torch.tensor([1.0] * 90 + [0.0] * 10), "loss": torch.tensor([1.0, 2.0, 3.0, 4.0])}
+    )
     assert metrics["accuracy"] == pytest.approx(0.9)
     assert metrics["accuracy_se"] == pytest.approx(math.sqrt(0.9 * 0.1 / 100))
     assert metrics["loss"] == 2.5

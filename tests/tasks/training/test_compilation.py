@@ -10,7 +10,7 @@ from benchmarks.topology_step import STYLE
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
 from search_spaces.layers.transformer import build_transformer
-from search_spaces.topologies.registry import TOPOLOGIES, load
+from search_spaces.topologies.registry import TOPOLOGIES, resolve_topology
 from tasks.training.compilation import MIXED_SUMS, compile_network
 
 
@@ -33,7 +33,7 @@ def test_compiler_options_of_topologies_apply_to_single_blocks_too(monkeypatch: 
 
 
 def test_torch_has_all_compiler_options_in_use() -> None:
-    options = {MIXED_SUMS}.union(*(load(name)[0].compile_options for name in TOPOLOGIES.names()))
+    options = {MIXED_SUMS}.union(*(resolve_topology(name)[0].compile_options for name in TOPOLOGIES.names()))
     assert options <= set(torch._inductor.list_options())
 
 

@@ -14,8 +14,8 @@ from search_spaces.layers.stack import Stack
 from search_spaces.support.count import Count
 from search_spaces.testing.small_networks import TOKENS, Dense, dense, embeddings, perturb, transformer
 from search_spaces.topologies.base import NoOptions, StackSpec
-from search_spaces.topologies.chain import Chain
-from search_spaces.topologies.registry import TOPOLOGIES, load
+from search_spaces.topologies.registry import TOPOLOGIES, resolve_topology
+from search_spaces.topologies.single_stream import SingleStreamTopology
 
 DEPTH = 3
 SOURCES = 2 * DEPTH + 1
@@ -39,7 +39,7 @@ def influence_of(stack: Stack, loss: bool = True) -> Influence:
 
 
 def small(topology: str, *, noise: bool = True) -> Stack:
-    stack = transformer(*load(topology), DEPTH, 4, 4)
+    stack = transformer(*resolve_topology(topology), DEPTH, 4, 4)
     return perturb(stack) if noise else stack
 
 
@@ -155,7 +155,7 @@ def test_rules_that_hold_for_every_topology() -> None:
 
 
 def check_rules(topology: str, noise: bool) -> None:
-    kind, options = load(topology)
+    kind, options = resolve_topology(topology)
     stack = small(topology, noise=noise)
     influence = influence_of(stack)
     can = reachable(influence)
@@ -174,7 +174,7 @@ def check_rules(topology: str, noise: bool) -> None:
 @pytest.mark.parametrize("topology", ["resnet", "attnres", "denseformer", "hyper"])
 def test_shallow_and_deep_networks(topology: str) -> None:
     for depth in (1, 40):
-        influence = influence_of(dense(*load(topology), depth))
+        influence = influence_of(dense(*resolve_topology(topology), depth))
         assert influence.layers == tuple(range(1, depth + 2))
         np.testing.assert_allclose(influence.weights, np.tri(depth + 1), atol=1e-11)
 
@@ -208,7 +208,7 @@ def test_padding_does_not_count() -> None:
     np.testing.assert_allclose(one.input_rms, other.input_rms, atol=1e-12)
 
 
-class TanhReads(Chain):
+class TanhReads(SingleStreamTopology):
     """Every layer reads tanh(x), so there is no coefficient."""
 
     def read(self, t: int, state: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:

@@ -16,12 +16,12 @@ from nas.report.wiring.wiring_figure import MAX_NAMES, MAX_NUMBERS
 from nas.report.wiring.wiring_report import WiringReport
 from search_spaces.layers.stack import Stack
 from search_spaces.testing.small_networks import dense, embeddings, perturb, transformer
-from search_spaces.topologies.registry import TOPOLOGIES, load
+from search_spaces.topologies.registry import TOPOLOGIES, resolve_topology
 
 
 @cache
 def report_of(topology: str, depth: int = 2, *, loss: bool = True, name: str = "") -> WiringReport:
-    stack = perturb(transformer(*load(topology), depth, 4, 4))
+    stack = perturb(transformer(*resolve_topology(topology), depth, 4, 4))
 
     def forward() -> torch.Tensor | None:
         loss_value = stack(*embeddings()).square().mean()
@@ -31,7 +31,7 @@ def report_of(topology: str, depth: int = 2, *, loss: bool = True, name: str = "
 
 
 def stack_of_dense(depth: int) -> Stack:
-    return dense(*load("resnet"), depth)
+    return dense(*resolve_topology("resnet"), depth)
 
 
 def test_names_of_layers_have_block_kind_and_port() -> None:
