@@ -22,7 +22,8 @@ from pyarrow import parquet
 
 import nas
 from benchmarks.form import Figure, main
-from nas.store.store import _ROWS, Store
+from nas.store.schema import ROWS
+from nas.store.store import Store
 from results.records.row import Row
 
 STARTS = 5
@@ -69,7 +70,7 @@ def fill(folder: Path, size: int) -> str:
         for seed in range(size):
             copy = vary(row, draw, seed)
             line = {"study": "big", "identity": copy.identity(), "status": copy.status, "row": copy.to_json()}
-            connection.execute(_ROWS.insert().values(**line))
+            connection.execute(ROWS.insert().values(**line))
     return url
 
 

@@ -253,12 +253,14 @@ def test_move_is_the_change_of_the_expected_value_by_one_more_training() -> None
     after = []
     for deviations in (0.0, 1.0):  # one more observation, and one a standard deviation higher
         reading = before + deviations * math.sqrt(variance + process.noise)
-        readings, _, _ = Observations.of(
+        readings, _, _ = Observations.standardize(
             means.values[:, 0], means.seeds, means.errors[:, 0], means.squared_deviations[:, 0]
         )
         later = features.at(np.concatenate([means.indices, index]))
         more = readings.extend(np.array([reading]))
-        after.append(GaussianProcess(later, more, process.scales, process.unit).predict(features.at(index))[0][0])
+        after.append(
+            GaussianProcess(later, more, process.scales, process.variance_scale).predict(features.at(index))[0][0]
+        )
     assert posterior.predict(index).change_stds[0, 0] == pytest.approx(after[1] - after[0])
 
 
