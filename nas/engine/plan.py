@@ -128,8 +128,7 @@ class SearchPlan(Plan):
         self._front = {name: self._front[name] for name in best}  # dominated ones never return
         for name in self._networks - best:
             network = self.store.network(name)
-            others = self.store.studies_with(name) - {self.study.study_name}
-            if network.exists() and not others:
+            if network.exists() and not self.store.studies_with(name) - {self.study.study_name}:
                 shutil.rmtree(network, ignore_errors=True)
         self._networks &= best
 
