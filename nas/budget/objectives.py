@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from results.records.row import Direction
+from results.records.columns import Direction
 from search_spaces.support.errors import UserError, unknown_name_error
 
 COUNT_COSTS = ("params", "macs", "flops")

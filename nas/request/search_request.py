@@ -19,9 +19,10 @@ from nas.environment.paths import safe_name
 from nas.request.job import recipe_of, reload_task, text_of
 from nas.request.resolve import parse_overrides, space_of
 from nas.request.text_checks import as_list
+from nas.samplers.early_stopping import check_reports, check_rung_objectives
 from nas.samplers.load_proposer import load_proposer
 from nas.samplers.registry import DEFAULT
-from nas.samplers.rungs import NO_RUNGS, Rungs, check_reports, check_rung_objectives
+from nas.samplers.rungs import NO_RUNGS, Rungs
 from nas.store.search_config import SearchConfig
 from results.records.row import Direction
 from search_spaces.architecture.architecture import Architecture

@@ -1,6 +1,7 @@
 """Early stopping of one study: which trainings pause at which step, and their objectives there."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial
@@ -9,9 +10,35 @@ from nas.budget.objectives import COSTS
 from nas.samplers.rungs import Rungs
 from nas.store.optuna_study import root_trial_number, rung_values_of, set_training_length, training_length, trials_of
 from results.records.row import CurvePoint, Direction, Row
+from search_spaces.support.errors import UserError
+from tasks.base import Task
+from tasks.recipes.recipe import Recipe
 
 RungValues = list[list[float]]
 """A training's objectives at each rung so far."""
+
+
+def check_reports(task: Task, recipe: Any, rungs: Rungs) -> None:
+    """Raise UserError if rungs are impossible: a task without reports, or trainings measured in hours."""
+    if rungs.number and not task.reports_intermediate:
+        message = f"--rungs hold trainings at their reports, and {task.name} has none on the way. Leave it out."
+        raise UserError("unsupported", message, option="--rungs", task=task.name)
+    if rungs.number and isinstance(recipe, Recipe) and recipe.hours:
+        raise UserError(
+            "conflict",
+            f"--rungs lie at steps, and with hours={recipe.hours} each training takes as many as it can. "
+            f"Set steps, and hours to 0.",
+            option="--rungs",
+            hours=recipe.hours,
+        )
+
+
+def check_rung_objectives(objectives: Mapping[str, Direction], metrics: Mapping[str, Direction], rungs: Rungs) -> None:
+    """Raise UserError if an objective is not known at a rung."""
+    late = [name for name in objectives if name not in metrics and name not in COSTS]
+    if late and rungs.number:
+        message = f"--rungs needs objectives that are known on the way; {late[0]} is measured at the end."
+        raise UserError("conflict", message, option="--rungs", objective=late[0])
 
 
 class EarlyStopping:

@@ -4,18 +4,10 @@ A paused training has a Row and a checkpoint. If it may be on the front (`nas.sa
 another trial continues it.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import ceil
-from typing import TYPE_CHECKING, Any
 
-from nas.budget.objectives import COSTS
-from results.records.row import Direction
 from search_spaces.support.errors import UserError, number_error_kind
-from tasks.recipes.recipe import Recipe
-
-if TYPE_CHECKING:
-    from tasks.base import Task
 
 MAX_RUNGS = 5
 """Largest number of rungs of a search."""
@@ -77,26 +69,3 @@ class Rungs:
 
 NO_RUNGS = Rungs()
 """No early stopping."""
-
-
-def check_reports(task: "Task", recipe: Any, rungs: Rungs) -> None:
-    """Raise UserError if rungs are impossible: a task without reports, or trainings measured in hours."""
-    if rungs.number and not task.reports_intermediate:
-        message = f"--rungs hold trainings at their reports, and {task.name} has none on the way. Leave it out."
-        raise UserError("unsupported", message, option="--rungs", task=task.name)
-    if rungs.number and isinstance(recipe, Recipe) and recipe.hours:
-        raise UserError(
-            "conflict",
-            f"--rungs lie at steps, and with hours={recipe.hours} each training takes as many as it can. "
-            f"Set steps, and hours to 0.",
-            option="--rungs",
-            hours=recipe.hours,
-        )
-
-
-def check_rung_objectives(objectives: Mapping[str, Direction], metrics: Mapping[str, Direction], rungs: Rungs) -> None:
-    """Raise UserError if an objective is not known at a rung."""
-    late = [name for name in objectives if name not in metrics and name not in COSTS]
-    if late and rungs.number:
-        message = f"--rungs needs objectives that are known on the way; {late[0]} is measured at the end."
-        raise UserError("conflict", message, option="--rungs", objective=late[0])

@@ -5,10 +5,13 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from results.records.costs import Costs
 from search_spaces.architecture.architecture import Architecture
+
+Direction = Literal["max", "min"]
+"""Which values of a metric are better."""
 
 LEADING_COLUMNS = ("task", "task_version", "space", "preset", "seed", "status")
 ARCHITECTURE_COLUMNS = tuple(field.name for field in fields(Architecture))

@@ -18,6 +18,7 @@ from results.records.columns import (
     cell,
     row_columns,
 )
+from results.records.columns import Direction as Direction
 from results.records.costs import Costs as Costs
 from results.records.identity import identity_of
 from results.records.row_record import check_record
@@ -28,7 +29,6 @@ from search_spaces.support.errors import UserError, value_fields
 
 ROW_VERSION = 1
 
-Direction = Literal["max", "min"]
 Status = Literal["complete", "pruned", "over-budget", "failed"]
 
 

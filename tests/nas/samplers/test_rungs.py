@@ -13,8 +13,8 @@ from expect import raises
 from grouped import grouped
 from nas.report.study import Study
 from nas.request.resolve import check_max_steps
-from nas.samplers.early_stopping import EarlyStopping
-from nas.samplers.rungs import Rungs, check_reports, check_rung_objectives
+from nas.samplers.early_stopping import EarlyStopping, check_reports, check_rung_objectives
+from nas.samplers.rungs import Rungs
 from nas.store.optuna_study import root_trial_number
 from nas.workers.resources import Resources
 from results.records.row import Costs
