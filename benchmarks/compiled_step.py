@@ -57,7 +57,11 @@ def figures(quick: bool) -> dict[str, Figure]:
         print("nothing is compiled", "with --quick: leave it out" if quick else "here: there is no C++ compiler, c++")
     figures_by_name = {}
     for place, shape in shapes_of(device).items():
-        ratios = step_ratios(shape, device, "compiled", rounds=20) if compiles else ((one, None) for one in TOPOLOGIES)
+        ratios = (
+            step_ratios(shape, device, "compiled", rounds=20)
+            if compiles
+            else ((topology, None) for topology in TOPOLOGIES)
+        )
         for topology, ratio in ratios:
             at = topology, place
             peers = published_ratio(topology) | ({"floor": FLOORS[at]} if at in FLOORS else {})

@@ -92,7 +92,10 @@ def compare_on_replay(
         arguments = {"task": f"replay:{table}", "objectives": "accuracy,flops", "sampler": sampler, "trials": trials}
         of_seeds = [compare({**arguments, "seed": seed}, rungs) for seed in seeds]
     return {
-        name: (statistics.median(one[name][0] for one in of_seeds), statistics.median(one[name][1] for one in of_seeds))
+        name: (
+            statistics.median(result[name][0] for result in of_seeds),
+            statistics.median(result[name][1] for result in of_seeds),
+        )
         for name in rungs
     }
 
@@ -106,7 +109,10 @@ def figures(quick: bool) -> dict[str, Figure]:
             fewer = compare_on_replay(name, range(3), FEWER, {"": RUNGS[""]})
             by_sampler[name] = {**by_sampler[name], f"{FEWER} trainings": fewer[""]}
     least = {
-        way: (min(one[way][0] for one in by_sampler.values()), min(one[way][1] for one in by_sampler.values()))
+        way: (
+            min(result[way][0] for result in by_sampler.values()),
+            min(result[way][1] for result in by_sampler.values()),
+        )
         for way in next(iter(by_sampler.values()))
     }
     every = pair("", least, 2.5, 0.99)

@@ -66,8 +66,11 @@ class Landscape:
         return self._hypervolume(architectures) / self._hypervolume(self.inside)
 
     def _hypervolume(self, architectures: Collection[Architecture]) -> float:
-        worst = max(self.loss[one] for one in self.inside), max(self.flops[one] for one in self.inside)
-        values = [(self.loss[one], self.flops[one]) for one in architectures]
+        worst = (
+            max(self.loss[architecture] for architecture in self.inside),
+            max(self.flops[architecture] for architecture in self.inside),
+        )
+        values = [(self.loss[architecture], self.flops[architecture]) for architecture in architectures]
         return hypervolume(np.array(values, dtype=float).reshape(-1, 2), np.array(worst, dtype=float))
 
 

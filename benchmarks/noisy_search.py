@@ -92,25 +92,27 @@ def ours(landscape: Landscape, noise: float, seed: int) -> SearchReport:
     observations, proposal_s = trainings(landscape, DEFAULT, noise, seed, CONFIRMING)
     lines = [
         {
-            **asdict(one.architecture),
-            "key": one.architecture.key,
+            **asdict(observation.architecture),
+            "key": observation.architecture.key,
             "identity": str(number),
-            "loss": one.loss,
-            "flops": int(one.flops),
+            "loss": observation.loss,
+            "flops": int(observation.flops),
         }
-        for number, one in enumerate(observations)
+        for number, observation in enumerate(observations)
     ]
     confirming = {str(number) for number in range(TRIALS - CONFIRMING, TRIALS)}
     summaries = summarize(table.from_records(lines), {"loss": "min", "flops": "min"}, confirming)
-    by_key = {one.architecture.key: one.architecture for one in observations}
-    by_architecture = [(by_key[str(one.record["key"])], one) for one in summaries]
-    front = {architecture for architecture, one in by_architecture if one.on_front}
+    by_key = {observation.architecture.key: observation.architecture for observation in observations}
+    by_architecture = [(by_key[str(summary.record["key"])], summary) for summary in summaries]
+    front = {architecture for architecture, summary in by_architecture if summary.on_front}
     fresh = {
-        architecture: float(one.record["loss"])
-        for architecture, one in by_architecture
-        if one.on_front and one.is_held_out
+        architecture: float(summary.record["loss"])
+        for architecture, summary in by_architecture
+        if summary.on_front and summary.is_held_out
     }
-    return SearchReport(front, {architecture: one.p_front for architecture, one in by_architecture}, fresh, proposal_s)
+    return SearchReport(
+        front, {architecture: summary.p_front for architecture, summary in by_architecture}, fresh, proposal_s
+    )
 
 
 def observed_front(inner: str) -> Search:
@@ -118,7 +120,7 @@ def observed_front(inner: str) -> Search:
 
     def run(landscape: Landscape, noise: float, seed: int) -> SearchReport:
         observations, proposal_s = trainings(landscape, inner, noise, seed, 0)
-        return front_report(observations, np.array([one.loss for one in observations]), proposal_s)
+        return front_report(observations, np.array([observation.loss for observation in observations]), proposal_s)
 
     return run
 
@@ -131,15 +133,17 @@ def botorch(landscape: Landscape, noise: float, seed: int) -> SearchReport:
     inner = f"{NoisyHypervolume.__module__}:{NoisyHypervolume.__name__}"
     observations, proposal_s = trainings(landscape, inner, noise, seed, 0)
     number = {candidate.architecture: index for index, candidate in enumerate(landscape.feasible)}
-    at = np.array([number[one.architecture] for one in observations], dtype=np.intp)
-    losses = posterior_means(CandidateEncoding.of(landscape.feasible), at, np.array([one.loss for one in observations]))
+    at = np.array([number[observation.architecture] for observation in observations], dtype=np.intp)
+    losses = posterior_means(
+        CandidateEncoding.of(landscape.feasible), at, np.array([observation.loss for observation in observations])
+    )
     return front_report(observations, losses, proposal_s)
 
 
 def front_report(observations: Sequence[Training], losses: Array, proposal_s: float) -> SearchReport:
     """Return the report of the front of these losses and FLOPs, without probabilities."""
-    stands = non_dominated(np.stack([losses, [one.flops for one in observations]], axis=1))
-    front = {one.architecture for one, on in zip(observations, stands, strict=True) if on}
+    stands = non_dominated(np.stack([losses, [observation.flops for observation in observations]], axis=1))
+    front = {observation.architecture for observation, on in zip(observations, stands, strict=True) if on}
     return SearchReport(front, {}, {}, proposal_s)
 
 
@@ -184,7 +188,7 @@ def calibration_error(landscape: Landscape, every: Sequence[SearchReport]) -> fl
         return None
     chances, share = np.array(probabilities), np.array(true, dtype=float)
     fifth = np.minimum((chances * FIFTHS).astype(int), FIFTHS - 1)
-    off = [abs(chances[fifth == one].sum() - share[fifth == one].sum()) for one in range(FIFTHS)]
+    off = [abs(chances[fifth == k].sum() - share[fifth == k].sum()) for k in range(FIFTHS)]
     return float(sum(off) / len(chances))
 
 
@@ -224,7 +228,9 @@ def run_case(case: tuple[str, tuple[str, str], bool]) -> Case:
     word, name, quick = case
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     landscape, seeds = every_landscape(quick)[name], range(1 if quick else 5)
-    noise = NOISES[word] * NOISE_RATIO * float(np.std([landscape.loss[one] for one in landscape.inside]))
+    noise = (
+        NOISES[word] * NOISE_RATIO * float(np.std([landscape.loss[architecture] for architecture in landscape.inside]))
+    )
     inner = {
         "single": f"{SurrogateWithoutRepeats.__module__}:{SurrogateWithoutRepeats.__name__}",
         "nas-nsga2": "nsga2",
@@ -236,13 +242,14 @@ def run_case(case: tuple[str, tuple[str, str], bool]) -> Case:
         for name, search in {"": ours, **({} if quick else peers)}.items()
     }
     shares = {
-        name: statistics.median(landscape.hypervolume(one.front) for one in each) for name, each in reports.items()
+        name: statistics.median(landscape.hypervolume(report.front) for report in each)
+        for name, each in reports.items()
     }
-    fresh = [pair for one in reports[""] for pair in one.fresh.items()]
+    fresh = [pair for report in reports[""] for pair in report.fresh.items()]
     off = [(mean - landscape.loss[architecture]) / (noise or 1) for architecture, mean in fresh]
     error = calibration_error(landscape, reports[""])
     print(word, *name, shares, error, file=sys.stderr, flush=True)  # progress, since all cases take hours
-    return Case(shares, error, off, [one.proposal_s for one in reports[""]])
+    return Case(shares, error, off, [report.proposal_s for report in reports[""]])
 
 
 def figures(quick: bool) -> dict[str, Figure]:

@@ -68,7 +68,7 @@ def figures(quick: bool) -> dict[str, Figure]:
     table = made_up()
     peers = {name: per_minute(table, name, 1) for name in (("nsga2",) if quick else ("nsga2", "tpe", "surrogate"))}
     trials = per_minute(table, "random", 3 if quick else 10)
-    keys = [(one.architecture, one.seed) for one in table.rows] * 10
+    keys = [(row.architecture, row.seed) for row in table.rows] * 10
     return {
         "simulated_trials_per_minute": Figure(trials, "a minute", "higher", 10_000, peers),
         "look_up_us": Figure(look_up_us(table, keys), "us", "lower", 100),

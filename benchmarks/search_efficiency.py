@@ -137,7 +137,7 @@ def figures(quick: bool) -> dict[str, Figure]:
         proposals_by_name = {name: [run(landscape, seed) for seed in seeds] for name, run in runs.items()}
         useful, volume = (
             {
-                name: statistics.median(value_of(within(landscape, one)) for one in each)
+                name: statistics.median(value_of(within(landscape, proposals)) for proposals in each)
                 for name, each in proposals_by_name.items()
             }
             for value_of in (lambda architectures: len(architectures) / TRIALS, landscape.hypervolume)

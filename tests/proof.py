@@ -69,7 +69,7 @@ def searches() -> Iterator[tuple[str, Any]]:
     for sampler in ("surrogate", "nsga2"):
         study = nas.search("digits-vit", budget=BUDGET, trials=14, sampler=sampler, **SEARCH, storage=store(sampler))
         yield f"search {sampler}", [values_of(row) for row in study.rows()]
-        yield f"front {sampler}", [vars(one) for one in study.summaries()]
+        yield f"front {sampler}", [vars(summary) for summary in study.summaries()]
     study = nas.search("digits-vit", space="per-block", budget=BUDGET, trials=6, **SEARCH, storage=store("blocks"))
     yield "search per-block", [values_of(row) for row in study.rows()]
 
@@ -219,9 +219,9 @@ def differences(old: Any, new: Any, names: Mapping[str, str]) -> list[str]:
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
     """A value with old names replaced: as keys, and as whole texts."""
     if isinstance(value, dict):
-        return {names.get(name, name): renamed(one, names) for name, one in value.items()}
+        return {names.get(name, name): renamed(element, names) for name, element in value.items()}
     if isinstance(value, list):
-        return [renamed(one, names) for one in value]
+        return [renamed(element, names) for element in value]
     return names.get(value, value) if isinstance(value, str) else value
 
 

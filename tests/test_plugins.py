@@ -62,7 +62,7 @@ from search_spaces.spaces.catalog import get_space
 from search_spaces.testing.contract import check_topology
 from tasks.load import load_task
 space = get_space("topology", load_task("digits-vit").base)
-found = {{"space": sorted({{one.architecture.topology for one in space if "weave" in str(one)}})}}
+found = {{"space": sorted({{candidate.architecture.topology for candidate in space if "weave" in str(candidate)}})}}
 with contextlib.redirect_stdout(io.StringIO()) as checks:
     check_topology("weave")
 found["checks"] = checks.getvalue().splitlines()

@@ -240,6 +240,6 @@ _leading, _architecture_cells, _counts, _trailing = (
 )
 _SCALARS = frozenset({int, float, str, type(None)})
 _EMPTY: Mapping[str, Callable[[], Any]] = {
-    one.name: one.default_factory for one in fields(Row) if one.default_factory is not MISSING
+    row_field.name: row_field.default_factory for row_field in fields(Row) if row_field.default_factory is not MISSING
 }
 """Factories of fields that a record lacks; plain defaults come from the class."""

@@ -96,8 +96,8 @@ class TabularBenchmark:
 
     def subset(self, architectures: Collection[Architecture]) -> "TabularBenchmark":
         """Return the table of some architectures. Raises UserError if it has none of them."""
-        kept = set(architectures)
-        return TabularBenchmark(self.name, [row for row in self.rows if row.architecture in kept])
+        members = set(architectures)
+        return TabularBenchmark(self.name, [row for row in self.rows if row.architecture in members])
 
     def __len__(self) -> int:
         return len(self.rows)

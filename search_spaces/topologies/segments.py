@@ -85,8 +85,10 @@ class Segments(Topology):
 
     def init_layers(self, layers: nn.ModuleList) -> None:
         for number, segment in enumerate(self.segments):
-            own = (layer for layer, (index, _) in zip(layers, self.segment_and_index, strict=True) if index == number)
-            segment.init_layers(nn.ModuleList(own))  # type: ignore[operator]  # a Topology's
+            inside = (
+                layer for layer, (index, _) in zip(layers, self.segment_and_index, strict=True) if index == number
+            )
+            segment.init_layers(nn.ModuleList(inside))  # type: ignore[operator]  # a Topology's
 
     def write(self, t: int, state: Any, y: Tensor) -> Any:
         segment, inside = self.segment_and_index[t]

@@ -176,8 +176,10 @@ def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Map
 
 def _with_ends(means: Sequence[Record], error: str) -> list[dict[str, Any]]:
     """Return the means of several values, with the ends of their intervals."""
-    several = (one for one in means if one[error] is not None)
-    return [{**one, "low": one["mean"] - one[error], "high": one["mean"] + one[error]} for one in several]
+    several = (record for record in means if record[error] is not None)
+    return [
+        {**record, "low": record["mean"] - record[error], "high": record["mean"] + record[error]} for record in several
+    ]
 
 
 _SHAPE = ("topology:N", "key:N", "depth:Q", "heads:Q", "head_dim:Q")

@@ -69,13 +69,15 @@ def test_every_figure_equals_a_naive_computation(tournament: Tournament) -> None
     inside = [row for row in NOISY if (row.costs.flops or 0) <= 3000]
     table = a_table(*inside)
     space = enumerated_space("replay:toys", a_table(*NOISY).architectures)
-    members = Feasible(space, tuple(one for one in space if one.architecture in table.architectures))
+    members = Feasible(space, tuple(candidate for candidate in space if candidate.architecture in table.architectures))
     total_area = area(inside, set(table.architectures))
     for sampler in ("random", "nsga2"):
         searches = [replay(table, members, DIRECTIONS, sampler, seed, 8) for seed in range(3)]
         for number, after in enumerate((1, 2, 4, 6, 8)):
             shares = [area(inside, set(expected_front(rows[:after], DIRECTIONS))) / total_area for rows in searches]
-            (record,) = [one for one in tournament.records if (one["sampler"], one["trainings"]) == (sampler, after)]
+            (record,) = [
+                record for record in tournament.records if (record["sampler"], record["trainings"]) == (sampler, after)
+            ]
             expected = [quantile(shares, share) for share in (0.25, 0.5, 0.75)]
             assert [record[f"hypervolume{end}"] for end in ("_q1", "", "_q3")] == pytest.approx(expected)
             assert tournament.shares[sampler][:, number] == pytest.approx(shares)

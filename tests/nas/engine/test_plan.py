@@ -1,5 +1,6 @@
 """The next job of a search, also while another coordinator works on the same study."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,18 @@ def test_network_beaten_by_another_coordinator_is_removed_at_the_end(
     assert mine.next() is None
     assert [network.name for network in networks.iterdir()] != [row.identity()]
     assert len(list(networks.iterdir())) == 1
+
+
+def test_rows_without_a_network_cost_no_query(
+    search_request: SearchRequest, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(search_request, url_in(tmp_path), NoLeases(), 2)
+    first, second = plan.next(), plan.next()
+    row = finish(plan, first, 0.5)
+    shutil.rmtree(tmp_path / "networks" / row.identity())
+    monkeypatch.setattr(Store, "studies_with", lambda *_: pytest.fail("a query for each row of the study"))
+    finish(plan, second, 0.9)
+    assert plan.next() is None
 
 
 def test_paused_training_removes_no_network(search_request: SearchRequest, tmp_path: Path) -> None:

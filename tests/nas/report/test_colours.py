@@ -13,8 +13,8 @@ from search_spaces.spaces.catalog import joint, topology
 from search_spaces.topologies.registry import TOPOLOGIES
 
 BASE = Architecture(depth=2, width=8, heads=2, head_dim=4, hidden=16)
-USUAL = {str(one.topology) for one in joint(BASE).architectures} | {"none"}
-MEMBERS = {str(one.topology) for one in topology(BASE).architectures}
+USUAL = {str(architecture.topology) for architecture in joint(BASE).architectures} | {"none"}
+MEMBERS = {str(architecture.topology) for architecture in topology(BASE).architectures}
 Colour = NDArray[np.float64]
 
 VISION_WITHOUT = {

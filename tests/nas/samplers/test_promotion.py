@@ -132,7 +132,7 @@ def test_trials_of_a_higher_rung_resume_first() -> None:
 def test_gains_are_expected_gains_of_hypervolume() -> None:
     random = np.random.default_rng(0)
     number, places = 20, COORDINATES.features.at(np.arange(0, 60, 2))
-    cost = np.array([float(params(COORDINATES.candidates[one].architecture)) for one in range(0, 60, 2)])
+    cost = np.array([float(params(COORDINATES.candidates[index].architecture)) for index in range(0, 60, 2)])
     early = -random.random(30) - 0.5 * (np.arange(30) >= number)  # paused trials are better
     ends = 0.8 * early - 0.1 + 0.02 * random.standard_normal(30)
     known_objectives = np.stack([np.full(30, np.nan), cost], axis=1)
@@ -159,7 +159,9 @@ def test_gains_are_expected_gains_of_hypervolume() -> None:
     front_points = [(float(one), float(two)) for one, two in expected[:number]]
     best = volume(front_points)
     for index, gain in enumerate(gains, start=number):
-        outcomes = [expected[index, 0] + moves[index] * NormalDist().inv_cdf((one + 0.5) / 8) for one in range(8)]
+        outcomes = [
+            expected[index, 0] + moves[index] * NormalDist().inv_cdf((quantile + 0.5) / 8) for quantile in range(8)
+        ]
         exact = np.mean([volume([*front_points, (value, float(cost[index]))]) - best for value in outcomes]) / best
         assert gain == pytest.approx(exact, abs=0.01, rel=0.5)  # estimated with random directions
     assert gains.max() > 0.01

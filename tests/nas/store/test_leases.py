@@ -34,26 +34,26 @@ def pair(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[DatabaseLeases,
 
 
 def test_lease_has_one_holder_until_its_release(pair: tuple[DatabaseLeases, DatabaseLeases]) -> None:
-    one, other = pair
-    assert one.acquire("a")
-    assert not other.acquire("a")
-    assert one.acquire("a"), "who holds it may ask again: an answer may have been lost"
-    other.release("a")
-    assert not other.acquire("a"), "nobody gives back what another one has"
-    one.release("a")
-    assert other.acquire("a")
-    assert other.acquire("b")
-    other.release_all()
-    assert one.acquire("a")
-    assert one.acquire("b")
+    first, second = pair
+    assert first.acquire("a")
+    assert not second.acquire("a")
+    assert first.acquire("a"), "who holds it may ask again: an answer may have been lost"
+    second.release("a")
+    assert not second.acquire("a"), "nobody gives back what another one has"
+    first.release("a")
+    assert second.acquire("a")
+    assert second.acquire("b")
+    second.release_all()
+    assert first.acquire("a")
+    assert first.acquire("b")
 
 
 def test_expired_lease_is_taken_over(pair: tuple[DatabaseLeases, DatabaseLeases]) -> None:
-    one, other = pair
-    assert one.acquire("a")
-    until(lambda: other.acquire("a"), "the lease ended")
-    one.prolong()
-    assert not one.acquire("a")
+    first, second = pair
+    assert first.acquire("a")
+    until(lambda: second.acquire("a"), "the lease ended")
+    first.prolong()
+    assert not first.acquire("a")
 
 
 def test_one_of_many_requests_at_once_gets_the_lease(store: Store) -> None:
@@ -78,15 +78,15 @@ def test_heartbeat_prolongs_leases_and_the_end_releases_them(store: Store, monke
 def test_leases_outlive_a_restart_of_the_server(
     postgres: Server, pair: tuple[DatabaseLeases, DatabaseLeases], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, other = pair
-    assert one.acquire("a")
+    first, second = pair
+    assert first.acquire("a")
     postgres.stop()
     time.sleep(0.3)  # as long as the lease
     postgres.start()
     monkeypatch.setattr(nas.store.leases, "LEASE_S", 30.0)
-    assert not other.acquire("a")
+    assert not second.acquire("a")
     monkeypatch.setattr(nas.store.leases, "LEASE_S", 0.1)
-    until(lambda: other.acquire("a"), "the lease ended")
+    until(lambda: second.acquire("a"), "the lease ended")
 
 
 def test_files_and_distributed_processes_have_no_leases(

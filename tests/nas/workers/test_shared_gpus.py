@@ -120,7 +120,7 @@ def test_new_room_is_used_before_anything_ends(fake: FakeGpus) -> None:
     for job in (third, fourth):
         pool.submit(job)
     assert fake.starts == [("0", 0), ("1", 1), ("2", 0), ("3", 1)]
-    fake.running.sort(key=lambda one: -one[1])
+    fake.running.sort(key=lambda evaluation: -evaluation[1])
     for _ in range(3):  # both on GPU 1, and one on GPU 0
         pool.collect()
     pool.submit(fifth)
@@ -202,7 +202,7 @@ def test_retry_empties_one_gpu_while_the_other_goes_on(fake: FakeGpus) -> None:
     fake.outcome = lambda job, beside: GPU_ERROR if job.identity == "10" and beside else None
     results, _ = all_of(SharedGpus(2, 4, read=idle), jobs(30))
     assert len(results) == len({identity for identity, error in results if not error}) == 30
-    (first, where), (again, there) = (one for one in fake.starts if one[0] == "10")
+    (first, where), (again, there) = (start for start in fake.starts if start[0] == "10")
     assert (first, where) == (again, there)
     assert fake.drains == [where]
     assert max(sum(place == there for place in places) for places in fake.looks[-6:]) == 1

@@ -23,8 +23,8 @@ def test_hypervolume_grows_with_each_new_front_and_ends_at_one(study: Study) -> 
 
 
 def test_hypervolume_is_that_of_the_union_of_boxes(study: Study) -> None:
-    architectures = [one for one in study.summaries() if one.record["topology"] == "resnet"]
-    values = [(-one.expected["accuracy"], one.expected["flops"]) for one in architectures]
+    architectures = [architecture for architecture in study.summaries() if architecture.record["topology"] == "resnet"]
+    values = [(-architecture.expected["accuracy"], architecture.expected["flops"]) for architecture in architectures]
     lows, highs = zip(*[(min(column), max(column)) for column in zip(*values, strict=True)], strict=True)
     points = sorted(tuple((v - a) / (b - a) for v, a, b in zip(point, lows, highs, strict=True)) for point in values)
     areas = []
@@ -33,10 +33,13 @@ def test_hypervolume_is_that_of_the_union_of_boxes(study: Study) -> None:
         for x, y in reversed(points[:number]):
             area, right = area + (right - x) * (1.1 - y), x
         areas.append(area)
-    identities = [one.identities[0] for one in sorted(architectures, key=lambda one: -one.expected["accuracy"])]
+    identities = [
+        architecture.identities[0]
+        for architecture in sorted(architectures, key=lambda architecture: -architecture.expected["accuracy"])
+    ]
     rows = sorted(study.rows(), key=lambda row: [*identities, row.identity()].index(row.identity()))
     volumes = chart_records.hypervolumes(rows, architectures, OBJECTIVES)
-    assert [one["share"] for one in volumes[:3]] == pytest.approx([area / areas[-1] for area in areas])
+    assert [volume["share"] for volume in volumes[:3]] == pytest.approx([area / areas[-1] for area in areas])
 
 
 def test_architectures_without_rows_are_not_part_of_the_order(study: Study) -> None:
@@ -59,20 +62,22 @@ def test_costs_of_parts_sum_up_to_the_whole(study: Study) -> None:
     architectures = study.summaries()
     for quantity, column in (("parameters", "params"), ("operations", "flops")):
         sums: dict[str, int] = {}
-        for one in chart_records.cost_part_records(architectures, quantity):
-            sums[one["key"]] = sums.get(one["key"], 0) + one["value"]
+        for part in chart_records.cost_part_records(architectures, quantity):
+            sums[part["key"]] = sums.get(part["key"], 0) + part["value"]
         elementwise = 20 if quantity == "operations" else 0
-        assert sums == {one.record["key"]: one.record[column] + elementwise for one in architectures}
+        assert sums == {
+            architecture.record["key"]: architecture.record[column] + elementwise for architecture in architectures
+        }
 
 
 def test_axes_with_their_means_and_spreads(study: Study) -> None:
     architectures = study.summaries()
     assert chart_records.axes_of(architectures) == ["depth", "topology"]
     means = chart_records.means_by_value(architectures, "depth", "accuracy")
-    assert [one["at"] for one in means] == ["1", "2", "4"]
-    for one in means:
-        values = [each.record["accuracy"] for each in architectures if str(each.record["depth"]) == one["at"]]
-        assert (one["number"], one["mean"], one["spread"]) == (3, fmean(values), stdev(values))
+    assert [mean["at"] for mean in means] == ["1", "2", "4"]
+    for mean in means:
+        values = [each.record["accuracy"] for each in architectures if str(each.record["depth"]) == mean["at"]]
+        assert (mean["number"], mean["mean"], mean["spread"]) == (3, fmean(values), stdev(values))
 
 
 def test_values_of_an_axis_are_in_numeric_order_and_single_ones_have_no_spread(study: Study) -> None:

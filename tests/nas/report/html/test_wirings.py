@@ -138,7 +138,7 @@ def test_report_has_the_best_by_metric_without_probabilities(
 
 def test_report_leaves_out_networks_behind_the_front(network_study: Study) -> None:
     first, *others = on_the_front(network_study)
-    behind = [replace(one, p_front=0.01, on_front=False) for one in others]
+    behind = [replace(architecture, p_front=0.01, on_front=False) for architecture in others]
     result = wirings_of(network_study.storage, network_study.rows(), [first, *behind], OBJECTIVES)
     assert (len(result.networks), result.notes) == (1, ())
 
@@ -147,7 +147,7 @@ def test_notes_name_missing_and_damaged_networks(study_copy: Study) -> None:
     shutil.rmtree(network_of(study_copy, "ancre"))
     (network_of(study_copy, "dca(k=2)") / WEIGHTS).write_bytes(b"no weights")
     result = wirings_in(study_copy)
-    assert [one.topology for one in result.networks] == ["rmt(keys=4)"]
+    assert [network.topology for network in result.networks] == ["rmt(keys=4)"]
     damage_note, loss_note = result.notes
     with raises("bad-file", path=str(network_of(study_copy, "dca(k=2)") / WEIGHTS)) as error:
         nas.show("digits-vit", checkpoint=network_of(study_copy, "dca(k=2)"))

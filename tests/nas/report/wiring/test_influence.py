@@ -203,9 +203,9 @@ def test_padding_does_not_count() -> None:
         inputs = torch.where(real[..., None], tokens, padding)
         return influences(stack, lambda: stack(inputs, positions, mask=real).square()[real].mean())[""]
 
-    one, other = at(torch.zeros(())), at(torch.full((), 5.0))
-    np.testing.assert_allclose(one.weights, other.weights, atol=1e-12)
-    np.testing.assert_allclose(one.input_rms, other.input_rms, atol=1e-12)
+    zeros, fives = at(torch.zeros(())), at(torch.full((), 5.0))
+    np.testing.assert_allclose(zeros.weights, fives.weights, atol=1e-12)
+    np.testing.assert_allclose(zeros.input_rms, fives.input_rms, atol=1e-12)
 
 
 class TanhReads(SingleStreamTopology):
