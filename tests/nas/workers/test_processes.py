@@ -76,6 +76,19 @@ def test_death_of_one_of_two_ends_both_and_their_parent(tmp_path: Path) -> None:
     assert "ImportError" not in result.stderr
 
 
+@pytest.mark.parametrize(("level", "in_worker"), [("INFO", "WARNING"), ("DEBUG", "WARNING"), ("ERROR", "ERROR")])
+def test_workers_write_warnings_only(level: str, in_worker: str) -> None:
+    program = (
+        "import logging, os\nfrom nas.workers.processes import prepare_process\nprepare_process(os.getppid())\n"
+        "print(os.environ['NAS_LOG_LEVEL'], logging.getLevelName(logging.getLogger('nas').level))"
+    )
+    environment = {**os.environ, "NAS_LOG_LEVEL": level}
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
+    )
+    assert result.stdout.split() == [in_worker, in_worker]
+
+
 FORKS = """
 import os, sys, time
 from nas.workers.processes import prepare_process
