@@ -1,19 +1,31 @@
-"""List every benchmark with what it measures: `python -m benchmarks`."""
+"""List every benchmark with what it measures: `python -m benchmarks`; write or print the results of stored runs."""
 
-import ast
-from pathlib import Path
+import argparse
+import sys
+from collections.abc import Sequence
+
+from benchmarks import report
+from benchmarks.listing import benchmarks
 
 
-def benchmarks() -> dict[str, str]:
-    """Return script name -> first line of its docstring, for each script here that ends with its own `main`."""
-    descriptions = {}
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        source = path.read_text(encoding="utf-8")
-        if f'\n    main("{path.stem}", ' in source:
-            descriptions[path.stem] = (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
-    return descriptions
+def main(words: Sequence[str] | None = None) -> None:
+    """Do what the command line asks; without options, list the benchmarks."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="List every benchmark.")
+    asked = parser.add_mutually_exclusive_group()
+    asked.add_argument("--report", action="store_true", help=f"write {report.PAGE.name} from the stored runs")
+    asked.add_argument("--show", metavar="NAME", choices=benchmarks(), help="print all figures of a stored run")
+    options = parser.parse_args(words)
+    try:
+        if options.report:
+            report.PAGE.write_text(report.page(report.read_runs()), encoding="utf-8")
+        elif options.show:
+            print("\n\n".join(report.show(report.read_runs(), options.show)) or f"No run of {options.show} is stored.")
+        else:
+            for name, measures in benchmarks().items():
+                print(f"python -m benchmarks.{name:<18} {measures}")
+    except ValueError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":
-    for name, measures in benchmarks().items():
-        print(f"python -m benchmarks.{name:<18} {measures}")
+    main()

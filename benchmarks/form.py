@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
@@ -43,6 +44,13 @@ class Figure:
             return None
         return self.value >= self.target if self.better == "higher" else self.value <= self.target
 
+    @property
+    def aim(self) -> str:
+        """The target with its relation, such as ">= 0.98"; empty if there is none."""
+        if self.target is None:
+            return ""
+        return f"{'>=' if self.better == 'higher' else '<='} {format_number(self.target)}"
+
 
 def main(benchmark: str, figures: Callable[[bool], Mapping[str, Figure]]) -> None:
     """Measure and print as the command line asks. With --json, standard output is exactly one JSON object.
@@ -65,12 +73,15 @@ def main(benchmark: str, figures: Callable[[bool], Mapping[str, Figure]]) -> Non
     if options.json:
         record = {
             "benchmark": benchmark,
+            "source": "measured",
+            "date": datetime.now(UTC).date().isoformat(),
+            "form": "quick" if options.quick else "full",
             "machine": machine(),
             "figures": {k: asdict(f) for k, f in figures_by_name.items()},
         }
-        print(json.dumps(record, allow_nan=False))
+        print(json.dumps(record, allow_nan=False, indent=1))
     else:
-        print(table(benchmark, figures_by_name))
+        print(table(f"{benchmark} on {describe(machine())}", figures_by_name))
 
 
 def machine() -> dict[str, Any]:
@@ -93,17 +104,25 @@ def child_peaks_mb(program: str) -> list[float]:
     return [int(line[5:]) / units_per_mb for line in output.splitlines() if line.startswith("peak ")]
 
 
-def table(benchmark: str, figures_by_name: Mapping[str, Figure]) -> str:
-    """Return the figures as text, one line each."""
-    where = ", ".join(f"{name} {value}" for name, value in machine().items())
-    lines = [f"{benchmark} on {where}", ""]
+def describe(machine: Mapping[str, Any]) -> str:
+    """Return a machine's fields in a line."""
+    return ", ".join(f"{name} {value}" for name, value in machine.items())
+
+
+def format_number(number: float) -> str:
+    """Return a number with four significant digits, and with all digits before its decimal point."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
+
+
+def table(title: str, figures_by_name: Mapping[str, Figure]) -> str:
+    """Return the figures as text, one line each, below a title."""
+    lines = [title, ""]
     width = max(map(len, figures_by_name), default=0)
     for name, figure in figures_by_name.items():
-        value = "not measured" if figure.value is None else f"{figure.value:.4g} {figure.unit}"
-        aim = "" if figure.target is None else f"{'>=' if figure.better == 'higher' else '<='} {figure.target:g}"
+        value = "not measured" if figure.value is None else f"{format_number(figure.value)} {figure.unit}"
         verdict = {True: "reached", False: "MISSED", None: ""}[figure.is_met]
-        peers = ", ".join(f"{peer} {value:.4g}" for peer, value in figure.peers.items())
-        lines.append(f"{name:<{width}}  {value:<16} {aim:<10} {verdict:<8} {peers}".rstrip())
+        peers = ", ".join(f"{peer} {format_number(value)}" for peer, value in figure.peers.items())
+        lines.append(f"{name:<{width}}  {value:<16} {figure.aim:<10} {verdict:<8} {peers}".rstrip())
     return "\n".join(lines)
 
 

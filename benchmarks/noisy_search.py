@@ -48,8 +48,8 @@ TRIALS, CONFIRMING = 100, 25
 NOISE_RATIO = 0.5
 """Standard deviation of one seed's noise (seed and examples) over that of architectures.
 
-By the best metric of each task in docs/audits.md: stdlib-lm 0.05, digit-ranks-vit 0.1, digits-vit and lra-listops 0.5,
-goal-point-maze 1.0.
+By the best metric of each task in docs/studies/audits.md: stdlib-lm 0.05, digit-ranks-vit 0.1, digits-vit and
+lra-listops 0.5, goal-point-maze 1.0.
 """
 
 NOISES = {"without": 0.0, "half": 0.5, "twice": 2.0}

@@ -22,11 +22,13 @@ ROOT = Path(__file__).parents[1]
 
 OUTSIDE = {
     "README.md": "index.md",
-    "results/README.md": "results.md",
-    "results/tables/README.md": "tables.md",
-    "results/tables/published/README.md": "published.md",
-    "CHANGELOG.md": "changelog.md",
-    "CONTRIBUTING.md": "contributing.md",
+    "results/README.md": "reference/results.md",
+    "results/tables/README.md": "reference/tables.md",
+    "results/tables/published/README.md": "reference/published.md",
+    "CHANGELOG.md": "project/changelog.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "SECURITY.md": "project/security.md",
+    "CODE_OF_CONDUCT.md": "project/code-of-conduct.md",
 }
 """Page outside of docs -> its path on the site."""
 
@@ -34,7 +36,7 @@ _LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[)#])")
 _MATH = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE_MATH = re.compile(r"\$`([^`]+)`\$")
 _SHIM = re.compile(r'<script src="https://[^"]*/iframe-worker/shim"></script>')
-_MARKER = re.compile(r"^<!-- (topology|task) (\S+) -->$", re.MULTILINE)
+_MARKER = re.compile(r"^<!-- (topology|task|commands|presets)(?: (\S+))? -->$", re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -48,7 +50,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Rewrite links for the site, convert equations and insert documentation from code."""
     here = {to: source for source, to in OUTSIDE.items()}.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     markdown = _LINK.sub(lambda link: site_link(link[1], here), markdown)
-    markdown = _MARKER.sub(lambda marker: SAYS[marker[1]](marker[2]), markdown)
+    markdown = _MARKER.sub(lambda marker: MARKERS[marker[1]](marker[2]), markdown)
     return set_math(markdown)
 
 
@@ -114,7 +116,7 @@ def topology(name: str) -> str:
     if kind.axes:
         axes = "; ".join(f"{axis} in {', '.join(map(str, values))}" for axis, values in kind.axes.items())
         parts += [f"<p>Spaces that have it search <code>{escape(axes)}</code>.</p>"]
-    return _said(parts)
+    return _generated(parts)
 
 
 def task(name: str) -> str:
@@ -124,7 +126,7 @@ def task(name: str) -> str:
     kind = task_class(name)
     metrics = ", ".join(f"{metric.name} ({metric.unit}, {metric.direction})" for metric in kind.metrics)
     presets = "".join(f"<li>{escape(preset)}: <code>{escape(str(kind.presets[preset]))}</code></li>" for preset in kind.presets)  # fmt: skip  # noqa: E501
-    return _said([
+    return _generated([
         docstring(kind),
         f"<p>{escape(audits(name))}</p>",
         f"<p>Version {kind.version}. Metrics: {escape(metrics)}. Base architecture: <code>{kind.base}</code></p>",
@@ -134,7 +136,9 @@ def task(name: str) -> str:
 
 def audits(name: str) -> str:
     """Return the sentence on a task's metrics from the table of audits."""
-    lines = re.findall(rf"^\| {re.escape(name)} (.+) \|$", (ROOT / "docs" / "audits.md").read_text(), re.MULTILINE)
+    lines = re.findall(
+        rf"^\| {re.escape(name)} (.+) \|$", (ROOT / "docs" / "studies" / "audits.md").read_text(), re.MULTILINE
+    )
     cells = [line.split(" | ") for line in lines]
     metrics = [
         f"{metric} {reliability} ({networks}, levels: {levels})" for metric, networks, reliability, levels, *_ in cells
@@ -142,9 +146,58 @@ def audits(name: str) -> str:
     return f"Audited at proxy, reliability: {'; '.join(metrics)}." if metrics else "Not audited."
 
 
-def _said(parts: Iterable[str]) -> str:
+def presets(_: str | None) -> str:
+    """Return every preset of every task, with all values of its recipe."""
+    from tasks.load import task_class
+    from tasks.recipes.settings import plain_values
+    from tasks.registry import TASKS
+
+    parts = []
+    for name in filter(TASKS.is_builtin, TASKS.names()):
+        recipes = {preset: plain_values(recipe) for preset, recipe in task_class(name).presets.items()}
+        fields = dict.fromkeys(field for values in recipes.values() for field in values)
+        head = "".join(f"<th>{escape(preset)}</th>" for preset in recipes)
+        lines = "".join(
+            f"<tr><td><code>{field}</code></td>{_cells(values.get(field, '') for values in recipes.values())}</tr>"
+            for field in fields
+        )
+        parts.append(
+            f"<h2>{name}</h2><table><thead><tr><th>field</th>{head}</tr></thead><tbody>{lines}</tbody></table>"
+        )
+    return _generated(parts)
+
+
+def _cells(values: Iterable[Any]) -> str:
+    return "".join(f"<td>{escape(str(value))}</td>" for value in values)
+
+
+def commands(_: str | None) -> str:
+    """Return every command with its arguments and options."""
+    from typer.main import get_command
+
+    from nas.cli import main
+
+    group = get_command(main.app)
+    parts = []
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        paragraphs = [" ".join(part.split()) for part in re.split(r"\n\n+", inspect.cleandoc(command.help or ""))]
+        parts.append(f"<h2>nas {name}</h2>" + "".join(f"<p>{_words(part)}</p>" for part in paragraphs))
+        lines = []
+        for parameter in command.params:
+            is_option = parameter.param_type_name == "option"
+            flag = ", ".join(parameter.opts) if is_option else parameter.metavar or parameter.name.upper()
+            metavar = "" if not is_option or getattr(parameter, "is_flag", False) else f" {parameter.metavar or ''}"
+            default = parameter.default if isinstance(parameter.default, int | float | str) else None
+            shown = "" if default in (None, False, "") else f" Default: <code>{escape(str(default))}</code>."
+            text = _words(parameter.help or "") + shown
+            lines.append(f"<tr><td><code>{escape(flag + metavar)}</code></td><td>{text}</td></tr>")
+        parts.append(f"<table><tbody>{''.join(lines)}</tbody></table>")
+    return _generated(parts)
+
+
+def _generated(parts: Iterable[str]) -> str:
     return '<div class="said">' + "\n".join(part.replace("\n\n", "\n") for part in parts) + "</div>\n"
 
 
-SAYS = {"topology": topology, "task": task}
+MARKERS = {"topology": topology, "task": task, "presets": presets, "commands": commands}
 """Marker in a page -> the function that returns its replacement."""

@@ -91,7 +91,7 @@ def plain_numbers(values: Any, name: str, *, skip_invalid: bool = False) -> dict
         except TypeError as error:
             if not skip_invalid:
                 raise
-            warnings.warn(Notice("skipped", f"{error}; it is left out.", option=f"{name}[{key!r}]"), stacklevel=3)
+            warnings.warn(Notice("skipped", f"{error}; it is skipped.", option=f"{name}[{key!r}]"), stacklevel=3)
     return numbers
 
 
@@ -150,7 +150,7 @@ class Task(ABC):
 
     def __init__(self, data: Path | None = None) -> None:
         if data is not None and not self.takes_data:
-            message = f"task {self.name!r} has its data built in and takes no --data, got {str(data)!r}."
+            message = f"task {self.name!r} has built-in data and takes no --data, got {str(data)!r}."
             raise UserError("unsupported", message, option="--data", value=str(data), task=self.name)
         self.data = data
 
@@ -230,7 +230,7 @@ class Task(ABC):
         Raises:
             NotImplementedError: The task does not support it.
         """
-        raise NotImplementedError(f"task {self.name!r} does not give its training step: only fit knows it.")
+        raise NotImplementedError(f"task {self.name!r} does not implement training_step.")
 
     def render(self, network: nn.Module | None, file: Path) -> None:
         """Render what a trained network does, as a film or picture in `file`.

@@ -28,7 +28,7 @@ def load_task(reference: str, data: Path | None = None) -> Task:
     except UserError:
         raise
     except (Exception, SystemExit) as error:  # a third-party task may raise anything, and needs no traceback of ours
-        message = f"task {reference!r} could not be made: {reason_of(error)}"
+        message = f"task {reference!r} could not be created: {reason_of(error)}"
         raise UserError("bad-plugin", message, task=reference, **cause_fields(error)) from error
 
 
@@ -58,7 +58,7 @@ def _from_file(reference: str) -> Any:
         key for key, value in vars(module).items() if inspect.isclass(value) and value.__module__ == module.__name__
     ]
     if not text:
-        message = f"expected FILE.py:CLASS, got {reference!r}. Classes there: {', '.join(classes) or 'none'}."
+        message = f"expected FILE.py:CLASS, got {reference!r}. Classes in the file: {', '.join(classes) or 'none'}."
         raise UserError("bad-syntax", message, option="task", value=reference, choices=tuple(classes))
     if name not in vars(module):
         raise unknown_name_error("class", name, classes, of=str(path))
@@ -106,7 +106,7 @@ def _check(reference: str, kind: Any) -> None:
     }
     missing = sorted(attributes - set(dir(kind))) + sorted(kind.__abstractmethods__)
     if missing:
-        message = f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task for what each is."
+        message = f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task."
         raise UserError("bad-plugin", message, task=reference, needs=tuple(missing))
     metrics: Any = kind.metrics
     if (
@@ -126,7 +126,7 @@ def _check(reference: str, kind: Any) -> None:
             raise UserError(
                 "bad-plugin",
                 f"task {reference!r}: the direction of a metric must be max or min, got {metric.direction!r} of "
-                f"{metric.name!r}. Say which is better, more or less.",
+                f"{metric.name!r}. Set max if more is better, else min.",
                 task=reference,
                 option="direction",
                 value=str(metric.direction),

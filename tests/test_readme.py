@@ -8,8 +8,8 @@ README = (ROOT / "README.md").read_text()
 
 
 def test_readme_is_short_and_shows_a_picture() -> None:
-    assert len(README.splitlines()) < 120
-    assert "](docs/digit-ranks-vit-front.png)" in README
+    assert len(README.splitlines()) <= 100
+    assert "](docs/pictures/digit-ranks-vit-front.png)" in README
 
 
 def test_readme_opens_with_two_blocks_of_commands() -> None:

@@ -70,7 +70,7 @@ def check_audit(architectures: int, seeds: int) -> None:
     for option, value, least in (("architectures", architectures, LEAST_ARCHITECTURES), ("seeds", seeds, LEAST_SEEDS)):
         kind = number_error_kind(value, whole=True)
         if kind == "wrong-type" or value < least:
-            message = f"an audit needs --{option} of at least {least}, got {value!r:.40}."
+            message = f"--{option} must be a whole number of at least {least} in an audit, got {value!r:.40}."
             raise UserError(kind, message, option=f"--{option}", value=value, least=least)
 
 
@@ -129,8 +129,8 @@ def spread_by_cost(task: Task, members: Feasible | BudgetDP, number: int) -> lis
         architectures = [candidate.architecture for candidate in members.candidates]
     architectures = list(dict.fromkeys(architectures))
     if len(architectures) < number:
-        there = "draws from the space gave" if isinstance(members, BudgetDP) else "the space has"
-        message = f"{there} {len(architectures)} architectures within the budget, got --architectures {number}."
+        there = "samples of the space gave" if isinstance(members, BudgetDP) else "the space has"
+        message = f"{there} {len(architectures)} architectures within the budget. Lower --architectures {number}."
         raise UserError("infeasible", message, option="--architectures", value=number, most=len(architectures))
     architectures = [architectures[i] for i in random.permutation(len(architectures))]
     cost = np.log([budget_counts(task, architecture)["flops"] for architecture in architectures])
@@ -152,10 +152,10 @@ def audit_of(title: str, rows: Sequence[Row], rows_by_preset: Mapping[str, Seque
     """
     audit_rows = rows_by_architecture(rows)
     if len(audit_rows) < LEAST_ARCHITECTURES:
-        first = next((f", the first with: {row.error}" for row in rows if row.error), "")
+        first = next((f" (first error: {row.error})" for row in rows if row.error), "")
         raise UserError(
             "missing-rows",
-            f"an audit needs {LEAST_ARCHITECTURES} architectures whose trainings were completed, got "
+            f"an audit needs at least {LEAST_ARCHITECTURES} completely trained architectures, got "
             f"{len(audit_rows)}{first}. See `nas results`.",
             architectures=len(audit_rows),
             least=LEAST_ARCHITECTURES,

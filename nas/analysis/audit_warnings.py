@@ -35,8 +35,8 @@ def unreliable_objective_warning(audit: Audit, objectives: Iterable[str]) -> str
     if not doubtful:
         return None
     best = next(iter(records.values()))
-    text = f"by its audit, one seed measures {_describe_reliability(doubtful[0])}"
-    better = f"; {_describe_reliability(best)}: see --objectives" if best is not doubtful[0] else ""
+    text = f"audit, with one seed: {_describe_reliability(doubtful[0])}"
+    better = f"; {_describe_reliability(best)}; see --objectives" if best is not doubtful[0] else ""
     return f"{text}{better}."
 
 
@@ -50,8 +50,8 @@ def early_report_warning(audit: Audit, objectives: Iterable[str], rungs: Rungs) 
         early, seeds = record[f"tau_at_{share:.0%}"], record["tau_seeds"]
         if early <= MIN_PREDICTIVENESS * max(seeds, 0.0):
             return (
-                f"by its audit, {record['metric']} after {share:.0%} of a training does not tell how it ends (Kendall's"
-                f" tau {early:.2f}, between seeds {seeds:.2f}): no training is held at a rung. Raise --min-fraction."
+                f"audit: {record['metric']} after {share:.0%} of a training does not predict its end (Kendall's tau "
+                f"{early:.2f}, between seeds {seeds:.2f}). Early stopping is off; raise --min-fraction to enable it."
             )
     return None
 
@@ -62,6 +62,6 @@ def _at_least(record: Mapping[str, Any]) -> float:
 
 
 def _describe_reliability(record: Mapping[str, Any]) -> str:
-    levels = f"{record['levels']} of {record['architectures']} architectures apart"
+    levels = f"distinguishes {record['levels']} tiers among {record['architectures']} architectures"
     reliability = f"{record['reliability']:.2f}±{record['reliability_se']:.2f}"
-    return f"{record['metric']} with a reliability of {reliability} and tells {levels}"
+    return f"{record['metric']} has reliability {reliability} and {levels}"

@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from nas.costs.count import budget_counts, count
 from nas.costs.profile.profile import profile_largest_batch, trace_of
+from nas.report import tables
 from nas.report.records_result import RecordsResult
 from nas.request.job import EvaluationJob, text_of
 from nas.request.resolve import RecipeOverrides, architecture_of
@@ -23,6 +24,9 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import Notice, UserError, cause_fields
 from search_spaces.topologies.registry import TOPOLOGIES, incompatibility_reason
 from tasks.base import Metric, Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COST_COLUMNS = (
     "params",
@@ -65,6 +69,26 @@ class Comparison(RecordsResult):
         """Return every Row, failures included."""
         return [*self.tuning_rows, *self.training_rows]
 
+    def plot(self, path: str | Path | None = None) -> "Figure":
+        """Draw each architecture's difference to the first, with its interval; save the figure if `path` is given.
+
+        Raises:
+            UserError: Nothing was trained, or the file cannot be written.
+        """
+        from nas.report import plots  # Matplotlib takes half a second
+
+        if not self.training_rows:
+            raise UserError("missing-rows", "nothing was trained, so there is nothing to draw. Give --seeds 1 or more.")
+        return plots.save_figure(plots.draw_comparison(self.records, self.title), path)
+
+    def notes(self) -> list[str]:
+        """Return what the intervals mean, and the baselines."""
+        return [*tables.interval_notes(self.records), *tables.baseline_lines(self.baselines or {})]
+
+    def figure(self) -> "Figure | None":
+        """Return the picture of the differences if networks were trained."""
+        return self.plot() if self.training_rows else None
+
 
 def candidates(
     task: Task, archs: Sequence[str], topologies: str | Sequence[str] | None, match: str | None, preset: str
@@ -96,7 +120,7 @@ def candidates(
     for architecture in matches:
         difference = budget_counts(task, architecture)[match] / target - 1
         if abs(difference) > MATCH_TOLERANCE:
-            message = f"{architecture.topology} comes no nearer than {difference:+.1%} of {match}: {architecture}."
+            message = f"{architecture.topology} cannot match {match} (closest: {difference:+.1%}): {architecture}."
             fields = {"topology": architecture.topology, "architecture": str(architecture), "difference": difference}
             notice = Notice("mismatch", message, option="--match", value=match, **fields)
             warnings.warn(notice, stacklevel=2)
@@ -209,7 +233,7 @@ def comparison_records(
         record: dict[str, Any] = {**asdict(architecture), **{name: cost[name] for name in COST_COLUMNS if name in cost}}
         if "step_ms" in cost:
             slower = cost["step_ms"] / costs[0]["step_ms"]
-            record |= {"step_over_first": slower, "printed_step": paper_overhead(architecture.topology)}
+            record |= {"relative_step": slower, "printed_step": paper_overhead(architecture.topology)}
         columns = next((row.columns() for row in rows if row.architecture == architecture), {})
         record |= {name: columns.get(name) for name in recipe_columns}
         if match is not None:
@@ -238,20 +262,20 @@ def differences_to_first(
         if row.status == "complete" and metric.removeprefix("test_") in group:
             values[row.architecture][row.seed] = group[metric.removeprefix("test_")]
     first, *others = architectures
-    empty = dict.fromkeys(("over_first", "low", "high", "than_first"))
+    empty = dict.fromkeys(("difference", "low", "high", "verdict"))
     records: list[dict[str, Any]] = [empty]
     for architecture in others:
         seeds = values[first].keys() & values[architecture].keys()
         differences = [values[architecture][seed] - values[first][seed] for seed in seeds]
-        record: dict[str, Any] = {**empty, "over_first": statistics.fmean(differences) if differences else None}
+        record: dict[str, Any] = {**empty, "difference": statistics.fmean(differences) if differences else None}
         if len(differences) > 1:
-            record["than_first"] = "not distinguishable"
+            record["verdict"] = "not distinguishable"
         if (
             len(differences) > 1 and statistics.stdev(differences) > 0
         ):  # equal differences give no estimate of their spread
             low, high = interval(differences, len(others))
             better = "better" if (low > 0) == (direction == "max") else "worse"
-            record |= {"low": low, "high": high, **({"than_first": better} if low > 0 or high < 0 else {})}
+            record |= {"low": low, "high": high, **({"verdict": better} if low > 0 or high < 0 else {})}
         records.append(record)
     return records
 

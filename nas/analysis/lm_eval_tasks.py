@@ -50,7 +50,7 @@ def row_of(origin: CheckpointSource, store: Store) -> tuple[str, Row]:
     )
     entry = store.find_complete(str(record.settings.get("identity") or identity(job)))
     if entry is None:
-        message = f"the Row of {origin.folder} is not in {store.url}. Give --storage, where it was trained."
+        message = f"{store.url} has no row of checkpoint {origin.folder}. Give the --storage it was trained with."
         raise UserError("missing-rows", message, option="--storage", path=str(origin.folder))
     return entry
 
@@ -58,11 +58,11 @@ def row_of(origin: CheckpointSource, store: Store) -> tuple[str, Row]:
 def decoder_of(origin: CheckpointSource) -> tuple[LanguageTask, nn.Module]:
     """Return a checkpoint's task and its network on the device. Raises UserError for other tasks or damaged files."""
     if not isinstance(origin.task, LanguageTask):
-        message = f"downstream tasks are for decoders, and {origin.folder} is of task {origin.task.name!r}."
+        message = f"`nas downstream` evaluates decoders, got {origin.folder} of task {origin.task.name!r}."
         raise UserError("unsupported", message, path=str(origin.folder), task=origin.task.name)
     network = load_network(origin.folder, origin.task)
     if network is None:
-        message = f"{origin.folder} has no network that can be read. Train it again."
+        message = f"the network in {origin.folder} cannot be read. Train it again."
         raise UserError("bad-file", message, path=str(origin.folder))
     return origin.task, network.to(available_device())
 
@@ -83,7 +83,7 @@ def evaluate_tasks(
         if name not in manager.all_tasks:
             near = get_close_matches(name, manager.all_tasks, n=1, cutoff=0.5)
             remedy = f"Did you mean {near[0]!r}?" if near else "`lm-eval ls tasks` lists them."
-            message = f"unknown task of lm-eval {name!r}. {remedy}"
+            message = f"no lm-eval task named {name!r}. {remedy}"
             nearest = near[0] if near else None
             raise UserError("unknown-name", message, option="--tasks", value=name, nearest=nearest)
     splits = task.splits
@@ -104,8 +104,8 @@ def evaluate_tasks(
     except ConnectionError as error:
         raise UserError(
             "unavailable",
-            f"the data of {', '.join(names)} are not in the hub's cache, and the hub gave none: {error!s:.{_LENGTH}}. "
-            f"Evaluate where it is in reach, or tasks of your own with --include FOLDER.",
+            f"the data of {', '.join(names)} are not cached, and the hub is unreachable: {error!s:.{_LENGTH}}. "
+            f"Connect to the hub, or give your own tasks with --include FOLDER.",
             tasks=tuple(names),
             **cause_fields(error),
         ) from error
@@ -145,7 +145,7 @@ def _lm_eval(names: Sequence[str], include: Path | None) -> tuple[Any, Any]:
     except ImportError as error:
         raise UserError(
             "needs-extra",
-            f'downstream tasks are lm-eval\'s ({error}). Install the extra "downstream": pip install ".[downstream]".',
+            f'`nas downstream` needs lm-eval ({error}). Install the extra "downstream": pip install ".[downstream]".',
             extra="downstream",
         ) from error
     for name in ("lm_eval", "datasets"):
@@ -154,7 +154,7 @@ def _lm_eval(names: Sequence[str], include: Path | None) -> tuple[Any, Any]:
     os.environ.setdefault("DISABLE_MULTIPROC", "1")  # lm-eval would fork this process to resample, and print that
     go_offline_if_unreachable()
     if include is not None and not include.is_dir():
-        message = f"--include must be a folder of lm-eval's task files, got {str(include)!r}."
+        message = f"--include must be a folder of lm-eval task files, got {str(include)!r}."
         kind: Kind = "bad-file" if include.exists() else "missing-file"
         raise UserError(kind, message, option="--include", path=str(include))
     if include is not None:

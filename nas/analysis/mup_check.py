@@ -55,6 +55,10 @@ class CoordinateCheck(RecordsResult):
 
         return plots.save_figure(plots.draw_coordinates(self.records, self.widths, self.title), path)
 
+    def figure(self) -> "Figure":
+        """Return the picture of the changes against width."""
+        return self.plot()
+
 
 def check_coordinates(
     task: SupervisedTask, architecture: Architecture, recipe: Recipe, widths: Sequence[int], seeds: int
@@ -84,7 +88,7 @@ def check_coordinates(
             by_width = {f"moved_{width}": move for width, move in zip(widths, moves, strict=True)}
             record = {"parametrization": variant.parametrization, "part": part, **by_width}
             records.append({**record, "slope": None if slope is None else float(slope)})
-    title = f"{task.name}: how far {STEPS} steps at {recipe.lr:g} move what each part makes, {architecture.topology}"
+    title = f"{task.name}, {architecture.topology}: change of each part's output after {STEPS} steps at {recipe.lr:g}"
     return CoordinateCheck(title, tuple(records), tuple(widths))
 
 

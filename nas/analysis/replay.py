@@ -64,7 +64,7 @@ class ReplayTask(Task):
             RecordedFailure: The recorded training failed or never completed.
         """
         if run.start is not None:
-            message = f"{self.name} cannot begin with given weights: its trainings are recorded."
+            message = f"{self.name} takes no --start: its trainings are recorded."
             raise UserError("unsupported", message, option="--start", task=self.name)
         row = self.table.evaluate(run.architecture, run.seed)
         for point in row.curve:
@@ -74,7 +74,7 @@ class ReplayTask(Task):
             if run.report(point["step"], point["metrics"]) is STOP:
                 return FitResult(steps=point["step"], metrics=point["metrics"])
         if row.status != "complete":
-            raise RecordedFailure(row.error or f"it was recorded until step {row.steps} ({row.status})")
+            raise RecordedFailure(row.error or f"the recording ends at step {row.steps} ({row.status})")
         parts = {name: getattr(row, name) for name in ("metrics", "test", "extra_metrics", "speeds")}
         return FitResult(steps=row.steps, **parts)
 
@@ -88,7 +88,7 @@ class ReplayTask(Task):
 
     def _no_network(self) -> UserError:
         task = self.table.rows[0].task
-        message = f"{self.name} holds rows and no networks: what is measured of those needs task {task!r}."
+        message = f"{self.name} has rows but no networks. Measure networks with task {task!r}."
         return UserError("unsupported", message, task=self.name, needs=task)
 
 
@@ -122,7 +122,7 @@ def _recipe(table: str, row: Row) -> Any:
         for name, value in row.recipe.items():
             if getattr(recipe, name) != value:
                 setting = getattr(recipe, name)
-                message = f"{name} was {value!r} when table {table!r} was recorded, got {setting!r}. Leave it out."
+                message = f"table {table!r} was recorded with {name}={value!r}, got {setting!r}. Leave it out."
                 raise UserError("mismatch", message, option=name, value=setting, expected=value, table=table)
 
     try:
@@ -130,6 +130,6 @@ def _recipe(table: str, row: Row) -> Any:
             "Recorded", [(name, Any) for name in row.recipe], frozen=True, namespace={"__post_init__": check}
         )
     except TypeError as error:
-        message = f"table {table!r} has a recipe that no task can have: {error}."
+        message = f"the recipe of table {table!r} is invalid: {error}."
         raise UserError("bad-data", message, table=table, cause=type(error).__name__) from error
     return kind(**row.recipe)

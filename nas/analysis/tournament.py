@@ -64,13 +64,17 @@ class Tournament(RecordsResult):
 
         return plots.save_figure(plots.draw_tournament(self.records, self.title), path)
 
+    def figure(self) -> "Figure":
+        """Return the picture of the medians over trainings."""
+        return self.plot()
+
 
 def trials_for(benchmark: TabularBenchmark, trials: int | None) -> int:
     """Return the trainings of each search. Raises UserError if `trials` exceeds the recorded number."""
     if trials is None:
         return max(1, min(TRIALS, len(benchmark.architectures) // 2))
     if trials > len(benchmark):
-        has = f"the trainings of {benchmark.name!r} that are within the budget"
+        has = f"the number of trainings of {benchmark.name!r} within the budget"
         message = f"--trials must be at most {len(benchmark)}, {has}, got {trials}."
         raise UserError("out-of-range", message, option="--trials", value=trials, most=len(benchmark))
     return trials

@@ -28,10 +28,10 @@ def names_to_tune(texts: Sequence[str], trials: int | None, seeds: int) -> list[
     """Return the settings that `--tune` names. Raises UserError for trials without settings, or without seeds."""
     names = [name for text in texts for name in names_in(text)]
     if trials is not None and not names:
-        message = f"--tune-trials {trials} is for --tune, which names no setting. Give --tune lr."
+        message = f"--tune-trials {trials} needs --tune. Give a setting, such as --tune lr."
         raise UserError("missing-value", message, option="--tune", needed_by="--tune-trials", trials=trials)
     if names and not seeds:
-        message = "--tune is for trainings that count, got --seeds 0. Give --seeds."
+        message = "--tune needs at least one seed, got --seeds 0. Give --seeds 1 or more."
         raise UserError("missing-value", message, option="--seeds", value=seeds, needed_by="--tune")
     return names
 
@@ -55,8 +55,8 @@ def recipes_to_try(
             raise unknown_name_error("setting", name, values, of=f"preset {preset!r}")
         if not isinstance(values[name], float) or values[name] <= 0:
             message = (
-                f"--tune tries factors of a number above 0 that is not whole, got {name}={values[name]!r}. Give it "
-                f"another value with --set, or tune another setting."
+                f"--tune varies positive floating-point settings, got {name}={values[name]!r}. Set another value with "
+                f"--set, or tune another setting."
             )
             raise UserError("wrong-type", message, option="--tune", setting=name, value=values[name])
     shares = qmc.Halton(len(names), scramble=False).random(number + 1)[2:]  # skip 0 and 1/2, which is `changes`
@@ -98,7 +98,7 @@ def best_recipes(
             if row.status == "complete"
         }
         if not complete:
-            message = f"{architecture} could not be tuned: no training was completed."
+            message = f"{architecture} was not tuned: no training completed."
             warnings.warn(Notice("failed", message, option="--tune", architecture=str(architecture)), stacklevel=2)
         scores = {settings: row.metrics[metric.name] for settings, row in complete.items()}
         choose = max if metric.direction == "max" else min

@@ -39,15 +39,15 @@ def check_mup(
     task_object = reload_task(task, data)
     recipe = recipe_of(task_object, preset, parse_overrides(task_object, preset, settings))
     if not isinstance(task_object, SupervisedTask) or not isinstance(recipe, Recipe):
-        message = f"muP is of tasks that are trained on examples by a Recipe, and {task_object.name!r} is none."
+        message = f"`nas check-mup` needs a supervised task trained by a Recipe, got {task_object.name!r}."
         raise UserError("unsupported", message, task=task_object.name)
     if not seeds:
-        raise UserError("out-of-range", "the check needs a seed, got --seeds 0.", option="--seeds", value=0, least=1)
+        raise UserError("out-of-range", "--seeds must be at least 1, got 0.", option="--seeds", value=0, least=1)
     architecture = architecture_of(task_object, preset, arch, topology)
     texts = names_in(widths) if isinstance(widths, str) else widths
     wide = [*map(_width, texts)] if texts else [architecture.width * factor for factor in (1, 2, 4, 8)]
     if len(wide) < 2 or wide != sorted({*wide}):
-        message = f"--widths are two or more in increasing order, got {','.join(map(str, wide))}."
+        message = f"--widths must be two or more numbers in increasing order, got {','.join(map(str, wide))}."
         raise UserError("out-of-range", message, option="--widths", value=tuple(wide))
     with status_if_slow(f"training networks of width {wide[0]} to {wide[-1]} ..."):
         return check_coordinates(task_object, architecture, recipe, wide, seeds)
@@ -55,6 +55,6 @@ def check_mup(
 
 def _width(text: str | int) -> int:
     if not str(text).strip().isdigit():
-        message = f"--widths are whole numbers like 64,128,256, got {text!r}."
+        message = f"--widths must be whole numbers such as 64,128,256, got {text!r}."
         raise UserError("bad-syntax", message, option="--widths", value=str(text))
     return int(text)

@@ -10,6 +10,7 @@ from nas.exporters.export import ExportReport, export_folder
 from nas.request.job import reload_task
 from nas.store.store import Store
 from search_spaces.architecture.checkpoint import read_record
+from search_spaces.support.files import atomic_write, unwritable
 from search_spaces.support.progress import status_if_slow
 
 
@@ -20,12 +21,13 @@ def export(
     *,
     task: str | None = None,
     data: str | Path | None = None,
+    card: bool = False,
     storage: str = DEFAULT_STORE,
 ) -> ExportReport:
     """Export the trained network of architecture KEY in STUDY to a .safetensors, .pt2 or .onnx file, and check it.
 
     KEY is an architecture's key or, if several seeds were trained, a row's identity; the beginning is enough. Name the
-    task if it is a file of yours: a study runs no code.
+    task if it is a file of yours: a study runs no code. `card` also writes a model card, FILE.md.
 
     Raises:
         UserError: No such row, a network that was not saved, or an export that cannot be exact.
@@ -38,4 +40,14 @@ def export(
         task or installed_reference(record, folder), None if data_source is None else str(data_source)
     )
     with status_if_slow(f"exporting {to} ..."):
-        return export_folder(folder, Path(to), task_object)
+        report = export_folder(folder, Path(to), task_object)
+    if card:
+        from nas.exporters.card import card_path, model_card  # huggingface_hub's cards take a tenth of a second
+
+        row = next(row for row in source_study.rows() if row.identity() == record.settings["identity"])
+        path = card_path(report.file)
+        try:
+            atomic_write(path, model_card(row, report).encode())
+        except OSError as error:
+            raise unwritable(path, error, "--card") from error
+    return report

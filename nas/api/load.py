@@ -25,14 +25,14 @@ def load(
     """
     result = _study(study, storage, source)
     for line in result.unreadable:
-        warnings.warn(Notice("skipped", f"passed over, {line}", study=result.name, row=line), stacklevel=2)
+        warnings.warn(Notice("skipped", f"skipped {line}", study=result.name, row=line), stacklevel=2)
     return result
 
 
 def _study(study: str | None, storage: str, source: str | Path | Sequence[str | Path]) -> Study:
     paths = [source] if isinstance(source, str | Path) else list(source)
     if paths and study is None and storage != DEFAULT_STORE:
-        message = "--from and --storage are two sources. Leave one out, or give --study too."
+        message = "--from replaces --storage. Leave one out, or give --study to read both."
         raise UserError("conflict", message, option="--from", excludes="--storage")
     files = sources.union([sources.read(entry) for entry in paths])
     if paths and study is None:

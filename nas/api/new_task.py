@@ -16,8 +16,8 @@ def new_task(name: str, *, output: str | Path | None = None) -> NewFile:
     return NewFile(
         file,
         (
-            (f"python {shell_quote(file)}", "tries what every task owes"),
+            (f"python {shell_quote(file)}", "checks the contract of tasks"),
             (f"nas evaluate {reference} --preset smoke", "trains one network, in seconds"),
-            (f"nas search {reference} --trials 8", "searches it"),
+            (f"nas search {reference} --trials 8", "searches architectures"),
         ),
     )

@@ -16,8 +16,8 @@ def new_topology(name: str, *, output: str | Path | None = None) -> NewFile:
     return NewFile(
         file,
         (
-            (f"python {shell_quote(file)}", "tries what every topology owes"),
-            (f"python -m pip install --editable {folder}", "gives it its name; its docstring has the pyproject.toml"),
-            (f"nas evaluate digits-vit --topology {name} --preset smoke", "wires a network by it"),
+            (f"python {shell_quote(file)}", "checks the contract of topologies"),
+            (f"python -m pip install --editable {folder}", "registers its name; its docstring has the pyproject.toml"),
+            (f"nas evaluate digits-vit --topology {name} --preset smoke", "trains a network with it"),
         ),
     )

@@ -30,8 +30,8 @@ def retrofit(
 ) -> Row:
     """Replace the topology of a trained residual network, with equal outputs at first, and train it further.
 
-    Preset, settings and data default to those of the checkpoint. Name the task if it is a file of yours: a checkpoint
-    runs no code. The result is saved in `save`, or beside the checkpoint, in a folder of its name and the topology's.
+    Preset, settings and data default to those of the checkpoint. Name the task if it is your own file: a checkpoint
+    runs no code. The result is saved in `save`, or next to the checkpoint, in a folder CHECKPOINT-TOPOLOGY.
 
     Raises:
         UserError: An invalid request. A failed training is a Row with the reason.

@@ -39,7 +39,7 @@ def tournament(
     _check(names, seeds)
     task = reload_task(table, None)
     if not isinstance(task, ReplayTask):
-        message = f"a tournament is of recorded trainings: replay:NAME or replay:FILE.jsonl, got {table!r}."
+        message = f"TABLE must be recorded trainings, replay:NAME or replay:FILE.jsonl, got {table!r}."
         raise UserError("unsupported", message, option="TABLE", value=table)
     metrics = dict(task.table.directions)
     directions = objective_directions(
@@ -60,12 +60,12 @@ def tournament(
 def _check(samplers: Sequence[str], seeds: int) -> None:
     if not samplers or not seeds:
         arguments = f"--samplers {','.join(samplers)} --seeds {seeds}"
-        message = f"a tournament needs a sampler and a seed, got {arguments}."
+        message = f"a tournament needs at least one sampler and one seed, got {arguments}."
         if not samplers:
             raise UserError("missing-value", message, option="--samplers")
         raise UserError("out-of-range", message, option="--seeds", value=seeds, least=1)
     if twice := [name for name in samplers if samplers.count(name) > 1]:
-        message = f"sampler {twice[0]!r} is asked for twice. Leave one out."
+        message = f"sampler {twice[0]!r} is given twice. Leave one out."
         raise UserError("duplicate", message, option="--samplers", value=twice[0])
     for name in samplers:
         load_proposer(name)  # raises if there is no such sampler

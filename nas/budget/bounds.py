@@ -121,7 +121,7 @@ def parse_budget(texts: Iterable[str]) -> Budget:
     for quantity, bound_range in ranges.items():
         if bound_range.low > bound_range.high:
             bound = _text(quantity, bound_range)
-            message = f"no number is within {bound}: the lower bound is above the upper one."
+            message = f"no number satisfies {bound}: the lower bound exceeds the upper one."
             raise UserError("infeasible", message, option="--budget", value=bound, quantity=quantity)
     return Budget({quantity: ranges[quantity] for quantity in QUANTITIES if quantity in ranges})
 
@@ -151,7 +151,7 @@ def feasible(space: SearchSpace, counts: Callable[[Architecture], Counts], budge
     only_cap = len(budget.bounds) == 1 and all(bound.low == 0 for bound in budget.bounds.values())
     raise UserError(
         "infeasible",
-        f"no architecture of space {space.name!r} is within {budget}: the {'smallest' if only_cap else 'nearest'} "
+        f"no architecture of space {space.name!r} satisfies {budget}. The {'smallest' if only_cap else 'nearest'} "
         f"has {costs} ({nearest}). Change the bound, or the base architecture with --arch.",
         space=space.name,
         budget=str(budget),
@@ -171,7 +171,7 @@ def _comparisons(bound: str) -> Sequence[tuple[str, str, str]]:
         case [left, first, quantity, second, right] if first[0] == second[0]:
             comparisons = [(quantity, _MIRROR[first], left), (quantity, second, right)]
         case _:
-            message = f"a bound is QUANTITY<=NUMBER or NUMBER<=QUANTITY<=NUMBER, got {bound!r}."
+            message = f"--budget must be QUANTITY<=NUMBER or NUMBER<=QUANTITY<=NUMBER, got {bound!r}."
             raise UserError("bad-syntax", message, option="--budget", value=bound)
     for quantity, _, _ in comparisons:
         if quantity not in QUANTITIES:

@@ -44,12 +44,12 @@ def objective_directions(names: Sequence[str], metrics: Mapping[str, Direction])
         directions.update(columns)
     for name in names:
         if name.removeprefix("test_") in metrics and name.startswith("test_"):
-            message = f"objective {name!r} is of the test split, which is reported and never searched on."
+            message = f"objective {name!r} is a test metric. Searches optimise validation metrics only."
             raise UserError("unsupported", message, option="objective", value=name)
         if name not in directions:
             raise unknown_name_error("objective", name, directions)
         if names.count(name) > 1:
-            message = f"objective {name!r} stands twice in --objectives."
+            message = f"objective {name!r} is given twice in --objectives."
             raise UserError("duplicate", message, option="--objectives", value=name)
     return {name: directions[name] for name in names}
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from signal import SIGINT
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ from search_spaces.support.errors import UserError
 
 app = typer.Typer(
     name="nas",
-    help="Search network architectures under hard budgets, and query what was found.",
+    help="Search network architectures under hard budgets, and query the results.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -52,7 +53,7 @@ class Command(TyperCommand):
         except KeyboardInterrupt as interrupt:
             number = interrupt.number if isinstance(interrupt, Termination) else SIGINT
             trains = {"preset", "storage"} <= ctx.params.keys()
-            hint = "; the same command goes on from here" if trains else ""
+            hint = "; run the same command to resume" if trains else ""
             print(f"nas: ended by {number.name}{hint}.", file=sys.stderr)
             raise typer.Exit(128 + number) from None
 
@@ -63,9 +64,20 @@ class Command(TyperCommand):
             texts = value if isinstance(value, list | tuple) else [value]
             if value != parameter.default and not all(str(text).strip(" ,") for text in texts):
                 name = str(parameter.name).upper()
-                raise UserError("missing-value", f"{name} was given nothing. Say what, or leave it out.", option=name)
+                raise UserError("missing-value", f"{name} needs a value. Give one, or leave it out.", option=name)
 
 
-def command(name: str) -> Callable[[_Function], _Function]:
+class Group(StrEnum):
+    """The groups of commands in `nas --help`."""
+
+    START = "Start here"
+    TRAIN = "Train and compare"
+    MEASURE = "Count and measure"
+    RESULTS = "Results and networks"
+    EXTEND = "Extend"
+    PAPERS = "Papers and data"
+
+
+def command(name: str, group: Group) -> Callable[[_Function], _Function]:
     """Register a function as the command `name`; its docstring is the help text."""
-    return app.command(name, cls=Command)
+    return app.command(name, cls=Command, rich_help_panel=group.value)

@@ -85,10 +85,10 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        message = f"{file} cannot be read: {error.strerror}. Give @FILE that is there."
+        message = f"{file} cannot be read: {error.strerror}. Give @FILE of an existing file."
         raise UserError(kind_of_read_error(error), message, path=str(file)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError("bad-file", f"{file} is no TOML: {error}.", path=str(file)) from error
+        raise UserError("bad-file", f"{file} is not valid TOML: {error}.", path=str(file)) from error
 
 
 def _values(name: str, value: Any, file: str) -> list[str]:

@@ -26,7 +26,7 @@ def copy_searches(storage: str = DEFAULT_STORE) -> InMemoryStorage:
     store, copy = Store(storage), InMemoryStorage()
     searches = store.searches()
     if not searches:
-        message = f"there is no search in {store.printable_name}. Make one with `nas search`, or give --storage."
+        message = f"{store.printable_name} has no search. Run `nas search`, or give another --storage."
         raise UserError("missing-rows", message, option="--storage", storage=store.printable_name)
     with clear_storage_errors(storage), storage_connection(storage) as source:
         for name, config in searches.items():
@@ -46,7 +46,7 @@ def _attributes(row: Row) -> dict[str, Any]:
     """Return the attributes of a Row that are shown with its trial."""
     test_metrics = {f"test_{name}": value for name, value in row.test.items()}
     counts = {name: getattr(row.costs, name) for name in COUNT_COLUMNS}
-    labels = {"key": row.architecture.key, "wiring": row.architecture.topology, "error": row.error}
+    labels = {"key": row.architecture.key, "topology": row.architecture.topology, "error": row.error}
     attributes = {**labels, **row.metrics, **test_metrics, **counts, **row.extra_metrics}
     return {name: value for name, value in attributes.items() if value is not None}
 
@@ -60,7 +60,7 @@ def serve(copy: InMemoryStorage, port: int = 8080) -> None:
         from optuna_dashboard import run_server
     except ImportError as error:
         install = 'pip install ".[dashboard]"'
-        message = f"the dashboard is a package of its own ({error.name}): {install}"
+        message = f"`nas dashboard` needs the package {error.name}: {install}"
         raise UserError("needs-extra", message, extra="dashboard", package=error.name) from error
     try:
         run_server(copy, host="localhost", port=port)  # prints its address

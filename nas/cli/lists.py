@@ -31,14 +31,12 @@ def read_lists(
     """
     if of is not None and kind not in (ListKind.PRESETS, ListKind.TOPOLOGIES):
         remedy = f"`nas list presets {of}` or `nas list topologies {of}`"
-        message = f"NAME is of presets a task and of topologies a topology, got {of!r} alone. Ask {remedy}."
+        message = f"NAME applies to presets and topologies only, got {of!r}. Use {remedy}."
         raise UserError("conflict", message, option="NAME", value=of, choices=("presets", "topologies"))
     readers: dict[ListKind, Callable[[], Lines]] = {
         ListKind.TASKS: _tasks,
         ListKind.PRESETS: lambda: _preset_values(of) if of else _presets(),
-        ListKind.SPACES: lambda: chain(
-            _descriptions(SPACES), [("timm:MODEL", "Depth against heads of a model of timm's.")]
-        ),
+        ListKind.SPACES: lambda: chain(_descriptions(SPACES), [("timm:MODEL", "Depth and heads of a timm model.")]),
         ListKind.TOPOLOGIES: lambda: _options(of) if of else _descriptions(TOPOLOGIES),
         ListKind.SAMPLERS: lambda: _descriptions(SAMPLERS),
         ListKind.STUDIES: lambda: _studies(storage),
@@ -113,7 +111,7 @@ def _studies(url: str) -> Lines:
             continue
         config = searches[name]
         if config is None:
-            yield name, f"{rows}; a search of another version"
+            yield name, f"{rows}; a search by another version"
             continue
         description = f"{config.task}, {config.space}, {config.preset}, {', '.join(config.objectives)}"
         yield name, f"{rows}; {description}; {config.budget or 'no budget'}"

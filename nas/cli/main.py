@@ -62,7 +62,7 @@ def _open_standard_streams() -> None:
 def _run() -> int:
     """Run the command of the command line and return its exit status."""
     if sys.stdout is None:
-        message = "standard output is closed, and nothing could be printed. Leave it open, or give > /dev/null."
+        message = "standard output is closed. Keep it open, or redirect it to /dev/null."
         raise UserError("unwritable", message, option="stdout")
     group = get_command(app)
     commands = vars(group)["commands"]
@@ -81,7 +81,7 @@ def _usage_error(error: Any, words: Sequence[str], commands: Mapping[str, Any]) 
     command = error.ctx.command_path if error.ctx else "nas"
     text = " ".join(error.format_message().split())
     end = "" if text.endswith(("?", ".")) else "."
-    message = f"{text}{end} `{command} --help` has what there is."
+    message = f"{text}{end} See `{command} --help`."
     parameter, flag = getattr(error, "param", None), getattr(error, "option_name", None)
     if parameter is None and flag is None:  # too many arguments, or no such command
         if command_of(words, commands) is not None:
@@ -127,7 +127,7 @@ def _status(work: Callable[[], int | None]) -> int:
     except SystemExit as end:
         if foreign_location(end) is None or isinstance(end.__context__, BrokenPipeError):  # raised by Typer or Rich
             return int(end.code or 0)
-        return _print_error(end, f"{reason_of(end)}: a plug-in ended the program.")
+        return _print_error(end, f"{reason_of(end)}: a plug-in exited the program.")
     except UserError as error:
         return _print_error(error, str(error))
     except Exception as error:
@@ -135,7 +135,7 @@ def _status(work: Callable[[], int | None]) -> int:
             return _discard_stdout(error)
         if foreign_location(error) is None:  # our own bug: keep the traceback
             raise
-        return _print_error(error, f"{reason_of(error)}. `nas --debug` has the traceback.")
+        return _print_error(error, f"{reason_of(error)}. `nas --debug` prints the traceback.")
 
 
 def _print_error(error: BaseException, line: str) -> int:
@@ -154,7 +154,7 @@ def _discard_stdout(error: OSError) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if error.errno == errno.EPIPE:  # `| head` has closed the pipe
         return 1  # as Typer does
-    return _print_error(error, f"what was to be printed cannot be written: {error.strerror}.")
+    return _print_error(error, f"standard output cannot be written: {error.strerror}.")
 
 
 def _print_version(show: bool) -> None:

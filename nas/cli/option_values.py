@@ -26,12 +26,12 @@ def check_option_values(words: Sequence[str], commands: Mapping[str, Any]) -> No
     pairs = [(options_by_flag[flag], value) for flag, value in _option_values(words, options_by_flag)]
     for option, value in pairs:
         if not value.strip(" ,"):
-            message = f"{option.opts[0]} was given nothing. Say what, or leave it out."
+            message = f"{option.opts[0]} needs a value. Give one, or leave it out."
             raise UserError("missing-value", message, option=option.opts[0], value=value)
     uses = Counter(option.opts[0] for option, _ in pairs if not option.multiple)
     for name, times in uses.items():
         if times > 1:
-            message = f"{name} is given once, got it {times} times. Give all of it in one."
+            message = f"{name} must be given once, got it {times} times. Combine the values."
             raise UserError("duplicate", message, option=name, value=name, times=times)
 
 

@@ -129,7 +129,7 @@ Data = Annotated[
     str | None, Option("--data", metavar="PATH", help="Folder or name of the data, where a task needs one.")
 ]
 TaskOption = Annotated[
-    str | None, Option("--task", metavar="TASK", help="The task, if it is in a file of yours: FILE.py:CLASS.")
+    str | None, Option("--task", metavar="TASK", help="The task, if it is in your own file: FILE.py:CLASS.")
 ]
 Start = Annotated[
     Path | None,
@@ -157,9 +157,7 @@ Batch = Annotated[int | None, Option("--batch", help="Examples in a training ste
 
 # The search
 
-Budget = Annotated[
-    list[str], Option("--budget", help='Bounds that every network keeps: "params<=100k", "20M<=params<=24M".')
-]
+Budget = Annotated[list[str], Option("--budget", help='Bounds of every network: "params<=100k", "20M<=params<=24M".')]
 Objectives = Annotated[
     str | None, Option("--objectives", metavar="A,B", help="What to optimise. Default: the task's metric, flops.")
 ]
@@ -200,7 +198,7 @@ ReductionFactor = Annotated[
 ]
 Tune = Annotated[
     list[str],
-    Option("--tune", metavar="FIELD,...", help="First tune these for each architecture, on another seed: lr."),
+    Option("--tune", metavar="FIELD,...", help="Tune these first for each architecture, on another seed: lr."),
 ]
 TuneTrials = Annotated[int | None, Option("--tune-trials", help="Tuning trials per architecture. Default: 8.")]
 Timeout = Annotated[
@@ -229,7 +227,7 @@ TrialMemory = Annotated[
     Option(
         "--trial-memory",
         metavar="BYTES",
-        help="Memory of an evaluation, beyond what its process and task start with: 4G, 4GiB.",
+        help="Memory limit of an evaluation, on top of its process and task at the start: 4G, 4GiB.",
     ),
 ]
 TrialGPUs = Annotated[
@@ -257,7 +255,7 @@ Render = Annotated[
     Option(
         "--render",
         metavar="FILE",
-        help="Film or draw what the trained network does: FILE.gif, FILE.mp4 or FILE.png.",
+        help="Render the behaviour of the trained network: FILE.gif, FILE.mp4 or FILE.png.",
     ),
 ]
 CostBy = Annotated[
@@ -265,6 +263,7 @@ CostBy = Annotated[
     Option("--by", metavar="layer|operator", parser=str, help="Break costs down by layer or operator."),
 ]
 To = Annotated[Path, Option("--to", metavar="FILE", help="The file: .safetensors, .pt2 or .onnx.")]
+Card = Annotated[bool, Option("--card", help="Also write a model card, FILE.md.")]
 VAE = Annotated[str, Option("--vae", metavar="FOLDER", help="The autoencoder: a diffusers folder, or its hub name.")]
 Size = Annotated[int, Option("--size", help="Side of the images, in pixels.")]
 LMTasks = Annotated[
@@ -345,5 +344,7 @@ Curves = Annotated[
     Path | None, Option("--curves", metavar="FILE.csv", help="Write validation metrics over training to this file.")
 ]
 Plot = Annotated[Path | None, Option("--plot", metavar="FILE.png", help="Draw to this file.")]
-Wirings = Annotated[bool, Option("--wirings", help="Also show how the saved networks of the front are connected.")]
+TopologyCharts = Annotated[
+    bool, Option("--topologies", help="Also show how layers of the front's saved networks mix earlier outputs.")
+]
 Port = Annotated[int, Option("--port", help="Port of the dashboard, on this machine alone.")]

@@ -135,13 +135,13 @@ def check_attention(network: nn.Module) -> None:
     """Raise UserError if conditioning is undefined: no attention layers, no projections, or mixed values."""
     layers = _layers(network)
     if not layers:
-        message = "conditioning is measured of attention layers, and the network has none."
+        message = "conditioning needs attention layers, and the network has none."
         raise UserError("unsupported", message, option="conditioning", needs="attention")
     if any(isinstance(layer.project, NoProjection) for layer in layers):
-        message = "conditioning is of attention's own projections, and this topology's layers have none."
+        message = "conditioning needs attention layers with projections, and those of this topology have none."
         raise UserError("unsupported", message, option="conditioning", needs="projections")
     if any(isinstance(module, Topology) and module.takes_values for module in network.modules()):
-        message = "conditioning is of attention over a layer's own values, and this topology mixes them."
+        message = "conditioning needs attention over a layer's own values, and this topology mixes values."
         raise UserError("unsupported", message, option="conditioning", needs="values")
 
 

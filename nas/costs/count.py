@@ -113,10 +113,10 @@ def count_work(model: nn.Module, example: tuple[Tensor, ...], task: Task | None 
     if unknown_ops:
         raise Miscount(
             "unsupported",
-            f"nobody counts {', '.join(unknown_ops)}. Teach it in `handlers` of the topology or task that uses it: "
+            f"no handler counts {', '.join(unknown_ops)}. Add one to `handlers` of the topology or task that uses it. "
             f'handlers = {{"{unknown_ops[0]}": lambda inputs, outputs: MACS}} counts by the shapes of its tensors '
-            f"(search_spaces.support.count.Handler), "
-            f'handlers = {{"{unknown_ops[0]}": None}} says that it holds no matrix work.',
+            f"(search_spaces.support.count.Handler). "
+            f'handlers = {{"{unknown_ops[0]}": None}} declares that it has no matrix work.',
             operators=tuple(unknown_ops),
         )
     macs_by_module = {
@@ -163,7 +163,7 @@ def count(task: Task, architecture: Architecture) -> Costs:
         raise Miscount(
             "mismatch",
             f"closed form and counter disagree on {architecture}: {form.params} parameters and {form.macs} MACs in "
-            f"closed form, {params} and {macs} counted. Mend `count` of the topology, or `closed_form` of the task.",
+            f"closed form, {params} and {macs} counted. Fix `count` of the topology, or `closed_form` of the task.",
             arch=str(architecture),
             closed_form=(form.params, form.macs),
             counted=(params, macs),

@@ -100,11 +100,11 @@ def custom_handlers(model: nn.Module, task: Task | None) -> dict[str, OwnedHandl
             if operator in ZERO_FLOP_OPS and handler is None:
                 continue
             if operator in HANDLERS or operator in FVCORE_OPS or operator in ZERO_FLOP_OPS:
-                message = f"{owner} must not count {operator}, which is counted here. Take it out of `handlers`."
+                message = f"{owner} must not count {operator}, which has a handler. Remove it from `handlers`."
                 raise UserError("bad-plugin", message, option="handlers", operator=operator, owner=owner)
             first, other = custom.setdefault(operator, (handler, owner))
             if first is not handler:
-                message = f"{other} and {owner} count {operator} in two ways. Give both the same handler."
+                message = f"{other} and {owner} count {operator} differently. Give both the same handler."
                 raise UserError("conflict", message, option="handlers", operator=operator, owners=(other, owner))
     return custom
 
@@ -120,7 +120,7 @@ def fvcore_handle(operator: str, handler: Handler, owner: str) -> FvcoreHandle:
             message = f"the handler for {operator} of {owner} failed: {reason_of(error)}"
             raise Miscount("bad-plugin", message, **{**cause_fields(error), **fields}) from error
         if type(macs) is not int or macs < 0:
-            message = f"the handler for {operator} of {owner} must give an integer of at least 0, got {macs!r}."
+            message = f"the handler for {operator} of {owner} must return an integer of at least 0, got {macs!r}."
             raise Miscount("bad-plugin", message, **fields, **value_fields(macs))
         return Counter({operator.partition("::")[2]: macs})
 

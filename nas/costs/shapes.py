@@ -143,7 +143,7 @@ def _addcmul(x: Tensor, y: Tensor, z: Tensor, **_: Any) -> Tensor:
 
 def _where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     if condition.dtype != torch.bool:
-        raise RuntimeError(f"a condition is of truths, got {condition.dtype}")
+        raise RuntimeError(f"a condition must be boolean, got {condition.dtype}")
     return _elementwise([condition, x, y], torch.result_type(x, y))
 
 
@@ -155,7 +155,7 @@ def _reduce(x: Tensor, dims: int | Sequence[int] | None = None, keep: bool = Fal
     axes = [dims] if isinstance(dims, int) else dims or range(x.dim())
     rank = max(1, x.dim())  # a scalar has dimension 0 as well
     if any(not -rank <= dim < rank for dim in axes):
-        raise IndexError(f"dimensions {list(axes)} are not all among those of a tensor of shape {tuple(x.shape)}")
+        raise IndexError(f"dimensions {list(axes)} are out of range for a tensor of shape {tuple(x.shape)}")
     reduced_axes = {dim % rank for dim in axes}
     shape = [1 if i in reduced_axes else size for i, size in enumerate(x.shape) if keep or i not in reduced_axes]
     return x.new_empty(shape, dtype=dtype or x.dtype)
@@ -167,7 +167,7 @@ def _logsumexp(x: Tensor, dims: Sequence[int], keep: bool = False) -> Tensor:
 
 def _mean(x: Tensor, dims: Sequence[int] | None, keep: bool = False, *, dtype: Any = None) -> Tensor:
     if not (dtype or x.dtype).is_floating_point:
-        raise RuntimeError(f"a mean is of floats, got {dtype or x.dtype}")
+        raise RuntimeError(f"a mean needs floating-point values, got {dtype or x.dtype}")
     return _reduce(x, dims, keep, dtype=dtype)
 
 
@@ -192,14 +192,14 @@ def _addmm(bias: Tensor, x: Tensor, y: Tensor, **_: Any) -> Tensor:
 
 def _layer_norm(x: Tensor, shape: Sequence[int], *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     if [*x.shape[x.dim() - len(shape) :]] != [*shape]:
-        raise RuntimeError(f"a norm over {tuple(shape)} cannot have a tensor of shape {tuple(x.shape)}")
+        raise RuntimeError(f"a norm over {tuple(shape)} does not fit a tensor of shape {tuple(x.shape)}")
     statistic = x.new_empty([*x.shape[: x.dim() - len(shape)], *(1 for _ in shape)])
     return _contiguous(x), statistic, _contiguous(statistic)
 
 
 def _embedding(weight: Tensor, indices: Tensor, *_: Any) -> Tensor:
     if indices.is_floating_point():
-        raise RuntimeError(f"indices are whole numbers, got {indices.dtype}")
+        raise RuntimeError(f"indices must be integers, got {indices.dtype}")
     return weight.new_empty(*indices.shape, weight.shape[1])
 
 

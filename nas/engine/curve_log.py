@@ -45,7 +45,7 @@ class CurveLog:
         root = store_folder / "tensorboard"
         self._folder = root / slug(study)
         self._failure = False
-        LOGGER.info(f"curves go to {self._folder}; they are shown by: tensorboard --logdir {root}")
+        LOGGER.info(f"curves are written to {self._folder}; show them: tensorboard --logdir {root}")
 
     def add(self, row: Row) -> None:
         """Write a Row's curve. A Row without one is skipped."""
@@ -62,7 +62,7 @@ class CurveLog:
                     old.unlink()
         except OSError as error:
             self._failure = True
-            LOGGER.warning(f"curves cannot be written to {folder}: {error.strerror or error}. No more are.")
+            LOGGER.warning(f"curves cannot be written to {folder}: {error.strerror or error}. Curve logging is off.")
 
 
 @dataclass(frozen=True)

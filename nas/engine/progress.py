@@ -32,7 +32,7 @@ class EvaluationProgress:
     def begin(self, job: EvaluationJob) -> None:
         """Show that an evaluation has started."""
         settings = "".join(f" {name}={value}" for name, value in job.settings)
-        LOGGER.debug(f"begins: {job.architecture} seed={job.seed} preset={job.preset}{settings}")
+        LOGGER.debug(f"start: {job.architecture} seed={job.seed} preset={job.preset}{settings}")
         new = float(job.identity not in self._identities)
         self._progress.begin(
             job.identity,
@@ -58,7 +58,7 @@ class EvaluationProgress:
         if was_under_way:
             _log_details(row)
         else:
-            LOGGER.debug(f"known from before: {row.architecture} seed={row.seed}")
+            LOGGER.debug(f"already stored: {row.architecture} seed={row.seed}")
 
     def __enter__(self) -> Self:
         self._progress.__enter__()
@@ -81,6 +81,6 @@ def _log_details(row: Row) -> None:
     took = f", {seconds:.1f} s" if isinstance(seconds, float) else ""
     without = ", ".join(row.costs.uncounted) or "none"
     LOGGER.debug(
-        f"ends: {row.architecture} seed={row.seed}: {row.status}, {row.steps} steps{took}; "
+        f"end: {row.architecture} seed={row.seed}: {row.status}, {row.steps} steps{took}; "
         f"operators without matrix work: {without}"
     )

@@ -41,14 +41,14 @@ def read_rows(paths: Sequence[Path]) -> list[Row]:
         if bad:
             more = f" and {len(bad) - _MAX_LINES} more" if len(bad) > _MAX_LINES else ""
             errors = "; ".join(map(str, bad[:_MAX_LINES]))
-            message = f"every line of {path} must be a row, {errors}{more}. Nothing was imported."
+            message = f"every line of {path} must be a row: {errors}{more}. Nothing was imported."
             numbers = tuple(line.number for line in bad[:_MAX_LINES])
             fields = {**cause_fields(bad[0].error), "path": str(path), "lines": numbers, "count": len(bad)}
             raise UserError("bad-file", message, **fields)
         for row in file_rows:
             _check_possible(row, path)
         if not file_rows:
-            raise UserError("missing-rows", f"there is no row in {path}. Nothing was imported.", path=str(path))
+            raise UserError("missing-rows", f"{path} has no rows. Nothing was imported.", path=str(path))
         rows += file_rows
     return rows
 
@@ -57,7 +57,7 @@ def _check_possible(row: Row, path: Path) -> None:
     """Raise UserError for a row that no evaluation can produce. Rows that are only read are not checked."""
 
     def error(reason: str, **fields: Any) -> UserError:
-        message = f"training {row.identity()} of {path} cannot be: {reason}. Nothing was imported."
+        message = f"row {row.identity()} of {path} is invalid: {reason}. Nothing was imported."
         return UserError("bad-data", message, path=str(path), identity=row.identity(), **fields)
 
     if row.status not in get_args(Status):

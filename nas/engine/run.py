@@ -68,9 +68,7 @@ class TrialCounts:
             raise UserError("out-of-range", message, option="--seeds", value=self.seeds, least=1, most=self.trials)
         kind = number_error_kind(self.reeval_fraction)
         if kind == "wrong-type" or not 0 <= self.reeval_fraction < 1:
-            message = (
-                f"--reeval-fraction must be a share of the trials, from 0 to below 1, got {self.reeval_fraction!r:.40}."
-            )
+            message = f"--reeval-fraction must be a number from 0 to below 1, got {self.reeval_fraction!r:.40}."
             raise UserError(kind, message, option="--reeval-fraction", value=self.reeval_fraction, least=0, below=1)
 
     def check_recorded_seeds(self, task: Task, candidates: Feasible | BudgetDP) -> None:
@@ -79,7 +77,7 @@ class TrialCounts:
             return
         fewest = min(len(task.seeds(candidate.architecture) or ()) for candidate in candidates)
         if self.seeds > fewest:
-            message = f"--seeds must be at most {fewest}: {task.name} has no more of some, got {self.seeds}."
+            message = f"--seeds must be at most {fewest}, the fewest recorded in {task.name}, got {self.seeds}."
             raise UserError("out-of-range", message, option="--seeds", value=self.seeds, most=fewest, task=task.name)
 
     @property
@@ -113,8 +111,8 @@ def check_resources(request: SearchRequest, resources: Resources, *, trace: bool
     measurements = [name for name in dict.fromkeys(quantities) if name in PROFILE_COSTS] or ["--profile"] * trace
     if resources.trial_gpus == AUTO and measurements:
         message = (
-            f"--trial-gpus auto has evaluations share a GPU, and what is measured beside others is no figure: "
-            f"{', '.join(measurements)}. Leave one of the two out."
+            f"--trial-gpus auto shares GPUs, so these measurements would be invalid: {', '.join(measurements)}. "
+            f"Leave one of the two out."
         )
         raise UserError("conflict", message, option="--trial-gpus", value=AUTO, excludes=tuple(measurements))
 
@@ -202,14 +200,14 @@ def run_search(
 def _check_holds_no_evaluations(store: Store, study: str) -> None:
     """Raise UserError if the name belongs to a study of evaluations, which could get no more of them as a search."""
     if study in store.studies() and study not in store.searches():
-        message = f"study {study!r} holds evaluations, and is no search. Give another --study."
+        message = f"study {study!r} has evaluations and is not a search. Give another --study."
         raise UserError("mismatch", message, option="--study", value=study)
 
 
 def _open_logs(store: Store, study: str, log: LogFormat | None) -> Sequence[Callable[[Row], None]]:
     """Return the listeners that write curves, after they have written those of the stored Rows."""
     logs = curve_logs(log, store.folder, study)
-    with status_if_slow("writing the curves of what is stored already ..."):
+    with status_if_slow("writing the curves of stored rows ..."):
         for row in retry_on_disconnect(store.read)([study]).rows if logs else ():
             for listener in logs:
                 listener(row)
@@ -221,5 +219,5 @@ def _is_unfinished(plan: SearchPlan, trials: int) -> bool:
     number = len(retry_on_disconnect(_row_identities)(plan.store, plan.study.study_name))
     is_unfinished = number < trials or retry_on_disconnect(plan.has_open_trials)()
     if is_unfinished:
-        LOGGER.info(f"the time is up (--timeout) after {number} of {trials} trials; the same command goes on from here")
+        LOGGER.info(f"--timeout reached after {number} of {trials} trials; run the same command to resume")
     return is_unfinished

@@ -127,7 +127,7 @@ class Scheduler:
                     self._end(plan, job, row)
             elif waits:
                 if not is_waiting:
-                    LOGGER.info("what is left is being evaluated by other coordinators: waiting for them")
+                    LOGGER.info("waiting for other coordinators to evaluate the remaining trials")
                     is_waiting = True
                 with self.timings.track("waiting for others"):
                     time.sleep(self._poll_seconds())

@@ -56,13 +56,13 @@ class Timings:
         total, worker_seconds = time.perf_counter() - self._start, max(self._worker_seconds, self._evaluating)
         meanwhile = {
             "training": self._training,
-            "counting, measuring, keeping": self._evaluating - self._training,
-            "unfinished, beginning, or idle": max(0.0, self._worker_seconds - self._evaluating),
+            "counting, measuring, saving": self._evaluating - self._training,
+            "unfinished, starting or idle": max(0.0, self._worker_seconds - self._evaluating),
         }
         return [
-            f"{total:.1f} s went into:",
-            *_shares({**self._seconds, "all else": total - sum(self._seconds.values())}, total),
-            f"{worker_seconds:.1f} s of workers into:",
+            f"{total:.1f} s of wall-clock time:",
+            *_shares({**self._seconds, "other": total - sum(self._seconds.values())}, total),
+            f"{worker_seconds:.1f} s of worker time:",
             *_shares(meanwhile, worker_seconds),
         ]
 

@@ -23,5 +23,5 @@ def next_seed(first: int, used_seeds: Collection[int], recorded_seeds: Sequence[
     for seed in (*recorded_seeds[start:], *recorded_seeds[:start]):
         if seed not in used_seeds:
             return seed
-    message = f"all {len(recorded_seeds)} recorded seeds of an architecture were used. Ask for fewer --seeds."
+    message = f"an architecture has only {len(recorded_seeds)} recorded seeds. Give fewer --seeds."
     raise UserError("out-of-range", message, option="--seeds", most=len(recorded_seeds))

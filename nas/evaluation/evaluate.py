@@ -110,11 +110,11 @@ def _load_earlier(evaluation: ResolvedJob) -> tuple[Row | None, nn.Module | None
         return earlier_row, None
     network = load_network(job.network_folder, evaluation.task)
     if network is None:
-        message = "the trained network was not kept: it is trained again."
+        message = "the trained network was not saved: training it again."
         warnings.warn(Notice("missing-file", message, path=job.network_folder), stacklevel=2)
         return None, None
     if job.save is not None:
-        with _warn_on_failure(f"the trained network could not be kept in {job.save}", "--save"):
+        with _warn_on_failure(f"the trained network could not be saved in {job.save}", "--save"):
             copy_network(Path(str(job.network_folder)), Path(job.save))
     return earlier_row, network
 
@@ -128,7 +128,7 @@ def _find_concurrent_row(job: EvaluationJob) -> Row | None:
     return entry[1] if entry else job.earlier_row
 
 
-_PRUNED_NOTICE = "the training was stopped on its way: nothing is saved, shown or measured of it."
+_PRUNED_NOTICE = "the training was stopped early: its network is not saved, rendered or measured."
 
 
 def _train(evaluation: ResolvedJob, row: Row) -> tuple[Row, nn.Module | None]:
@@ -138,7 +138,7 @@ def _train(evaluation: ResolvedJob, row: Row) -> tuple[Row, nn.Module | None]:
     stop_steps: list[int] = []
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
-        curve.append({"step": int(step), "metrics": plain_numbers(metrics, "what is reported")})
+        curve.append({"step": int(step), "metrics": plain_numbers(metrics, "reported metrics")})
         if job.max_steps is None or step < job.max_steps:
             return CONTINUE
         stop_steps.append(step)
@@ -222,7 +222,7 @@ def _profile(evaluation: ResolvedJob, row: Row) -> Row:
     record = profile(evaluation.task, job.architecture, evaluation.recipe, None, trace, job.threads)
     for quantity in limits.bounds:
         if quantity not in record:
-            raise RuntimeError(f"{quantity} is bounded and was not measured: {record.get('profile_note')}")
+            raise RuntimeError(f"{quantity} has a bound but was not measured: {record.get('profile_note')}")
     return _check_limits(limits, replace(row, profile=record), record)
 
 
@@ -242,7 +242,7 @@ def _check(evaluation: ResolvedJob, fit: FitResult) -> None:
         raise TypeError(f"fit of task {task.name!r} must return a FitResult, got {type(fit).__name__}")
     for metric in task.metrics_for(evaluation.recipe):
         if metric.name not in fit.metrics:
-            raise RuntimeError(f"fit of task {task.name!r} gave no {metric.name!r}")
+            raise RuntimeError(f"fit of task {task.name!r} returned no {metric.name!r}")
     for name, value in {**fit.metrics, **{f"test_{name}": value for name, value in fit.test.items()}}.items():
         if not math.isfinite(value):
             raise Diverged(f"{name} is {float(value)}")
@@ -266,6 +266,6 @@ def _write(job: EvaluationJob, row: Row, began: float) -> Row:
         try:
             write_checked(path, row.to_json().encode())
         except OSError as error:
-            message = f"{path} could not be kept: {error.strerror}."
+            message = f"{path} could not be saved: {error.strerror}."
             warnings.warn(Notice("unwritable", message, path=str(path)), stacklevel=2)
     return row

@@ -58,7 +58,7 @@ def origin_of(
     settings = {name: str(value) for name, value in record.settings.items()}
     preset = preset or settings.get("preset")
     if preset is None:
-        message = f"{checkpoint} does not say how it was trained. Take one that `nas evaluate --save` wrote."
+        message = f"{checkpoint} has no record of its preset. Give a checkpoint that `nas evaluate --save` wrote."
         raise UserError("bad-file", message, path=str(checkpoint), needs="preset")
     reference = task or installed_reference(record, checkpoint)
     data = data if data is not None else settings.get("data")
@@ -86,7 +86,7 @@ def start_architecture(
     """
     for flag, value in changes.items():
         if value:
-            message = f"--start has its own and takes no {flag}, got {value!r}. Leave one out."
+            message = f"--start cannot be combined with {flag}, got {value!r}. Leave one out."
             raise UserError("conflict", message, option=flag, value=value, excludes="--start")
     record = read_record(checkpoint)
     check_task(record, task.start_tasks(), checkpoint)
@@ -112,8 +112,8 @@ def check_task(record: Record, tasks: Mapping[str, int], checkpoint: Path) -> No
     if tasks.get(record.task) != record.task_version:
         versions = " or ".join(f"{name!r} version {version}" for name, version in tasks.items())
         message = (
-            f"{checkpoint} is of task {record.task!r} version {record.task_version}, this takes {versions}. "
-            "Take one of these, or train again."
+            f"{checkpoint} is of task {record.task!r} version {record.task_version}, expected {versions}. "
+            "Give such a checkpoint, or train again."
         )
         raise UserError(
             "mismatch",
@@ -130,8 +130,8 @@ def check_encoding(record: Record, task: Task, checkpoint: Path) -> None:
     if "encoding" in record.settings and record.settings["encoding"] != task.encoding():
         data = record.settings.get("data")
         message = (
-            f"{checkpoint} was trained with another tokenizer than that of this text. Give it the data that it was "
-            f"trained on{'' if data is None else f' ({data})'}, or that tokenizer."
+            f"{checkpoint} was trained with another tokenizer. Give the data that it was trained on"
+            f"{'' if data is None else f' ({data})'}, or that tokenizer."
         )
         raise UserError("mismatch", message, option="tokenizer", path=str(checkpoint), data=data)
 
@@ -140,7 +140,7 @@ def installed_reference(record: Record, checkpoint: Path) -> str:
     """Return the installed task of a checkpoint. Raises UserError for others: a file must not choose code to run."""
     if is_installed(record.task):
         return record.task
-    message = f"{checkpoint} is of task {record.task!r}, which is not installed. Name it: --task FILE.py:CLASS."
+    message = f"{checkpoint} is of task {record.task!r}, which is not installed. Give --task FILE.py:CLASS."
     raise UserError("missing-value", message, option="--task", task=record.task, path=str(checkpoint))
 
 

@@ -35,7 +35,7 @@ def save_network(task: Task, job: EvaluationJob, fit: FitResult) -> None:
     places = [Path(place) for place in (job.network_folder, job.save) if place is not None]
     if fit.network is None:
         if job.save is not None:
-            message = f"task {task.name!r} does not give its trained networks: none is saved."
+            message = f"task {task.name!r} returns no trained network: none is saved."
             warnings.warn(Notice("unsupported", message, option="--save", task=task.name), stacklevel=2)
         return
     if not places:
@@ -46,7 +46,7 @@ def save_network(task: Task, job: EvaluationJob, fit: FitResult) -> None:
         try:
             save_checkpoint(place, weights, _record(task, job, steps))
         except OSError as error:
-            message = f"the trained network could not be kept in {place}: {error.strerror}."
+            message = f"the trained network could not be saved in {place}: {error.strerror}."
             warnings.warn(Notice("unwritable", message, path=str(place)), stacklevel=2)
 
 
@@ -136,11 +136,11 @@ def network_folder(store: Store, study: str, rows: Sequence[Row], key: str) -> P
     if not with_network:
         row = complete[0]
         command = f'`nas evaluate {row.task} --preset {row.preset} --seed {row.seed} --arch "{row.architecture}"`'
-        message = f"the network of {key} was not kept. Train it again, with the study's --set and --data: {command}"
+        message = f"the network of {key} was not saved. Train it again, with the study's --set and --data: {command}"
         raise UserError("missing-file", message, option="KEY", value=key, architecture=str(row.architecture))
     if len(with_network) > 1:
         which_ones = ", ".join(f"{row.identity()} ({row.task}, seed {row.seed})" for row in with_network)
-        message = f"{key} is {len(with_network)} networks of study {study!r}. Give one of {which_ones}."
+        message = f"{key} matches {len(with_network)} networks of study {study!r}. Give one of {which_ones}."
         choices = tuple(row.identity() for row in with_network)
         raise UserError("conflict", message, option="KEY", value=key, choices=choices)
     return store.network(with_network[0].identity())

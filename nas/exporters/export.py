@@ -46,8 +46,8 @@ class ExportReport:
     tolerance: float
 
     def __str__(self) -> str:
-        free = f", any {' and '.join(self.axes)}" if self.axes else ""
-        same = f"differs by {self.difference:.1e} at most" if self.difference else "gives the same to the bit"
+        free = f", dynamic {' and '.join(self.axes)}" if self.axes else ""
+        same = f"outputs differ by at most {self.difference:.1e}" if self.difference else "outputs are bit-identical"
         return f"{self.file}: {self.params:,} weights, {self.size:,} bytes{free}; {same} for {self.num_inputs} inputs"
 
 
@@ -81,7 +81,7 @@ def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> Exp
     """
     kind = FORMATS.get(to.suffix)
     if kind is None:
-        message = f"a network is exported by the file's ending, {', '.join(FORMATS)}, got {to.name!r}."
+        message = f"--to must end in one of {', '.join(FORMATS)}, got {to.name!r}."
         raise UserError("unsupported", message, option="--to", path=str(to), choices=tuple(FORMATS))
     kind.needs()
     try:
@@ -93,7 +93,7 @@ def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> Exp
             atomic_replace(partial, to)
     except ExportError as cause:
         others = " or ".join(ending for ending in FORMATS if ending != to.suffix)
-        message = f"{to.name} cannot be made of this network: {cause}. Try {others}."
+        message = f"this network cannot be exported to {to.name}: {cause}. Try {others}."
         raise UserError("unsupported", message, option="--to", path=str(to), **cause.fields) from cause
     except OSError as error:
         raise unwritable(to, error, "--to") from error
@@ -113,8 +113,8 @@ def _write_and_check(
             samples = _inputs(draws, axes)
             difference = max(_difference(network, forward, sample) for sample in samples)
             if difference > kind.tolerance:
-                gap = f"its outputs differ by {difference:.1e} of the largest"
-                message = f"{gap}, and {kind.tolerance:g} is allowed"
+                gap = f"its outputs differ by {difference:.1e} relative to the largest"
+                message = f"{gap}, at most {kind.tolerance:g} is allowed"
                 raise ExportError(message, problem="difference", difference=difference, most=kind.tolerance)  # noqa: TRY301
         except ExportError as error:
             errors.append(error)
@@ -135,11 +135,11 @@ def _difference(network: nn.Module, forward: Forward, inputs: Inputs) -> float:
     """Return the largest difference of the file's outputs, relative to each tensor's largest magnitude."""
     references = run_export_step(lambda: tensors(torch.no_grad()(call)(network, inputs)))
     if not all(x.isfinite().all() for x in references):
-        raise ExportError("its own outputs are not finite, and cannot be compared", problem="not-finite")
+        raise ExportError("its outputs are not finite", problem="not-finite")
     outputs = run_export_step(forward, inputs)
     if [x.shape for x in outputs] != [x.shape for x in references]:
         shapes = [[list(x.shape) for x in group] for group in (outputs, references)]
-        raise ExportError(f"outputs have shapes {shapes[0]}, and the network's {shapes[1]}", problem="shapes")
+        raise ExportError(f"its outputs have shapes {shapes[0]}, the network's {shapes[1]}", problem="shapes")
     largest_difference = 0.0
     for output, reference in zip(outputs, references, strict=True):
         if reference.numel():

@@ -86,7 +86,7 @@ def _onnx(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path
     onnx, runtime = _packages()
     weights = sum(x.numel() * x.element_size() for x in weights_of(network).values())
     if weights > MAX_ONNX_BYTES:
-        message = f"one file of ONNX has 2 GiB at most, and its weights have {weights:,} bytes"
+        message = f"an ONNX file has at most 2 GiB, and the weights have {weights:,} bytes"
         raise ExportError(message, problem="size", bytes=weights)
     with torch.no_grad():
         count = len(tensors(call(network, draws.example)))

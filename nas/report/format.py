@@ -29,7 +29,7 @@ def format_for(output: Path | None, format: Format) -> Format:
     if ending not in (Format.CSV, Format.JSON, Format.JSONL, Format.PARQUET):
         return format
     if format not in (Format.TABLE, ending):
-        message = f"--format {format.value} and --output {output} are two forms. Leave --format out."
+        message = f"--format {format.value} contradicts --output {output}. Leave --format out."
         raise UserError("conflict", message, option="--format", value=format.value, path=str(output))
     return Format(ending)
 

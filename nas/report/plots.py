@@ -13,6 +13,7 @@ from nas.budget.objectives import COSTS
 from nas.report.axes import axis_names, front_corners, is_wide, topology_of
 from nas.report.colours import TopologyStyle, topology_styles
 from nas.report.format import check_figure_path
+from nas.report.tables import SHAPE_COLUMNS, compared_metric
 from results.records.row import Direction
 from results.stats.architecture_summary import ArchitectureSummary
 from results.stats.effects import Effects, plain_names
@@ -58,7 +59,7 @@ def _draw_line(axes: Axes, corners: Sequence[tuple[float, float, float]]) -> Non
     if not corners:
         return
     across, up, off = zip(*corners, strict=True)
-    axes.step(across, up, where="post", color="black", linewidth=1, label="front that is expected")
+    axes.step(across, up, where="post", color="black", linewidth=1, label="front of posterior means")
     low, high = ([value + side * error for value, error in zip(up, off, strict=True)] for side in (-1, 1))
     band = axes.fill_between(across, low, high, step="post", color="black", alpha=0.1, linewidth=0)
     band.set_label("± standard error")
@@ -68,7 +69,7 @@ def _draw_points(axes: Axes, architectures: Sequence[ArchitectureSummary], x_nam
     """Draw each topology with its colour and marker, filled where the mean is over held-out seeds."""
     has_held_out = any(architecture.is_held_out for architecture in architectures)
     if has_held_out and not all(architecture.is_held_out for architecture in architectures):
-        axes.plot([], [], "o", color="grey", markerfacecolor="none", label="hollow: no fresh seeds")
+        axes.plot([], [], "o", color="grey", markerfacecolor="none", label="hollow: no held-out seeds")
     for name, look in sorted(topology_styles(topology_of(architecture) for architecture in architectures).items()):
         group = [architecture for architecture in architectures if topology_of(architecture) == name]
         for is_filled in (False, True):
@@ -125,11 +126,42 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
         axes.fill_between(across, low, high, color=f"C{number % 10}", alpha=0.15, linewidth=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("trainings")
-    axes.set_ylabel("hypervolume of the front by test, share of the table's")
+    axes.set_ylabel("test hypervolume, relative to the table's front")
     axes.grid(alpha=0.25)
     axes.set_title(escape_math(fill(title, 90)), loc="left", fontsize=9)
     axes.legend(**_BESIDE, title="median and quartiles", title_fontsize=7)
     return figure
+
+
+def draw_comparison(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
+    """Draw each architecture's difference to the first with its interval, or its mean if there is no difference."""
+    metric = compared_metric(records) or ""
+    names = _distinct_names(records)
+    looks = topology_styles(str(record["topology"]) for record in records)
+    figure = Figure(figsize=(7, 1.2 + 0.3 * len(records)), layout="constrained")
+    axes = figure.add_subplot()
+    for height, record in enumerate(records):
+        look, middle = looks[str(record["topology"])], record.get("difference")
+        ends = [[middle - record["low"]], [record["high"] - middle]] if record.get("low") is not None else None
+        if height == 0 or middle is not None:
+            axes.errorbar([middle or 0.0], [height], xerr=ends, fmt=look.marker.code, color=look.colour, elinewidth=0.8)
+    axes.axvline(0, color="grey", linewidth=0.8)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlabel(escape_math(f"{metric} minus that of {names[0]}, 95 % intervals"))
+    axes.set_title(escape_math(fill(title, 90)), loc="left", fontsize=9)
+    axes.grid(alpha=0.25)
+    return figure
+
+
+def _distinct_names(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a label for each architecture: its topology, and the other fields in which architectures differ."""
+    fields = [name for name in SHAPE_COLUMNS if len({record.get(name) for record in records}) > 1]
+    return [
+        escape_math(", ".join(str(record[name]) if name == "topology" else f"{name} {record[name]}" for name in fields))
+        or str(record["topology"])
+        for record in records
+    ]
 
 
 def draw_effects(effects: Mapping[str, Effects]) -> Figure:
@@ -144,7 +176,7 @@ def draw_effects(effects: Mapping[str, Effects]) -> Figure:
         axes.set_visible(False)
     for axes, (task, task_effects) in zip(panels, effects.items(), strict=False):
         for line in lines[task]:
-            name, over = line["name"], line["over"]
+            name, over = line["name"], line["difference"]
             ends = [[over - line["low"]], [line["high"] - over]] if line["low"] is not None else None
             marker, colour = (
                 (looks_by_value[name].marker.code, looks_by_value[name].colour)
@@ -155,7 +187,7 @@ def draw_effects(effects: Mapping[str, Effects]) -> Figure:
         axes.axvline(0, color="grey", linewidth=0.8)
         axes.locator_params(axis="x", nbins=4)  # more labels overlap in so narrow a panel
         axes.xaxis.set_inverted(task_effects.direction == "min")  # better is to the right
-        axes.set_xlabel(escape_math(f"{task_effects.metric} over {task_effects.values[0]}, better to the right"))
+        axes.set_xlabel(escape_math(task_effects.metric))
         axes.set_title(
             escape_math(fill(f"{task}{f', at equal {task_effects.at}' if task_effects.at else ''}", 40)),
             loc="left",
@@ -163,6 +195,8 @@ def draw_effects(effects: Mapping[str, Effects]) -> Figure:
         )
         axes.set_yticks([*order.values()], map(escape_math, order), fontsize=8)
         axes.grid(alpha=0.25)
+    references = ", ".join(sorted({str(task_effects.values[0]) for task_effects in effects.values()}))
+    figure.supxlabel(escape_math(f"difference to {references}; better to the right"), fontsize=9)
     return figure
 
 
@@ -181,7 +215,7 @@ def draw_coordinates(records: Sequence[Mapping[str, Any]], widths: Sequence[int]
         axes.set_title(kind, fontsize=9)
         axes.grid(alpha=0.25)
     axes.legend(fontsize=7, frameon=False)
-    figure.axes[0].set_ylabel("root mean square of what changes")
+    figure.axes[0].set_ylabel("root mean square of the change")
     figure.suptitle(escape_math(fill(title, 90)), fontsize=9)
     return figure
 

@@ -1,15 +1,17 @@
-"""The base class of results that are flat records: a data frame, a table in a notebook."""
+"""The base class of results that are flat records: a data frame, a table and a picture in a notebook."""
 
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from nas.report import tables
 from results.records import table
+from results.records.notebook import figure_html, notes_html, table_html, title_html
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -28,5 +30,15 @@ class RecordsResult(ABC):
         """Return the records as a data frame."""
         return table.from_records(self.records).to_pandas()
 
+    def notes(self) -> list[str]:
+        """Return the lines below the table."""
+        return []
+
+    def figure(self) -> "Figure | None":
+        """Return the picture that a notebook shows below the table, if there is one."""
+        return None
+
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self.title)}</p>{self.to_pandas().to_html(index=False)}"
+        figure = self.figure()
+        parts = [title_html(self.title), table_html(tables.table_texts(self.records)), notes_html(self.notes())]
+        return "".join([*parts, figure_html(figure, self.title) if figure else ""])

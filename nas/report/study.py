@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -11,10 +10,12 @@ from nas.budget.objectives import COSTS, names_in, objective_directions
 from nas.environment.passwords import without_passwords
 from nas.report import tables
 from nas.report.format import check_html_path
+from nas.report.front import Front, front_table_html
 from nas.store.search_config import SearchConfig
 from results.query.mixtures import mixture_columns, mixtures
 from results.records import table
 from results.records.columns import MUST_MATCH_COLUMNS
+from results.records.notebook import figure_html, notes_html, title_html
 from results.records.row import Direction, Row
 from search_spaces.support.errors import Notice, UserError, cause_fields, unknown_name_error
 
@@ -36,8 +37,8 @@ def check_comparable(summaries: "Sequence[ArchitectureSummary]", what: str) -> N
         if len(values) > 1:
             which = ", ".join(map(str, values))
             message = (
-                f"a {what} is of one {column}, and what has its objectives is of {len(values)} ({which}): "
-                f'keep one with --where "{table.condition_of(column, values[-1])}".'
+                f"a {what} shows one {column}, and these rows have {len(values)} ({which}). "
+                f'Select one with --where "{table.condition_of(column, values[-1])}".'
             )
             raise UserError("mismatch", message, option=column, choices=tuple(values))
 
@@ -94,7 +95,7 @@ class Study:
         directions: dict[str, Direction] = {}
         for name in names:
             if names.count(name) > 1:
-                message = f"column {name!r} is asked for twice. Leave one out."
+                message = f"column {name!r} is given twice. Leave one out."
                 raise UserError("duplicate", message, option="column", value=name)
             way, _, column = name.partition(" ")
             if way in ("max", "min"):
@@ -103,9 +104,9 @@ class Study:
                 directions[name] = self.directions[name[5:]]
             elif name in self.column_names and name not in {*self.directions, *COSTS}:
                 if not table.has_numbers(self.schema.field(name)):
-                    message = f"column {name!r} has no numbers, to be large or small. Ask a metric or a cost."
+                    message = f"column {name!r} has no numbers. Give a metric or a cost."
                     raise UserError("wrong-type", message, option="column", value=name)
-                message = f'whether {name!r} is to be large or small is not known. Ask for "max {name}", or min.'
+                message = f'column {name!r} has no known direction. Give "max {name}" or "min {name}".'
                 choices = (f"max {name}", f"min {name}")
                 raise UserError("missing-value", message, option="column", value=name, choices=choices)
             else:
@@ -123,10 +124,10 @@ class Study:
             return dict(self.config.objectives)
         first = next((name for row in self._rows for name in row.directions), None)
         if not (self._rows or self._column_tables):
-            message = f"study {self.name!r} has no row, or none that meets the condition. Ask others."
+            message = f"study {self.name!r} has no row that meets the condition. Change it, or give another study."
             raise UserError("missing-rows", message, study=self.name)
         if first is None:
-            message = f"study {self.name!r} has no row that says what its metrics are. Ask a file of rows (.jsonl)."
+            message = f"the rows of study {self.name!r} name no metrics. Give a file of rows (.jsonl)."
             raise UserError("missing-rows", message, study=self.name, needs="directions")
         return objective_directions([first, "flops"], self.directions)
 
@@ -161,7 +162,7 @@ class Study:
         from results.stats.effects import check_axis, comparable, effects  # SciPy takes a quarter of a second
 
         if not (self._rows or self._column_tables):
-            message = "there is no row to be held against another. Ask others, or leave --where out."
+            message = "no two rows can be compared. Give others, or leave --where out."
             raise UserError("missing-rows", message, study=self.name)
         costs = [name for name in COSTS if name in self.column_names]
         if at is not None and at not in costs:
@@ -172,7 +173,7 @@ class Study:
         directions = self.directions if metric is None else self.directions_of([metric])
         table.check_columns(self.column_names, [axis, *({} if metric is None else directions)])
         if not directions:
-            message = f'study {self.name!r} has no row that says what its metrics are. Give --metric "max NAME".'
+            message = f'the rows of study {self.name!r} name no metrics. Give --metric "max NAME".'
             raise UserError("missing-rows", message, option="--metric", study=self.name, needs="directions")
         groups, results = comparable(self.table.to_pylist()), {}
         reason = self.missing_rows_error()
@@ -189,22 +190,25 @@ class Study:
                 reason = error
                 if len(groups) > 1:
                     fields = {**cause_fields(error), "name": name}
-                    warnings.warn(Notice("skipped", f"{name} is left out: {error}", **fields), stacklevel=2)
+                    warnings.warn(Notice("skipped", f"{name} is skipped: {error}", **fields), stacklevel=2)
         if not results:
             raise reason
         return results
 
-    def front(self, objectives: str | Sequence[str] | None = None) -> "list[ArchitectureSummary]":
+    def front(self, objectives: str | Sequence[str] | None = None) -> Front:
         """Return the architectures on the front of posterior means; one front for each task, preset and data.
 
         Raises:
             UserError: An unknown objective.
         """
-        return [architecture for architecture in self.summaries(objectives) if architecture.on_front]
+        directions, summaries = self._resolve_objectives(objectives), self.summaries(objectives)
+        members = [architecture for architecture in summaries if architecture.on_front]
+        title = self.title(directions, summaries)
+        return Front(members, title, self.identifying_columns(), lambda path: self.plot(path, objectives))
 
     @cached_property
     def table(self) -> "pyarrow.Table":
-        """One line for each Row, then the lines of tables without Rows; results/README.md lists the columns."""
+        """One line for each Row, then the lines of tables without Rows; docs/reference/columns.md lists the columns."""
         return self.select(self.column_names)
 
     def select(self, names: Sequence[str]) -> "pyarrow.Table":
@@ -274,10 +278,12 @@ class Study:
             plots.draw_front(architectures, directions, self.title(directions, architectures), baselines), path
         )
 
-    def report(self, path: str | Path, objectives: str | Sequence[str] | None = None, *, wirings: bool = False) -> None:
-        """Write one self-contained HTML file about the study: see docs/report.md.
+    def report(
+        self, path: str | Path, objectives: str | Sequence[str] | None = None, *, topologies: bool = False
+    ) -> None:
+        """Write one self-contained HTML file about the study: see docs/guides/reports.md.
 
-        With `wirings` it also measures the topologies of the best saved networks, which loads torch.
+        With `topologies` it also measures the topologies of the best saved networks, which loads torch.
 
         Raises:
             UserError: An unknown objective, nothing to show, a package that is missing (extra `report`), or a file that
@@ -292,7 +298,7 @@ class Study:
             install = 'pip install ".[report]"'
             message = f"a report needs more packages ({error.name}): {install}"
             raise UserError("needs-extra", message, extra="report", module=error.name) from error
-        write_page(contents, Path(path), wirings=wirings)
+        write_page(contents, Path(path), topologies=topologies)
 
     def contents(self, objectives: str | Sequence[str] | None = None) -> "ReportContents":
         """Return the report's contents. Raises UserError if no Row is complete or an objective is unknown."""
@@ -332,10 +338,10 @@ class Study:
 
     def missing_rows_error(self) -> UserError:
         """Return the error for a study without a complete Row; it quotes the first failure."""
-        why = next((f", the first with: {row.error}" for row in self._rows if row.error), "")
+        why = next((f", first error: {row.error}" for row in self._rows if row.error), "")
         see = f"See `{tables.results_command(self.name, self.storage)}`"
-        again = "; another --study tries them again" if self.config and len(self) else ""
-        message = f"study {self.name!r} has no complete row yet: {len(self)} ended{why}. {see}{again}."
+        again = ", or try again with another --study" if self.config and len(self) else ""
+        message = f"study {self.name!r} has no complete row, of {len(self)}{why}. {see}{again}."
         return UserError("missing-rows", message, study=self.name, needs="complete")
 
     def _resolve_objectives(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
@@ -350,13 +356,14 @@ class Study:
         return f"Study({self.name!r}, {len(self._rows)} rows, {without_passwords(self.storage)!r})"
 
     def _repr_html_(self) -> str:
-        if not self.directions:
-            return f"<p>{escape(repr(self))}</p>"
-        records = tables.front_records(self.summaries())
-        names = [
-            name
-            for name in (*self.identifying_columns(), *tables.SUMMARY_COLUMNS)
-            if any(name in record for record in records)
-        ]
-        title = escape(self.title(self.objectives, self.summaries()))
-        return f"<p>{title}</p>{table.from_records(records).select(names).to_pandas().to_html(index=False)}"
+        summaries = self.summaries() if self.directions else []
+        if not summaries:
+            return title_html(repr(self))
+        title = self.title(self.objectives, summaries)
+        parts = [front_table_html(summaries, title, self.identifying_columns())]
+        parts.append(notes_html(tables.baseline_lines(self.config.baselines if self.config else {})))
+        try:
+            parts.append(figure_html(self.plot(), title))
+        except UserError as error:  # rows of several tasks have no picture in common
+            parts.append(notes_html([str(error)]))
+        return "".join(parts)

@@ -34,7 +34,7 @@ CONTENDER_CHANCE = 0.1
 DROP_ORDER = ("data", "status", "head_dim", "key", "params", "seeds", "heads")
 """Columns that a narrow terminal drops before others, in this order."""
 
-_COMPARISON_COLUMNS = ("hidden", "head_dim", "heads", "depth", "over_first", "low", "high", "than_first", "topology")
+_COMPARISON_COLUMNS = ("hidden", "head_dim", "heads", "depth", "difference", "low", "high", "verdict", "topology")
 """Columns of a comparison that a narrow terminal drops last: how architectures differ, and the verdict."""
 
 _FILES = (".csv", ".json", ".jsonl", ".parquet")
@@ -78,7 +78,7 @@ def is_for_terminal(format: Format, output: Path | None = None) -> bool:
 def print_written_files(*files: Path | None) -> None:
     """Print on standard error which files were written; None stands for a file that was not requested."""
     for file in filter(None, files):
-        print_line(make_console(stderr=True), f"{file} is written")
+        print_line(make_console(stderr=True), f"{file} written")
 
 
 def readable_columns(row: "Row") -> dict[str, Any]:
@@ -110,11 +110,27 @@ def print_comparison(
         *_COMPARISON_COLUMNS[:4],
     ]
     print_records(console, records, columns, f"{title}; all: {common}" if common else title, format, drop_order)
-    if any(record.get("low") is not None for record in records):
-        metric = [name for name in columns if name not in _COMPARISON_COLUMNS][-1].removesuffix("_se")
-        print_line(console, f"over first: of {metric}, seed by seed; low and high hold for all together at 95 %")
+    for line in interval_notes(records):
+        print_line(console, line)
     for line in baseline_lines(baselines):
         print_line(console, line)
+
+
+def compared_metric(records: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the metric whose differences a comparison has: the last column that has a value; None if untrained."""
+    if not any("difference" in record for record in records):
+        return None
+    names = [name for name in records[0] if any(record.get(name) not in ("", None) for record in records)]
+    metrics = [name.removesuffix("_se") for name in names if name not in _COMPARISON_COLUMNS]
+    return metrics[-1] if metrics else None
+
+
+def interval_notes(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the legend of a comparison's intervals, if it has any."""
+    if not any(record.get("low") is not None for record in records):
+        return []
+    what = f"difference: {compared_metric(records)} minus the first architecture's, paired by seed"
+    return [f"{what}; low and high: 95 % intervals that hold for all together"]
 
 
 def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str]:
@@ -145,20 +161,24 @@ def _p_front(architecture: "ArchitectureSummary") -> str | None:
 
 
 def front_notes(architectures: "Sequence[ArchitectureSummary]") -> list[str]:
-    """Return the notes below the table of a front."""
+    """Return the legend below the table of a front: one line for each of seeds, ±, p_front and tier."""
     candidates = contenders(architectures)
     if any(math.isnan(architecture.p_front) for architecture in candidates):
-        return ["single trainings without standard errors: what of this is chance cannot be told; --seeds 2 can"]
-    groups = max(architecture.tier for architecture in candidates)
-    notes = [f"tiers: {groups} groups that can be told apart, the last is the best"] if groups > 1 else []
-    if not all(architecture.on_front for architecture in candidates):
-        notes.append("p_front: the probability of being on the front, in brackets where that is not expected")
+        return ["±: unknown, since no architecture has two seeds; give --seeds 2 for errors, p_front and tiers"]
+    notes = ["seeds: search + held-out; only held-out seeds enter the mean where there are any"]
     if not all(architecture.is_held_out for architecture in candidates if architecture.on_front):
-        notes.append(
-            "means of seeds that chose an architecture are too good, those of fresh ones (--reeval-fraction) far less"
-        )
+        notes = ["seeds: search + held-out; means of search seeds are optimistic (more held-out: --reeval-fraction)"]
     if all(len(architecture.identities) == 1 for architecture in architectures):
-        notes.append("± is of the examples alone: no architecture has two seeds (--seeds 2)")
+        notes.append("±: one standard error, over examples alone; --seeds 2 adds the seeds' part")
+    else:
+        notes.append("±: one standard error, over examples and seeds")
+    notes.append("p_front: probability of being on the front; in brackets: not on the front by its posterior mean")
+    groups = max(architecture.tier for architecture in candidates)
+    notes.append(
+        f"tier: {groups} groups that differ significantly; the last is the best"
+        if groups > 1
+        else "tier: no two architectures on this front differ significantly"
+    )
     return notes
 
 
@@ -183,8 +203,8 @@ def print_records(
 
     If the terminal is too narrow, the columns of `drop_order` are dropped first, in that order, then the last columns.
     """
-    names = [column for column in columns if not column.endswith("_se") or column.removesuffix("_se") not in columns]
-    cells = {column: [printable(cell(record, column)) for record in records] for column in names}
+    cells = table_texts(records, columns)
+    names = list(cells)
     print_line(console, title)
     if format is Format.MARKDOWN:
         _print_markdown(cells)
@@ -201,7 +221,14 @@ def print_records(
     console.print(table)
     if len(visible) < len(names):
         hidden = ", ".join(name for name in names if name not in visible)
-        print_line(console, f"no room for: {hidden} (COLUMNS=200 makes room)")
+        print_line(console, f"columns that do not fit: {hidden} (set COLUMNS=200)")
+
+
+def table_texts(records: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> dict[str, list[str]]:
+    """Return the printed texts of each column of records; a metric and its standard error share a cell."""
+    columns = list(dict.fromkeys(name for record in records for name in record)) if columns is None else columns
+    names = [column for column in columns if not column.endswith("_se") or column.removesuffix("_se") not in columns]
+    return {column: [printable(cell(record, column)) for record in records] for column in names}
 
 
 def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:

@@ -81,7 +81,7 @@ def task_of(reference: str, data: str | None) -> Task:
     """Return the task, cached in this process so that its data is read once for many architectures."""
     task = load_task(reference, None if data is None else Path(data))
     if code_of(reference) is not None and task.name in TASKS.names():
-        message = f"task {task.name!r} is installed; the one in {reference} must have another name."
+        message = f"task {task.name!r} is installed. Give the one in {reference} another name."
         raise UserError("exists", message, task=task.name, reference=reference)
     return task
 

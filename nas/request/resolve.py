@@ -35,14 +35,14 @@ def architecture_of(task: Task, preset: str, arch: str, topology: str | None = N
         raise unknown_name_error("preset", preset, task.presets, of=f"task {task.name!r}")
     if topology is not None:
         if any(part.partition("=")[0].strip() == "topology" for part in split_top_level(arch)):
-            message = f"--topology {topology} and --arch {arch} both say the topology. Leave one out."
+            message = f"--topology {topology} and --arch {arch} both set the topology. Leave one out."
             raise UserError("conflict", message, option="--topology", value=topology, architecture=arch)
         arch = ",".join(filter(None, (arch, f"topology={topology}")))
     architecture = parse_architecture(arch, task.base_for(preset))
     reason = incompatibility_reason(architecture)
     if reason is not None:
         others = () if topology is None else _others(architecture)
-        remedy = f" Others wire this network, for example {', '.join(others)}." if others else ""
+        remedy = f" Use another topology, for example {', '.join(others)}." if others else ""
         raise UserError("unsupported", reason + remedy, option="topology", value=architecture.topology, choices=others)
     return architecture
 
@@ -67,12 +67,12 @@ def space_of(task: Task, name: str, arch: str, preset: str, axes: Iterable[str] 
     if fixed_space is not None:
         options = [option for option, value in (("--space", name), ("--arch", arch), ("--axis", [*axes])) if value]
         if options:
-            message = f"{task.name} has a space of its own, got {options[0]} as well. Leave that out."
+            message = f"{task.name} has its own space and takes no {options[0]}. Leave it out."
             raise UserError("conflict", message, option=options[0], task=task.name)
         return fixed_space
     space = get_space(name or DEFAULT_SPACE, architecture_of(task, preset, arch))
     if arch and space.base.model:
-        message = f"space {name!r} has a base of its own, got --arch {arch!r} as well. Leave that out."
+        message = f"space {name!r} has its own base and takes no --arch, got {arch!r}. Leave it out."
         raise UserError("conflict", message, option="--arch", value=arch, space=name)
     if space.base.model:
         with meta_device():
@@ -91,7 +91,7 @@ def _check_recipes(task: Task, preset: str, axis: str, values: tuple[Any, ...]) 
         recipe = recipe_of(task, preset, ((axis.removeprefix("recipe."), value),))
         if recipe in recipes:
             same = values[recipes.index(recipe)]
-            message = f"axis {axis} must have each value once, got {same} and {value}. Leave one out."
+            message = f"axis {axis} must have distinct values, got {same} and {value}. Leave one out."
             raise UserError("duplicate", message, option=axis, value=value, equals=same)
         recipes.append(recipe)
 
@@ -110,7 +110,7 @@ def parse_overrides(task: Task, preset: str, settings: str | Mapping[str, Any]) 
 def check_max_steps(task: Task, max_steps: int | None) -> None:
     """Raise UserError if `max_steps` is set and the task's trainings report only at their end."""
     if max_steps is not None and not task.reports_intermediate:
-        message = f"--max-steps stops a training at a report, and {task.name} has none on the way. Leave it out."
+        message = f"--max-steps needs intermediate reports, and {task.name} makes none. Leave it out."
         raise UserError("unsupported", message, option="--max-steps", value=max_steps, task=task.name)
 
 
@@ -144,6 +144,6 @@ def make_folder(folder: str | Path | None) -> str | None:
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"--save must be a folder that can be made, got {folder} ({error.strerror})."
+        message = f"--save must be a folder that can be created, got {folder} ({error.strerror})."
         raise UserError("unwritable", message, option="--save", path=str(folder)) from error
     return str(folder)

@@ -35,7 +35,7 @@ from tasks.base import Task
 def check_measurable(task: Task, base: Architecture, quantities: Collection[str]) -> None:
     """Raise UserError if a measured quantity needs a network or a device that is missing: once, not in every trial."""
     if "energy_j" in quantities and not torch.cuda.is_available():
-        message = "energy_j is measured on NVIDIA GPUs, and there is none. Take step_ms or flops."
+        message = "energy_j needs an NVIDIA GPU, and this machine has none. Use step_ms or flops."
         raise UserError("needs-system", message, option="energy_j", needs="cuda")
     if measures_for(quantities) or any(name in PROFILE_COSTS for name in quantities):
         with meta_device():
@@ -124,7 +124,7 @@ def _check_no_axis_is_set(settings: Mapping[str, Any], space: SearchSpace) -> No
     """Raise UserError if a setting is also an axis of the space."""
     for name in settings:
         if f"recipe.{name}" in space.axes:
-            message = f"{name} is an axis of the space and stands in --set as well. Leave one of them out."
+            message = f"{name} is an axis of the space and is set by --set too. Leave one of them out."
             raise UserError("conflict", message, option="--set", value=name, excludes=f"recipe.{name}")
 
 

@@ -46,10 +46,10 @@ def _pairs(text: str) -> dict[str, str]:
     for part in split_top_level(text) if text.strip() else []:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            message = f"--set is FIELD=VALUE,..., got {part.strip()!r}. Fields: `nas list presets`."
+            message = f"--set must be FIELD=VALUE,..., got {part.strip()!r}. Fields: `nas list presets`."
             raise UserError("bad-syntax", message, option="--set", value=part.strip())
         if name in settings:
-            raise UserError("duplicate", f"field {name!r} stands twice in --set {text!r}.", option="--set", value=name)
+            raise UserError("duplicate", f"--set {text!r} sets {name!r} twice.", option="--set", value=name)
         settings[name] = value
     return settings
 

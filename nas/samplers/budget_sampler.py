@@ -84,7 +84,7 @@ class BudgetSampler(BaseSampler):
         """Return the candidate of a trial's parameters. Raises UserError if they are incomplete or infeasible."""
         candidate = self._members.candidate(params)
         if candidate is None:
-            message = f"parameters {_params_text(params) or '(none)'} are no candidate within the budget."
+            message = f"parameters {_params_text(params) or '(none)'} match no candidate within the budget."
             raise UserError("infeasible", message, params=tuple(params.items()))
         return candidate
 
@@ -187,7 +187,7 @@ def _matching_candidates(
     """Return the new candidates with these parameters, or all of them if none is new: one was enqueued again."""
     indices = coordinates.matching(fixed_params)
     if not len(indices):
-        message = f"no candidate within the budget has {_params_text(fixed_params)}. Enqueue one that is."
+        message = f"no candidate within the budget has {_params_text(fixed_params)}. Enqueue another one."
         raise UserError("infeasible", message, params=tuple(fixed_params.items()))
     unseen = np.isin(indices, candidates) | [coordinates.is_new(int(index)) for index in indices]
     return indices[unseen] if unseen.any() else indices

@@ -21,13 +21,12 @@ RungValues = list[list[float]]
 def check_reports(task: Task, recipe: Any, rungs: Rungs) -> None:
     """Raise UserError if rungs are impossible: a task without reports, or trainings measured in hours."""
     if rungs.number and not task.reports_intermediate:
-        message = f"--rungs hold trainings at their reports, and {task.name} has none on the way. Leave it out."
+        message = f"--rungs needs intermediate reports, and {task.name} makes none. Leave it out."
         raise UserError("unsupported", message, option="--rungs", task=task.name)
     if rungs.number and isinstance(recipe, Recipe) and recipe.hours:
         raise UserError(
             "conflict",
-            f"--rungs lie at steps, and with hours={recipe.hours} each training takes as many as it can. "
-            f"Set steps, and hours to 0.",
+            f"--rungs needs a fixed number of steps, got hours={recipe.hours}. Set steps, and hours to 0.",
             option="--rungs",
             hours=recipe.hours,
         )
@@ -37,7 +36,7 @@ def check_rung_objectives(objectives: Mapping[str, Direction], metrics: Mapping[
     """Raise UserError if an objective is not known at a rung."""
     late = [name for name in objectives if name not in metrics and name not in COSTS]
     if late and rungs.number:
-        message = f"--rungs needs objectives that are known on the way; {late[0]} is measured at the end."
+        message = f"--rungs needs objectives that are known during training; {late[0]} is measured at the end."
         raise UserError("conflict", message, option="--rungs", objective=late[0])
 
 

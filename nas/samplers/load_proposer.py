@@ -55,7 +55,7 @@ class CheckedProposer(Proposer):
         if not is_candidate and not state.coordinates.is_new(index):
             raise UserError(
                 "bad-plugin",
-                f"sampler {self._text!r} must propose one of the candidates that are untried or may have another seed, "
+                f"sampler {self._text!r} must propose an untried candidate or one that may get another seed, "
                 f"got {index!r}.",
                 sampler=self._text,
                 **value_fields(index),
@@ -83,7 +83,7 @@ def _import(text: str) -> Any:
         fields = {**error.fields, "plugin": text, "place": path}
         raise UserError(error.kind, f"sampler {text!r}: {error}", **fields) from error
     except Exception as error:  # a plug-in may raise anything
-        remedy = "It is MODULE:CLASS, of a module that is installed, or here with PYTHONPATH=. before the command."
+        remedy = "Give MODULE:CLASS of an installed module; for a module in this folder, set PYTHONPATH=. as well."
         message = f"sampler {text!r} could not be imported: {reason_of(error)}. {remedy}"
         raise UserError("bad-plugin", message, **_origin(text, error)) from error
     if not hasattr(module, name):
@@ -91,7 +91,7 @@ def _import(text: str) -> Any:
             member for member, value in [*vars(module).items()] if member[0] != "_" and _may_be_sampler(value, path)
         ]
         if not choices:
-            message = f"unknown sampler {name!r} of {path}: it has none. Optuna's are optuna.samplers:NAME."
+            message = f"no sampler {name!r} in {path}: it has none. Optuna's are optuna.samplers:NAME."
             raise UserError("unknown-name", message, option="sampler", value=name, choices=(), module=path)
         raise unknown_name_error("sampler", name, choices, of=path)
     return getattr(module, name)
@@ -126,5 +126,5 @@ def _origin(text: str, error: BaseException) -> dict[str, Any]:
 
 
 def _no_sampler(text: str, entry: Any) -> UserError:
-    rule = "must be an Optuna sampler's class, a nas.samplers.proposer.Proposer's, or a function that gives a Proposer"
+    rule = "must be an Optuna sampler class, a nas.samplers.proposer.Proposer or a function that returns a Proposer"
     return UserError("bad-plugin", f"sampler {text!r} {rule}, got {entry!r}.", sampler=text, **value_fields(entry))

@@ -37,18 +37,16 @@ class Rungs:
             raise UserError(kind, message, option="--rungs", value=self.number, least=0, most=MAX_RUNGS)
         kind = number_error_kind(self.min_fraction)
         if kind == "wrong-type" or not 0 < self.min_fraction < 1:
-            message = (
-                f"--min-fraction must be a share of a training, above 0 and below 1, got {self.min_fraction!r:.40}."
-            )
+            message = f"--min-fraction must be a number above 0 and below 1, got {self.min_fraction!r:.40}."
             raise UserError(kind, message, option="--min-fraction", value=self.min_fraction, above=0, below=1)
         kind = number_error_kind(self.reduction_factor)
         if kind == "wrong-type" or not 1 < self.reduction_factor <= 1000:
             message = f"--reduction-factor must be above 1 and at most 1000, got {self.reduction_factor!r:.40}."
             raise UserError(kind, message, option="--reduction-factor", value=self.reduction_factor, above=1, most=1000)
         if self.number and self._shares()[-1] >= 1:
-            last = f"the last of --rungs {self.number} would lie at {self._shares()[-1]:.3g} of a training"
-            how = f"by --min-fraction {self.min_fraction} and --reduction-factor {self.reduction_factor}"
-            message = f"{last}, {how}: it must lie before the end."
+            last = f"the last of --rungs {self.number} must be below 1, got {self._shares()[-1]:.3g} of a training"
+            how = f"--min-fraction {self.min_fraction}, --reduction-factor {self.reduction_factor}"
+            message = f"{last} ({how}). Lower one of the three."
             raise UserError("infeasible", message, option="--rungs", value=self.number, share=self._shares()[-1])
 
     def record(self) -> dict[str, float]:

@@ -65,25 +65,25 @@ def shell_quote(file: Path) -> str:
 def _check_name(kind: str, name: str, template: str) -> None:
     registry = _REGISTRIES[kind]
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
-        rule = f"is of lower-case letters, digits and single dashes, begins with a letter and has at most {_LONGEST}"
-        message = f"the name of a {kind} {rule} characters, got {name!r:.80}. Give another, such as my-{kind}."
+        rule = f"lower-case letters, digits and single dashes, begin with a letter and have at most {_LONGEST}"
+        message = f"the name of a {kind} must be {rule} characters, got {name!r:.80}. Give another, such as my-{kind}."
         raise UserError("bad-syntax", message, option="NAME", value=name, most=_LONGEST)
     if kind == "topology" and name == "recipe":
-        message = "the axes of a topology 'recipe' would be taken for the recipe's. Give another name."
+        message = "a topology named 'recipe' would clash with the recipe's axes. Give another name."
         raise UserError("conflict", message, option="NAME", value=name)
     if name in registry.names():
-        whose = "this project's" if registry.is_builtin(name) else "an installed package's"
-        message = f"{kind} {name!r} is {whose} already. Give another name."
+        whose = "this project" if registry.is_builtin(name) else "an installed package"
+        message = f"{kind} {name!r} exists already in {whose}. Give another name."
         raise UserError("exists", message, option="NAME", value=name, ours=registry.is_builtin(name))
     class_name = class_name_of(name)
     if iskeyword(class_name) or hasattr(builtins, class_name) or re.search(rf"\b{class_name}\b", template):
-        message = f"{kind} {name!r} would be class {class_name}, which means something else. Give another name."
+        message = f"{kind} {name!r} would be class {class_name}, a name that is taken. Give another name."
         raise UserError("conflict", message, option="NAME", value=name, class_name=class_name)
 
 
 def _check_file(file: Path) -> None:
     if file.suffix != ".py" or not _MODULE.fullmatch(file.stem) or iskeyword(file.stem):
-        message = f"the file must be a module, LETTERS_AND_DIGITS.py, got {str(file)!r}. Give another --output."
+        message = f"--output must be a module, LETTERS_AND_DIGITS.py, got {str(file)!r}. Give another file."
         if file.suffix != ".py":
             raise UserError("unsupported", message, option="--output", path=str(file), choices=(".py",))
         raise UserError("bad-syntax", message, option="--output", path=str(file))
@@ -92,12 +92,12 @@ def _check_file(file: Path) -> None:
     check_folder(file, "--output")
     spec = importlib.util.find_spec(file.stem)  # imports nothing
     if file.stem in sys.stdlib_module_names or (spec and spec.origin):
-        message = f"{file} would stand before the module {file.stem!r} of that name. Give another --output."
+        message = f"{file} would shadow the module {file.stem!r}. Give another --output."
         raise UserError("conflict", message, option="--output", path=str(file), module=file.stem)
 
 
 def _is_there(file: Path) -> UserError:
-    message = f"{file} is there already, and nothing is overwritten. Give another --output."
+    message = f"{file} exists and is not overwritten. Give another --output."
     return UserError("exists", message, option="--output", path=str(file))
 
 

@@ -39,7 +39,7 @@ def parse_url(url: str) -> URL:
         raise UserError("bad-syntax", message, option="--storage", value=text) from None
     if "@" in (db_url.host or ""):
         text = without_passwords(url)
-        message = f"an @ in a user's name or password is written %40 in a URL, got {text!r}."
+        message = f"an @ in a user name or password must be written %40 in a URL, got {text!r}."
         raise UserError("bad-syntax", message, option="--storage", value=text, part="@")
     return db_url
 
@@ -58,7 +58,7 @@ def check_file(db_url: URL, url: str, make: bool) -> None:
     """
     if db_url.database in (None, "", ":memory:"):
         text = without_passwords(url)
-        message = f"a study must outlive its command, got the storage {text!r} in memory. Give sqlite:///FILE."
+        message = f"--storage must be persistent, got {text!r}, which is in memory. Give sqlite:///FILE."
         raise UserError("unsupported", message, option="--storage", value=text)
     file = Path(str(db_url.database))
     try:
@@ -72,12 +72,10 @@ def check_file(db_url: URL, url: str, make: bool) -> None:
     except (OSError, ValueError) as error:
         raise store_error(url, error) from error
     if not stat.S_ISREG(file_stat.st_mode):
-        message = f"a store must be a file, got {file}, which is none. Give another --storage."
+        message = f"a store must be a regular file, got {file}. Give another --storage."
         raise UserError("bad-file", message, option="--storage", storage=printable_url(url), problem="type")
     if not file_stat.st_size:
-        message = (
-            f"store {file} is empty: what it held is gone. Put a copy of it there, or remove the file to begin anew."
-        )
+        message = f"store {file} is empty: its contents are lost. Restore a copy, or remove the file to start over."
         raise UserError("bad-file", message, option="--storage", storage=printable_url(url), problem="empty")
 
 
@@ -226,20 +224,20 @@ def _is_of_sqlite(error: UnicodeDecodeError) -> bool:
 def store_error(url: str, error: BaseException) -> UserError:
     """Return the error for a store that cannot be used, with its cause and a remedy."""
     server = is_server(make_url(url))
-    remedy = "see to the server" if server else "free the file or its disk"
+    remedy = "Check the server" if server else "Free the file or its disk"
     reason = without_passwords(_first_line(error.__cause__ or error))
     if "malformed" in reason:
         message = (
-            f"store {printable_url(url)} is damaged: {reason.rstrip('.')}. Put a copy of it there, or see what "
-            "`sqlite3 FILE .recover` can read."
+            f"store {printable_url(url)} is damaged: {reason.rstrip('.')}. Restore a copy, or try "
+            "`sqlite3 FILE .recover`."
         )
         return UserError("bad-file", message, option="--storage", storage=printable_url(url), problem="damaged")
     if "not a database" in reason:
-        message = f"store {printable_url(url)} is a file of another kind. Give another --storage."
+        message = f"store {printable_url(url)} is not a SQLite database. Give another --storage."
         return UserError("bad-file", message, option="--storage", storage=printable_url(url), problem="format")
     cause = type(error.__cause__ or error).__name__
     message = (
-        f"store {printable_url(url)} cannot be used: {reason.rstrip('.')}. What it holds is kept; {remedy} and run the"
+        f"store {printable_url(url)} cannot be used: {reason.rstrip('.')}. Stored rows are safe. {remedy} and run the"
         " same command again, or give another --storage."
     )
     fields = {"option": "--storage", "storage": printable_url(url), "server": server, "cause": cause}

@@ -44,7 +44,7 @@ def schema_lock(url: str) -> Iterator[None]:
         finally:
             engine.dispose()  # close its connections even if the server refused
         return
-    with _file_lock(url, ".lock", LOCK_TIMEOUT_S, "its tables are being made by another process"):
+    with _file_lock(url, ".lock", LOCK_TIMEOUT_S, "its tables are being created by another process"):
         create_database(url)
         yield
 
@@ -97,7 +97,7 @@ _LOCK_TABLES = sql.text("SELECT pg_advisory_xact_lock(hashtextextended('nas tabl
 
 
 def _refuse_reconnection(*_: Any) -> Never:
-    raise DisconnectionError("the connection was lost that held the study")
+    raise DisconnectionError("the connection that locked the study was lost")
 
 
 @contextmanager
@@ -113,7 +113,7 @@ def _file_lock(url: str, ending: str, patience: float, busy: str, **fields: Any)
         Path(lock.lock_file).touch()  # raises at once if impossible; FileLock would wait
         lock.acquire(timeout=patience)
     except Timeout:
-        message = f"{busy}, which holds {lock.lock_file}. Wait for it, or give another --study."
+        message = f"{busy}, which locks {lock.lock_file}. Wait for it, or give another --study."
         raise UserError("in-use", message, path=lock.lock_file, **fields) from None
     except OSError as error:
         raise store_error(url, error) from error
@@ -139,14 +139,14 @@ def folder_lock(folder: str | None, *, waits: bool = True) -> Iterator[bool]:
         lock.acquire(timeout=0)
     except Timeout:
         if not waits:
-            message = f"another process does this very evaluation in {folder}. Wait for it."
+            message = f"another process runs the same evaluation in {folder}. Wait for it."
             raise UserError("in-use", message, path=folder) from None
-        message = f"another process does this very evaluation in {folder}: it is waited for."
+        message = f"another process runs the same evaluation in {folder}: waiting for it."
         warnings.warn(Notice("in-use", message, path=folder), stacklevel=2)
         lock.acquire()
         had_to_wait = True
     except OSError as error:
-        notice = Notice("unwritable", f"{folder} cannot be held: {error.strerror}.", path=folder)
+        notice = Notice("unwritable", f"{folder} cannot be locked: {error.strerror}.", path=folder)
         warnings.warn(notice, stacklevel=2)
         yield False
         return

@@ -76,7 +76,7 @@ def _create_or_load(
             missing, extra = (_values_beyond(old, new), _values_beyond(new, old)) if key == "axes" else ({}, {})
             if missing or extra:  # show only the values that differ
                 old, new = missing, extra
-            message = f"study {name!r} was made with {key} {_text(old)}, got {_text(new)}. Give another --study."
+            message = f"study {name!r} was created with {key} {_text(old)}, got {_text(new)}. Give another --study."
             raise UserError("mismatch", message, option=key, value=new, expected=old, study=name)
     return study
 
@@ -91,7 +91,7 @@ def _refuse_foreign_study(storage: optuna.storages.RDBStorage, name: str, direct
     study = optuna.load_study(study_name=name, storage=storage)
     differs = study.directions != directions
     if CONFIG not in study.user_attrs and (differs or study.user_attrs or study.get_trials(deepcopy=False)):
-        message = f"study {name!r} is another program's: no `nas search` made it. Give another --study."
+        message = f"study {name!r} was not created by `nas search`. Give another --study."
         raise UserError("mismatch", message, option="--study", value=name)
 
 
@@ -172,7 +172,7 @@ def changed_choices_error(name: str, axis: Axis) -> UserError:
     """Return the error for an axis whose choices differ from those of the study's first trial, which Optuna refuses."""
     value = tuple(axis.choices) if isinstance(axis, CategoricalDistribution) else axis
     choices = ", ".join(map(str, value)) if isinstance(value, tuple) else value
-    message = f"the study was begun with other values of axis {name!r} than {choices}. Give another --study."
+    message = f"the study was created with other values of axis {name!r} than {choices}. Give another --study."
     return UserError("mismatch", message, option=name, value=value)
 
 

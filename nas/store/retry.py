@@ -33,7 +33,7 @@ def is_outage(error: BaseException | None) -> bool:
     return False
 
 
-BACK = "the store is back"
+BACK = "the store is available again"
 """The message at the end of an outage."""
 
 
@@ -78,4 +78,4 @@ def _say_once(state: RetryCallState) -> None:
         while cause is not None and cause.__cause__ is not None:
             cause = cause.__cause__  # the driver's message
         lines = str(cause).strip().splitlines() or [type(cause).__name__]
-        LOGGER.warning(f"the store is away ({lines[0].rstrip('.')}): it is asked again, for {OUTAGE_S / 60:g} minutes")
+        LOGGER.warning(f"the store is unavailable ({lines[0].rstrip('.')}): retrying for {OUTAGE_S / 60:g} minutes")

@@ -187,7 +187,7 @@ class Store:
     def check_no_search(self, study: str) -> None:
         """Raise UserError if a study is a search, to which no other rows are added."""
         if study in self.searches():
-            message = f"study {study!r} is a search, whose rows are its own. Give another --study."
+            message = f"study {study!r} is a search and takes no other rows. Give another --study."
             raise UserError("mismatch", message, option="--study", value=study)
 
     def reevaluations(self, study: str) -> frozenset[str]:
@@ -231,7 +231,7 @@ class Store:
         if file_identity(file_of(self.url)) != self._file_identity:
             message = (
                 f"store {self.printable_name} was deleted, emptied or replaced by another file while it was in use. "
-                f"Put it back, or remove what is there; the same command then takes what is finished from "
+                f"Restore it, or remove the file; the same command then reuses finished work in "
                 f"{self.folder}/unfinished."
             )
             raise UserError("mismatch", message, storage=self.printable_name)

@@ -10,12 +10,12 @@ def check_name(study: str) -> str:
     """Return the name if it is valid for a study, else raise UserError."""
     if study != study.strip() or not study or study == "all" or "," in study or not study.isprintable():
         message = (
-            f"a study's name has no commas, line ends or other controls, no blanks at its ends, and is not 'all', got "
+            f"a study's name must not be 'all' or empty, and have no commas, control characters or outer blanks, got "
             f"{study!r:.80}. Give another --study."
         )
         raise UserError("bad-syntax", message, option="--study", value=study)
     if len(study) > _MAX_NAME:
-        message = f"a study's name has at most {_MAX_NAME} characters, got {len(study)}. Give another --study."
+        message = f"a study's name must have at most {_MAX_NAME} characters, got {len(study)}. Give another --study."
         raise UserError("too-large", message, option="--study", value=study, most=_MAX_NAME)
     return study
 
@@ -23,8 +23,8 @@ def check_name(study: str) -> str:
 def missing_study_error(store_name: object) -> UserError:
     """Return the error for a store without studies, which names other sources of rows."""
     message = (
-        f"there is no study in {store_name}. Make one with `nas search`, or give --storage; `nas results --from "
-        f"tables` asks what ships."
+        f"{store_name} has no study. Run `nas search`, or give another --storage. For shipped tables: "
+        f"`nas results --from tables`."
     )
     return UserError("missing-rows", message, option="--storage", storage=str(store_name))
 
@@ -33,7 +33,7 @@ def select_studies(text: str, studies: list[str]) -> list[str]:
     """Return the studies that "all" or "A,B" selects. Raises UserError for an unknown one."""
     names = studies if text == "all" else [name.strip() for name in text.split(",") if name.strip()]
     if "all" in names and text != "all":
-        message = f"'all' stands alone, got --study {text}. Leave the others out."
+        message = f"'all' must be the only study, got --study {text}. Leave the others out."
         raise UserError("conflict", message, option="--study", value=text)
     for name in names or [text]:
         if name not in studies:

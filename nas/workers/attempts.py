@@ -43,7 +43,7 @@ class Deaths:
     def row(self, cause: str) -> Row | None:
         """Return the failed Row of an evaluation that died too often; else None, after a message."""
         if self.number < self.max_deaths:
-            LOGGER.warning(f"{self.job.architecture}: {cause}. It goes on from its last checkpoint.")
+            LOGGER.warning(f"{self.job.architecture}: {cause}. It resumes from its last checkpoint.")
             return None
         return failed_row(self.job, f"{cause}, {self.max_deaths} times without a new checkpoint in between")
 
@@ -55,7 +55,7 @@ def new_death_count(job: EvaluationJob, max_deaths: int = MAX_DEATHS) -> Deaths:
 
 def timeout_row(job: EvaluationJob, seconds: float) -> Row:
     """Return the failed Row of an evaluation that exceeded its time."""
-    return failed_row(job, f"{TIMED_OUT}: it was not done after {seconds:g} s (--trial-timeout)")
+    return failed_row(job, f"{TIMED_OUT}: not finished after {seconds:g} s (--trial-timeout)")
 
 
 def _checkpoints(job: EvaluationJob) -> frozenset[str]:

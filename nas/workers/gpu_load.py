@@ -47,13 +47,13 @@ def read_load(gpu: int) -> GpuLoad:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
         return GpuLoad(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100, memory.used / memory.total)
     except ImportError:
-        message = '--trial-gpus auto measures by NVML: pip install ".[gpu]"'
+        message = '--trial-gpus auto needs NVML: pip install ".[gpu]"'
         raise UserError("needs-extra", message, option="--trial-gpus", value="auto", extra="gpu") from None
     except Exception as error:  # NVML's error class needs pynvml; a MIG slice has no utilization
         reason = reason_of(error)
         raise UserError(
             "needs-system",
-            f"--trial-gpus auto needs how busy GPU {gpu} is, and NVML says: {reason}. Give a share: 0.5.",
+            f"--trial-gpus auto needs the load of GPU {gpu}, and NVML failed: {reason}. Give a share such as 0.5.",
             option="--trial-gpus",
             value="auto",
             gpu=gpu,

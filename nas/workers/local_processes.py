@@ -190,7 +190,7 @@ def _cause(error: BrokenProcessPool, kills_before: int | None) -> str:
     kills = oom_kills()
     if kills is None or kills_before is None or kills == kills_before or "SIGKILL" not in reason:
         return reason
-    return f"{OUT_OF_MEMORY}: {reason}, and the kernel ended {kills - kills_before} for lack of memory meanwhile"
+    return f"{OUT_OF_MEMORY}: {reason}, and the kernel killed {kills - kills_before} for lack of memory meanwhile"
 
 
 def _visible_gpus(slot: int, gpus: float | None) -> str | None:

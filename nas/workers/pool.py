@@ -91,7 +91,7 @@ def make_pool(resources: Resources, max_evaluations: int, *, isolate: bool = Fal
         gpus_text = f"{torch.cuda.device_count()} GPUs, room for {room} such evaluations at once"
         raise UserError(
             "out-of-range",
-            f"--trial-gpus {gpus:g} is more than this machine has for {number}: {gpus_text}. Ask for less.",
+            f"--trial-gpus {gpus:g} is too much for {number} workers: {gpus_text}. Lower one of them.",
             option="--trial-gpus",
             value=gpus,
             workers=number,
@@ -107,10 +107,10 @@ def check_gpus(resources: Resources) -> None:
     """Raise UserError for GPUs on a machine without any, or for `auto` on a cluster."""
     on_cluster = isinstance(resources.workers, str)
     if on_cluster and resources.trial_gpus == AUTO:
-        message = "--trial-gpus auto is for this machine's GPUs. Tell a Ray cluster a share of one: 0.5."
+        message = "--trial-gpus auto works on this machine's GPUs only. Give a Ray cluster a share such as 0.5."
         raise UserError("conflict", message, option="--trial-gpus", value=AUTO, workers=resources.workers)
     if resources.trial_gpus and not on_cluster and not torch.cuda.device_count():
-        message = f"--trial-gpus {resources.trial_gpus} is for GPUs, and this machine has none. Leave it out."
+        message = f"--trial-gpus {resources.trial_gpus} needs a GPU, and this machine has none. Leave it out."
         raise UserError("needs-system", message, option="--trial-gpus", value=resources.trial_gpus, needs="cuda")
 
 

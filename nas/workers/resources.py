@@ -76,7 +76,7 @@ def memory_of(value: str | float | None) -> int | None:
         return None
     size = int(_quantity("trial_memory", value, _BYTES, "4G, 800MB or 4GiB", 1, 1e15))
     if sys.platform != "linux":
-        message = f"--trial-memory is kept on Linux, and this is {sys.platform}. Leave it out."
+        message = f"--trial-memory works on Linux only, and this is {sys.platform}. Leave it out."
         raise UserError("needs-system", message, option="--trial-memory", value=value, needs="linux")
     return size
 
@@ -94,7 +94,7 @@ def workers_of(value: int | str | None) -> int | str | None:
         kind = of_text if isinstance(value, str) else number_error_kind(value, whole=True)
         raise UserError(kind, message, option="--workers", value=value, least=1)
     if len(text) > 9 or int(text) > MAX_WORKERS:
-        message = f"--workers must be at most {MAX_WORKERS}, got {text:.40}. More are a cluster's: ray."
+        message = f"--workers must be at most {MAX_WORKERS}, got {text:.40}. For more, use a Ray cluster: ray."
         raise UserError("out-of-range", message, option="--workers", value=value, most=MAX_WORKERS)
     return int(text)
 

@@ -99,7 +99,7 @@ class _Gpu:
         if not self.retries:
             self.concurrency_at_failure = evaluation.concurrent + 1
         self.retries.append(job)
-        text = f"failed beside others on GPU {self.number}, and goes again there by itself"
+        text = f"failed next to others on GPU {self.number} and is retried there alone"
         LOGGER.warning(f"{job.architecture}: {text} ({row.error})")
         return False
 
@@ -111,16 +111,16 @@ class _Gpu:
             self.loads.append(read(self.number))
         except UserError as error:  # it worked at the start of the search
             self.is_final = True
-            LOGGER.warning(f"{error} Until the end it has {self.target} at once, as now.")
+            LOGGER.warning(f"{error} It keeps {self.target} evaluations at once until the end.")
             return
         if has_room_for_one_more(self.loads, self.target):
             self.target += 1
             self.loads.clear()
-            LOGGER.info(f"GPU {self.number} has room: {self.target} evaluations at once from now on")
+            LOGGER.info(f"GPU {self.number} has room for more: {self.target} evaluations at once from now on")
 
     def _lower_target(self) -> None:
         self.target, self.is_final = min(self.target, self.concurrency_at_failure - 1), True
-        LOGGER.info(f"GPU {self.number} has room for {self.target} evaluations at once, and for no more")
+        LOGGER.info(f"GPU {self.number} has room for at most {self.target} evaluations at once")
 
 
 class SharedGpus:

@@ -31,7 +31,7 @@ FUNCTIONS = (
     *("coalesce", "contains", "length", "lower", "regexp_matches", "starts_with", "upper"),
 )
 
-_EXAMPLE = """Write it as in "flops <= 50M and topology = 'resnet'\""""
+_EXAMPLE = """Example: "flops <= 50M and topology = 'resnet'\""""
 
 _MAX_TEXTS = 1000
 """A column with more distinct texts gets no suggestions: its texts are unique to their rows."""
@@ -99,7 +99,7 @@ def _rewrite(condition: str, column_names: Sequence[str]) -> tuple[str, list[str
     if not condition.strip():
         raise _refusal("missing-value", condition, "it is empty")
     if len(condition) > MAX_LENGTH:
-        reason = f"it has {len(condition)} characters, and may have {MAX_LENGTH}"
+        reason = f"it has {len(condition)} characters; the limit is {MAX_LENGTH}"
         raise _refusal("too-large", condition, reason, most=MAX_LENGTH)
     pieces = list(_pieces(condition))
     sql: list[str] = []
@@ -108,7 +108,7 @@ def _rewrite(condition: str, column_names: Sequence[str]) -> tuple[str, list[str
     for (kind, piece), (_, after) in zip(pieces, [*pieces[1:], ("", "")], strict=True):
         nesting += (piece == "(") - (piece == ")")
         if not 0 <= nesting <= MAX_NESTING:
-            reason = f"its brackets do not match, or nest deeper than {MAX_NESTING}"
+            reason = f"its brackets do not match or nest deeper than {MAX_NESTING}"
             raise _refusal("bad-syntax", condition, reason, part="brackets")
         if kind == "number":
             sql.append(_number(piece))
@@ -118,7 +118,7 @@ def _rewrite(condition: str, column_names: Sequence[str]) -> tuple[str, list[str
             column = _column(piece if kind == "word" else piece[1:-1].replace('""', '"'), column_names)
             columns[column] = None
             if after == "(":
-                raise _refusal("wrong-type", condition, f"column {column!r} is no function", column=column)
+                raise _refusal("wrong-type", condition, f"column {column!r} is not a function", column=column)
             sql.append('"' + column.replace('"', '""') + '"')
         else:
             sql.append(piece)
@@ -134,7 +134,7 @@ def _suggestions(condition: str, table: pa.Table) -> list[Notice]:
         texts = table[column].unique().drop_null().to_pylist() if pa.types.is_string(table[column].type) else []
         near = _nearest(column, text, sorted(texts)) if text not in texts and len(texts) <= _MAX_TEXTS else None
         if near is not None:
-            message = f"no row has {text!r} as {column}. Did you mean {near!r}?"
+            message = f"no row has {column} = {text!r}. Did you mean {near!r}?"
             notices.append(Notice("unknown-name", message, option=column, value=text, nearest=near))
     return notices
 
@@ -197,8 +197,8 @@ def _pieces(condition: str) -> Iterator[tuple[str, str]]:
     for match in _PIECE.finditer(condition):
         kind, piece = str(match.lastgroup), match.group()
         if kind in ("comment", "other") or (kind != "space" and not "".join(piece.split()).isprintable()):
-            fault = "a quote that is not closed" if piece in "'\"" else f"{piece!r}"
-            raise _refusal("bad-syntax", condition, f"{fault} may not be in it", part=piece)
+            fault = "an unclosed quote" if piece in "'\"" else f"{piece!r}"
+            raise _refusal("bad-syntax", condition, f"{fault} is not allowed", part=piece)
         if kind != "space":
             yield kind, piece
 
@@ -211,7 +211,7 @@ def _number(text: str) -> str:
 def _function(name: str) -> str:
     if name.lower() not in FUNCTIONS:
         error = unknown_name_error("function", name, FUNCTIONS)
-        raise UserError(error.kind, f"{error} A condition may use {', '.join(FUNCTIONS)}.", **error.fields)
+        raise UserError(error.kind, f"{error} Allowed functions: {', '.join(FUNCTIONS)}.", **error.fields)
     return name.lower()
 
 
@@ -219,9 +219,9 @@ def _column(name: str, column_names: Sequence[str]) -> str:
     matches = [column for column in column_names if column.lower() == name.lower()]
     if not matches:
         error = unknown_name_error("column", name, column_names)
-        raise UserError(error.kind, f"{error} Text stands in single quotes.", **error.fields)
+        raise UserError(error.kind, f"{error} Put text in single quotes.", **error.fields)
     if len(matches) > 1:
-        message = f"column {name!r} could be {' or '.join(matches)}, which a condition cannot tell apart."
+        message = f"column {name!r} is ambiguous: it may be {' or '.join(matches)}, and conditions ignore case."
         raise UserError("conflict", message, option="column", value=name, choices=tuple(matches))
     return matches[0]
 
@@ -229,12 +229,12 @@ def _column(name: str, column_names: Sequence[str]) -> str:
 def _mask(connection: duckdb.DuckDBPyConnection, query: str, condition: str) -> pa.ChunkedArray:
     answer = connection.sql(query)
     if answer.types != ["BOOLEAN"]:
-        reason = f"it gives {answer.types[0]}, not true or false. {_EXAMPLE}"
+        reason = f"it must be true or false, got {answer.types[0]}. {_EXAMPLE}"
         raise _refusal("wrong-type", condition, reason, type=str(answer.types[0]))
     return answer.to_arrow_table().column(0)
 
 
 def _refusal(kind: Kind, condition: str, reason: str, **fields: Any) -> UserError:
     excerpt = condition if len(condition) <= 100 else f"{condition[:100]}..."
-    message = f"condition {excerpt!r} cannot be used: {reason}."
+    message = f"cannot evaluate condition {excerpt!r}: {reason}."
     return UserError(kind, message, option="--where", value=condition, **fields)

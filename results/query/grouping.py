@@ -36,7 +36,7 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
     numbers = [name for name in dict.fromkeys(metrics) if name in table.column_names and name not in by]
     for name in numbers:
         if not has_numbers(table.field(name)):
-            message = f"a mean is of a column of numbers, and {name!r} holds {table[name].type}."
+            message = f"{name!r} must be a column of numbers to be averaged, got {table[name].type}."
             raise UserError("wrong-type", message, option=name, type=str(table[name].type))
     complete = _complete(table)
     keys = [*_group_columns(complete, by), *by]
@@ -86,7 +86,7 @@ def best(
     summaries, group_columns = summarize(table, {metric: direction}, held_out), _group_columns(_complete(table), [])
     for name in by:
         if name in _TRAINING_COLUMNS or not all(name in summary.record for summary in summaries):
-            message = f"--best is of architectures, which {name!r} does not tell apart. Leave it out of --by."
+            message = f"--best compares architectures, and {name!r} does not describe one. Remove it from --by."
             raise UserError("conflict", message, option="--by", value=name)
     groups: dict[tuple[Any, ...], list[ArchitectureSummary]] = {}
     for index, summary in enumerate(summaries):

@@ -12,7 +12,7 @@ _REASONS = {
     "task_version": "different versions of a task are not comparable",
     "data": "results on different data are not comparable",
     "preset": "presets train for different lengths",
-    "start": "weights that were trained before have more steps behind them",
+    "start": "pre-trained weights have had more training steps",
     "counter": "counters may count FLOPs differently",
 }
 """Column -> why rows that differ in it should not be read as one table."""
@@ -53,7 +53,7 @@ def _seeds(table: pa.Table) -> list[str]:
     if not {"task", "seed"} <= set(table.column_names):
         return []
     by_task = {task: values for (task,), values in _values(table, ["task"], "seed").items() if len(values) > 1}
-    advice = "in one table: single seeds differ by chance. Means over them: --best METRIC, or --by key"
+    advice = "in one table; single seeds differ by chance. Average over them with --best METRIC or --by key"
     return [
         f"{task}: {len(values)} values of seed ({abbreviate(values)}) {advice}." for task, values in by_task.items()
     ]
@@ -72,7 +72,7 @@ def _recipes(table: pa.Table, settings: Sequence[str]) -> list[str]:
     for (task, preset), columns in sorted(differing.items()):
         texts = [f"{column.removeprefix('recipe_')} ({abbreviate(values)})" for column, values in columns.items()]
         first = next(iter(columns))
-        keep = f"Keep one: {condition_of(first, columns[first][0])}."
+        keep = f"Select one: {condition_of(first, columns[first][0])}."
         notes.append(f"{task}: several recipes of preset {preset} in one table: {abbreviate(texts)}. {keep}")
     return notes
 
@@ -89,7 +89,7 @@ def _values(table: pa.Table, by: Sequence[str], column: str) -> dict[tuple[Any, 
 
 def _describe(task: str, column: str, values: Sequence[Any], reason: str) -> str:
     mixture = f"{len(values)} values of {column} in one table ({abbreviate(values)})"
-    return f"{task}: {mixture}; {reason}. Keep one: {condition_of(column, values[0])}."
+    return f"{task}: {mixture}; {reason}. Select one: {condition_of(column, values[0])}."
 
 
 def abbreviate(values: Sequence[Any], most: int = 3) -> str:

@@ -36,7 +36,7 @@ def query(
     check_columns(table.column_names, columns)
     order = [parse_order(text, table.column_names) for text in order_by]
     if limit is not None and limit < 0:
-        message = f"limit must be 0 or more, got {limit}."
+        message = f"limit must be at least 0, got {limit}."
         raise UserError("out-of-range", message, option="limit", value=limit, least=0)
     if where is not None:
         from results.query.condition import select  # importing DuckDB takes a tenth of a second

@@ -14,7 +14,7 @@ from results.query.sandbox import SECONDS, kind_of, reason_of, rows_in_memory, t
 from results.records.table import finite
 from search_spaces.support.errors import Kind, UserError
 
-_EXAMPLE = 'Write it as in "SELECT topology, max(accuracy) FROM rows GROUP BY topology".'
+_EXAMPLE = 'Example: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".'
 
 
 def run_select(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.Table:
@@ -28,10 +28,10 @@ def run_select(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.T
             question.encode()  # DuckDB accepts only valid Unicode
             statements = connection.extract_statements(question)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise _refusal("bad-syntax", "it must be one SELECT", _EXAMPLE, needs="SELECT")
+                raise _refusal("bad-syntax", "it must be one SELECT statement", _EXAMPLE, needs="SELECT")
             selection = connection.sql(statements[0].query).to_arrow_table()
     except duckdb.InterruptException as error:
-        remedy = "Ask of fewer rows, or join them by a column."
+        remedy = "Query fewer rows, or join them by a column."
         raise _refusal("too-large", f"it took longer than {seconds:g} s", remedy, most=seconds) from error
     except duckdb.BinderException as error:
         near = re.findall('"([^"]+)"', str(error).partition("Candidate bindings: ")[2])
@@ -44,7 +44,7 @@ def run_select(table: pa.Table, question: str, seconds: float = SECONDS) -> pa.T
         raise _refusal(kind_of(error), reason_of(error), _EXAMPLE, cause=type(error).__name__) from error
     twice = {name for name in selection.column_names if selection.column_names.count(name) > 1}
     if twice:
-        raise _refusal("duplicate", f"several columns are called {min(twice)!r}; name them with AS", value=min(twice))
+        raise _refusal("duplicate", f"several columns are named {min(twice)!r}; rename them with AS", value=min(twice))
     return pa.table({name: _plain(selection[name]) for name in selection.column_names})
 
 
@@ -64,9 +64,9 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     try:
         return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
     except (OverflowError, ValueError) as error:  # a date beyond Python's range
-        reason = f"a value has no place in a table: {error}. Write it out: CAST(... AS VARCHAR)"
+        reason = f"a table cannot hold a value: {error}. Convert it with CAST(... AS VARCHAR)"
         raise _refusal("out-of-range", reason, cause=type(error).__name__, type=str(kind)) from error
 
 
 def _refusal(kind: Kind, reason: str, remedy: str = "", **fields: Any) -> UserError:
-    return UserError(kind, f"the SQL cannot be used: {reason}. {remedy}".rstrip(), option="--sql", **fields)
+    return UserError(kind, f"cannot run the SQL: {reason}. {remedy}".rstrip(), option="--sql", **fields)

@@ -52,7 +52,7 @@ def _repeat(text: str | None, times: int) -> pa.Array:
 
 def _check(size: int) -> None:
     if size > np.iinfo(np.int32).max:
-        raise pa.ArrowCapacityError("a column of more than 2 GiB of text")
+        raise pa.ArrowCapacityError("a text column must have at most 2 GiB")
 
 
 def _with_nulls(kind: pa.DataType, valid: NDArray[np.bool_], *content: NDArray[Any] | bytes) -> pa.Array:

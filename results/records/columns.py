@@ -79,15 +79,15 @@ def metric_name_problem(metrics: Sequence[str]) -> str | None:
     earlier: set[str] = set()
     for name in metrics:
         if not isinstance(name, str) or not _METRIC.fullmatch(name):
-            return f"a metric's name is a letter and then letters, digits and _, got {name!r}"
+            return f"a metric's name must be a letter, then letters, digits or _, got {name!r}"
         if is_reserved(name):
-            return f"no metric may be called {name!r}: that is a column of every row, or begins as others' do"
+            return f"metric name {name!r} is reserved: rows have a column of that name or prefix"
         if name.lower() in earlier:
-            return f"metrics must have different names, whatever their case, got {name!r} twice"
+            return f"metric names must differ, ignoring case, got {name!r} twice"
         earlier.add(name.lower())
     for name in metrics:
         if name.lower().endswith("_se") and name.lower().removesuffix("_se") in earlier:
-            return f"{name} is the standard error of the metric {name[:-3]!r}, and no metric of its own"
+            return f"{name} is reserved for the standard error of metric {name[:-3]!r}"
     return None
 
 

@@ -24,9 +24,9 @@ def write(table: pa.Table, form: str, path: Path | None = None) -> None:
         UserError: An unknown format, a file that cannot be written, or Parquet on a terminal.
     """
     if form not in FORMS:
-        raise unknown_name_error("form of a table", form, FORMS)
+        raise unknown_name_error("table format", form, FORMS, option="form of a table")
     if path is None and form == "parquet" and sys.stdout.isatty():
-        message = "Parquet is no text for a terminal. Name a file, or choose csv or json."
+        message = "Parquet is binary and cannot be printed in a terminal. Give a file, or choose csv or json."
         raise UserError("unsupported", message, option="--format", value=form, choices=("csv", "json"))
     content = FORMS[form](table)
     if path is None:

@@ -14,7 +14,7 @@ MAX_FILE = 2**30
 def check_size(path: Path, size: int) -> None:
     """Raise UserError if a file is larger than MAX_FILE."""
     if size > MAX_FILE:
-        message = f"of a file {MAX_FILE >> 20} MiB are read at most, and {str(path)!r} has {size >> 20}."
+        message = f"{str(path)!r} has {size >> 20} MiB; the limit is {MAX_FILE >> 20} MiB."
         raise UserError("too-large", message, path=str(path), size=size, most=MAX_FILE)
 
 

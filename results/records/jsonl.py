@@ -113,18 +113,18 @@ def _lines(file: BufferedIOBase) -> Iterator[tuple[int, bytes | BadRow]]:
         try:
             line, size = _line(file, remaining)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            reason = f"the packed file is damaged from here on: {error}"
+            reason = f"the compressed file is damaged from here: {error}"
             yield number, BadRow("bad-file", reason, cause=type(error).__name__)
             return
         if not size:
             return
         remaining -= size
         if remaining < 0:
-            reason = f"the file has more than {MAX_FILE >> 20} MiB, and is not read from here on"
+            reason = f"the file exceeds {MAX_FILE >> 20} MiB, and the rest is not read"
             yield number, BadRow("too-large", reason, option="file", most=MAX_FILE)
             return
         if size > MAX_LINE:
-            reason = f"it has {size} bytes, and may have {MAX_LINE}"
+            reason = f"it has {size} bytes; the limit is {MAX_LINE}"
             yield number, BadRow("too-large", reason, option="line", size=size, most=MAX_LINE)
         elif line.strip():
             yield number, line
@@ -152,6 +152,6 @@ def _row(line: bytes | BadRow) -> Row:
         raise BadRow("bad-syntax", reason, byte=error.start + 1) from None
     except BadRow as error:
         if not line.endswith(b"\n"):
-            reason = f"{error}; the file ends with this line"
+            reason = f"{error}; it is the file's last line"
             raise BadRow(error.kind, reason, **error.fields, last=True) from None
         raise

@@ -87,5 +87,5 @@ def read(path: Path) -> pa.Table:
 
 def _refusal(path: Path, why: Exception) -> UserError:
     reason = str(why).partition("\n")[0].rstrip(".")
-    message = f"{str(path)!r} must be a Parquet file, as `export.write` makes it: {reason}."
+    message = f"{str(path)!r} must be a Parquet file as written by `export.write`: {reason}."
     return UserError(kind_of_read_error(why), message, **{**cause_fields(why), "path": str(path), "format": "Parquet"})

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cached_property
-from html import escape
 from operator import attrgetter
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -165,9 +164,11 @@ class Row:
         return row
 
     def _repr_html_(self) -> str:
-        cells = {name: value for name, value in self.columns().items() if value not in (None, "")}
-        lines = (f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>" for name, value in cells.items())
-        return f"<table>{''.join(lines)}</table>"
+        from results.records.row_notebook import row_html  # only notebooks need it
+
+        outcome = self.status if self.error is None else f"{self.status}: {self.error}"
+        title = f"{self.task}, {self.architecture}, seed {self.seed}: {outcome}"
+        return row_html(title, self.columns(), self.points(), self.directions)
 
     def points(self) -> list[dict[str, Any]]:
         """Return the curve as flat records: identification, step and validation metrics, the final metrics last.

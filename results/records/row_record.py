@@ -88,7 +88,7 @@ def _bad_row(record: Any, message: str) -> BadRow:
         return BadRow("wrong-type", reason, option="it", **value_fields(record))
     for name in _MANDATORY:
         if name not in record:
-            return BadRow("missing-value", f"it has no {name!r}", option=name)
+            return BadRow("missing-value", f"field {name!r} is missing", option=name)
     costs = record.get("costs")
     for subject, names, kind in (("it", record, RowRecord), ("'costs'", costs, CostsRecord)):
         unknown = [name for name in names if name not in kind.__struct_fields__] if isinstance(names, dict) else []

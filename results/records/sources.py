@@ -59,7 +59,7 @@ def read(name: str | Path) -> Source:
         return _read(Path(name))
     if str(name) != "tables" and str(name) not in tables:
         error = unknown_name_error("table", str(name), ["tables", *tables])
-        raise UserError(error.kind, f"there is no file {str(name)!r}; {error}", **error.fields)
+        raise UserError(error.kind, f"file {str(name)!r} does not exist; {error}", **error.fields)
     return union([_read(path) for key, path in tables.items() if str(name) in ("tables", key)])
 
 
@@ -77,7 +77,7 @@ def _read(path: Path) -> Source:
         return Source(flat=(reader(path),))
     rows, bad = jsonl.read(path)
     if bad and not rows:
-        message = f"no line of {str(path)!r} is a row: {bad[0]}. Give a file of rows, .csv, .json or .parquet."
+        message = f"{str(path)!r} has no valid row: {bad[0]}. Give a file of rows, .csv, .json or .parquet."
         raise UserError("bad-file", message, **bad[0].fields, path=str(path))
     return union([Source(tuple(rows), bad=tuple(f"{path}, {line}" for line in bad))])
 
@@ -97,7 +97,7 @@ def from_csv(path: Path) -> pa.Table:
         with _check_file(path).open(encoding="utf-8-sig", newline="") as file:
             names = next(csv.reader(file), [])
         if len(names) == 1 and (other := next((separator for separator in ";\t|" if separator in names[0]), None)):
-            raise _refusal(path, "CSV", f"commas part its columns, and its first line has {other!r}")
+            raise _refusal(path, "CSV", f"columns must be separated by commas, got {other!r} in the first line")
         options = arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
         options.null_values, options.quoted_strings_can_be_null = [""], False
         table = arrow.read_csv(path, convert_options=options)
@@ -116,7 +116,7 @@ def from_json(path: Path) -> pa.Table:
             return from_records(records)
     except (OSError, ValueError, RecursionError) as error:
         raise _refusal(path, "JSON", error) from error
-    raise _refusal(path, "JSON", "it is no list of objects")
+    raise _refusal(path, "JSON", "it is not a list of objects")
 
 
 def _unescape_formula(name: str) -> str:
@@ -141,7 +141,7 @@ def _cast(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _refusal(path: Path, form: str, why: object) -> UserError:
     reason = str(why).partition("\n")[0].rstrip(".")
-    message = f"{str(path)!r} must be a {form} file, as --format {form.lower()} makes it: {reason}."
+    message = f"{str(path)!r} must be a {form} file as written by --format {form.lower()}: {reason}."
     fields = {"path": str(path), "format": form}
     if isinstance(why, Exception):
         return UserError(kind_of_read_error(why), message, **{**cause_fields(why), **fields})

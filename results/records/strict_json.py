@@ -51,7 +51,7 @@ def to_json_value(value: object, name: str, *, infinite: bool = False, levels: i
         return _check_64_bits(int(value), name)
     if isinstance(value, float):
         if not math.isfinite(value) and not infinite:
-            message = f"{name} is {float(value)}, which JSON does not have"
+            message = f"{name} is {float(value)}, which JSON does not support"
             raise UserError("out-of-range", message, option=name, value=float(value))
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, Mapping):
@@ -69,13 +69,13 @@ def to_json_value(value: object, name: str, *, infinite: bool = False, levels: i
             to_json_value(element, f"{name}[{i}]", infinite=infinite, levels=levels - 1)
             for i, element in enumerate(value)
         ]
-    raise TypeError(f"{name} must be of JSON's types, got {type(value).__name__}")
+    raise TypeError(f"{name} must be of a JSON type, got {type(value).__name__}")
 
 
 def parse(text: str) -> Any:
     """Parse strict JSON. Raises BadRow for anything else, or for text that is too long."""
     if len(text) > MAX_TEXT:
-        reason = f"it has {len(text)} characters, and may have {MAX_TEXT}"
+        reason = f"it has {len(text)} characters; the limit is {MAX_TEXT}"
         raise BadRow("too-large", reason, size=len(text), most=MAX_TEXT)
     if "\\u0022" not in text and not _is_long(text):  # three times as fast, and as strict
         with suppress(orjson.JSONDecodeError, orjson.JSONEncodeError):
@@ -139,19 +139,19 @@ def _check_64_bits(number: int, name: str) -> int:
 
 def _integer(text: str) -> int:
     if len(text) > 20 or not -MAX_INTEGER - 1 <= int(text) <= MAX_INTEGER:
-        raise BadRow("out-of-range", f"it holds an integer beyond 64 bits: {_SHORT.repr(text)}", value=text)
+        raise BadRow("out-of-range", f"it contains an integer beyond 64 bits: {_SHORT.repr(text)}", value=text)
     return int(text)
 
 
 def _number(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise BadRow("out-of-range", f"it holds a number beyond 64 bits: {_SHORT.repr(text)}", value=text)
+        raise BadRow("out-of-range", f"it contains a number beyond 64 bits: {_SHORT.repr(text)}", value=text)
     return number
 
 
 def _constant(text: str) -> None:
-    raise BadRow("out-of-range", f"it holds {text}, which JSON does not have", value=text)
+    raise BadRow("out-of-range", f"it contains {text}, which JSON does not support", value=text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -160,6 +160,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         before: set[str] = set()
         for name, _ in pairs:
             if name in before:
-                raise BadRow("duplicate", f"it says {_SHORT.repr(name)} twice", option="field", value=name)
+                raise BadRow("duplicate", f"field {_SHORT.repr(name)} is given twice", option="field", value=name)
             before.add(name)
     return record

@@ -58,7 +58,7 @@ def _flatten(rows: Iterable[Row], records: Callable[[Row], Sequence[Mapping[str,
         except (TypeError, ValueError, AttributeError) as error:
             name = f"a row of task {row.task!r:.60} with seed {row.seed!r:.60}"
             fields = {**cause_fields(error), "task": row.task, "seed": row.seed}
-            warnings.warn(Notice("skipped", f"{name} is not in the table: {error}.", **fields), stacklevel=3)
+            warnings.warn(Notice("skipped", f"skipped {name}: {error}.", **fields), stacklevel=3)
             continue
         yield from flat
 
@@ -70,7 +70,7 @@ def _check_numbers(row: Row) -> None:
             continue
         for name, value in group.items():
             if not is_number(value):
-                message = f"{name!r:.60} is no number, got {value!r:.60}"
+                message = f"{name!r:.60} must be a number, got {value!r:.60}"
                 raise UserError("wrong-type", message, option=name, **value_fields(value))
 
 
@@ -79,11 +79,11 @@ def _check_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
         for name, value in record.items():
             if not _fits(name, type(value)):
                 words = " or ".join(kind.__name__ for kind in _kinds(name))
-                message = f"column {name!r} holds {words}, got {value!r:.60}"
+                message = f"column {name!r} must be {words}, got {value!r:.60}"
                 raise UserError("wrong-type", message, option=name, **value_fields(value))
     for name, value in record.items():
         if type(value) is int and not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
-            message = f"column {name!r} holds 64 bits, got {value!r:.60}"
+            message = f"column {name!r} must fit into 64 bits, got {value!r:.60}"
             raise UserError("out-of-range", message, option=name, value=value)
     return record
 
@@ -140,7 +140,7 @@ def concat(tables: Sequence[pa.Table]) -> pa.Table:
     try:
         return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
     except pa.ArrowException as error:
-        message = f"these tables do not fit together: {str(error).partition(chr(10))[0].rstrip('.')}."
+        message = f"these tables cannot be combined: {str(error).partition(chr(10))[0].rstrip('.')}."
         raise UserError("mismatch", message, tables=len(tables)) from error
 
 

@@ -71,17 +71,17 @@ class Effects:
         """Return one record per value, the best first, with simultaneous 95 % intervals (Bonferroni)."""
         sign = -1 if self.direction == "max" else 1
         records = [self._record(i) for i in range(len(self.values))]
-        return sorted(records, key=lambda record: float(sign * record["over"]))
+        return sorted(records, key=lambda record: float(sign * record["difference"]))
 
     def _record(self, i: int) -> dict[str, Any]:
-        over = float(self.effects[i])
-        record = {"value": self.values[i], "n": self.numbers[i], "mean": float(self.means[i]), "over": over}
+        difference = float(self.effects[i])
+        record = {"value": self.values[i], "n": self.numbers[i], "mean": float(self.means[i]), "difference": difference}
         if i == 0 or self.degrees_of_freedom < 1:
-            return {**record, "low": None, "high": None, "than": None}
+            return {**record, "low": None, "high": None, "verdict": None}
         reach = half_width(sqrt(self.covariance[i, i]), self.degrees_of_freedom, len(self.values) - 1)
-        low, high = over - reach, over + reach
+        low, high = difference - reach, difference + reach
         better = "better" if (low > 0) == (self.direction == "max") else "worse"
-        return {**record, "low": low, "high": high, "than": better if low > 0 or high < 0 else "not distinguishable"}
+        return {**record, "low": low, "high": high, "verdict": better if low > 0 or high < 0 else "not distinguishable"}
 
     def draws(self, random: np.random.Generator) -> Array:
         """Draw effects from Student's distribution, more being better: [D, v]."""
@@ -97,7 +97,9 @@ def check_axis(axis: str, metrics: Container[str]) -> None:
     if (axis in ROW_COLUMNS and axis not in ARCHITECTURE_COLUMNS) or axis.removesuffix("_se").removeprefix(
         "test_"
     ) in metrics:
-        message = f"an axis tells architectures apart, and {axis!r} is none. Ask topology, depth or recipe_lr."
+        message = (
+            f"an axis must distinguish architectures, got {axis!r}. Choose for example topology, depth or recipe_lr."
+        )
         raise UserError("unsupported", message, option="axis", value=axis)
 
 
@@ -168,15 +170,13 @@ def effects(records: Sequence[Record], axis: str, metric: str, direction: Direct
 def _no_comparison(rows: Sequence[Record], axis: str, metric: str, at: str | None) -> UserError:
     values = {row[axis] for row in rows}
     if len(values) < 2:
-        have = (
-            f"of rows with {metric!r} all have {axis} = {next(iter(values))!r}" if values else f"no row has {metric!r}"
-        )
-        remedy = "Give rows that differ, or ask for another axis or metric."
-        message = f"{have}: there is nothing to hold it against. {remedy}"
+        have = f"all rows with {metric!r} have {axis} = {next(iter(values))!r}" if values else f"no row has {metric!r}"
+        remedy = "Give rows that differ, or choose another axis or metric."
+        message = f"{have}: there is nothing to compare. {remedy}"
     else:
-        need = "Give rows of more architectures, or leave --at out." if at else "Give rows that have, or --at flops."
+        need = "Give rows of more architectures, or leave --at out." if at else "Give more rows, or --at flops."
         reason = f"no two values of {axis!r} have {metric!r} with all else equal"
-        message = f"{reason}: nothing is held against anything. {need}"
+        message = f"{reason}: there is nothing to compare. {need}"
     return UserError("missing-rows", message, axis=axis, metric=metric, at=at, values=len(values))
 
 

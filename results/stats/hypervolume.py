@@ -20,7 +20,7 @@ def hypervolume(values: NDArray[np.float64], reference: NDArray[np.float64]) -> 
     if values.ndim != 2 or reference.shape != (values.shape[1],):
         raise ValueError(f"points and reference must be [n, m] and [m], got {values.shape} and {reference.shape}.")
     if np.isnan(values).any() or np.isnan(reference).any():
-        raise ValueError("a hypervolume is of numbers, got NaN.")
+        raise ValueError("points and reference must be numbers, got NaN.")
     values = values[(values < reference).all(axis=1)]
     if not len(values):
         return 0.0

@@ -76,9 +76,9 @@ def components(validation: Array, test: Array | None = None) -> Components:
         ValueError: Fewer than two architectures or two seeds, or shapes that differ.
     """
     if validation.ndim != 2 or min(validation.shape) < 2:
-        raise ValueError(f"a metric must be [A > 1, S > 1], got {validation.shape}.")
+        raise ValueError(f"validation must have the shape [A > 1, S > 1], got {validation.shape}.")
     if test is not None and test.shape != validation.shape:
-        raise ValueError(f"test must be of the networks of validation, {validation.shape}, got {test.shape}.")
+        raise ValueError(f"test must have the shape of validation, {validation.shape}, got {test.shape}.")
     between, within = _components(validation, validation)
     if test is None:
         return Components(between, within, None, between, within)

@@ -48,7 +48,7 @@ class TabularBenchmark:
         for row in self.rows:
             by_architecture.setdefault(row.architecture, {})[row.seed] = row
         if not by_architecture:
-            message = f"table {name!r} has no row of an architecture whose parameters and MACs were counted."
+            message = f"table {name!r} has no architecture with counted parameters and MACs."
             raise UserError("missing-rows", message, table=name)
         self.name = name
         self._rows, self._costs = by_architecture, costs
@@ -108,7 +108,7 @@ class TabularBenchmark:
     def _of(self, architecture: Architecture) -> Mapping[int, Row]:
         by_seed = self._rows.get(architecture)
         if by_seed is None:
-            has = f"It has {len(self._rows)}, among them {next(iter(self._rows))}."
+            has = f"It has {len(self._rows)} architectures, for example {next(iter(self._rows))}."
             message = f"table {self.name!r} has no architecture {architecture}. {has}"
             raise UserError("unknown-name", message, option="architecture", value=str(architecture), table=self.name)
         return by_seed
@@ -128,7 +128,7 @@ def read_table(text: str | Path) -> TabularBenchmark:
         path = tables[str(text)]
     rows, bad = jsonl.read(path)
     if bad:
-        message = f"every line of table {str(path)!r} must be a row, got {bad[0]}. Leave that line out."
+        message = f"every line of table {str(path)!r} must be a row, got {bad[0]}. Remove that line."
         raise UserError("bad-file", message, **bad[0].fields, path=str(path))
     return TabularBenchmark(_stem(path.name), rows)
 
@@ -148,10 +148,8 @@ def _check_alike(name: str, rows: Sequence[Row]) -> None:
         for column in (*first, *circumstances):
             first_value, value = first.get(column), circumstances.get(column)
             if first_value != value:
-                remedy = (
-                    '`nas results --from FILE --where "..." --format jsonl --output ONE.jsonl` keeps those you mean'
-                )
-                message = f"rows of table {name!r} must agree in {column}, got {first_value!r} and {value!r}: {remedy}."
+                remedy = 'Select rows with `nas results --from FILE --where "..." --format jsonl --output ONE.jsonl`'
+                message = f"rows of table {name!r} must agree in {column}, got {first_value!r} and {value!r}. {remedy}."
                 raise UserError("mismatch", message, option=column, value=value, table=name, expected=first_value)
 
 

@@ -59,7 +59,7 @@ class TrueFront:
         }
         self._whole = self._hypervolume(self.values)
         if not self._whole:
-            message = f"nothing in table {table.name!r} is better than the worst in all of {', '.join(names)}."
+            message = f"no architecture in table {table.name!r} is better than the worst in all of {', '.join(names)}."
             raise UserError("bad-data", message, table=table.name, objectives=tuple(names))
 
     def relative_hypervolume(self, architectures: Iterable[Architecture]) -> float:
@@ -82,7 +82,9 @@ def _missing_objective(table: TabularBenchmark, names: Mapping[str, str]) -> Use
     columns = {column for row in table.rows for column in _numbers(row)}
     for name, column in names.items():
         if column not in columns and name in table.directions and name in columns:
-            message = f"table {table.name!r} has no {column}: {name} chose what is found, and cannot judge it."
+            message = (
+                f"table {table.name!r} lacks {column}: {name} selects the architectures, and cannot score them too."
+            )
             return UserError("missing-data", message, option=name, table=table.name, needs=column)
         if column not in columns:
             return unknown_name_error("objective", name, columns, of=f"table {table.name!r}")

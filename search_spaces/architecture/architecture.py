@@ -68,12 +68,12 @@ class Architecture:
                 raise UserError("out-of-range", message, option=name, value=value, most=most)
         if self.model and (self.heads == 0 or self.head_dim or self.topology != "resnet"):
             shape_text = f"heads={self.heads},head_dim={self.head_dim},topology={self.topology}"
-            rule = f"{self.model!r} is timm's own, wired as it is: heads of at least 1, head_dim=0, topology=resnet"
-            message = f"{rule}, got {shape_text}. Networks of this project (no model=) take any topology."
+            rule = f"timm model {self.model!r} has a fixed topology: heads of at least 1, head_dim=0, topology=resnet"
+            message = f"{rule}, got {shape_text}. Leave model= out for other topologies."
             shape = {"heads": self.heads, "head_dim": self.head_dim, "topology": self.topology}
             raise UserError("conflict", message, option="model", value=self.model, **shape)
         if not self.model and (self.heads == 0) != (self.head_dim == 0):
-            message = f"heads and head_dim are both 0 or neither is, got {self.heads} and {self.head_dim}."
+            message = f"heads and head_dim must both be 0, or both be positive, got {self.heads} and {self.head_dim}."
             raise UserError("conflict", message, option="heads", value=self.heads, head_dim=self.head_dim)
         object.__setattr__(self, "topology", canonical(self.topology, self.depth))
         object.__setattr__(self, "blocks", self._canonical_blocks())
@@ -81,7 +81,7 @@ class Architecture:
     def _canonical_blocks(self) -> str:
         differing = _read_blocks(self.blocks)
         if differing and self.model:
-            message = f"blocks of timm's {self.model} are alike, got {self.blocks}. Give each field one number."
+            message = f"blocks of timm's {self.model} must be equal, got {self.blocks}. Give each field one number."
             raise UserError("conflict", message, option="blocks", value=self.blocks, model=self.model)
         parts = []
         for name in (name for name in PER_BLOCK_FIELDS if name in differing):
@@ -90,7 +90,7 @@ class Architecture:
                 message = f"{name} of each block must be at least 1, got {_join(values)}."
                 raise UserError("out-of-range", message, option=name, value=values, least=1)
             if values[0] != (value := getattr(self, name)):
-                message = f"{name} must be the first block's of {_join(values)}, got {value}."
+                message = f"{name} must equal the first block's value in {_join(values)}, got {value}."
                 raise UserError("mismatch", message, option=name, value=value, blocks=values)
             check_divides(name, values, self.depth)
             if len(shortest := _shortest(values)) > 1:
@@ -116,7 +116,7 @@ class Architecture:
         architecture = object.__new__(cls)
         for name in names:
             if name not in values:
-                raise UserError("missing-value", f"an architecture needs {name!r}", option=name)
+                raise UserError("missing-value", f"an architecture must have {name!r}", option=name)
             object.__setattr__(architecture, name, values[name])
         return architecture
 
@@ -189,7 +189,7 @@ def _read_blocks(text: str) -> dict[str, tuple[int, ...]]:
         name, _, values = part.partition("=")
         if name not in PER_BLOCK_FIELDS or name in differing:
             kind: Kind = "duplicate" if name in differing else "unknown-name"
-            message = f"blocks may differ in each of {', '.join(PER_BLOCK_FIELDS)}, got {text!r}."
+            message = f"blocks may set each of these once: {', '.join(PER_BLOCK_FIELDS)}, got {text!r}."
             raise UserError(kind, message, option="blocks", value=name, choices=PER_BLOCK_FIELDS)
         differing[name] = read_segments(name, values)
     return differing

@@ -67,8 +67,8 @@ def segments_of(text: str, depth: int) -> tuple[Segment, ...]:
         end, open_end = segments[-1][1].stop, f"{topologies[-1]}[{segments[-1][1].start}:]"
         raise UserError(
             "mismatch",
-            f"ranges of {text!r} must cover all blocks, got {end} of depth={depth}. Write {open_end} for all that are "
-            "left.",
+            f"ranges of {text!r} must cover all blocks, got {end} of depth={depth}. "
+            f"Write {open_end} for the remaining blocks.",
             option="topology",
             value=text,
             end=end,
@@ -84,14 +84,14 @@ def _blocks(topology: str, ends: tuple[str, str, str], text: str, start: int, de
     segment, blocks = f"{topology}[{first}:{end}]", range(int(first or 0), int(end or depth))
     if blocks.stop > depth:
         message = (
-            f"ranges of {text!r} must lie in depth={depth}, got {segment}. Take depth={blocks.stop}, or other ranges."
+            f"ranges of {text!r} must lie in depth={depth}, got {segment}. Use depth={blocks.stop} or other ranges."
         )
         raise UserError("out-of-range", message, option="topology", value=segment, end=blocks.stop, depth=depth)
     if blocks.start != start or blocks.stop <= start:
         instead = f"{topology}[{start}:...]" if start < depth else None
-        remedy = f"Write {instead}." if instead else "Leave it out, or take more depth."
+        remedy = f"Write {instead}." if instead else "Remove it, or increase depth."
         message = (
-            f"each range of {text!r} must begin where the one before ends and hold a block, got {segment} after "
+            f"each range of {text!r} must start where the previous one ends and contain a block, got {segment} after "
             f"{start} blocks. {remedy}"
         )
         raise UserError("conflict", message, option="topology", value=segment, start=start, instead=instead)
@@ -115,8 +115,8 @@ def check_divides(name: str, values: Sequence[object], depth: int) -> None:
     if depth % len(values):
         raise UserError(
             "mismatch",
-            f"{name} has {len(values)} runs of blocks, {'/'.join(map(str, values))}, which must divide the depth, got "
-            f"depth={depth}. Give another number of them.",
+            f"the number of runs of blocks must divide the depth, got {name} {'/'.join(map(str, values))} "
+            f"({len(values)} runs) and depth={depth}. Give another number of runs.",
             option=name,
             value=tuple(values),
             depth=depth,
@@ -126,6 +126,6 @@ def check_divides(name: str, values: Sequence[object], depth: int) -> None:
 def _range(part: str, text: str) -> tuple[str, str, str]:
     match = _RANGE.fullmatch(part)
     if match is None:
-        message = f"ranges of blocks are TOPOLOGY[FIRST:END]+TOPOLOGY[FIRST:END], got {part!r} in {text!r}."
+        message = f"ranges of blocks must be TOPOLOGY[FIRST:END]+TOPOLOGY[FIRST:END], got {part!r} in {text!r}."
         raise UserError("bad-syntax", message, option="topology", value=part, text=text)
     return match[1], match[2], match[3]

@@ -66,6 +66,6 @@ def check_defaults(name: str, options: type) -> None:
     """Raise UserError if the source of an installed topology shows other defaults than its options have."""
     in_source, in_options = _defaults(name), defaults_of(options)
     if in_source != in_options:
-        rule = f"the source of topology {name!r} must tell the defaults that its options have, {in_options}"
-        message = f"{rule}, and tells {dict(in_source)}. Write Options: type = NAME, and plain values in that class."
+        rule = f"the source code of topology {name!r} must show its options' defaults, {in_options}"
+        message = f"{rule}, got {dict(in_source)}. Write Options: type = NAME, and plain values in that class."
         raise UserError("bad-plugin", message, topology=name, defaults=tuple(in_source.items()))

@@ -94,8 +94,10 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
         if name not in weights:
             raise _misfit(source, f"it has no {name}", name, None, tuple(tensor.shape))
         if weights[name].shape != tensor.shape:
-            shapes = f"{list(weights[name].shape)} and {list(tensor.shape)} in the network"
-            raise _misfit(source, f"its {name} is {shapes}", name, tuple(weights[name].shape), tuple(tensor.shape))
+            shapes = f"{list(weights[name].shape)}, not {list(tensor.shape)}"
+            raise _misfit(
+                source, f"the shape of {name} is {shapes}", name, tuple(weights[name].shape), tuple(tensor.shape)
+            )
     for name in weights:
         if name not in network_weights:
             raise _misfit(source, f"the network has no {name}", name, tuple(weights[name].shape), None)
@@ -126,12 +128,12 @@ def read_record(folder: Path) -> Record:
     try:
         return Record.from_json(check_regular_file(path, _MAX_RECORD).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        rule = f"a checkpoint is a folder of {WEIGHTS} and {RECORD}"
-        message = f"{rule}; {folder} has no {RECORD}. `nas evaluate --save` writes one."
+        rule = f"a checkpoint must be a folder with {WEIGHTS} and {RECORD}"
+        message = f"{rule}, got {folder} without {RECORD}. Write one with `nas evaluate --save`."
         raise UserError("missing-file", message, path=str(path)) from None
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError, OSError) as error:
-        reason = f"{reason_of(error):.200}"
-        message = f"{path} cannot be read as a checkpoint's record: {reason}. Take another, or train again."
+        reason = f"{reason_of(error):.200}".rstrip(".")
+        message = f"cannot read checkpoint record {path}: {reason}. Use another checkpoint, or train again."
         raise UserError(kind_of_read_error(error), message, **{**cause_fields(error), "path": str(path)}) from error
 
 
@@ -146,14 +148,14 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         with safe_open(check_regular_file(path), framework="pt") as file:
             stamp, weights = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
-        message = f"{path} cannot be read: {error}. Take another checkpoint, or train again."
+        message = f"{path} cannot be read: {error}. Use another checkpoint, or train again."
         raise UserError(kind_of_read_error(error), message, **{**cause_fields(error), "path": str(path)}) from error
     if stamp.get("record") != _digest(record):
-        message = f"{path} and {RECORD} beside it are not of one checkpoint. Take another, or train again."
+        message = f"{path} and its {RECORD} belong to different checkpoints. Use another, or train again."
         raise UserError("mismatch", message, path=str(path))
     # A flipped bit would go unnoticed otherwise, and saved networks and initial weights depend on it.
     if stamp.get("weights") != fingerprint(weights):
-        message = f"{path} is damaged: its weights are not those written. Take another checkpoint, or train again."
+        message = f"{path} is damaged: its checksum does not match. Use another checkpoint, or train again."
         raise UserError("bad-file", message, path=str(path))
     return weights
 
@@ -165,5 +167,5 @@ def _digest(record: Record) -> str:
 
 def _misfit(source: str, difference: str, weight: str, shape: Shape, network_shape: Shape) -> UserError:
     """Return the error for a weight that does not fit; a shape is None where the weight is missing."""
-    message = f"{source} does not fit the network: {difference}. Was it another architecture or vocabulary?"
+    message = f"{source} does not fit the network: {difference}. Is it of another architecture or vocabulary?"
     return UserError("mismatch", message, source=source, weight=weight, shape=shape, network_shape=network_shape)

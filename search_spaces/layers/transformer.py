@@ -83,7 +83,7 @@ def _layers(block: Architecture, style: TransformerStyle, attend: nn.Module, val
 
 def _check(architecture: Architecture) -> None:
     if architecture.model:
-        message = f"this task has a network of its own and takes none of timm's, got model={architecture.model}."
+        message = f"this task builds its own network and takes no timm model, got model={architecture.model}."
         raise UserError("unsupported", message, option="model", value=architecture.model)
     if architecture.head_dim == 0:
         message = f"a transformer needs heads and head_dim of at least 1, got {architecture}."

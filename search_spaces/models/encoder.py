@@ -60,7 +60,7 @@ class EncoderSizes:
 
     def __post_init__(self) -> None:
         if self.texts not in (1, 2):
-            raise ValueError(f"an example has 1 text or 2, got {self.texts}.")
+            raise ValueError(f"an example must have 1 or 2 texts, got {self.texts}.")
 
 
 class PairFeatures(nn.Module):
@@ -152,6 +152,6 @@ def count_encoder(architecture: Architecture, sizes: EncoderSizes, tokens: int) 
 
 @cache  # once per process
 def _warn_padding(landmarks: int, context: int, padding: int) -> None:
-    message = f"{landmarks} landmarks do not divide {context} tokens: {padding} masked positions are put behind them."
+    message = f"{landmarks} landmarks do not divide {context} tokens: {padding} masked positions are appended."
     sizes = {"context": context, "padding": padding}
     warnings.warn(Notice("skipped", message, option="landmarks", value=landmarks, **sizes), stacklevel=3)

@@ -126,18 +126,18 @@ def build_family(
     name = architecture.model
     stages, base = _stages(name), base_of(name)
     if image != stages.image:
-        message = f"timm's {name} takes images of {stages.image}, the task has {image}. Choose another model."
+        message = f"timm's {name} needs images of {stages.image}, got {image}. Choose another model."
         raise UserError("mismatch", message, option="model", value=name, image=image, expected=stages.image)
     for field in ("width", "hidden"):
         value, expected_size = getattr(architecture, field), getattr(base, field)
         if value != expected_size:
-            message = f"{field} of timm's {name} is {expected_size}, got {value}."
+            message = f"{field} of timm's {name} must be {expected_size}, got {value}."
             raise UserError("mismatch", message, option=field, value=value, expected=expected_size, model=name)
     depths, heads = _depths(name, stages, architecture.depth), _heads(stages, architecture.heads)
     if not heads:
         able = heads_of(name)
         rule = f"heads of timm's {name} must divide the width of each stage"
-        message = f"{rule}, got {architecture.heads}: {', '.join(map(str, able))}."
+        message = f"{rule}, got {architecture.heads}. Choose from: {', '.join(map(str, able))}."
         raise UserError("mismatch", message, option="heads", value=architecture.heads, choices=able, model=name)
     family = MODEL_FAMILIES[stages.family]
     has_stages = len(depths) > 1
@@ -165,8 +165,8 @@ def blocks_of(network: nn.Module) -> list[nn.Module]:
 
 def _unknown(name: str) -> UserError:
     near = next(iter(get_close_matches(name, timm.list_models(), n=1)), None)
-    remedy = f"Did you mean {near!r}?" if near else "timm.list_models() has them all."
-    message = f"unknown model of timm's {name!r}. {remedy}"
+    remedy = f"Did you mean {near!r}?" if near else "See timm.list_models()."
+    message = f"unknown timm model {name!r}. {remedy}"
     return UserError("unknown-name", message, option="model", value=name, nearest=near)
 
 
@@ -178,14 +178,16 @@ def _stages(name: str) -> Stages:
         network: Any = timm.create_model(name)
     kind = type(network).__name__
     if kind not in MODEL_FAMILIES:
-        message = f"timm's {name} is a {kind}, whose depth and heads cannot be set. Known: {', '.join(MODEL_FAMILIES)}."
+        message = (
+            f"depth and heads of timm's {name} cannot be set: it is a {kind}. Supported: {', '.join(MODEL_FAMILIES)}."
+        )
         choices = tuple(MODEL_FAMILIES)
         raise UserError("unsupported", message, option="model", value=name, family=kind, choices=choices)
     stages = MODEL_FAMILIES[kind].stages(network)
     try:
         firsts = [MODEL_FAMILIES[kind].layers(stage[0]) for stage in stages]
     except AttributeError:
-        message = f"timm's {name} is a {kind} with blocks of its own, whose heads cannot be set."
+        message = f"heads of timm's {name} cannot be set: this {kind} has custom blocks."
         raise UserError("unsupported", message, option="model", value=name, family=kind) from None
     return Stages(
         family=kind,
@@ -203,7 +205,7 @@ def _depths(name: str, stages: Stages, depth: int) -> tuple[int, ...]:
     depths = [max(1, round(Fraction(blocks * depth, sum(stages.depths)))) for blocks in stages.depths]
     depths[stages.main] += depth - sum(depths)
     if depths[stages.main] < 1:
-        message = f"timm's {name} has {len(depths)} stages, so depth must be more than that, got {depth}."
+        message = f"depth of timm's {name} must be more than its {len(depths)} stages, got {depth}."
         raise UserError("out-of-range", message, option="depth", value=depth, stages=len(depths), model=name)
     return tuple(depths)
 

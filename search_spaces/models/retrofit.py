@@ -38,7 +38,9 @@ def retrofit(weights: Mapping[str, Tensor], architecture: Architecture, topology
         raise error
     model = build(replace(architecture, topology=topology))
     if not _starts_as_resnet(topology) and not _layers_norm(model):
-        rule = f"{topology!r} starts as the residual network only where all layers say that they norm what they read"
+        rule = (
+            f"{topology!r} starts as the residual network only if all layers declare that they normalize their inputs"
+        )
         raise _starts_otherwise(rule, architecture, topology, needs="norms")
     load_weights(model, {**_topology_weights(model), **adapt_weights(weights, model)}, "the checkpoint")
     return model
@@ -63,17 +65,17 @@ def refusal(architecture: Architecture, topology: str) -> UserError | None:
         message = f"only a residual network can be retrofitted, got topology {start!r}. Train one first."
         return UserError("unsupported", message, option="topology", value=start, needs="resnet")
     if any(kind.input_mode_of(options) == "heads" for kind, options in topologies):
-        rule = "reads and writes in head space: its layers have no projections to take the weights of"
+        rule = "works in head space: its layers lack the projections that the weights belong to"
         return UserError("unsupported", f"{topology!r} {rule}.", option="topology", value=topology, needs="projections")
     if not all(kind.equals_resnet_with_norms(options) for kind, options in topologies):
-        rule = f"{topology!r} does not start as the residual network, whatever weights its layers have"
+        rule = f"{topology!r} does not start as the residual network, for any weights of its layers"
         return _starts_otherwise(rule, architecture, topology)
     return None
 
 
 def _starts_otherwise(rule: str, architecture: Architecture, topology: str, **fields: str) -> UserError:
     examples = _alternatives(architecture)
-    remedy = f" Others do on any, for example {', '.join(examples)}." if examples else ""
+    remedy = f" Choose for example {', '.join(examples)}." if examples else ""
     return UserError("unsupported", f"{rule}.{remedy}", option="topology", value=topology, choices=examples, **fields)
 
 

@@ -46,7 +46,7 @@ def per_block(base: Architecture) -> SearchSpace:
     in all their blocks and are left out, except the base's own.
     """
     if base.model:
-        message = f"space 'per-block' is of networks that a task has, got model={base.model}. Leave it out."
+        message = f"space 'per-block' needs a task's own network, got model={base.model}. Leave model out."
         raise UserError("unsupported", message, option="model", value=base.model, space="per-block")
     blocks = [base.at_block(block) for block in range(base.depth)]
     axes: dict[str, tuple[Scalar, ...]] = {}
@@ -77,7 +77,7 @@ def get_space(name: str, base: Architecture) -> SearchSpace:
     except UserError:
         raise
     except Exception as error:  # plug-ins may fail in any way
-        message = f"space {name!r} could not be laid out around {base}: {reason_of(error)}"
+        message = f"space {name!r} could not be built around base {base}: {reason_of(error)}"
         raise UserError("bad-plugin", message, option="space", value=name, **cause_fields(error)) from error
     if not isinstance(space, SearchSpace):
         message = f"space {name!r} must be a function from an Architecture to a SearchSpace, got {space!r}."

@@ -24,7 +24,7 @@ def enumerated_space(name: str, architectures: Sequence[Architecture]) -> Search
         UserError: There are no architectures.
     """
     if not architectures:
-        raise UserError("missing-value", f"space {name!r} must list an architecture, got none.", space=name)
+        raise UserError("missing-value", f"space {name!r} must list at least one architecture, got none.", space=name)
     unique = dict.fromkeys(architectures)
     option_axes = _option_axes(unique)
     coordinates = {

@@ -28,7 +28,7 @@ def parse_architecture(text: str, base: Architecture) -> Architecture:
         if name not in names:
             raise unknown_name_error("architecture field", name, names, option="field")
         if name in changes:
-            message = f"field {name!r} stands twice in {text!r}."
+            message = f"field {name!r} is given twice in {text!r}."
             raise UserError("duplicate", message, option="field", value=name, text=text)
         changes[name] = _field_value(name, value)
     model = changes.get("model")
@@ -50,12 +50,12 @@ def parse_axis(text: str) -> tuple[str, tuple[Scalar, ...]]:
     name, equals, values_text = (piece.strip() for piece in text.partition("="))
     texts = [part.strip() for part in split_top_level(values_text)]
     if not name or not equals or not texts:
-        message = f"an axis is NAME=VALUE,VALUE,... such as depth=2,4,8 or recipe.lr=1e-4,1e-3, got {text!r}."
+        message = f"an axis must be NAME=VALUE,VALUE,... such as depth=2,4,8 or recipe.lr=1e-4,1e-3, got {text!r}."
         raise UserError("bad-syntax", message, option="axis", value=text)
     values = [_axis_value(name, part) for part in texts]
     for index, value in enumerate(values):
         if value in values[:index]:
-            message = f"value {texts[index]} stands twice in axis {text!r}. Leave one out."
+            message = f"value {texts[index]} is given twice in axis {text!r}. Remove one."
             raise UserError("duplicate", message, option=name, value=texts[index])
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         values = sorted(values, key=float)
@@ -68,7 +68,7 @@ def parse_axes(texts: Iterable[str]) -> dict[str, tuple[Scalar, ...]]:
     for text in texts:
         name, values = parse_axis(text)
         if name in axes:
-            message = f"axis {name!r} stands twice. Give all its values at once: {name}=VALUE,VALUE,..."
+            message = f"axis {name!r} is given twice. Give all its values at once: {name}=VALUE,VALUE,..."
             raise UserError("duplicate", message, option="axis", value=name)
         axes[name] = values
     return axes

@@ -91,7 +91,7 @@ class SearchSpace:
             option = option_of(axis)
             exists = option[0] in names if option else axis in field_names or axis.rpartition(".")[0] == RECIPE
             if not (exists or segment_of(axis)) or axis.endswith("."):
-                rule = "is no architecture field, FIELD:RUN, TOPOLOGY.OPTION of a topology in it or recipe.FIELD"
+                rule = "must be an architecture field, FIELD:NUMBER, TOPOLOGY.OPTION of its topologies or recipe.FIELD"
                 choices = tuple(sorted(field_names - {"model"}))
                 message = f"axis {axis!r} of space {self.name!r} {rule}. Fields: {', '.join(choices)}."
                 raise UserError("unknown-name", message, option="axis", value=axis, choices=choices, space=self.name)
@@ -114,7 +114,7 @@ class SearchSpace:
             return self
         if self.point_table is not None:
             axis, *_ = axes
-            message = f"space {self.name!r} has the architectures that it lists, got axis {axis!r}."
+            message = f"space {self.name!r} lists its architectures and takes no axes, got axis {axis!r}."
             raise UserError("unsupported", message, option="axis", value=axis, space=self.name)
         texts = [f"{axis}={','.join(map(format_scalar, values))}" for axis, values in normalize_axes(axes).items()]
         topologies = {_topology_of({"topology": text}) for text in axes.get("topology", ())}
@@ -156,8 +156,8 @@ class SearchSpace:
     def architectures(self) -> Mapping[Architecture, Point]:
         """Every valid architecture -> its point without the recipe's axes."""
         if not self.is_enumerable:
-            many, remedy = f"{Decimal(self.combinations):.1e} combinations", "Take fewer values with --axis."
-            message = f"space {self.name!r} has {many}, and only {MAX_MEMBERS:,} can be listed. {remedy}"
+            many, remedy = f"{Decimal(self.combinations):.1e} combinations", "Give fewer values with --axis."
+            message = f"space {self.name!r} has {many}; at most {MAX_MEMBERS:,} can be listed. {remedy}"
             raise UserError("too-large", message, space=self.name, value=self.combinations, most=MAX_MEMBERS)
         if self.point_table is not None:
             return self.point_table
@@ -266,17 +266,17 @@ class SearchSpace:
             needs = [f"{field}:{number}" for number in range(1, len(axes) + 1)]
             suffix = f"of space {self.name!r}"
             if list(axes) != needs:
-                message = f"runs of blocks {suffix} are {', '.join(needs)}, got {', '.join(axes)}. Name them all."
+                message = f"runs of blocks {suffix} must be {', '.join(needs)}, got {', '.join(axes)}. Name them all."
                 raise UserError("missing-value", message, option=field, value=axes, needs=tuple(needs))
             for depth in self.axes.get("depth", (self.base.depth,)):
                 if int(depth) % len(axes):
                     message = f"{len(axes)} runs with axes {axes[0]} ... {suffix} must divide the depth, got {depth}."
                     raise UserError("mismatch", message, option=field, value=axes, depth=depth)
             if field in self.axes:
-                message = f"axes {field!r} and {axes[0]!r} {suffix} say the same twice. Leave one of them out."
+                message = f"axes {field!r} and {axes[0]!r} {suffix} set the same field. Remove one."
                 raise UserError("duplicate", message, option=field, value=axes[0])
             if field == "topology" and (option := next(filter(option_of, self.axes), None)):
-                message = f"axis {option!r} {suffix} is not one run's. Write {axes[0]}=NAME(OPTION=VALUE),... instead."
+                message = f"axis {option!r} {suffix} belongs to no run. Write {axes[0]}=NAME(OPTION=VALUE),... instead."
                 raise UserError("conflict", message, option=option, value=axes[0])
 
     def _check_values(self) -> None:
@@ -287,7 +287,7 @@ class SearchSpace:
                     resolve_topology(str(Spec(option[0], {option[1]: value})))
                     continue
                 if segment_of(axis) and not has_one_topology(str(value)):
-                    message = f"each value of axis {axis!r} of space {self.name!r} wires one run, got {value}."
+                    message = f"each value of axis {axis!r} of space {self.name!r} must be one topology, got {value}."
                     raise UserError("unsupported", message, option=axis, value=value, space=self.name)
                 architecture = self.base.with_fields({field: value})
                 for segment in topologies_of(architecture.topology) if field == "topology" else ():
@@ -298,11 +298,7 @@ class SearchSpace:
         differing = {axis: value for axis, value in self._fields(self.base).items() if value not in self.axes[axis]}
         has = "; ".join(f"{axis} {', '.join(map(str, values))}" for axis, values in self.axes.items())
         differences = ", ".join(f"{axis}={value}" for axis, value in differing.items())
-        remedy = (
-            f"The base has {differences}: add it to that axis, or change the base."
-            if differing
-            else "Choose from these."
-        )
+        remedy = f"Add {differences} to the axes, or change the base." if differing else "Choose from these."
         message = f"{self.base} is not in space {self.name!r}, which has {has}. {remedy}"
         return UserError(
             "mismatch", message, option="base", value=str(self.base), space=self.name, axes=tuple(differing)

@@ -67,5 +67,5 @@ def cache_arrays(name: str, make: Callable[[], Arrays]) -> Arrays:
 
 
 def _warn_unwritable(path: Path, error: Exception) -> None:
-    message = f"{path} could not be kept, and is made anew each time: {error}"
+    message = f"{path} cannot be cached, and is computed again each time: {error}"
     warnings.warn(Notice("unwritable", message, path=str(path)), stacklevel=3)

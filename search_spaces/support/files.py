@@ -65,7 +65,7 @@ def check_writable(file: Path) -> None:
 def unwritable(path: str | Path, error: OSError, option: str | None = None) -> UserError:
     """Return the error of an unwritable file; `option` is the option that named it."""
     fields = {"path": str(path)} if option is None else {"path": str(path), "option": option}
-    another = "another" if option is None else f"another {option}"
+    another = "another path" if option is None else f"another {option}"
     message = f"{path} cannot be written: {error.strerror or error}. Give {another}."
     return UserError("unwritable", message, **fields)
 
@@ -73,7 +73,7 @@ def unwritable(path: str | Path, error: OSError, option: str | None = None) -> U
 def check_folder(file: Path, option: str | None = None) -> None:
     """Raise UserError if a file's folder does not exist; `option` is the option that named the file."""
     if not file.absolute().parent.is_dir():
-        message = f"{file} cannot be written: there is no folder {file.parent}. Make it, or give another."
+        message = f"{file} cannot be written: folder {file.parent} does not exist. Create it, or give another path."
         fields = {"path": str(file), "folder": str(file.parent)} | ({} if option is None else {"option": option})
         raise UserError("unwritable", message, **fields)
 
@@ -100,7 +100,7 @@ def atomic_open(path: Path) -> Iterator[IO[bytes]]:
             yield file
         return
     if not target.parent.is_dir():  # a typing error must not create folders
-        raise FileNotFoundError(ENOENT, "there is no such folder")
+        raise FileNotFoundError(ENOENT, "its folder does not exist")
     with partial_file(target) as partial:
         with partial.open("wb") as file:
             yield file
@@ -121,7 +121,7 @@ def read_checked(path: Path) -> bytes | None:
     digest, rest = content[: _DIGITS + 1], content[_DIGITS + 1 :]
     if digest == hashlib.sha256(rest).hexdigest().encode() + b"\n":
         return rest
-    quarantine(path, "its bytes are not those that were written")
+    quarantine(path, "its checksum does not match")
     return None
 
 
@@ -133,7 +133,7 @@ def file_sha256(path: Path) -> str:
 
 def quarantine(path: Path, problem: str) -> None:
     """Rename an unusable file, replacing an earlier quarantined one, with a Notice that says why."""
-    message = f"{path} is set aside, and made again: {problem}."
+    message = f"{path} is renamed and made again: {problem}."
     warnings.warn(Notice("bad-file", message, path=str(path)), stacklevel=3)
     with suppress(OSError):
         path.replace(path.with_suffix(BAD))
@@ -158,9 +158,9 @@ def check_regular_file(path: Path, most: int | None = None) -> Path:
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        message = f"data must be in files, got {str(path)!r}, which is none. Give a file, or take it out of its folder."
+        message = f"data must be in regular files, got {str(path)!r}. Give a file, or remove it from its folder."
         raise UserError("bad-file", message, path=str(path))
     if most is not None and status.st_size > most:
-        message = f"{str(path)!r} has {status.st_size} bytes, and may have {most}. Is it what it should be?"
+        message = f"{str(path)!r} has {status.st_size} bytes; the limit is {most}. Check that it is the right file."
         raise UserError("too-large", message, path=str(path), size=status.st_size, most=most)
     return path

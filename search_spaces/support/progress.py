@@ -21,7 +21,7 @@ from search_spaces.support.errors import printable
 from search_spaces.support.logger import LOGGER
 from search_spaces.support.quiet_timer import OUTPUT_TIMER, SILENCE_S
 
-LOADING = "loading PyTorch and what else is needed ..."
+LOADING = "loading PyTorch and other packages ..."
 """Message of a command that is slow to start."""
 
 _RARELY_S = 60.0

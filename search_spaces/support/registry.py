@@ -41,8 +41,8 @@ class Registry:
             first = entries.setdefault(entry.name, entry)
             if first.value != entry.value:
                 message = (
-                    f"{self.kind} {entry.name!r} of package {_owner(entry)} ({entry.value}) is passed over: "
-                    f"{_owner(first)} has that name ({first.value}). Give it another one."
+                    f"{self.kind} {entry.name!r} of package {_owner(entry)} ({entry.value}) is skipped: "
+                    f"{_owner(first)} has the same name ({first.value}). Rename it."
                 )
                 places = {"package": _owner(entry), "place": entry.value, "owner": _owner(first)}
                 notice = Notice("skipped", message, option=self.kind, value=entry.name, **places)

@@ -30,7 +30,7 @@ class Spec:
         """Parse "name" or "name(option=value,...)". Raises UserError if the text is neither."""
         match = _SPEC.fullmatch(text)
         if match is None:
-            remedy = " What is in a file has a name once it is installed." if ".py" in text else ""
+            remedy = " Install a class from a file to give it a name." if ".py" in text else ""
             message = f"expected NAME or NAME(option=value,...), got {text!r}.{remedy}"
             raise UserError("bad-syntax", message, value=text)
         name, inside = match.groups()
@@ -41,7 +41,7 @@ class Spec:
                 message = f"expected option=value inside {text!r}, got {part!r}."
                 raise UserError("bad-syntax", message, option="option", value=part, text=text)
             if option in options:
-                message = f"option {option!r} stands twice in {text!r}."
+                message = f"option {option!r} is given twice in {text!r}."
                 raise UserError("duplicate", message, option="option", value=option, text=text)
             options[option] = parse_scalar(value)
         return cls(name, options)

@@ -50,19 +50,19 @@ def check_declarations(subject: Subject) -> None:
     check_rule(frozen, "options-are-frozen", "Options must be frozen: options are part of an architecture")
     options()  # every option has a default, so the name alone is valid
     declared_defaults, source_defaults = defaults_of(options), option_defaults(kind.__module__, kind.__name__)
-    message = f"the source must tell the defaults that options have, {declared_defaults}, got {source_defaults}"
+    message = f"the source code must show the options' defaults, {declared_defaults}, got {source_defaults}"
     check_rule(source_defaults in (None, declared_defaults), "source-tells-defaults", message, value=source_defaults)
     message = f"axes must be options {sorted(declared_defaults)}, got {sorted(kind.axes)}"
     check_rule(set(kind.axes) <= declared_defaults.keys(), "axes-are-options", message, axes=tuple(kind.axes))
     check_axes(kind, subject.name)
     for operator, handler in kind.handlers.items():
-        message = f"handlers are named as operators are, aten::lstm, got {operator!r}"
+        message = f"handlers must be named after operators such as aten::lstm, got {operator!r}"
         check_rule("::" in operator, "handlers-are-of-operators", message, operator=operator)
         message = f"the handler of {operator} must be a function or None"
         check_rule(handler is None or callable(handler), "handlers-are-functions", message, operator=operator)
     mode = kind.input_mode_of(subject.options)
     input_mode = transformer(*subject.topology, *_SHAPES[0]).topology.input_mode_at(0)
-    message = f"it must deliver what `input_mode_of` says, {mode!r}, got {input_mode!r}"
+    message = f"the input mode must be that of `input_mode_of`, {mode!r}, got {input_mode!r}"
     check_rule(input_mode == mode, "delivers-what-it-says", message, delivered=mode, input_mode=input_mode)
 
 
@@ -80,10 +80,10 @@ def check_refusals(subject: Subject) -> None:
         check_rule(
             isinstance(reason, str),
             "reason-is-text",
-            f"incompatibility_reason must give None or a reason, got {reason!r}",
+            f"incompatibility_reason must return None or text, got {reason!r}",
         )
         check_rule(reason.strip(), "reason-is-not-empty", "a reason must not be empty")
-        check_rule("\n" not in reason, "reason-is-one-line", f"a reason is one line, got {reason!r}")
+        check_rule("\n" not in reason, "reason-is-one-line", f"a reason must be one line, got {reason!r}")
 
 
 def check_output_shape(subject: Subject) -> None:
@@ -94,14 +94,14 @@ def check_output_shape(subject: Subject) -> None:
         check_rule(
             output_shape == (2, TOKENS, WIDTH),
             "shape-is-kept",
-            f"{at}: must be (2, 5, 16), got {output_shape}",
+            f"{at}: the output shape must be (2, 5, 16), got {output_shape}",
             shape=output_shape,
         )
         check_rule(features.isfinite().all(), "features-are-finite", f"{at}: features must be finite")
     for depth in () if subject.needs_heads else (1, 3):
         features = dense(*subject.topology, depth)(torch.randn(2, WIDTH).double())
         output_shape = tuple(features.shape)
-        message = f"without tokens: must be (2, 16), got {output_shape}"
+        message = f"without tokens: the output shape must be (2, 16), got {output_shape}"
         check_rule(output_shape == (2, WIDTH), "shape-is-kept-without-tokens", message, shape=output_shape)
 
 
@@ -139,10 +139,10 @@ def check_closed_form(subject: Subject) -> None:
         params = sum(parameter.numel() for parameter in stack.parameters())
         macs = subject.count_macs(stack, inputs)
         at = f"{_describe((depth, heads, head_dim))}, width {width}"
-        message = f"{at}: count says {form.params} parameters, there are {params}"
+        message = f"{at}: count gives {form.params} parameters, the network has {params}"
         check_rule(form.params == params, "params-are-counted", message, closed_form=form.params, counted=params)
         closed_form = 7 * form.macs
-        message = f"{at}: count says {closed_form} MACs at 7 positions, {macs} are counted"
+        message = f"{at}: count gives {closed_form} MACs at 7 positions, the counter gives {macs}"
         check_rule(closed_form == macs, "macs-are-counted", message, closed_form=closed_form, counted=macs)
 
 
@@ -157,11 +157,11 @@ def check_forwards_are_independent(subject: Subject) -> None:
         other_y, second = stack.output(t, second)
         first = topology.write(t, first, y)
         second = topology.write(t, second, other_y)
-    message = "a forward is changed by another one that runs beside it"
+    message = "a forward pass must not change another one that runs at the same time"
     check_rule(torch.equal(topology.close(first), references[0]), "forwards-do-not-meet", message)
     check_rule(torch.equal(topology.close(second), references[1]), "forwards-do-not-meet", message)
     holders = [name or "the topology" for name, module in topology.named_modules() if list(stray_tensors(module))]
-    message = f"no tensor may stay on a module after a forward, got one on {', '.join(holders)}"
+    message = f"modules must not keep tensors after a forward pass, got one on {', '.join(holders)}"
     check_rule(not holders, "modules-keep-no-tensor", message, modules=tuple(holders))
 
 
@@ -175,10 +175,10 @@ def check_mixing_recompute(subject: Subject) -> None:
         stack(*inputs).square().mean().backward()
         gradients.append({name: p.grad.clone() for name, p in stack.named_parameters() if p.grad is not None})
     once, twice = gradients
-    message = "other parameters have gradients where its mixing is computed twice"
+    message = "recompute_mixing must not change which parameters have gradients"
     check_rule(once.keys() == twice.keys(), "recomputed-gradients-exist", message)
     differences = [name for name, gradient in once.items() if not torch.equal(gradient, twice[name])]
-    message = f"computed twice, its mixing gives other gradients of {', '.join(differences)}"
+    message = f"recompute_mixing must not change gradients, got other gradients of {', '.join(differences)}"
     check_rule(not differences, "recomputed-gradients-are-equal", message, parameters=tuple(differences))
 
 
@@ -190,7 +190,7 @@ def check_positions_are_independent(subject: Subject) -> None:
     other_tokens[:, 2] += 1
     difference = (stack(other_tokens, positions) - stack(tokens, positions)).abs().amax(dim=(0, 2))
     elsewhere = [n for n in range(TOKENS) if n != 2 and difference[n] > 0]
-    message = f"positions must not be mixed, but another token at 2 changed those at {elsewhere}"
+    message = f"positions must be independent, but changing token 2 changed positions {elsewhere}"
     check_rule(not elsewhere, "positions-do-not-meet", message, positions=tuple(elsewhere))
 
 
@@ -232,7 +232,7 @@ def _check_claim(subject: Subject) -> None:
             without_epsilon(stack)
         off = (stack(*inputs) - resnet(*inputs)).abs().max().item()
         claim = "equals_resnet" if always else "equals_resnet_with_norms"
-        message = f"{claim} is claimed, but at the start it is off by {off:.1e} with {options}"
+        message = f"{claim} is claimed, but initial outputs differ by {off:.1e} with {options}"
         check_rule(off < 1e-11, "starts-as-claimed", message, claim=claim, difference=off, options=str(options))
 
 

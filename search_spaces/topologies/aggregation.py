@@ -68,8 +68,8 @@ class Aggregation(Topology):
     this is not the residual network.
 
     Source: Dou et al., Exploiting Deep Representations for Neural Machine Translation (arXiv 1810.10181, 2018),
-    hierarchical aggregation, and its implementation in hfxunlp's public transformer library (HierEncoder and
-    ResidueCombiner). Only the library lets the stream continue from a node. Differences and choices:
+    hierarchical aggregation. hfxunlp's public transformer library implements it (HierEncoder and ResidueCombiner). Only
+    the library lets the stream continue from a node. Differences and choices:
 
     * A stage is one block, or `every` blocks. The last stage is shorter if `every` does not divide the blocks. If the
       number of stages is odd, the last node joins one stage and the node before.

@@ -1,6 +1,6 @@
 """ANCRe: learned weights of all shortcuts between blocks, under a softmax.
 
-Legend: K = blocks, h_0 = the network's input, h_j = the state after block j, f_j = block j without its skip, m_j = the
+Legend: K = blocks, h_0 = the network's input, h_j = the state after block j, f_j = block j without its skip. m_j is the
 input of the last layer of block j, its feed-forward layer.
 """
 
@@ -50,16 +50,16 @@ class ANCReOptions:
             rule = f"temperature must be more than 0, got {self.temperature}."
             raise UserError("out-of-range", rule, option="temperature", value=self.temperature, above=0)
         if self.form != "softmax" and self.direction != "ingoing":
-            rule = f"form={self.form} normalises nothing: it takes no direction, got {self.direction}."
+            rule = f"form={self.form} does not normalize and takes no direction, got {self.direction}."
             raise UserError("conflict", rule, option="direction", value=self.direction, form=self.form)
         if self.form == "latest" and self.inputs != "blocks":
-            rule = f"form=latest is of blocks alone, got inputs={self.inputs}."
+            rule = f"form=latest needs inputs=blocks, got inputs={self.inputs}."
             raise UserError("conflict", rule, option="inputs", value=self.inputs, form=self.form)
         if self.form == "latest" and not self.cascaded:
-            rule = "form=latest leaves block 1 its own skip: it needs cascaded=true."
+            rule = "form=latest needs cascaded=true: block 1 keeps its own skip."
             raise UserError("conflict", rule, option="cascaded", value=False, form=self.form)
         if self.inputs == "feed-forward" and not self.cascaded:
-            rule = "inputs=feed-forward has no shortcut around blocks: it needs cascaded=true."
+            rule = "inputs=feed-forward needs cascaded=true: it has no shortcut around blocks."
             raise UserError("conflict", rule, option="cascaded", value=False, inputs=self.inputs)
 
 
@@ -129,8 +129,8 @@ class ANCRe(Topology):
         """Refuse feed-forward shortcuts in networks without attention, whose blocks are one layer."""
         if options.inputs == "blocks" or architecture.head_dim:
             return None
-        rule = f"inputs={options.inputs} needs feed-forward layers beside attention"
-        return f"{rule}, got a network without heads. Take inputs=blocks."
+        rule = f"inputs={options.inputs} needs both attention and feed-forward layers"
+        return f"{rule}, got a network without heads. Use inputs=blocks."
 
     @classmethod
     def count(cls, spec: StackSpec, options: ANCReOptions) -> Count:

@@ -94,7 +94,7 @@ class DepthAttention(Topology):
         if width % heads == 0:
             return None
         rule = f"heads over depth must divide the width, got heads={heads} and width={width}"
-        return f"{rule}. Take heads={largest_divisor(width, heads)}."
+        return f"{rule}. Use heads={largest_divisor(width, heads)}."
 
     @staticmethod
     def count_mixes(spec: StackSpec, options: DepthAttentionOptions, queries: int) -> Count:

@@ -106,9 +106,11 @@ class Topology(nn.Module, ABC):
     """Base class of topologies. One instance connects the layers of one network.
 
     A subclass takes `(spec, options)` and is final. Its docstring gives the equation, the source and its
-    interpretation. After "Parameters:" it gives the number of added parameters as a Python expression. Its names are
-    `blocks`, `layers`, `sites` (one per layer), `ports` (inputs of a block's first layer), `width`, `head_dim`,
-    `num_embeddings`, `hidden` (one per block) and the names of options.
+    interpretation. After "Parameters:" it gives the number of added parameters as a Python expression of:
+
+    * `blocks`, `layers`, `sites` (one per layer) and `ports` (inputs of a block's first layer)
+    * `width`, `head_dim`, `num_embeddings` and `hidden` (one per block)
+    * the options
 
     Hold linear maps as nn.Linear and mixing weights as bare parameters: weight decay depends on it (see decay.py).
     """

@@ -30,7 +30,7 @@ def split_by_decay(model: nn.Module, without: Collection[str] = ()) -> tuple[lis
     }
     exempt_names = {name for name, _ in model.named_parameters() if not {*name.split(".")}.isdisjoint(without)}
     if without and not exempt_names:
-        message = f"without_decay changes nothing: this network has none of {', '.join(without)}."
+        message = f"without_decay has no effect: this network has none of {', '.join(without)}."
         warnings.warn(Notice("skipped", message, option="without_decay", value=tuple(without)), stacklevel=2)
     decay: list[nn.Parameter] = []
     exempt: list[nn.Parameter] = []

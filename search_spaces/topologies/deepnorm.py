@@ -34,7 +34,7 @@ class DeepNorm(SingleStreamTopology):
       the other half, which it calls the gate.
     * N counts the blocks of this topology. In blocks without attention all weights are scaled. A norm follows each
       there and removes the factor, so only their learning speed changes.
-    * LN has a gain, a shift and the code's epsilon, 1e-5, whatever norm the task uses elsewhere.
+    * LN has a gain, a shift and the code's epsilon, 1e-5, also in tasks that use another norm elsewhere.
 
     The state is x, [..., D].
 

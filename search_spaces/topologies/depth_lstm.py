@@ -102,9 +102,9 @@ class DepthLSTM(Topology):
         if blocks < len(spec.sites):
             raise UserError(
                 "unsupported",
-                "depth-lstm stands in the place of feed-forward layers: it wires blocks of one layer, got "
-                f"{len(spec.sites)} layers in {blocks} blocks. Leave the others out where the topology's "
-                "replaces_feed_forward says so, as build_transformer does.",
+                "depth-lstm replaces feed-forward layers: each block must have one layer, got "
+                f"{len(spec.sites)} layers in {blocks} blocks. Leave feed-forward layers out if the topology's "
+                "replaces_feed_forward is true, as build_transformer does.",
                 topology="depth-lstm",
                 layers=len(spec.sites),
                 blocks=blocks,
@@ -118,7 +118,7 @@ class DepthLSTM(Topology):
     def incompatibility_reason(cls, architecture: Architecture, options: DepthLSTMOptions) -> str | None:
         """Refuse networks without attention layers."""
         if architecture.heads == 0:
-            return "depth-lstm connects attention layers, got a network without heads. Take a transformer's task."
+            return "depth-lstm needs attention layers, got a network without heads. Use a transformer task."
         return None
 
     @classmethod

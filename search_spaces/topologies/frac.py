@@ -149,5 +149,5 @@ class FracConnections(Topology):
 def _incompatibility_reason(width: int, options: FracOptions) -> str | None:
     if width % options.parts:
         rule = f"frac's parts must divide the width, got parts={options.parts} and width={width}"
-        return f"{rule}. Take parts={largest_divisor(width, options.parts)}."
+        return f"{rule}. Use parts={largest_divisor(width, options.parts)}."
     return None

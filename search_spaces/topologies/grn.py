@@ -43,7 +43,7 @@ class GRNOptions:
     k: int | None = None
 
     def __post_init__(self) -> None:
-        check_at_least("k", self.k, 1, "Without k the whole stack is read.")
+        check_at_least("k", self.k, 1, "Leave k out to read the whole stack.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +224,8 @@ class GRNv3(InputDependent):
     This holds only for relu(b + w . e), the default, which starts as the residual network too. `form=printed` is the
     printed equation.
 
-    The paper's parameter counts (table 6) exceed those of one w in R^D per sum on flax's network, which is assumed to
-    be the paper's. `per_entry=true`, with a w per entry, matches the counts when cut to two digits. It is fitted; the
+    The paper's network is assumed to be flax's. There the paper's parameter counts (table 6) exceed those of one w in
+    R^D per sum. `per_entry=true`, with a w per entry, matches the counts when cut to two digits. It is fitted; the
     paper does not state it.
 
     Parameters: `sum(

@@ -124,8 +124,8 @@ class Laurel(Topology):
     * Each layer has one map for all states that it reads, as in the section on PA; the paper's table of costs has one
       per state. As the map is linear, it is applied once, to the weighted sum.
     * The paper does not state the initial g. With g = 0 and B = 0 neither would ever learn.
-    * A is Xavier-initialized, as for the paper's ResNet-50. For language models the paper sets the entry of row r
-      and column d to 1 / sqrt(R D) if d mod R = r, else 0.
+    * A is Xavier-initialized, as for the paper's ResNet-50. For language models the paper repeats the identity: the
+      entry of row r and column d is 1 / sqrt(R D) if d mod R = r, else 0.
     * A "layer" is each attention and each feed-forward layer.
 
     Parameters: `sum(2 * rank * width + (min(reach, t + 1) if reach > 1 else 0) for t in range(layers))`

@@ -59,8 +59,8 @@ class ManifoldOptions:
         if self.mixing == "permutations" and self.streams > MAX_PERMUTATION_STREAMS:
             raise UserError(
                 "out-of-range",
-                f"streams must be at most {MAX_PERMUTATION_STREAMS} with mixing=permutations, of which there are n!, "
-                f"got {self.streams}. Take mixing=sinkhorn.",
+                f"streams must be at most {MAX_PERMUTATION_STREAMS} with mixing=permutations (n! of them), "
+                f"got {self.streams}. Use mixing=sinkhorn.",
                 option="streams",
                 value=self.streams,
                 most=MAX_PERMUTATION_STREAMS,

@@ -49,10 +49,10 @@ class PerBlock(Topology):
         super().__init__()
         sites = spec.sites
         if not sites or not sites[0].starts_block:
-            raise ValueError("the first layer must open a block.")
+            raise ValueError("the first layer must start a block.")
         self.input_mode = options.topology.input_mode_of(options.options)
         if self.input_mode in WITHOUT_LAYER_NORM:
-            how = f'delivers "{self.input_mode}" and cannot wire whole blocks'
+            how = f'has input mode "{self.input_mode}" and cannot connect whole blocks'
             name = options.topology.__name__
             raise UserError("bad-plugin", f"{name} {how}.", topology=name, input_mode=self.input_mode)
         self.starts_block, self.ends_block = spec.starts_block, spec.ends_block

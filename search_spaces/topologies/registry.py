@@ -70,13 +70,13 @@ def _segment_incompatibility_reason(segment: Architecture) -> str | None:
     )
     if topology.input_mode_of(options) == "heads" and len({block.head_dim for block in different}) > 1:
         lengths = "/".join(map(str, segment.by_block("head_dim")))
-        return f"{name} delivers in head space: all blocks that it wires have one head_dim, got head_dim={lengths}."
+        return f"{name} works in head space: its blocks must have the same head_dim, got head_dim={lengths}."
     try:
         reasons = [topology.incompatibility_reason(block, options) for block in different]
     except UserError:
         raise
     except Exception as error:  # plug-ins may fail in any way
-        message = f"topology {name!r} could not be asked whether it can be wired: {reason_of(error)}"
+        message = f"incompatibility_reason of topology {name!r} failed: {reason_of(error)}"
         raise UserError("bad-plugin", message, **{**cause_fields(error), "topology": name}) from error
     return next((reason for reason in reasons if reason is not None), None)
 
@@ -95,7 +95,7 @@ def axes_of_topologies(base: Architecture) -> dict[str, Axes]:
                 incompatibility_reason(replace(base, topology=name))
         except UserError as error:
             inner = {**cause_fields(error), "topology": name}
-            warnings.warn(Notice("skipped", f"passed over: {error}", **inner), stacklevel=2)
+            warnings.warn(Notice("skipped", f"skipped: {error}", **inner), stacklevel=2)
         else:
             axes_by_name[name] = topology.axes
     return axes_by_name
@@ -104,7 +104,7 @@ def axes_of_topologies(base: Architecture) -> dict[str, Axes]:
 def check_axes(topology: "type[Topology]", name: str) -> None:
     """Raise UserError if a topology's `axes` are not existing options with valid values."""
     if name == "recipe" and topology.axes:
-        message = "topology 'recipe' has axes that would be taken for the recipe's. Give it another name."
+        message = "topology 'recipe' has axes that look like the recipe's. Rename it."
         raise UserError("bad-plugin", message, topology=name)
     for option, values in topology.axes.items():
         if not isinstance(values, tuple) or not values or len(set(values)) < len(values):

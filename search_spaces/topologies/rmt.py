@@ -1,8 +1,8 @@
 """The residual matrix transformer: the stream is an outer-product memory that layers read and write by key.
 
-Shapes: ... = any leading axes, K = keys (length of a key), V = values (length of a value), R = rank of a layer: the
-number of vectors that it reads and writes, where R * V is its `features`. The residual matrix is stored as [..., V, K],
-so that reads and writes are linear maps along the last axis.
+Shapes: ... = any leading axes, K = keys (length of a key), V = values (length of a value). R = rank of a layer, the
+number of vectors that it reads and writes; R * V is its `features`. The residual matrix is stored as [..., V, K], so
+that reads and writes are linear maps along the last axis.
 """
 
 import math
@@ -104,10 +104,11 @@ class RMT(Topology):
     choices:
 
     * Equation 25 ends one before h = R; here all R vectors are read.
-    * Keys are Xavier-normal, as the paper's analysis of variance assumes (table 2: 1.14 for attention's loads is
-      fan-out 3R, so the three ports are one map). The keys of layers' writes are multiplied by 1 / sqrt(layers) at the
-      same place as in the official code; those of embeddings are not. C.1 calls it "inverse layer scaling on layer
-      outputs from GPT2". The official code draws from N(0, 0.02^2 / fan-in) and leaves the scale to muP.
+    * Keys are Xavier-normal, as the paper's analysis of variance assumes. Its 1.14 for attention's loads (table 2)
+      follows from fan-out 3R, so the three ports are one map. The keys of layers' writes are multiplied by 1 /
+      sqrt(layers) at the same place as in the official code; those of embeddings are not. C.1 calls it "inverse layer
+      scaling on layer outputs from GPT2". The official code draws from N(0, 0.02^2 / fan-in) and leaves the scale to
+      muP.
     * `initial=lecun` draws keys from N(0, 1 / fan-in). C.4 says "all parameters", so nothing is scaled by depth.
     * `norm=layer` is the paper's, `norm=rms` the official code's. Both have a gain per entry, which the paper's
       parameter count leaves out, and no bias.
@@ -188,9 +189,9 @@ class RMT(Topology):
 def _incompatibility_reason(width: int, head_dim: int, options: RMTOptions) -> str | None:
     values = options.values or head_dim
     if not values:
-        return "rmt needs the length of its values in a network without heads. Give one, as in rmt(values=16)."
+        return "rmt needs the length of its values in a network without heads. Set it, as in rmt(values=16)."
     if head_dim and values != head_dim:
-        return f"rmt's values must be as long as a head, got values={values} and head_dim={head_dim}."
+        return f"rmt's values must equal head_dim, got values={values} and head_dim={head_dim}."
     if width % values:
         return f"rmt's values must divide the width, got values={values} and width={width}."
     return None

@@ -35,7 +35,7 @@ class ValueResidualOptions:
     last: int | None = None
 
     def __post_init__(self) -> None:
-        check_at_least("last", self.last, 1, "Without it all but the first have it.")
+        check_at_least("last", self.last, 1, "Leave it out for all layers but the first.")
 
 
 class ValueStream(NamedTuple):
@@ -55,7 +55,7 @@ class ValueTopology(Topology):
     def incompatibility_reason(cls, architecture: Architecture, options: Any) -> str | None:
         if architecture.head_dim:
             return None
-        return "value residuals need attention, got a network without heads. Take a transformer's task."
+        return "value residuals need attention, got a network without heads. Use a transformer task."
 
     def open(self, *embeddings: Tensor) -> ValueStream:
         return ValueStream(sum_tensors(embeddings))

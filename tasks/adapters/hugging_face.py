@@ -54,7 +54,7 @@ class HuggingFaceRecipe(Recipe):
     def __post_init__(self) -> None:
         Recipe.__post_init__(self)
         if self.label_smoothing:
-            message = f"label_smoothing must be 0, as the loss is the model's own, got {self.label_smoothing}."
+            message = f"label_smoothing must be 0 because the model computes the loss, got {self.label_smoothing}."
             raise UserError("unsupported", message, option="label_smoothing", value=self.label_smoothing)
 
 
@@ -144,7 +144,7 @@ class HuggingFaceTask(SupervisedTask):
             if name not in batch:
                 raise UserError(
                     "bad-plugin",
-                    f"task {self.name!r}: input_names has {name!r}, and its examples have {', '.join(batch)}. Set it.",
+                    f"task {self.name!r}: input_names must be among {', '.join(batch)}, got {name!r}. Set it.",
                     task=self.name,
                     option="input_names",
                     value=name,
@@ -157,7 +157,7 @@ class HuggingFaceTask(SupervisedTask):
         if "loss" not in outputs:
             raise UserError(
                 "bad-plugin",
-                f"task {self.name!r}: the model gave no loss for labels {', '.join(targets) or 'that are not there'}. "
+                f"task {self.name!r}: the model returned no loss for labels {', '.join(targets) or 'none'}. "
                 "Set label_names, or override loss.",
                 task=self.name,
                 option="label_names",
@@ -193,8 +193,8 @@ class HuggingFaceTask(SupervisedTask):
             names = tuple(name for name in metrics if not name.endswith("_se"))
             raise UserError(
                 "bad-plugin",
-                f"task {self.name!r} measures {', '.join(missing)}, and compute_metrics gave "
-                f"{', '.join(names)}. Name the metrics after these.",
+                f"task {self.name!r}: compute_metrics must return {', '.join(missing)}, got {', '.join(names)}. "
+                "Name the metrics after these.",
                 task=self.name,
                 option="metrics",
                 value=tuple(missing),

@@ -73,7 +73,7 @@ class LightningRecipe:
         if max(self.max_epochs, self.max_steps) < 1:
             raise UserError(
                 "missing-value",
-                f"a recipe has max_epochs or max_steps, got {self.max_epochs} and {self.max_steps}. Give one of them.",
+                f"a recipe needs max_epochs or max_steps, got {self.max_epochs} and {self.max_steps}. Give one.",
                 max_epochs=self.max_epochs,
                 max_steps=self.max_steps,
             )
@@ -128,7 +128,7 @@ class LightningTask(Task):
     def prepare(self) -> None:
         """Check that the module can be trained and evaluated, and prepare the data."""
         if world_size() > 1:
-            message = f"task {self.name!r} is trained by one process, got {world_size()}. Start it without torchrun."
+            message = f"task {self.name!r} trains in one process, got {world_size()}. Start it without torchrun."
             raise UserError("unsupported", message, task=self.name, option="processes", value=world_size())
         with torch.device("meta"):
             module: Any = self.module(self.base)
@@ -136,15 +136,15 @@ class LightningTask(Task):
             kind = f"{type(module).__module__}.{type(module).__name__}"
             raise UserError(
                 "bad-plugin",
-                f"task {self.name!r}: module must give a lightning.pytorch.LightningModule, got "
-                f"{kind}. Derive it from that of `lightning`.",
+                f"task {self.name!r}: module must return a lightning.pytorch.LightningModule, got "
+                f"{kind}. Derive it from the class in `lightning`.",
                 task=self.name,
                 option="module",
                 type=kind,
             )
         for step in ("training_step", "validation_step", "configure_optimizers"):
             if not is_overridden(step, module):
-                message = f"task {self.name!r}: {type(module).__name__} must have {step}. Write it."
+                message = f"task {self.name!r}: {type(module).__name__} must define {step}."
                 raise UserError("bad-plugin", message, task=self.name, option=step)
         with seeded_rng(0):
             self.data_module(next(iter(self.presets.values()))).prepare_data()
@@ -156,8 +156,8 @@ class LightningTask(Task):
         if inputs is None:
             raise UserError(
                 "bad-plugin",
-                f"task {self.name!r} needs inputs of one example to count costs. Give the module an "
-                "example_input_array, or the task example().",
+                f"task {self.name!r} needs an example input to count costs. Define the module's "
+                "example_input_array or the task's example().",
                 task=self.name,
                 option="example_input_array",
             )
@@ -184,7 +184,7 @@ class LightningTask(Task):
             if name not in logged:
                 raise UserError(
                     "bad-plugin",
-                    f"task {self.name!r} measures {metric.name!r}, and its {part} logged no {name!r}, but "
+                    f"task {self.name!r} must log {name!r} in its {part} to measure {metric.name!r}, got "
                     f"{', '.join(sorted(logged)) or 'nothing'}. Log it, or set logged_as.",
                     task=self.name,
                     option=metric.name,

@@ -158,7 +158,7 @@ class ContractCallback(Callback):
     def check(self, trainer: Trainer) -> None:
         """Check that all losses so far are finite. Raises Diverged."""
         if not torch.isfinite(torch.as_tensor(self._loss_sum)).all():
-            raise Diverged(f"the loss is not finite, at step {trainer.global_step}")
+            raise Diverged(f"the loss is not finite at step {trainer.global_step}")
 
     def on_sanity_check_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Check before the training that every metric is logged."""

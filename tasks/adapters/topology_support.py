@@ -12,8 +12,8 @@ def check_topology_support(network: nn.Module, architecture: Architecture) -> No
     if architecture.topology != "resnet" and not any(isinstance(part, Topology) for part in network.modules()):
         raise UserError(
             "unsupported",
-            f"topology must be resnet where a network wires its blocks by itself, got {architecture.topology}. Wire "
-            "them by search_spaces.layers.stack.build_stack, or search --space depth-heads.",
+            f"topology must be resnet if a network connects its own blocks, got {architecture.topology}. Connect "
+            "them with search_spaces.layers.stack.build_stack, or use --space depth-heads.",
             option="topology",
             value=str(architecture.topology),
         )

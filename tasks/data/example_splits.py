@@ -100,7 +100,7 @@ class ExampleSplits(Splits):
             if not isinstance(value, Tensor):
                 raise UserError(
                     "bad-plugin",
-                    f"a collator must give tensors, got {type(value).__name__} for {name!r}. Leave that column out.",
+                    f"a collator must return tensors, got {type(value).__name__} for {name!r}. Remove that column.",
                     option=name,
                     type=type(value).__name__,
                 )

@@ -64,8 +64,8 @@ def _add(digest: "hashlib._Hash", value: Any) -> None:
     else:
         raise UserError(
             "wrong-type",
-            f"examples must be tensors, arrays, numbers or texts, to have a fingerprint, got {type(value).__name__}. "
-            "Write fingerprint(recipe) of your own: hex digits that are others for other data.",
+            f"examples must be tensors, arrays, numbers or text for a fingerprint, got {type(value).__name__}. "
+            "Or override fingerprint(recipe) to return hex digits that change with the data.",
             option="examples",
             type=type(value).__name__,
         )

@@ -95,7 +95,7 @@ def shard_source(folder: Path, splits: tuple[str, ...], classes: int) -> ImageSo
     digest = hashlib.sha256(f"{_INDEX_VERSION} {classes} {folder.resolve()} {shards}".encode()).hexdigest()
 
     def make() -> Arrays:
-        with status_if_slow(f"looking up the images of {len(shards):,} shards ..."):
+        with status_if_slow(f"indexing the images of {len(shards):,} shards ..."):
             spans = [_index_shard(folder, shard, classes) for shard in shards]
         columns = np.array([span for images in spans for span in images], dtype=np.int64).reshape(
             -1, len(ImageSpan._fields)
@@ -125,7 +125,7 @@ def read_listing(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...
         raise UserError(
             "bad-file",
             f"{str(folder / LISTING)!r} must list the filenames and shard_lengths of splits.{splits[0]}, "
-            f"as timm's webdataset reader has it: {type(error).__name__} {error}",
+            f"as timm's webdataset reader expects: {type(error).__name__} {error}",
             path=str(folder / LISTING),
             split=splits[0],
             cause=type(error).__name__,
@@ -135,7 +135,7 @@ def read_listing(folder: Path, splits: tuple[str, ...]) -> tuple[ImageShard, ...
 def _file_name(name: str) -> str:
     """Return a listed shard name, checked to be a file below the folder."""
     if not _SHARD_NAME.fullmatch(name) or ".." in name.split("/"):
-        message = f"a shard is a file below its folder, of letters, digits, . _ - and /, got {name!r:.80}."
+        message = f"a shard must be a path below its folder, of letters, digits, . _ - and /, got {name!r:.80}."
         raise UserError("bad-data", message, option="filenames", value=name)
     return name
 
@@ -144,7 +144,7 @@ def _lengths(names: list[str], lengths: list[int]) -> list[int]:
     """Return each shard's number of images. Raises ValueError if one is missing or a shard is listed twice."""
     positive = [length for length in lengths if type(length) is int and length > 0]
     if not 0 < len(names) == len({*names}) == len(positive) == len(lengths):
-        raise ValueError("each shard once, and of each a whole number of images")
+        raise ValueError("each shard must be listed once, with a positive number of images")
     return positive
 
 
@@ -154,7 +154,7 @@ def _bytes(path: Path, shard: ImageShard, start: int, size: int) -> bytes:
         file.seek(start)
         content = file.read(size)
     if file_stamp(path) != shard.state:  # checked last, so that the bytes read are those of the indexed file
-        raise OSError("the shard was written anew meanwhile")
+        raise OSError("the shard has changed since it was indexed")
     return content
 
 
@@ -167,15 +167,15 @@ def _index_shard(folder: Path, shard: ImageShard, classes: int) -> list[ImageSpa
     except UserError:
         raise
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-        message = f"{str(path)!r} cannot be read as a tar file that is not packed: {error}"
+        message = f"{str(path)!r} cannot be read as an uncompressed tar file: {error}"
         raise UserError("bad-file", message, path=str(path)) from error
     if file_stamp(path) != shard.state:
-        message = f"{str(path)!r} was written anew while it was looked through. Begin again."
+        message = f"{str(path)!r} has changed while it was indexed. Start again."
         raise UserError("in-use", message, path=str(path))
     if len(examples) != shard.images:
         raise UserError(
             "bad-data",
-            f"{str(path)!r} must hold {shard.images} images with classes (.cls), as {LISTING} says, "
+            f"{str(path)!r} must contain {shard.images} images with classes (.cls) as in {LISTING}, "
             f"got {len(examples)}.",
             path=str(path),
             images=len(examples),
@@ -192,7 +192,7 @@ def _examples(tar: tarfile.TarFile, path: Path, classes: int) -> Iterator[ImageS
             if ending in files_by_ending:
                 raise UserError(
                     "bad-data",
-                    f"a shard has each of an example's files once, and {str(path)!r} {member.name!r} twice.",
+                    f"a shard must have each file of an example once, got {member.name!r} twice in {str(path)!r}.",
                     path=str(path),
                     value=member.name,
                 )
@@ -218,7 +218,7 @@ def _label(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path, classes: i
     if not 0 <= label < classes:
         raise UserError(
             "bad-data",
-            f"{member.name!r} in {str(path)!r} must hold a class from 0 to {classes - 1}, got {text!r:.40}.",
+            f"{member.name!r} in {str(path)!r} must contain a class from 0 to {classes - 1}, got {text!r:.40}.",
             path=str(path),
             option=member.name,
             value=text.decode(errors="replace"),

@@ -66,14 +66,14 @@ def image_source(data: Path, split: str) -> ImageSource:
     place = next((place for place in places if place.exists()), None)
     if place is None:
         names = ", ".join(place.name for place in places)
-        message = f"a folder of images must hold one of {names}, got {str(data)!r}. Give such a folder."
+        message = f"a folder of images must contain one of {names}, got {str(data)!r}."
         raise UserError("missing-data", message, path=str(data), split=split)
     try:
         return _tar(place) if place.suffix == ".tar" else _folder(place)
     except UserError:
         raise
     except (RuntimeError, ValueError, OSError) as error:
-        message = f"{str(place)!r} must hold a folder of images for each class: {error}"
+        message = f"{str(place)!r} must contain a folder of images for each class: {error}"
         raise UserError("bad-data", message, path=str(place), cause=type(error).__name__) from error
 
 
@@ -120,8 +120,8 @@ def check_member(member: tarfile.TarInfo, tar_path: Path) -> None:
     if outside or leads_back or member.issparse() or not (member.isreg() or member.isdir()):
         raise UserError(
             "bad-data",
-            f"a tar file of images holds files and folders below its own, got {member.name!r} in {str(tar_path)!r}: "
-            "a link, a device, a file with holes or of a negative size, or one outside. Pack it again.",
+            f"a tar file of images must contain only files and folders, got {member.name!r} in {str(tar_path)!r}: "
+            "a link, a device, a sparse file, a negative size, or a path outside. Pack it again.",
             path=str(tar_path),
             value=member.name,
         )
@@ -138,7 +138,7 @@ def _hugging_face(name: Path, split: str) -> ImageSource:
     try:
         reader = _reader(name.as_posix(), split=split)
     except (ImportError, OSError, ValueError) as error:
-        message = f"{str(name)!r} has no split {split!r} that can be read: {error}"
+        message = f"{str(name)!r} has no readable split {split!r}: {error}"
         fields = {**cause_fields(error), "option": "--data", "value": str(name), "split": split}
         raise UserError(_kind(error), message, **fields) from error
     # The fingerprint covers the Hub's revision or the files' times, and all later transforms.

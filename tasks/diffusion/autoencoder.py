@@ -27,7 +27,7 @@ def autoencoder(name: str | Path) -> Any:
     except ImportError as error:
         raise UserError(
             "needs-extra",
-            f'latents are made by diffusers ({error}). Install the extra "diffusion": pip install ".[diffusion]".',
+            f'latents need diffusers ({error}). Install the extra "diffusion": pip install ".[diffusion]".',
             extra="diffusion",
         ) from error
     try:
@@ -38,8 +38,8 @@ def autoencoder(name: str | Path) -> Any:
         kind: Kind = "bad-file" if exists else "missing-file" if is_path else "unavailable"
         raise UserError(
             kind,
-            f"no autoencoder can be loaded from {str(name)!r}: {str(error).splitlines()[0]:.200} Give a folder that "
-            f"diffusers wrote (config.json and diffusion_pytorch_model.safetensors).",
+            f"cannot load an autoencoder from {str(name)!r}: {str(error).splitlines()[0].rstrip('.'):.200}. Give "
+            f"a folder written by diffusers (config.json and diffusion_pytorch_model.safetensors).",
             option="--vae",
             **{"path" if exists or is_path else "value": str(name)},  # else a name on the Hub
             cause=type(error).__name__,

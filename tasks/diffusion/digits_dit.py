@@ -32,9 +32,9 @@ _PER_CLASS = 8  # rows of a rendered grid
 class DigitsDiT(DiffusionTask):
     """Generation of handwritten digits, from 1,077 of scikit-learn's 1,797 scans of 8 x 8 pixels.
 
-    The scans and their split are those of digits-vit. Generated digits are compared with the scans of a part in the
-    features of a small classifier, which is trained on the training scans. `recognised` is the fraction of generated
-    digits that the classifier assigns to their class. Its accuracy on held-out scans is 96 %.
+    The scans and their split are those of digits-vit. Metrics compare generated digits with the scans of a split, in
+    the features of a small classifier. The classifier is trained on the training scans. `recognised` is the fraction of
+    generated digits that the classifier assigns to their class. Its accuracy on held-out scans is 96 %.
     """
 
     name = "digits-dit"

@@ -75,7 +75,7 @@ def encode(images: Path, folder: Path, vae: str, size: int) -> LatentSummary:
 
 def _check_size(model: Any, size: int) -> None:
     step = 2 * 2 ** (len(model.config.block_out_channels) - 1)  # even sides of latents, for patches of 2
-    message = f"the pictures' size must be a multiple of {step} for this autoencoder, got {size}."
+    message = f"the picture size must be a multiple of {step} for this autoencoder, got {size}."
     if size <= 0:
         raise UserError("out-of-range", message, option="--size", value=size, least=step, step=step)
     if size % step:
@@ -89,7 +89,7 @@ def _record_settings(folder: Path, settings: dict[str, Any]) -> None:
         if any(folder.glob(f"*{FEATURES}")):
             raise UserError(
                 "mismatch",
-                f"{str(folder)!r} has latents that nas encode did not write. Give another folder.",
+                f"{str(folder)!r} has latents not written by nas encode. Give another folder.",
                 path=str(folder),
             )
         atomic_write(record, json.dumps(settings).encode())
@@ -103,7 +103,7 @@ def _record_settings(folder: Path, settings: dict[str, Any]) -> None:
     if mismatches:
         raise UserError(
             "mismatch",
-            f"{str(folder)!r} has latents of other {' and '.join(mismatches)}. Give another folder, "
+            f"{str(folder)!r} has latents with different {' and '.join(mismatches)}. Give another folder, "
             f"or remove this one.",
             path=str(folder),
             settings=tuple(mismatches),
@@ -151,7 +151,7 @@ def _bytes(array: np.ndarray[Any, Any]) -> bytes:
 
 def _write_reference(images: Any, file: Path, size: int) -> None:
     indices = even_indices(len(images), min(len(images), _REFERENCES)).tolist()
-    with Progress("pictures to hold drawn ones against", len(indices)) as progress, partial_file(file) as partial:
+    with Progress("reference pictures", len(indices)) as progress, partial_file(file) as partial:
         pictures = np.empty((len(indices), size, size, 3), dtype=np.uint8)
         for place, number in enumerate(indices):
             pictures[place] = np.asarray(center_crop(images[number][0], size))

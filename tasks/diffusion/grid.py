@@ -16,7 +16,7 @@ _LEAST = 48  # minimum side of a picture in the file, in pixels
 def check(file: Path) -> None:
     """Check that a grid can be written. Raises UserError for another suffix or a missing folder."""
     if file.suffix != ".png":
-        message = f"a grid's name must end in .png, got {str(file)!r}."
+        message = f"the file name of a grid must end in .png, got {str(file)!r}."
         raise UserError("unsupported", message, option="--render", path=str(file), choices=(".png",))
     check_folder(file, "--render")
 

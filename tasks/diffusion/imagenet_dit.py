@@ -54,13 +54,13 @@ _PAPER = LatentRecipe(
 class ImageNetDiT(DiffusionTask):
     """Generation of pictures by a DiT on the latents of an autoencoder.
 
-    `--data` is a folder of latents in fast-DiT's format, which `nas encode` makes of images. Samples are decoded by the
-    autoencoder in the folder's vae/, embedded by Inception and compared with the pictures of reference.npz, as in ADM's
-    evaluation. Inception's weights are in inception.pth, or where torch-fidelity stores them. With --set samples=0 none
-    of these is needed, and the loss is the only metric.
+    `--data` is a folder of latents in fast-DiT's format; `nas encode` creates it from images. The evaluation decodes
+    samples with the autoencoder in the folder's vae/. As in ADM's evaluation, it compares their Inception features with
+    those of the pictures in reference.npz. Inception's weights are in inception.pth, or where torch-fidelity stores
+    them. With --set samples=0 none of these is needed, and the loss is the only metric.
 
     The base is DiT-S/2 and "paper" is DiT's recipe (Peebles and Xie, 2023), 50,000 pictures of 250 steps. "dit-b" is
-    the same for DiT-B/2. With --set guidance=1.5 the two are the other half of ANCRe's table 3. "proxy" takes minutes
+    the same for DiT-B/2. With --set guidance=1.5 both are the other half of ANCRe's table 3. "proxy" takes minutes
     on a GPU.
     """
 
@@ -99,7 +99,7 @@ class ImageNetDiT(DiffusionTask):
         if any(side % pictures.patch for side in pictures.shape[1:]):
             raise UserError(
                 "bad-data",
-                f"latents' sides must be multiples of {pictures.patch}, got {pictures.shape} in {str(self.data)!r}.",
+                f"sides of latents must be multiples of {pictures.patch}, got {pictures.shape} in {str(self.data)!r}.",
                 path=str(self.data),
                 value=pictures.shape,
                 step=pictures.patch,
@@ -113,8 +113,8 @@ class ImageNetDiT(DiffusionTask):
             UserError: No data was given, or it has no latents.
         """
         if self.data is None:
-            remedy = "Give --data FOLDER with latents: nas encode makes them of images."
-            message = f"task {self.name!r} has no own data. {remedy}"
+            remedy = "Give --data FOLDER with latents; create them with nas encode."
+            message = f"task {self.name!r} has no built-in data. {remedy}"
             raise UserError("missing-data", message, option="--data", task=self.name)
         files = (self.data / VAE / "config.json", self.data / INCEPTION, self.data / REFERENCE)
         return latent_splits(self.data, with_noise, filter(Path.exists, files))
@@ -173,8 +173,8 @@ class ImageNetDiT(DiffusionTask):
         if must_exist and not (self.data / name).exists():
             raise UserError(
                 "missing-data",
-                f"what is drawn is measured with {name} beside the latents, and {str(self.data)!r} has none: nas "
-                f"encode makes it. Or draw nothing: --set samples=0.",
+                f"evaluating samples needs {name} next to the latents, and {str(self.data)!r} has none. Create it with "
+                f"nas encode, or draw no samples: --set samples=0.",
                 path=str(self.data),
                 value=name,
             )

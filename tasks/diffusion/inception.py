@@ -58,8 +58,8 @@ def inception(weights: Path | None) -> nn.Module:
     except ImportError as error:
         raise UserError(
             "needs-extra",
-            f"FID is measured by torch-fidelity ({error}). Install the extra "
-            f'"diffusion": pip install ".[diffusion]". Or draw nothing: --set samples=0.',
+            f"FID needs torch-fidelity ({error}). Install the extra "
+            f'"diffusion": pip install ".[diffusion]". Or draw no samples: --set samples=0.',
             extra="diffusion",
         ) from error
     try:
@@ -76,8 +76,8 @@ def inception(weights: Path | None) -> nn.Module:
     except Exception as error:  # errors of the network, of pickle, or of missing names
         raise UserError(
             "unavailable" if weights is None else kind_of_read_error(error),
-            f"Inception's weights cannot be had: {str(error).splitlines()[0]:.200}. Put torch-fidelity's "
-            f"pt_inception-2015-12-05-6726825d.pth into the data's folder as inception.pth, or draw nothing: "
+            f"Inception's weights cannot be loaded: {str(error).splitlines()[0]:.200}. Put torch-fidelity's "
+            f"pt_inception-2015-12-05-6726825d.pth into the data folder as inception.pth, or draw no samples: "
             f"--set samples=0.",
             path=None if weights is None else str(weights),
             cause=type(error).__name__,
@@ -141,7 +141,7 @@ def fid_scores(samples: InceptionFeatures, real: ReferenceStatistics) -> dict[st
 
 
 def _no_reference(kind: Kind, file: Path, reason: object) -> UserError:
-    must = "must be a reference batch of pictures, as ADM's evaluation has them (arr_0)"
+    must = "must be a reference batch of pictures in the format of ADM's evaluation (arr_0)"
     return UserError(kind, f"{str(file)!r} {must}: {reason}", path=str(file))
 
 
@@ -152,7 +152,7 @@ def _reference(file: Path, network: nn.Module, device: torch.device) -> Arrays:
             form = f"{pictures.dtype} {list(pictures.shape)}"
             raise _no_reference("bad-data", file, f"arr_0 must be bytes [N, H, W, 3], got {form}")
         statistics = {name: np.asarray(read[name], dtype=np.float64) for name in _STATISTICS if name in read}
-    with status_if_slow(f"looking at {len(pictures)} real pictures ..."):
+    with status_if_slow(f"extracting features of {len(pictures)} real pictures ..."):
         parts = (
             torch.from_numpy(pictures[first : first + _CHUNK]).permute(0, 3, 1, 2)
             for first in range(0, len(pictures), _CHUNK)

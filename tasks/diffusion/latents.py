@@ -56,7 +56,7 @@ class LatentFiles:
         if latent.ndim != 4 or latent.dtype.kind != "f" or not len(latent):
             raise UserError(
                 "bad-data",
-                f"latents must be floats [views, channels, height, breadth], got {latent.dtype} {list(latent.shape)} "
+                f"latents must be floats [views, channels, height, width], got {latent.dtype} {list(latent.shape)} "
                 f"in {str(self.files[index])!r}.",
                 path=str(self.files[index]),
                 dtype=str(latent.dtype),
@@ -126,8 +126,8 @@ def _read(data: Path) -> LatentFiles:
     if len(folders) != 1:
         raise UserError(
             "missing-data" if not folders else "conflict",
-            f"latents must be in one folder {FEATURES}/ or NAME_{FEATURES}/ of {str(data)!r}, got {len(folders)} of "
-            f"these. Make them of images: nas encode IMAGES {data} --vae FOLDER",
+            f"latents must be in one folder {FEATURES}/ or NAME_{FEATURES}/ of {str(data)!r}, got {len(folders)}. "
+            f"Create them from images: nas encode IMAGES {data} --vae FOLDER",
             path=str(data),
             choices=tuple(map(str, folders)),
         )
@@ -136,7 +136,7 @@ def _read(data: Path) -> LatentFiles:
     if len(files) < 3:
         raise UserError(
             "missing-data",
-            f"latents of 3 pictures or more are needed, to measure by some, got {len(files)} in {str(folders[0])!r}.",
+            f"latents of at least 3 pictures are needed, some for evaluation, got {len(files)} in {str(folders[0])!r}.",
             path=str(folders[0]),
             pictures=len(files),
             least=3,
@@ -149,7 +149,7 @@ def _read(data: Path) -> LatentFiles:
 def _number(file: Path) -> int:
     if not file.stem.isdecimal():
         raise UserError(
-            "bad-data", f"latents' files must be numbered (0.npy, 1.npy ...), got {str(file)!r}.", path=str(file)
+            "bad-data", f"files of latents must be numbered (0.npy, 1.npy ...), got {str(file)!r}.", path=str(file)
         )
     return int(file.stem)
 
@@ -158,7 +158,7 @@ def _labels_file(labels: Path, file: Path) -> Path:
     if not (labels / file.name).is_file():
         raise UserError(
             "missing-data",
-            f"every picture's label must be in {str(labels)!r}, got none for {file.name!r}.",
+            f"every picture must have a label in {str(labels)!r}, got none for {file.name!r}.",
             path=str(labels),
             value=file.name,
         )
@@ -172,7 +172,7 @@ def _labels(labels: Path, files: list[Path]) -> np.ndarray[Any, np.dtype[np.int6
         if label.shape != (1,) or label.dtype.kind not in "iu" or label[0] < 0:
             raise UserError(
                 "bad-data",
-                f"a label must be one whole number from 0 on, got {label!r:.60} in {str(labels / file.name)!r}.",
+                f"a label must be one integer of at least 0, got {label!r:.60} in {str(labels / file.name)!r}.",
                 path=str(labels / file.name),
                 dtype=str(label.dtype),
                 shape=label.shape,
@@ -184,6 +184,6 @@ def _array(file: Path) -> np.ndarray[Any, Any]:
     try:
         array: np.ndarray[Any, Any] = np.load(check_regular_file(file, _MOST), allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        message = f"{str(file)!r} must be an array that NumPy can read without running what is in it: {error}"
+        message = f"{str(file)!r} must be a NumPy array without pickled objects: {error}"
         raise UserError(kind_of_read_error(error), message, **{**cause_fields(error), "path": str(file)}) from error
     return array

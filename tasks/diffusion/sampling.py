@@ -71,8 +71,8 @@ def scheduler_for(recipe: DiffusionRecipe, *, clip: bool) -> Any:
     except ImportError as error:
         raise UserError(
             "needs-extra",
-            f'pictures are drawn with diffusers ({error}). Install the extra "diffusion": pip install ".[diffusion]". '
-            f"Or draw none: --set samples=0.",
+            f'sampling needs diffusers ({error}). Install the extra "diffusion": pip install ".[diffusion]". '
+            f"Or draw no samples: --set samples=0.",
             extra="diffusion",
         ) from error
     process: dict[str, Any] = {

@@ -26,17 +26,16 @@ _UNITS = {"cola": "Matthews correlation", "stsb": "correlation"}
 
 @final
 class Glue(GlueTask):
-    """GLUE's eight sets with pile-mlm's network: `--start CHECKPOINT`, or its own pre-training first.
+    """GLUE's eight sets, fine-tuned with pile-mlm's network from `--start CHECKPOINT` or after pre-training.
 
-    The recipe follows the cramming code's GLUE_sane, one for all sets (Geiping and Goldstein, 2023), with three
-    differences:
+    All sets share one recipe: GLUE_sane of the cramming code (Geiping and Goldstein, 2023), with three differences:
 
-    * AdamW's epsilon is 1e-8, there 1e-6.
-    * The classifier reads the mean over tokens, there the first token.
-    * Dropout of a tenth is on layers' outputs, inside feed-forward layers and before the answer. There it is on
-      embeddings, attention weights, layers' outputs and before the answer.
+    * AdamW's epsilon is 1e-8 instead of 1e-6.
+    * The classifier reads the mean over tokens instead of the first token.
+    * Dropout of 0.1 applies to layers' outputs, inside feed-forward layers and before the answer. The original applies
+      it to embeddings, attention weights, layers' outputs and before the answer.
 
-    Crammed-BERT's table has the median of five trainings.
+    Crammed-BERT's table reports the median of five trainings.
     """
 
     name = "glue"
@@ -68,7 +67,7 @@ class Glue(GlueTask):
         except UserError as error:
             if self._place()[1]:
                 raise
-            message = f"{error} Of this task's pre-training that is --data FOLDER,pretraining=PLACE."
+            message = f"{error} For this task's pre-training, give --data FOLDER,pretraining=PLACE."
             raise UserError(error.kind, message, **{**error.fields, "part": "pretraining"}) from error
 
     def load_texts(self, name: str) -> GlueSetData:
@@ -83,7 +82,7 @@ class Glue(GlueTask):
         if not Path(folder).is_dir():
             raise UserError(
                 "missing-data",
-                f"--data of task 'glue' must be a folder with CoLA, SST-2 and so on, got {folder!r}.",
+                f"--data of task 'glue' must be a folder with CoLA, SST-2 and other sets, got {folder!r}.",
                 option="--data",
                 path=folder,
             )

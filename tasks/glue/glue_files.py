@@ -93,8 +93,8 @@ def read_set(files: SetFiles, folder: Path) -> GlueSetData:
     else:
         raise UserError(
             "missing-data",
-            f"{folder} has neither {files.folder}/train.tsv, as GLUE gives it, nor {files.name}/train-*.parquet, "
-            f"as {_HUB} does. Give the folder that holds them, or leave {files.name} out of the setting sets.",
+            f"{folder} must contain {files.folder}/train.tsv (GLUE's files) or {files.name}/train-*.parquet ({_HUB}). "
+            f"Give another folder, or remove {files.name} from the setting sets.",
             path=str(folder),
             set=files.name,
         )
@@ -117,7 +117,7 @@ def _read_tsv(files: SetFiles, path: Path) -> LabelledTexts:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise UserError(
             kind_of_read_error(error),
-            f"{path} cannot be read: {reason}. Take all of GLUE's own files of {files.folder}.",
+            f"{path} cannot be read: {reason}. Use all of GLUE's original files of {files.folder}.",
             path=str(path),
         ) from error
     rows = ((number, line.rstrip("\r").split("\t")) for number, line in enumerate(text_lines, 1) if line.strip())
@@ -126,8 +126,8 @@ def _read_tsv(files: SetFiles, path: Path) -> LabelledTexts:
     if missing := [name for name in names if name not in header]:
         raise UserError(
             "bad-data",
-            f"{path}, line 1: a file of {files.folder} has the columns {', '.join(names)}, and {missing[0]!r} is not "
-            f"among {', '.join(map(repr, header))}. Take GLUE's own file.",
+            f"{path}, line 1: a file of {files.folder} must have the columns {', '.join(names)}, got no {missing[0]!r} "
+            f"in {', '.join(map(repr, header))}. Use GLUE's original file.",
             path=str(path),
             column=missing[0],
             columns=tuple(header),
@@ -148,19 +148,21 @@ def _read_tsv(files: SetFiles, path: Path) -> LabelledTexts:
 def _check_short(path: Path, short: Sequence[int], complete: int, columns: int) -> None:
     """Warn about lines that were skipped. Raises UserError if they are many, or the file has no example."""
     if not complete and not short:
-        raise UserError("missing-data", f"{path} has no examples. Take GLUE's own file.", path=str(path))
+        raise UserError("missing-data", f"{path} has no examples. Use GLUE's original file.", path=str(path))
     if len(short) > _SHORT * complete:
         raise UserError(
             "bad-data",
-            f"{path} has {len(short)} lines without a text, an answer or one of {columns} columns, the first of them "
-            f"line {short[0]}, and {complete} whole ones. Take GLUE's own file.",
+            f"{path} has {complete} complete lines, and {len(short)} without a text, an answer or one of {columns} "
+            f"columns. The first is line {short[0]}. Use GLUE's original file.",
             path=str(path),
             short_lines=len(short),
             examples=complete,
             line=short[0],
         )
     if short:
-        words = f"{len(short)} of {len(short) + complete} lines are short, and left out; the first is line {short[0]}"
+        words = (
+            f"{len(short)} of {len(short) + complete} lines are incomplete and skipped; the first is line {short[0]}"
+        )
         fields = {"path": str(path), "short_lines": len(short), "examples": complete, "line": short[0]}
         warnings.warn(Notice("skipped", f"{path}: {words}.", **fields), stacklevel=2)
 
@@ -174,7 +176,7 @@ def _read_parquet(files: SetFiles, folder: Path, split: str) -> LabelledTexts:
     if not paths:
         raise UserError(
             "missing-data",
-            f"{folder} has no {split}-*.parquet. Take all files of {files.name} from {_HUB}.",
+            f"{folder} has no {split}-*.parquet. Download all files of {files.name} from {_HUB}.",
             path=str(folder),
             split=split,
         )
@@ -200,7 +202,7 @@ def _from_columns(files: SetFiles, columns: Mapping[str, Sequence[Any]], source:
     texts = list(zip(*(columns[name] for name in files.hub_columns), strict=True))
     for row, text in enumerate(texts):
         if wrong := [place for place, label in enumerate(text) if not isinstance(label, str)]:
-            message = f"{source}, row {row}: texts must be text, got {text!r:.80}. Take the hub's own file."
+            message = f"{source}, row {row}: texts must be strings, got {text!r:.80}. Use the hub's original file."
             column, value = files.hub_columns[wrong[0]], text[wrong[0]]
             raise UserError("bad-data", message, path=source, row=row, option=column, value=value)
     return LabelledTexts(texts, answers)
@@ -241,4 +243,4 @@ def _answer(files: SetFiles, label: str, location: _Location) -> float:
             if math.isfinite(number := float(label)):
                 return number
         rule = "a finite number"
-    raise location.wrong(files.label, rule, f"{label!r}. Take GLUE's own file.", label)
+    raise location.wrong(files.label, rule, f"{label!r}. Use GLUE's original file.", label)

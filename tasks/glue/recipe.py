@@ -28,14 +28,14 @@ class GlueRecipe(Recipe):
         if self.parametrization != STANDARD:
             raise UserError(
                 "unsupported",
-                f"parametrization must be standard where trained weights are given, got {self.parametrization}.",
+                f"parametrization must be standard with pre-trained weights, got {self.parametrization}.",
                 option="parametrization",
                 value=str(self.parametrization),
             )
         if self.hours:
             raise UserError(
                 "unsupported",
-                f"sets are fine-tuned in epochs or steps, got {self.hours} hours. Set epochs, and hours to 0.",
+                f"fine-tuning needs epochs or steps, got {self.hours} hours. Set epochs, and hours to 0.",
                 option="hours",
                 value=self.hours,
             )

@@ -70,7 +70,7 @@ class GlueTask(Task):
         if {*recipe.sets} == {*self.sets}:
             raise UserError(
                 "conflict",
-                "sets names all of them, which is what none means. Leave it out.",
+                "sets must not name all sets, which is the default. Leave it out.",
                 option="sets",
                 value=recipe.sets,
             )
@@ -132,7 +132,7 @@ class GlueTask(Task):
         if rank_info().world_size > 1:
             raise UserError(
                 "unsupported",
-                f"task {self.name!r} is trained by one process, got {rank_info().world_size}. Leave torchrun out.",
+                f"task {self.name!r} trains in one process, got {rank_info().world_size}. Start it without torchrun.",
                 task=self.name,
                 processes=rank_info().world_size,
             )

@@ -32,7 +32,7 @@ def splits_of(name: str, texts: GlueSetData, tokenizer: Tokenizer, context: int)
             if len(part.texts) < least:
                 raise UserError(
                     "missing-data",
-                    f"set {name!r} has {len(part.texts)} examples to {purpose} on, and needs {least}.",
+                    f"set {name!r} must have at least {least} {purpose} examples, got {len(part.texts)}.",
                     set=name,
                     part=purpose,
                     examples=len(part.texts),
@@ -75,7 +75,7 @@ def _documents(parts: Sequence[LabelledTexts]) -> list[int]:
 
 def _rows(name: str, texts: Sequence[Text], tokenizer: Tokenizer, context: int) -> list[Tokens]:
     rows = []
-    with Progress(f"texts of {name} as tokens", len(texts)) as progress:
+    with Progress(f"texts of {name} tokenized", len(texts)) as progress:
         for first in range(0, len(texts), _BLOCK):
             block = texts[first : first + _BLOCK]
             columns = [tokenizer.encode(column) for column in zip(*block, strict=True)]

@@ -51,7 +51,7 @@ def make(environment: str, length: int, *, render: bool = False, **options: Any)
     if not length and spec.max_episode_steps is None:
         raise UserError(
             "unsupported",
-            f"episodes of {environment} have no end. Register it with max_episode_steps.",
+            f"episodes of {environment} must have a time limit. Register it with max_episode_steps.",
             environment=environment,
             needs="max_episode_steps",
         )
@@ -98,12 +98,12 @@ def sizes(environment: "Env[Any, Any]", name: str, goal_offset: int | None) -> S
 
     observation_space, action_space = environment.observation_space, environment.action_space
     ids = tuple(environment_ids())
-    remedy = f"Goal environments here: {', '.join(ids)}."
+    remedy = f"Installed goal environments: {', '.join(ids)}."
     parts = [observation_space.spaces.get(key) for key in KEYS] if isinstance(observation_space, spaces.Dict) else []
     if not parts or not all(isinstance(part, spaces.Box) and len(part.shape) == 1 for part in parts):
         raise UserError(
             "unsupported",
-            f"{name} must observe vectors named {', '.join(KEYS)}, got {_line(observation_space)}. {remedy}",
+            f"observations of {name} must be vectors named {', '.join(KEYS)}, got {_line(observation_space)}. {remedy}",
             environment=name,
             needs="observations",
             choices=ids,
@@ -111,7 +111,7 @@ def sizes(environment: "Env[Any, Any]", name: str, goal_offset: int | None) -> S
     if not isinstance(action_space, spaces.Box) or len(action_space.shape) != 1 or not action_space.is_bounded():
         raise UserError(
             "unsupported",
-            f"{name} must take vectors of numbers between bounds as actions, got {_line(action_space)}. {remedy}",
+            f"actions of {name} must be bounded vectors, got {_line(action_space)}. {remedy}",
             environment=name,
             needs="actions",
             choices=ids,

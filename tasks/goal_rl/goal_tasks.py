@@ -52,9 +52,9 @@ class GoalPointMaze(PointMaze):
     """A force-controlled ball in gymnasium-robotics' U-shaped point maze.
 
     State: position and velocity, 4 features; goal: 0:2, the position. Action: two forces. Success: within 0.45 m of the
-    goal (by the code; its documentation says 0.5). Episodes of 300 steps (1000 in paper, 30 in smoke), never shorter.
-    Start and goal are two different ones of the seven free cells of 1 m, each up to 0.25 m off the center. The paper
-    has no point maze.
+    goal (by the code; its documentation says 0.5). Episodes have 300 steps (1000 in paper, 30 in smoke) and never
+    end early. Start and goal lie in two different cells of 1 m, of seven free ones, up to 0.25 m off the center. The
+    paper has no point maze.
     """
 
     name = "goal-point-maze"
@@ -70,7 +70,7 @@ class GoalPointMaze(PointMaze):
 class GoalPointMazeMedium(PointMaze):
     """A force-controlled ball in the medium point maze of 6 x 6 cells, with longer paths.
 
-    State, goal, action and success are those of goal-point-maze. Episodes of 500 steps (1000 in paper, 30 in smoke).
+    State, goal, action and success are those of goal-point-maze. Episodes have 500 steps (1000 in paper, 30 in smoke).
     Start and goal are drawn from the free cells.
     """
 
@@ -85,16 +85,21 @@ class GoalPointMazeMedium(PointMaze):
 
 
 class GoalAntMaze(GoalTask):
-    """A four-legged ant in the paper's Big Maze, by gymnasium-robotics' AntMaze.
+    """A four-legged ant in the paper's Big Maze, based on gymnasium-robotics' AntMaze.
 
     State: 29 features, 0:15 positions (x, y, height, orientation, joints) and 15:29 velocities; goal: 0:2. Action: 8
-    torques. Success: within 0.45 m of the goal in x and y. Episodes of 1000 steps (300 in proxy, 30 in smoke). Start:
-    the cell in row 1, column 1; goal: one of the 25 goal cells of 4 m; both up to 0.1 m off the center.
+    torques. Success: within 0.45 m of the goal in x and y. Episodes have 1000 steps (300 in proxy, 30 in smoke). Start:
+    the cell in row 1, column 1. Goal: one of the 25 goal cells of 4 m. Both are up to 0.1 m off the center.
 
-    Differences from the paper: MuJoCo instead of Brax's spring backend; a step of 5 x 0.01 s instead of 10 x 0.005 s;
-    success at 0.45 m instead of 0.5 m. Episodes do not end when the ant falls or jumps (there: height outside 0.2 to
-    1), and joints start without noise. Goals there are at the exact centers of cells. Start and goal are drawn anew in
-    each episode; Brax keeps those of each environment's first.
+    Differences from the paper:
+
+    * The simulator is MuJoCo instead of Brax's spring backend.
+    * A step takes 5 x 0.01 s instead of 10 x 0.005 s.
+    * Success is at 0.45 m instead of 0.5 m.
+    * Episodes do not end when the ant falls or jumps; the paper ends them at a height outside 0.2 to 1.
+    * Joints start without noise.
+    * Goals are off the centers of cells instead of exactly at them.
+    * Each episode draws a new start and goal; Brax reuses those of each environment's first episode.
     """
 
     name = "goal-ant-maze"
@@ -124,17 +129,20 @@ class GoalAntMaze(GoalTask):
 
 
 class GoalHumanoid(GoalTask):
-    """A humanoid that walks to a place 1 to 5 m away, by gymnasium's Humanoid-v5.
+    """A humanoid that walks to a place 1 to 5 m away, based on gymnasium's Humanoid-v5.
 
     State: 272 features, 0:24 positions, 24:47 velocities, then inertias (130), velocities of the bodies (78) and the
     actuators' forces (17); goal: 0:3, the torso's x, y, z. Action: 17 torques. Success: within 0.5 m of the goal in
-    three dimensions. Episodes of 1000 steps (200 in proxy, 30 in smoke), which end if the torso is not 1 to 2 m high.
-    Start: upright at the origin with up to 0.01 of noise in every coordinate; goal: 1 to 5 m away in any direction,
-    both uniform, 1.25 m high.
+    three dimensions. Episodes have 1000 steps (200 in proxy, 30 in smoke), and end if the torso is not 1 to 2 m high.
+    Start: upright at the origin, with up to 0.01 of noise in every coordinate. Goal: 1.25 m high, at a uniform distance
+    of 1 to 5 m in a uniform direction.
 
-    Differences from the paper: MuJoCo instead of Brax's spring backend; a step of 5 x 0.003 s instead of 10 x 0.0015 s;
-    272 features instead of 268, which there include the goal's joint positions. Start and goal are drawn anew in each
-    episode.
+    Differences from the paper:
+
+    * The simulator is MuJoCo instead of Brax's spring backend.
+    * A step takes 5 x 0.003 s instead of 10 x 0.0015 s.
+    * The state has 272 features instead of 268, which include the goal's joint positions.
+    * Each episode draws a new start and goal.
     """
 
     name = "goal-humanoid"
@@ -181,17 +189,20 @@ class TableTask(GoalTask):
 
 
 class GoalArmPushHard(TableTask):
-    """Push a cube across the table, by gymnasium-robotics' FetchPush.
+    """Push a cube across the table, based on gymnasium-robotics' FetchPush.
 
     State: 25 features, gripper 0:3, cube 3:6, their difference, fingers, the cube's orientation and velocities, the
     gripper's velocity; goal: 3:6, the cube. Action: the gripper's displacement; the fingers are blocked. Success: cube
-    within 0.1 m of the goal. Episodes of 1000 steps in paper, 100 in proxy, 30 in smoke, never shorter. The gripper
-    starts over the middle of the table. The cube starts on the table in a field of 0.36 x 0.2 m, at least 0.1 m to one
-    side of it. The goal is in the same field on the other side; both are uniform.
+    within 0.1 m of the goal. Episodes have 1000 steps in paper, 100 in proxy and 30 in smoke, and never end early. The
+    gripper starts over the middle of the table. The cube starts on the table in a field of 0.36 x 0.2 m, at least 0.1 m
+    to one side of it. The goal is in the same field on the other side. Both are uniform.
 
-    Differences from the paper: a Fetch moved by its gripper instead of a Panda by its joints (5 actions, 17 features);
-    smaller fields than 0.5 x 0.5 m, which Fetch's table and reach do not allow; a step of 20 x 0.002 s instead of 25 x
-    0.002 s. Start and goal are drawn anew in each episode.
+    Differences from the paper:
+
+    * The robot is a Fetch moved by its gripper instead of a Panda moved by its joints (5 actions, 17 features).
+    * Fields are smaller than 0.5 x 0.5 m, which Fetch's table and reach do not allow.
+    * A step takes 20 x 0.002 s instead of 25 x 0.002 s.
+    * Each episode draws a new start and goal.
     """
 
     name = "goal-arm-push-hard"
@@ -206,14 +217,16 @@ class GoalArmPushHard(TableTask):
 
 
 class GoalArmPickPlaceHard(TableTask):
-    """Lift a cube over to the other side of the table, by gymnasium-robotics' FetchPickAndPlace.
+    """Lift a cube to the other side of the table, based on gymnasium-robotics' FetchPickAndPlace.
 
     State and goal are those of goal-arm-push-hard. Action: the gripper's displacement and the fingers. Success: cube
-    within 0.1 m of the goal. Episodes as there. The cube starts in a field of 0.3 x 0.2 m on one side of the middle.
-    The goal is above the same field on the other side, 0 to 0.3 m over the table; all are uniform.
+    within 0.1 m of the goal. Episodes are those of goal-arm-push-hard. The cube starts in a field of 0.3 x 0.2 m on one
+    side of the middle. The goal is above the same field on the other side, 0 to 0.3 m over the table. All are uniform.
 
-    Differences from the paper (its bin picking): no bins with walls to lift the cube over, so goals are in the air
-    instead; also those of goal-arm-push-hard in robot, step and reset.
+    Differences from the paper's bin picking:
+
+    * There are no bins with walls to lift the cube over, so goals are in the air instead.
+    * Robot, step and reset differ as in goal-arm-push-hard.
     """
 
     name = "goal-arm-pick-place-hard"

@@ -72,7 +72,7 @@ class GoalRecipe:
         if self.window == 1:
             raise UserError(
                 "out-of-range",
-                "window must hold a state and one that follows it, got 1. Set 0 for all that is kept.",
+                "window must be at least 2, a state and its successor, got 1. Set 0 for all stored states.",
                 option="window",
                 value=1,
                 least=2,

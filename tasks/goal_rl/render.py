@@ -35,7 +35,7 @@ def check(file: Path) -> None:
     if file.suffix not in SUFFIXES:
         raise UserError(
             "unsupported",
-            f"a film's name must end in {' or '.join(SUFFIXES)}, got {str(file)!r}.",
+            f"the file name of a film must end in {' or '.join(SUFFIXES)}, got {str(file)!r}.",
             option="--render",
             path=str(file),
             choices=tuple(SUFFIXES),
@@ -47,8 +47,8 @@ def check(file: Path) -> None:
         backends = "egl, osmesa" if preference is None else preference
         raise UserError(
             "needs-system",
-            f"MuJoCo can draw by none of these: {backends}. "
-            "Install one, on Debian: apt-get install libegl1 or libosmesa6.",
+            f"MuJoCo cannot render with any of these: {backends}. "
+            "Install one; on Debian: apt-get install libegl1 or libosmesa6.",
             option="MUJOCO_GL",
             value=preference,
             choices=("egl", "osmesa"),

@@ -159,4 +159,4 @@ class GoalTraining(Training):
         self.throughput.updates += recipe.updates
         self.throughput.updating_s += time.perf_counter() - began
         if not math.isfinite(loss):
-            raise Diverged(f"the loss is not finite, in round {self.round} of {recipe.prefill + recipe.rounds}")
+            raise Diverged(f"the loss is not finite in round {self.round} of {recipe.prefill + recipe.rounds}")

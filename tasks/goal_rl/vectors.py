@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Make = Callable[[], "Env[Any, Any]"]
 
 _SUCCESS = ("success", "is_success")
-_DIED = "a process of environments died, most likely killed for lack of memory"
+_DIED = "an environment process died, most likely for lack of memory"
 
 
 class Environments(ABC):
@@ -99,7 +99,7 @@ class SyncVectorEnv(Environments):
         if at_goal is None:
             raise UserError(
                 "unsupported",
-                f"a goal environment's info must say {' or '.join(_SUCCESS)}, got {', '.join(info)}.",
+                f"a goal environment's info must contain {' or '.join(_SUCCESS)}, got {', '.join(info)}.",
                 needs="success",
                 choices=tuple(_SUCCESS),
                 value=tuple(info),

@@ -96,7 +96,7 @@ def folder_corpus(folder: Path, column: str) -> Corpus:
         kinds = ", ".join(f"*train*{suffix}" for suffix in _SUFFIXES)
         raise UserError(
             "missing-data",
-            f"{folder} has nothing to train on. It must hold files like {kinds}, or files that name no split.",
+            f"{folder} has no training files. It must contain files like {kinds}, or files whose names have no split.",
             path=str(folder),
             split="train",
         )

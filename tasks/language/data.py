@@ -81,7 +81,7 @@ class LanguageSplits(Splits):
         if not all(shard.in_memory for shard in self.corpus.train):
             raise UserError(
                 "unsupported",
-                "epochs need to know how long a text is, and text in files or on the hub is not read beforehand. "
+                "epochs need a text of known length, and text in files or on the hub is streamed. "
                 "Set steps instead, and epochs to 0.",
                 option="epochs",
                 needs="steps",
@@ -179,7 +179,7 @@ def read_held_out(
                 break
     if not number_of_documents:
         names = tuple(shard.name for shard in shards[:3])
-        message = f"there is no text to measure on in {', '.join(names)}."
+        message = f"there is no text for evaluation in {', '.join(names)}."
         raise UserError("missing-data", message, shards=names, needs="measurement")
     return HeldOut(np.concatenate(tokens), np.concatenate(sizes), np.concatenate(documents), skip_count)
 

@@ -89,7 +89,7 @@ def shard_tokens(shard: TextShard, tokenizer: Tokenizer) -> ShardTokens:
 
     def make() -> Arrays:
         token_lists: list[Tokens] = []
-        with status_if_slow(f"making tokens of {len(texts):,} documents ..."):
+        with status_if_slow(f"tokenizing {len(texts):,} documents ..."):
             for first in range(0, len(texts), BLOCK):
                 token_lists += tokenizer.encode([text or "" for text in texts[first : first + BLOCK]])
         ends = np.cumsum([len(tokens) for tokens in token_lists], dtype=np.int64)

@@ -49,14 +49,14 @@ def hub_file(name: str, file: str, remedy: str) -> str:
         if not reachable():
             raise UserError(
                 "unavailable",
-                f"{file} of {name!r} is not in the hub's cache, and the hub is out of reach. {remedy}",
+                f"{file} of {name!r} is not in the hub's cache, and the hub is unreachable. {remedy}",
                 value=name,
                 file=file,
             ) from None
     try:
         return huggingface_hub.hf_hub_download(name, file)
     except (HfHubHTTPError, HFValidationError, OSError) as error:
-        message = f"the hub gave no {file} of {name!r}: {_reason(error)}. {remedy}"
+        message = f"cannot download {file} of {name!r} from the hub: {_reason(error)}. {remedy}"
         raise UserError("unavailable", message, value=name, file=file, cause=type(error).__name__) from error
 
 
@@ -70,16 +70,14 @@ def hub_shards(
     """
     remedy = "Offline, give a folder of its files with --data."
     if not reachable():
-        raise UserError(
-            "unavailable", f"the data set {name!r} is on the hub, which is out of reach. {remedy}", value=name
-        )
+        raise UserError("unavailable", f"data set {name!r} is on the hub, which is unreachable. {remedy}", value=name)
     import datasets  # takes a second
 
     try:
         commit = str(huggingface_hub.dataset_info(name, revision=revision).sha)
         streams: dict[str, Any] = datasets.load_dataset(name, subset, streaming=True, revision=commit)
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
-        message = f"the hub gave no data set {name!r}: {_reason(error)}. {remedy}"
+        message = f"cannot load data set {name!r} from the hub: {_reason(error)}. {remedy}"
         raise UserError("unavailable", message, value=name, cause=type(error).__name__) from error
     return {split: _shards(stream, f"{name}/{split}", column) for split, stream in streams.items()}, commit
 
@@ -97,7 +95,7 @@ def hub_splits(name: str, subset: str, splits: Iterable[str]) -> list[Mapping[st
         dataset: Mapping[str, Any] = datasets.load_dataset(name, subset)
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
         remedy = "Offline, give a folder of its files with --data."
-        message = f"there is no data set {name!r} to be had: {_reason(error)}. {remedy}"
+        message = f"cannot load data set {name!r}: {_reason(error)}. {remedy}"
         raise UserError("unavailable", message, value=name, cause=type(error).__name__) from error
     return [dataset[split].to_dict() for split in splits]
 

@@ -53,7 +53,7 @@ _ANCRE = LanguageRecipe(
     precision="bf16-true",
     compile=True,
     measured=46_500,  # ten million tokens, as in the paper: 215 of 256 positions are not padding
-    source="ANCRe (2026), full pre-training, section 5.1; test and validation share what the paper validates on",
+    source="ANCRe (2026), full pre-training, section 5.1; test and validation share its validation data",
 )
 _ANCRE_ROWS: Recipes = {
     "ancre-60m": _ANCRE,
@@ -103,7 +103,7 @@ _DCA = LanguageRecipe(
     precision="bf16-mixed",
     compile=True,
     measured=10_000,
-    source="DeepCrossAttention (2025), section 5; no dropout, of which the paper says nothing",
+    source="DeepCrossAttention (2025), section 5; no dropout, which the paper does not mention",
 )
 _DCA_PROXY = replace(
     _DCA, steps=1_000, batch=256, accumulate=1, warmup=0.05, measured=2_000,
@@ -144,7 +144,7 @@ _RMT = LanguageRecipe(
     recompute=True,
     z_loss=1e-4,
     measured=10_000,
-    source="residual matrix transformers (2025), appendix C; lr of C.3 and C.4, since table 8's is of muP",
+    source="residual matrix transformers (2025), appendix C; lr of C.3 and C.4, since table 8 has muP's",
 )
 _RMT_TABLES: Mapping[str, tuple[int, int, Architecture]] = {  # training tokens, rows per batch, architecture
     "transformer-49m": (212_000_000, 64, Architecture(depth=6, width=384, heads=12, head_dim=32, hidden=1536)),
@@ -218,7 +218,7 @@ _TINYSTORIES = LanguageRecipe(
     precision="bf16-mixed",
     compile=True,
     measured=10_000,
-    source="shapes of Leaner Transformers (2025), table 3; the recipe, of which it prints none, is nanoGPT's",
+    source="shapes of Leaner Transformers (2025), table 3; the paper gives no recipe, so it is nanoGPT's",
 )
 TINYSTORIES: Recipes = {
     "smoke": SMOKE,

@@ -67,9 +67,9 @@ class StdlibMLM(MaskedTask):
 class PileMLM(CorpusTextTask, MaskedTask):
     """The Pile in rows of 128 tokens, a quarter of them masked, and Crammed-BERT.
 
-    Tokens are byte pairs instead of Crammed-BERT's word pieces. The base is the code's. "leaner" has the layers and
-    heads of Leaner Transformers' table 2, with the head dimension that gives its parameter count. "paper" takes a day
-    on one GPU, the other presets a minute.
+    Tokens are byte pairs instead of Crammed-BERT's word pieces. The base is that of its code. "leaner" has the layers
+    and heads of Leaner Transformers' table 2, with the head dimension that gives its parameter count. "paper" takes a
+    day on one GPU, the other presets a minute.
     """
 
     name = "pile-mlm"

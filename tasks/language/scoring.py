@@ -69,8 +69,7 @@ class ScoredDecoder(TemplateLM):  # type: ignore[misc]  # lm-eval is untyped
         """Raise UserError: generation is not supported."""
         raise UserError(
             "unsupported",
-            "only likelihoods are evaluated here, and one of the tasks lets the network write. "
-            "Leave it out of --tasks.",
+            "tasks must be scored by likelihood, got one that generates text. Remove it from --tasks.",
             option="--tasks",
         )
 

@@ -69,13 +69,13 @@ def read(shard: TextShard, start: int = 0, rank_info: RankInfo = ALONE) -> Itera
             else:
                 if not warned_once:
                     line = number + 1
-                    message = f"{shard.name}: line {line} has no text; it and others like it are skipped and counted."
+                    message = f"{shard.name}: line {line} has no text; such lines are skipped and counted."
                     warn_once("skipped", message, shard.name, line)
                     warned_once = True
                 yield number, None
             number += rank_info.world_size
     except DamagedShardError as error:
-        message = f"{shard.name} is damaged: its first {number} documents are read, the rest is skipped ({error})."
+        message = f"{shard.name} is damaged: its first {number} documents are read, and the rest is skipped ({error})."
         warn_once("bad-file", message, shard.name, number)
         if rank_info.rank == 0:
             yield number, None
@@ -181,7 +181,7 @@ class ParquetShard(TextShard):
                     rows = file.metadata.row_group(group).num_rows
                     size = file.metadata.row_group(group).column(columns.index(self.column)).total_uncompressed_size
                     if size > MAX_GROUP:
-                        raise DamagedShardError(f"a row group has {size} bytes of text, and may have {MAX_GROUP}")
+                        raise DamagedShardError(f"a row group has {size} bytes of text; the limit is {MAX_GROUP}")
                     if start < rows:
                         yield from file.read_row_group(group, [self.column]).column(0)[start::stride].to_pylist()
                         start += -(-(rows - start) // stride) * stride

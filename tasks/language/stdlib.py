@@ -42,7 +42,7 @@ def stdlib_documents() -> Mapping[str, str]:
         missing = _TOPICS if len(sources) >= 100 else "the standard library's sources"
         raise UserError(
             "missing-data",
-            f"{library} lacks {missing}. Install the whole of CPython, or give another task's data.",
+            f"{library} lacks {missing}. Install all of CPython, or use a task with other data.",
             path=str(library),
             sources=len(sources),
         )
@@ -88,7 +88,7 @@ def _topics(source: bytes) -> dict[str, str]:
             return topics
     raise UserError(
         "bad-data",
-        f"{_TOPICS} of this Python holds no dictionary of topics. Report it, with the version of Python.",
+        f"{_TOPICS} of this Python has no dictionary of topics. Report this with the Python version.",
         path=str(_TOPICS),
     )
 

@@ -168,7 +168,7 @@ class CorpusTextTask(TextTask):
         if folder is not None and not folder.is_dir():
             raise UserError(
                 "missing-data",
-                f"--data must be a folder of files, got the file {location!r}. Give the folder it is in.",
+                f"--data must be a folder of files, got the file {location!r}. Give its folder.",
                 option="--data",
                 path=location,
             )
@@ -186,7 +186,7 @@ class CorpusTextTask(TextTask):
         if not _HUB.fullmatch(text):
             raise UserError(
                 "missing-data",
-                f"{text!r} is neither a folder nor OWNER/NAME of the hub's data sets. Give --data FOLDER.",
+                f"--data must be a folder or OWNER/NAME on the hub, got {text!r}.",
                 option="--data",
                 path=text,
             )

@@ -50,7 +50,7 @@ class Tokenizer:
         if self._boundary is None:
             raise UserError(
                 "bad-data",
-                f"the tokenizer of {self.source} has none of {', '.join(BOUNDARIES)}. Add one to them.",
+                f"the tokenizer of {self.source} must have one of {', '.join(BOUNDARIES)}. Add one.",
                 **self._origin,
                 choices=BOUNDARIES,
             )
@@ -65,7 +65,7 @@ class Tokenizer:
         try:
             inner = tokenizers.Tokenizer.from_str(self.text)
         except Exception as error:  # the library raises plain Exception
-            message = f"{self.source} is no tokenizer.json: {error!s:.200}."
+            message = f"{self.source} is not a valid tokenizer.json: {error!s:.200}."
             raise UserError("bad-file", message, **self._origin, cause=type(error).__name__) from error
         inner.encode_special_tokens = True
         inner.no_truncation()
@@ -107,8 +107,8 @@ class Tokenizer:
         if self.size > vocabulary:
             raise UserError(
                 "mismatch",
-                f"the tokenizer of {self.source} has tokens up to {self.size - 1}, and task {task!r} is of "
-                f"{vocabulary}. Give a tokenizer of at most {vocabulary} tokens.",
+                f"token ids of {self.source} must be below {vocabulary} for task {task!r}, got {self.size - 1}. "
+                f"Give a tokenizer of at most {vocabulary} tokens.",
                 task=task,
                 value=self.size,
                 most=vocabulary,
@@ -176,6 +176,6 @@ def _train(documents: list[str], vocabulary: int) -> str:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    with status_if_slow(f"learning {vocabulary:,} tokens from {len(documents):,} documents ..."):
+    with status_if_slow(f"training a tokenizer of {vocabulary:,} tokens on {len(documents):,} documents ..."):
         inner.train_from_iterator(documents, trainer)
     return inner.to_str()

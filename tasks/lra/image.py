@@ -12,7 +12,7 @@ from tasks.vision.cifar10 import read_cifar10
 
 @final
 class LRAImage(LongRangeTask):
-    """Classification of CIFAR-10 images as sequences of 1,024 gray pixels, 45,000 / 5,000 / 10,000 of them.
+    """Classification of 45,000 / 5,000 / 10,000 CIFAR-10 images as sequences of 1,024 gray pixels.
 
     A pixel's id is its brightness, and black pixels are padding, as in Nyströmformer's pipeline. The validation images
     are those of cifar10-vit; the official ones are the last tenth in TFDS.

@@ -56,9 +56,7 @@ class Grammar:
 
     def __post_init__(self) -> None:
         if self.longer_than < 1 or self.shorter_than < self.longer_than + 2 or self.levels < 2 or self.arguments < 2:
-            raise UserError(
-                "infeasible", f"lists of {self} cannot be: there are none. Take larger numbers.", grammar=str(self)
-            )
+            raise UserError("infeasible", f"no list satisfies {self}. Use larger numbers.", grammar=str(self))
 
 
 class _TooLong(Exception):
@@ -79,7 +77,7 @@ def generate(grammar: Grammar, examples: int, seed: int) -> list[List]:
         if len(answers) == before:
             raise UserError(
                 "too-large",
-                f"{grammar} has hardly more than {before} lists, got {examples} wanted.",
+                f"{grammar} has few more than {before} lists, and {examples} are requested. Use larger numbers.",
                 value=examples,
                 most=before,
             )

@@ -28,8 +28,8 @@ _SEED = 0
 class LRAPathfinder(GeneratedTask):
     """Connectivity in images of 32 x 32 pixels with contours of 14 dashes, split at random into 80 / 10 / 10 %.
 
-    The images are the release's with `--data`, else generated (see tasks.lra.contours for the differences). A pixel's
-    id is its brightness, and black pixels are padding, as in Nyströmformer's pipeline.
+    With `--data` the images are the release's; otherwise they are generated (tasks.lra.contours has the differences).
+    A pixel's id is its brightness, and black pixels are padding, as in Nyströmformer's pipeline.
     """
 
     name = "lra-pathfinder"
@@ -54,7 +54,7 @@ class LRAPathfinder(GeneratedTask):
         if not images:
             raise UserError(
                 "missing-data",
-                f"{str(folder / 'metadata')!r} must list images in files like 0.npy. Unpack the release again.",
+                f"{str(folder / 'metadata')!r} must contain lists of images such as 0.npy. Unpack the release again.",
                 path=str(folder / "metadata"),
             )
         return _split(torch.from_numpy(np.stack(images)), torch.tensor(answers))
@@ -90,7 +90,9 @@ def _pixels(path: Path) -> stamps.Array:
             size = image.size
             pixels = np.asarray(image) if size == (side, side) else None  # a huge image is not decoded
     except (Image.DecompressionBombError, UnidentifiedImageError, OSError):
-        raise UserError("bad-file", f"{str(path)!r} is no image. Unpack the release again.", path=str(path)) from None
+        raise UserError(
+            "bad-file", f"{str(path)!r} is not an image. Unpack the release again.", path=str(path)
+        ) from None
     if pixels is None or pixels.shape != (side, side) or pixels.dtype != np.uint8:
         form = " x ".join(map(str, size if pixels is None else pixels.shape))
         raise UserError(

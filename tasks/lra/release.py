@@ -36,7 +36,7 @@ class ReleaseFiles:
         if data is None:
             raise UserError(
                 "missing-data",
-                f"task {self.task!r} reads {layout}. Give it with --data FOLDER; {self.source} has it.",
+                f"task {self.task!r} needs {layout}. Download it from {self.source}, and give --data FOLDER.",
                 option="--data",
                 task=self.task,
                 source=self.source,
@@ -52,15 +52,15 @@ class ReleaseFiles:
             if len(missing) < len(self.files):
                 raise UserError(
                     "missing-data",
-                    f"{missing[0]} is missing from {str(place)!r}, the folder {layout}. Unpack it again.",
+                    f"{missing[0]} is missing from {str(place)!r}, the folder {layout}. Unpack the release again.",
                     path=str(place),
                     value=missing[0],
                     choices=self.files,
                 )
         raise UserError(
             "missing-data",
-            f"--data of task {self.task!r} must be the folder {layout}, or one that holds it, got {str(data)!r}. "
-            f"{self.source} has it.",
+            f"--data of task {self.task!r} must be the folder {layout}, or its parent, got {str(data)!r}. "
+            f"Download it from {self.source}.",
             option="--data",
             path=str(data),
             task=self.task,

@@ -53,7 +53,7 @@ def _table(path: Path, tokens: int) -> Batch:
             if len(fields) != 5 or fields[0] not in (b"0.0", b"1.0", b"0", b"1"):
                 raise UserError(
                     "bad-data",
-                    f"{path}, line {number}, must be 0.0 or 1.0, two names and two texts with tabs between. "
+                    f"{path}, line {number}, must be 0.0 or 1.0, two names and two texts, separated by tabs. "
                     "Unpack the release again.",
                     path=str(path),
                     line=number,

@@ -27,8 +27,8 @@ _HELD_OUT = 10
 class LRAText(LongRangeTask):
     """Sentiment classification of IMDb's 50,000 reviews (Maas et al., 2011), by the first 4,000 bytes of each.
 
-    The official pipeline validates on the test reviews. Here the last tenth of each class's training reviews, by
-    number, is validation, and test stays unseen: 22,500 / 2,500 / 25,000.
+    The official pipeline validates on the test reviews. Here validation is the last tenth of each class's training
+    reviews, by number, and test stays unseen. The sizes are 22,500 / 2,500 / 25,000.
     """
 
     name = "lra-text"
@@ -54,7 +54,7 @@ def _reviews(folder: Path) -> list[bytes]:
         if not number.isdecimal():
             raise UserError(
                 "bad-data",
-                f"a review's file is named NUMBER_STARS.txt, got {str(path)!r}. Unpack the release again.",
+                f"a review's file must be named NUMBER_STARS.txt, got {str(path)!r}. Unpack the release again.",
                 path=str(path),
             )
     paths = sorted(numbers, key=lambda path: int(numbers[path]))

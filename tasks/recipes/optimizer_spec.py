@@ -36,7 +36,7 @@ class SGD:
 
     def __post_init__(self) -> None:
         if self.nesterov and not self.momentum:
-            message = "sgd(nesterov=true) must have a momentum, got 0. Take sgd(momentum=0.9,nesterov=true)."
+            message = "sgd(nesterov=true) needs a momentum, got 0. Use sgd(momentum=0.9,nesterov=true)."
             raise UserError("missing-value", message, option="momentum", value=self.momentum, needed_by="nesterov")
 
 
@@ -90,7 +90,7 @@ def read_choice(text: str) -> OptimizerSpec:
     if spec.name not in CHOICES:
         raise unknown_name_error("optimizer", spec.name, CHOICES)
     if spec.options and not fields(CHOICES[spec.name]):
-        message = f"optimizer {spec.name} has no options, got {text!r}. Leave them out."
+        message = f"optimizer {spec.name} takes no options, got {text!r}. Remove them."
         raise UserError("unsupported", message, option="optimizer", value=text)
     return override(CHOICES[spec.name], spec.options, f"optimizer {spec.name}")
 

@@ -45,7 +45,7 @@ def at_width(architecture: Architecture, width: int) -> Architecture:
         UserError: The blocks differ, or it is a timm model, whose width is fixed.
     """
     if architecture.model or architecture.blocks:
-        message = f"muP is of blocks that are alike, in networks that have any width, got {architecture}."
+        message = f"muP needs equal blocks and a network of variable width, got {architecture}."
         raise UserError("unsupported", message, option="parametrization", value="mup", architecture=str(architecture))
     share = width / architecture.width
     hidden, heads = (max(1, round(number * share)) for number in (architecture.hidden, architecture.heads))

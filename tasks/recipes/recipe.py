@@ -108,12 +108,12 @@ class Recipe:
             message = f"beta_cycle must be two values like 0.95:0.85, or none, got {self.beta_cycle}."
             raise UserError("wrong-type", message, option="beta_cycle", value=self.beta_cycle)
         if self.ema and self.sharing == "fsdp":
-            message = f"ema must have whole weights, got ema={self.ema} with sharing=fsdp. Set sharing=ddp."
+            message = f"ema needs unsharded weights, got ema={self.ema} with sharing=fsdp. Set sharing=ddp."
             raise UserError("conflict", message, option="ema", value=self.ema, sharing=self.sharing)
         self._check_optimizer()
         self._check_parametrization()
         if self.batch % self.accumulate:
-            message = f"accumulate must divide the batch, got {self.accumulate} and {self.batch}. Take a divisor of it."
+            message = f"accumulate must divide the batch, got {self.accumulate} and {self.batch}. Use a divisor."
             raise UserError("mismatch", message, option="accumulate", value=self.accumulate, batch=self.batch)
 
     def _check_length(self) -> None:
@@ -122,19 +122,19 @@ class Recipe:
         if lengths != 1:
             raise UserError(
                 "conflict" if lengths else "missing-value",
-                f"a recipe has epochs, steps or hours, got epochs={self.epochs}, steps={self.steps} and "
-                f"hours={self.hours}. Give one of them, and set the others to 0.",
+                f"a recipe must have one of epochs, steps and hours, got epochs={self.epochs}, steps={self.steps} and "
+                f"hours={self.hours}. Give one, and set the others to 0.",
                 epochs=self.epochs,
                 steps=self.steps,
                 hours=self.hours,
             )
         if self.hours > _MAX_HOURS:
-            message = f"hours must be at most {_MAX_HOURS:,}, which is a year, got {self.hours:g}."
+            message = f"hours must be at most {_MAX_HOURS:,} (a year), got {self.hours:g}."
             raise UserError("out-of-range", message, option="hours", value=self.hours, most=_MAX_HOURS)
         if self.batch_ramp and self.epochs:
             raise UserError(
                 "conflict",
-                f"batch_ramp must be 0 with epochs, which are of whole batches, got {self.batch_ramp}. "
+                f"batch_ramp must be 0 with epochs, which need equal batches, got {self.batch_ramp}. "
                 f"Set steps or hours, and epochs to 0.",
                 option="batch_ramp",
                 value=self.batch_ramp,
@@ -143,7 +143,7 @@ class Recipe:
         if self.batch_ramp and self.accumulate == 1:
             raise UserError(
                 "missing-value",
-                f"batch_ramp needs micro-batches to grow by, got {self.batch_ramp} with accumulate=1. Set accumulate.",
+                f"batch_ramp needs micro-batches, got {self.batch_ramp} with accumulate=1. Set accumulate.",
                 option="accumulate",
                 value=self.accumulate,
                 needed_by="batch_ramp",
@@ -160,7 +160,7 @@ class Recipe:
         if isinstance(choice, GaLore | Muon) and self.sharing == "fsdp":
             raise UserError(
                 "conflict",
-                f"optimizer {self.optimizer} must have whole matrices, got sharing=fsdp. Set sharing=ddp, or "
+                f"optimizer {self.optimizer} needs unsharded matrices, got sharing=fsdp. Set sharing=ddp, or use "
                 f"another optimizer.",
                 option="optimizer",
                 value=self.optimizer,
@@ -173,7 +173,7 @@ class Recipe:
         if mup is not None and not isinstance(read_choice(self.optimizer), AdamW | Adam):
             raise UserError(
                 "conflict",
-                f"parametrization={self.parametrization} is for adamw and adam, got optimizer={self.optimizer}.",
+                f"parametrization={self.parametrization} needs adamw or adam, got optimizer={self.optimizer}.",
                 option="parametrization",
                 value=self.parametrization,
                 optimizer=self.optimizer,
@@ -196,10 +196,10 @@ class Recipe:
                 number.
         """
         if self.batch_ramp and devices > 1:
-            message = f"batch_ramp must be 0 on several devices, got {self.batch_ramp} on {devices}. Take one."
+            message = f"batch_ramp must be 0 on several devices, got {self.batch_ramp} on {devices}. Use one."
             raise UserError("conflict", message, option="batch_ramp", value=self.batch_ramp, devices=devices)
         if self.batch % devices:
-            message = f"{devices} devices cannot share a batch of {self.batch} evenly. Take a divisor of it."
+            message = f"the number of devices must divide the batch, got {devices} and {self.batch}. Use a divisor."
             raise UserError("mismatch", message, option="batch", value=self.batch, devices=devices)
         per_device = self.batch // devices
         least = -(-self.accumulate // devices)

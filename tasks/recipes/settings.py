@@ -74,7 +74,7 @@ def override(recipe: Recipe, settings: Mapping[str, object], owner: str = "the r
             the recipe in the message.
     """
     if not is_dataclass(recipe) or isinstance(recipe, type):
-        message = f"the settings of {owner} cannot be changed: its recipe is no dataclass, but {recipe!r}."
+        message = f"the recipe of {owner} must be a dataclass to change settings, got {recipe!r}."
         raise UserError("bad-plugin", message, option="recipe", value=_plain(recipe), owner=owner)
     hints = _type_hints(recipe)
     values = {}
@@ -92,7 +92,7 @@ def override(recipe: Recipe, settings: Mapping[str, object], owner: str = "the r
     except (TypeError, ValueError) as error:  # third-party recipes raise these instead of UserError
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         values_text = ", ".join(f"{name}={value}" for name, value in settings.items()) or "no other settings"
-        message = f"{owner} cannot have {values_text}: {reason}."
+        message = f"{owner} does not accept {values_text}: {reason}."
         cause = type(error).__name__
         raise UserError("conflict", message, owner=owner, settings=tuple(settings), cause=cause) from error
 
@@ -237,7 +237,7 @@ def _type_problem(value: Any, kind: Any) -> _Problem | None:
         return None if value is None else _Problem("none")
     bare = origin or kind
     if isinstance(bare, type) and (not isinstance(value, bare) or (origin and isinstance(value, str))):
-        return _Problem({bool: "true or false", str: "a text"}.get(bare, f"a {bare.__name__}, made in Python"))
+        return _Problem({bool: "true or false", str: "text"}.get(bare, f"a {bare.__name__} created in Python"))
     return None
 
 

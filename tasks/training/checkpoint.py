@@ -57,7 +57,7 @@ class Checkpoint:
                 old.unlink(missing_ok=True)
         except (OSError, RuntimeError) as error:  # torch raises its own error if the disk is full
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            message = f"no checkpoint could be kept in {self.folder}: {reason}. The training goes on without."
+            message = f"no checkpoint can be saved in {self.folder}: {reason}. The training continues without."
             warnings.warn(Notice("unwritable", message, path=str(self.folder)), stacklevel=2)
         now = time.monotonic()
         self._deadline = now + max(SECONDS, (now - began) / _SHARE)
@@ -70,7 +70,7 @@ class Checkpoint:
                     record: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
                     if record["run"] == self.identity:
                         return record["state"]
-                problem = "its bytes are not those that were written"
+                problem = "its checksum does not match"
             except FileNotFoundError:  # another process of this training has quarantined it
                 continue
             except Exception as error:  # torch may raise anything, even for intact files

@@ -42,7 +42,7 @@ def check_task(task: Task, architecture: Architecture | None = None) -> None:
         try:
             check(task, shape)
         except SystemExit as end:
-            message = f"a task must not end the program, and this one did with {end.code!r}"
+            message = f"a task must not exit the program, got exit code {end.code!r}"
             raise ContractError("program-goes-on", message, code=end.code) from end
         print("ok", flush=True)
 
@@ -54,15 +54,17 @@ def check_metadata(task: Task, architecture: Architecture) -> None:
         isinstance(task.version, int), "version-is-an-integer", f"version must be an integer, got {task.version!r}"
     )
     check_rule(task.version >= 1, "version-is-positive", f"version must be at least 1, got {task.version}")
-    check_rule(task.metrics, "metrics-are-there", "metrics must name at least one")
+    check_rule(task.metrics, "metrics-are-there", "metrics must have at least one metric")
     problem = metric_name_problem([metric.name for metric in task.metrics])
     check_rule(problem is None, "metric-names-are-free", problem or "")
     directions = {metric.direction for metric in task.metrics}
-    check_rule(directions <= {"max", "min"}, "directions-are-max-or-min", "a metric's direction is max or min")
+    check_rule(directions <= {"max", "min"}, "directions-are-max-or-min", "a metric's direction must be max or min")
     presets = set(task.presets)
-    message = f"presets must have smoke and proxy, got {sorted(presets)}"
+    message = f"presets must include smoke and proxy, got {sorted(presets)}"
     check_rule({"smoke", "proxy"} <= presets, "presets-are-there", message)
-    check_rule(set(task.bases) <= presets, "bases-are-presets", f"bases must be of presets, got {sorted(task.bases)}")
+    check_rule(
+        set(task.bases) <= presets, "bases-are-presets", f"keys of bases must be presets, got {sorted(task.bases)}"
+    )
 
 
 def check_presets(task: Task, architecture: Architecture) -> None:
@@ -74,10 +76,10 @@ def check_presets(task: Task, architecture: Architecture) -> None:
         check_rule(
             type(preset).__hash__ is not None, "presets-are-frozen", f"preset {name!r} must be a frozen dataclass"
         )
-        check_rule("\n" not in str(preset), "presets-are-one-line", f"preset {name!r} must show as one line")
+        check_rule("\n" not in str(preset), "presets-are-one-line", f"preset {name!r} must print as one line")
         values: dict[str, Any] = json.loads(json.dumps(plain_values(preset), allow_nan=False))
         again: Any = override(preset, values, f"preset {name!r}")
-        message = f"preset {name!r} must be what its settings make, got {again!r} and {preset!r}"
+        message = f"preset {name!r} must equal the preset restored from its settings, got {again!r} and {preset!r}"
         check_rule(again == preset, "presets-are-their-settings", message)
 
 
@@ -88,10 +90,12 @@ def check_fingerprint(task: Task, architecture: Architecture) -> None:
     before = torch.get_rng_state()
     again = task.fingerprint(recipe)
     check_rule(first, "fingerprint-is-not-empty", "the data must have a fingerprint")
-    check_rule(isinstance(first, str), "fingerprint-is-text", f"a fingerprint is text, got {first!r}")
-    message = f"the fingerprint must stay the same, got {first!r} and {again!r}"
+    check_rule(isinstance(first, str), "fingerprint-is-text", f"a fingerprint must be text, got {first!r}")
+    message = f"the fingerprint must be constant, got {first!r} and {again!r}"
     check_rule(first == again, "fingerprint-is-constant", message)
-    check_rule(_rng_unchanged(before), "fingerprint-draws-nothing", "to ask for the fingerprint must draw nothing")
+    check_rule(
+        _rng_unchanged(before), "fingerprint-draws-nothing", "computing the fingerprint must draw no random numbers"
+    )
 
 
 def check_no_leakage(task: Task, architecture: Architecture) -> None:
@@ -105,7 +109,7 @@ def check_no_leakage(task: Task, architecture: Architecture) -> None:
         digests = _digests(part)
         twice = sum(digest in learnt for digest in digests)
         few = twice <= MAX_DUPLICATES * len(digests)
-        message = f"{twice} of {len(digests)} examples of {name} are in train as well"
+        message = f"{twice} of {len(digests)} examples of {name} are also in train"
         check_rule(few, "examples-are-held-out", message, split=name, value=twice, examples=len(digests))
 
 
@@ -128,7 +132,9 @@ def check_closed_form(task: Task, architecture: Architecture) -> None:
         with torch.device("meta"):
             params = sum(parameter.numel() for parameter in task.build(base).parameters())
         agree = count is None or count.params == params
-        check_rule(agree, "params-are-counted", f"{base}: closed form {count}, network {params} parameters")
+        check_rule(
+            agree, "params-are-counted", f"{base}: closed_form gives {count}, the network has {params} parameters"
+        )
 
 
 def check_reproducibility(task: Task, architecture: Architecture) -> None:
@@ -141,23 +147,23 @@ def check_reproducibility(task: Task, architecture: Architecture) -> None:
     try:
         before = random.getstate(), torch.get_rng_state()
         second, again = _fit(task, architecture)
-        message = "training must give back the number of threads"
+        message = "training must restore the number of threads"
         check_rule(torch.get_num_threads() == threads + 1, "threads-are-given-back", message)
     finally:
         torch.set_num_threads(threads)
-    message = f"two trainings with one seed must give the same, got {first} and {second}"
+    message = f"two trainings with the same seed must agree, got {first} and {second}"
     check_rule(first == second, "training-is-repeatable", message)
-    check_rule(curve == again, "reports-are-repeatable", "two trainings with one seed must report the same")
-    message = "training must leave the generator of random as it was"
+    check_rule(curve == again, "reports-are-repeatable", "two trainings with the same seed must report the same values")
+    message = "training must restore the generator of random"
     check_rule(random.getstate() == before[0], "generator-of-random-is-kept", message)
-    message = "training must leave the generator of torch as it was"
+    message = "training must restore the generator of torch"
     check_rule(_rng_unchanged(before[1]), "generator-of-torch-is-kept", message)
     _check_fit_result(task, task.presets["smoke"], first, curve)
     runs = _run_variants(task, architecture)
     check_rule(
         any(_fit(task, **run) != (first, curve) for run in runs),
         "training-depends-on-its-run",
-        "numbers must depend on seed, architecture or recipe: another of each gave the very same metrics and curve",
+        "results must depend on seed, architecture or recipe: changing each gave the same metrics and curve",
     )
 
 
@@ -166,32 +172,36 @@ def check_stop_and_resume(task: Task, architecture: Architecture) -> None:
     with _count_steps() as all_steps:
         full, curve = _fit(task, architecture)
     if not curve:
-        print("nothing to stop at,", end=" ", flush=True)
+        print("no reports,", end=" ", flush=True)
         return
     with TemporaryDirectory() as name:
         folder = Path(name)
         early, points = _fit(task, architecture, folder=folder, stop=True)
-        message = f"a training that is told STOP must report no further, got {points} of {curve}"
+        message = f"a training must report nothing after STOP, got {points} of {curve}"
         check_rule(points == curve[:1], "stop-ends-reports", message)
         end = (early.steps, early.metrics)
-        check_rule(end == points[0], "stop-gives-the-last-report", f"it must give what it reported, got {early}")
-        message = f"a training that is not at its end must not be tested, got {early.test}"
+        check_rule(
+            end == points[0],
+            "stop-gives-the-last-report",
+            f"a stopped training must return its last report, got {early}",
+        )
+        message = f"a stopped training must not be tested, got {early.test}"
         check_rule(not early.test, "stop-tests-nothing", message)
-        message = "a training that is told STOP must keep in run.folder what it goes on from"
+        message = "a stopped training must save a checkpoint in run.folder"
         check_rule(any(folder.iterdir()), "stop-leaves-a-checkpoint", message)
         with _count_steps() as later_steps:
             final, again = _fit(task, architecture, folder=folder)
         files = [path.name for path in folder.iterdir()]
-    message = f"a training that goes on must report what it had reported first, got {again} of {curve}"
+    message = f"a resumed training must repeat its earlier reports, got {again} of {curve}"
     check_rule(again == curve, "resumed-reports-are-equal", message)
-    message = f"a training that goes on must end as one that did not stop, got {final} and {full}"
+    message = f"a resumed training must end like an uninterrupted one, got {final} and {full}"
     check_rule(final == full, "resumed-numbers-are-equal", message)
-    check_rule(not files, "no-files-are-left", f"a finished training must leave no files behind, got {files}")
+    check_rule(not files, "no-files-are-left", f"a finished training must leave no files, got {files}")
     # Steps in another process, or of an optimizer that is not torch's, are not counted.
     check_rule(
         not all_steps or len(later_steps) < len(all_steps),
         "resumed-training-goes-on",
-        f"a training that goes on must not begin at its start, got {len(later_steps)} of {len(all_steps)} steps again",
+        f"a resumed training must not start over, got {len(later_steps)} of {len(all_steps)} steps again",
     )
 
 
@@ -211,7 +221,7 @@ def check_report_exceptions(task: Task, architecture: Architecture) -> None:
         task.fit(Run(architecture=architecture, recipe=task.presets["smoke"], seed=0, report=report))
     except Enough:
         return
-    check_rule(not steps, "report-may-raise", "what report raises must end the training and pass through it")
+    check_rule(not steps, "report-may-raise", "an exception from report must end the training and propagate")
 
 
 CONTRACT: tuple[Callable[[Task, Architecture], None], ...] = (
@@ -254,7 +264,7 @@ def _fit(
         run = Run(architecture=architecture, recipe=preset, seed=seed, folder=folder or Path(scratch), report=report)
         fit_result = task.fit(run)
         files = [path.name for path in Path(scratch).iterdir()]
-    check_rule(not files, "no-files-are-left", f"a finished training must leave no files behind, got {files}")
+    check_rule(not files, "no-files-are-left", f"a finished training must leave no files, got {files}")
     return fit_result, curve
 
 
@@ -296,20 +306,22 @@ def _seed_all(seed: int) -> None:
 def _check_fit_result(task: Task, recipe: Any, fit_result: FitResult, curve: list[StepMetrics]) -> None:
     names = {metric.name for metric in task.metrics_for(recipe)}
     errors = {f"{name}_se" for name in names}
-    check_rule(fit_result.steps >= 1, "steps-are-counted", f"steps must be counted, got {fit_result.steps}")
+    check_rule(fit_result.steps >= 1, "steps-are-counted", f"steps must be at least 1, got {fit_result.steps}")
     for part, values in (("metrics", fit_result.metrics), ("test", fit_result.test)):
         complete = part == "test" or names <= set(values)
         check_rule(
             complete, "values-are-complete", f"{part} must have {sorted(names)}, got {sorted(values)}", part=part
         )
         extra = sorted(set(values) - names - errors)
-        message = f"{part} must have nothing but metrics and their _se, got {extra}: that belongs in extra_metrics"
+        message = f"{part} must contain only metrics and their _se, got {extra}. Put these into extra_metrics"
         check_rule(not extra, "values-are-of-metrics", message, part=part, value=tuple(extra))
         finite = all(np.isfinite(value) for value in values.values())
         check_rule(finite, "values-are-finite", f"{part} must be finite, got {values}", part=part)
     for step, metrics in curve:
         within = 1 <= step <= fit_result.steps
-        check_rule(within, "reported-steps-are-within", f"steps are reported from 1 to {fit_result.steps}, got {step}")
+        check_rule(
+            within, "reported-steps-are-within", f"reported steps must be from 1 to {fit_result.steps}, got {step}"
+        )
         message = f"a report must have {sorted(names)}, got {sorted(metrics)}"
         check_rule(names <= set(metrics), "reports-are-complete", message)
     steps = [step for step, _ in curve]

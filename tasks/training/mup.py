@@ -76,7 +76,7 @@ def _final_norm_factors(network: nn.Module, growth: float) -> dict[str, MupFacto
     stacks = [(name, module) for name, module in network.named_modules() if isinstance(module, Stack)]
     names = [f"{name}.norm.{gain}" for name, stack in stacks[-1:] for gain, _ in stack.norm.named_parameters()]
     if not names:
-        message = "muP must have a head of its own or a norm before it, and here it is the embedding. Take standard."
+        message = "muP needs an untied head or a norm before it, got a head tied to the embedding. Use standard."
         raise UserError("unsupported", message, option="parametrization", value="mup", needs="head")
     return dict.fromkeys(names, MupFactors(1 / growth, 1 / growth))
 

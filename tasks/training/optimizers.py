@@ -104,7 +104,7 @@ def _split_hidden(network: nn.Module, groups: Groups, recipe: Recipe) -> tuple[G
     if not hidden:
         raise UserError(
             "unsupported",
-            f"optimizer {recipe.optimizer} is for the maps of hidden layers, and this network has none. Take adamw.",
+            f"optimizer {recipe.optimizer} needs linear maps of hidden layers, and this network has none. Use adamw.",
             option="optimizer",
             value=recipe.optimizer,
         )

@@ -114,8 +114,8 @@ def _recompute_mixing(network: nn.Module, task: str) -> None:
     if not stacks:
         raise UserError(
             "unsupported",
-            f"recompute_mixing is for layers that `build_stack` made a stack of, and this network of {task!r} has "
-            f"none. Leave it out.",
+            f"recompute_mixing needs layers connected by `build_stack`, and this network of {task!r} has none. "
+            f"Leave it out.",
             option="recompute_mixing",
             task=task,
         )

@@ -151,7 +151,7 @@ class SupervisedTraining(Training):
             total: Any = self.fabric.all_reduce(self._loss_sum) if self.rank_info.world_size > 1 else self._loss_sum
             finite = bool(torch.isfinite(total))
         if not finite:
-            raise Diverged(f"the loss is not finite, at step {self._step} of {self.steps}")
+            raise Diverged(f"the loss is not finite at step {self._step} of {self.steps}")
 
     def may_save(self) -> bool:
         """Return whether a checkpoint may be saved: ranks agree on it, and on the time, only at checks of the loss."""

@@ -22,12 +22,14 @@ _PADDING = 4
 
 
 class Cifar10ViT(ViTTask):
-    """CIFAR-10: 50,000 training images of 32 x 32, 5,000 of them held out for validation, and 10,000 test images.
+    """CIFAR-10: 50,000 training images of 32 x 32, of which 5,000 are for validation, and 10,000 test images.
 
-    The base is small enough for one core. The preset "paper" trains ViT-Lite-6/4 (Hassani et al., "Escaping the Big
-    Data Paradigm with Compact Transformers", 2021: 3.19 M parameters, 90.9 % after 200 epochs) by their recipe, with
-    two differences. Images are cropped and mirrored, without their RandAugment and erasing. Training has 45,000 images
-    instead of 50,000.
+    The base is small enough for one core. The preset "paper" trains ViT-Lite-6/4 with the recipe of Hassani et al.
+    ("Escaping the Big Data Paradigm with Compact Transformers", 2021). They report 3.19 M parameters, and 90.9 % after
+    200 epochs. There are two differences:
+
+    * Images are cropped and mirrored, without RandAugment and erasing.
+    * Training has 45,000 images instead of 50,000.
     """
 
     name = "cifar10-vit"
@@ -75,9 +77,9 @@ def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
     """
     from torchvision.datasets import CIFAR10  # takes almost two seconds
 
-    layout = f"the folder that holds {CIFAR10.base_folder}/ with data_batch_1 .. data_batch_5 and test_batch"
+    layout = f"the folder that contains {CIFAR10.base_folder}/ with data_batch_1 .. data_batch_5 and test_batch"
     if data is None:
-        message = f"task {task!r} reads {layout}. Give it with --data FOLDER; {CIFAR10.url} has them."
+        message = f"task {task!r} needs {layout}. Download {CIFAR10.url}, and give --data FOLDER."
         raise UserError("missing-data", message, option="--data", task=task, source=CIFAR10.url)
     if not (data / CIFAR10.base_folder).is_dir():
         message = f"--data of task {task!r} must be {layout}, got {str(data)!r}."
@@ -89,8 +91,8 @@ def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
     except RuntimeError as error:
         raise UserError(
             "bad-file",
-            f"the files in {str(data / CIFAR10.base_folder)!r} are not the published ones (a file is missing, "
-            f"or its MD5 is another), and other pickles are not opened. Unpack {CIFAR10.url} there again.",
+            f"the files in {str(data / CIFAR10.base_folder)!r} must be the published ones: a file is missing, "
+            f"or its MD5 differs. Other pickles are not opened. Unpack {CIFAR10.url} there again.",
             path=str(data / CIFAR10.base_folder),
         ) from error
     images, labels = _tensors(learnt)

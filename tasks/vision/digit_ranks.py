@@ -46,10 +46,10 @@ class RankingViT(nn.Module):
 class DigitRanksViT(SupervisedTask):
     """For each of the four digits in a grid, predict how many of the others are smaller: ranks 0 to 3.
 
-    The scans and their split are those of digits-vit. Each training batch arranges its scans into as many random grids,
-    each scan in four, with random rotation, shift and stretch. Validation and test use fixed grids of their own scans.
-    Metrics are means over a grid's four answers. Their standard errors are for a new sample of scans, not for new grids
-    of the same scans.
+    The scans and their split are those of digits-vit. Each training batch arranges its scans into an equal number of
+    random grids. Each scan is in four grids, with random rotation, shift and stretch. Validation and test use fixed
+    grids of their own scans. Metrics are means over a grid's four answers. Standard errors are for a new sample of
+    scans, not for new grids of the same scans.
     """
 
     name = "digit-ranks-vit"

@@ -48,8 +48,7 @@ class ImageNetViT(ViTTask):
     * a folder of webdataset shards of ImageNet's 1,000 classes, with timm's _info.json;
     * "hfds/NAME", a Hugging Face data set with these splits.
 
-    The published validation split is the test split. Validation is held out from train: 10,000 images or a twentieth,
-    whichever is fewer.
+    The published validation split is the test split. Validation is 5 % of train, at most 10,000 images.
 
     The base is ViT-S/16. "paper" is DeiT's recipe (Touvron et al., 2021, table 9) without repeated augmentation.
     "proxy" takes minutes on a GPU.
@@ -99,7 +98,7 @@ class ImageNetViT(ViTTask):
             UserError: No data was given, a split is missing, or the splits have different classes.
         """
         if self.data is None:
-            message = f"task {self.name!r} has no own data. Give --data FOLDER with train/ and validation/."
+            message = f"task {self.name!r} has no built-in data. Give --data FOLDER with train/ and validation/."
             raise UserError("missing-data", message, option="--data", task=self.name)
         from timm.data import create_transform  # takes three seconds
 
@@ -109,7 +108,7 @@ class ImageNetViT(ViTTask):
             message = f"train and validation of {str(self.data)!r} must have the same classes (folder names)."
             raise UserError("mismatch", message, option="classes", path=str(self.data))
         if len(train.images) < 2:
-            message = f"train of {str(self.data)!r} must hold 2 images or more, some to validate by, got 1."
+            message = f"train of {str(self.data)!r} must contain at least 2 images, some for validation, got 1."
             raise UserError("missing-data", message, path=str(self.data), images=1, least=2)
         held_out = min(10_000, -(-len(train.images) // 20))
         return ImageSplits(train, test, held_out, _train_transform, plain, _mix_augment(len(train.classes)))

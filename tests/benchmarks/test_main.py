@@ -2,6 +2,7 @@
 
 import importlib
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ def test_list_names_every_benchmark_and_nothing_else() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:'benchmarks.__main__' found in sys.modules")
-def test_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks"])
     runpy.run_module("benchmarks.__main__", run_name="__main__")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(listing.benchmarks())

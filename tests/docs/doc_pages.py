@@ -5,8 +5,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    *(ROOT / page for page in ("README.md", "CONTRIBUTING.md", "results/README.md", "results/tables/README.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *(ROOT / page for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md")),
+    *(ROOT / "results" / page for page in ("README.md", "tables/README.md", "tables/published/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

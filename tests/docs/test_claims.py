@@ -1,4 +1,4 @@
-"""The claims page lists every claim, with the current result of those that need no training."""
+"""The pages on claims list every claim, with the current result of those that need no training."""
 
 import re
 from collections import Counter
@@ -11,11 +11,13 @@ from nas.papers.claims.scaling import Scaling
 from nas.papers.claims.table_experiments import TABLE_EXPERIMENTS
 from nas.papers.claims.training_experiments import ARCHITECTURE_PAIRS
 
-PAGE = (ROOT / "docs" / "claims.md").read_text()
+STUDIES = ROOT / "docs" / "studies"
+PAGE, TABLE = ((STUDIES / name).read_text() for name in ("claims.md", "claims-table.md"))
 VERDICTS = ("agrees", "contradicts", "not distinguishable")
+PAPER_SECTIONS = ("DeepCrossAttention", "ANCRe", "Residual Matrix Transformers", "Leaner Transformers")
 LINES = [
     [cell.strip() for cell in line.strip("|").split("|")]
-    for line in PAGE.splitlines()
+    for line in TABLE.splitlines()
     if line.startswith("| ") and line.rstrip(" |").endswith(VERDICTS)
 ]
 
@@ -49,6 +51,19 @@ def test_totals_agree_with_the_table() -> None:
     totals = [[sum(count.values()), *(count[v] for v in VERDICTS if count[v])] for count in (without, with_training)]
     paragraphs = [[int(number) for number in re.findall(r"\b\d+\b", part)] for part in re.split("\n\n+", PAGE)]
     assert any(holds_in_order(numbers, [*totals[0], *totals[1]]) for numbers in paragraphs), totals
+
+
+def test_counts_of_each_paper_agree_with_the_table() -> None:
+    counts = re.findall(r"^\| (.+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
+    sections = {part.partition("\n")[0]: part for part in TABLE.split("\n## ")}
+    with grouped() as case:
+        for (name, *numbers), section in zip(counts, PAPER_SECTIONS, strict=False):
+            with case(name):
+                verdicts = Counter(
+                    line.split("|")[-2].strip() for line in sections[section].splitlines() if "|" in line
+                )
+                values = [verdicts[verdict] for verdict in VERDICTS]
+                assert [sum(values), *values] == [int(number) for number in numbers]
 
 
 def holds_in_order(numbers: list[int], subsequence: list[int]) -> bool:

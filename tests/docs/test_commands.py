@@ -114,9 +114,9 @@ def quick(words: list[str]) -> list[str]:
 
 
 @pytest.mark.outside
-def test_commands_of_the_wirings_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_topology_pictures_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for line in command_lines(ROOT / "docs" / "wirings.md"):
+    for line in command_lines(ROOT / "docs" / "guides" / "topology-pictures.md"):
         (words,) = calls(line)
         if "STUDY" in words:  # a user's study
             continue
@@ -124,22 +124,28 @@ def test_commands_of_the_wirings_page_run(tmp_path: Path, monkeypatch: pytest.Mo
             app, [*words, *(["--preset", "smoke", "--set", "epochs=1"] if words[0] == "evaluate" else [])]
         )
         assert done.exit_code == 0, done.output
-    assert {"dca.png", "wiring-attnres.png"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"dca.png", "attnres.png"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def section(page: Path, heading: str) -> list[str]:
+    """The lines of commands below a heading of a page."""
+    text = page.read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return [line.strip() for line in re.findall(r"^ {4}(\w.+)$", text, re.MULTILINE)]
 
 
 @pytest.mark.outside
 @pytest.mark.usefixtures("no_other_tests_tasks")
 def test_commands_of_the_three_uses_run(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "uses.md").read_text().partition("## And besides")[0]
-    page = tmp_path / "uses.md"
-    page.write_text(text)
-    for line in command_lines(page):
+    lines = ["nas search digits-vit", *section(ROOT / "README.md", "Three uses"), "python moons.py"]
+    lines += section(ROOT / "docs" / "guides" / "queries.md", "Ask a question")
+    assert len(lines) > 10
+    for line in lines:
         if line.startswith("python "):
             command = [sys.executable, *shlex.split(line)[1:]]
             done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        else:
-            (call,) = calls(line)
+            assert done.returncode == 0, f"{line}\n{done.stderr}"
+        for call in calls(line):
             done = in_own_process(*quick(call), cwd=tmp_path)
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
+            assert done.returncode == 0, f"{line}\n{done.stderr}"
     assert (tmp_path / "report.html").exists()
     assert (tmp_path / "moons.py").exists()

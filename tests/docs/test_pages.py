@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import nas
-from doc_pages import PAGES, ROOT
+from doc_pages import PAGES, ROOT, blocks
 from nas.workers.resources import Resources
 from tasks.load import load_task
 from tasks.training.contract import check_task
@@ -17,7 +17,7 @@ DOCS = ROOT / "docs"
 
 
 def examples(page: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
+    return blocks(DOCS / "guides" / page, "python")
 
 
 @pytest.fixture(autouse=True)
@@ -38,16 +38,36 @@ def test_program_of_the_python_page_runs(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_every_example_is_tested_here() -> None:
-    examples_by_page = {page.name: len(examples(page.name)) for page in DOCS.glob("*.md") if examples(page.name)}
-    assert examples_by_page == {"python.md": 2, "tasks.md": 5, "replay.md": 1, "own-sampler.md": 1, "own-space.md": 1}
+    guides = {page.relative_to(DOCS).as_posix(): page.read_text().count("\n```python\n") for page in DOCS.rglob("*.md")}
+    one_each = (
+        "comparing",
+        "hugging-face",
+        "language-task",
+        "lightning",
+        "recorded-trainings",
+        "sampler",
+        "space",
+        "task",
+    )
+    assert {page: number for page, number in guides.items() if number} == {
+        "guides/python.md": 2,
+        "guides/training-loop.md": 1,
+        **{f"guides/{page}.md": 1 for page in one_each},
+    }
 
 
 def test_first_task_example_is_the_tested_moons_task() -> None:
-    assert examples("tasks.md")[0] == (DOCS.parent / "tests" / "tasks" / "moons.py").read_text()
+    assert examples("task.md")[0] == (DOCS.parent / "tests" / "tasks" / "moons.py").read_text()
+
+
+def test_example_of_effects_prints_the_best_topology(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = examples("comparing.md")
+    exec(compile(program, "comparing.md", "exec"), {})
+    assert "'verdict': 'better'" in capsys.readouterr().out
 
 
 def test_own_sampler_example_searches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "cheapest.py").write_text(examples("own-sampler.md")[0])
+    (tmp_path / "cheapest.py").write_text(examples("sampler.md")[0])
     monkeypatch.syspath_prepend(str(tmp_path))
     study = nas.search(
         f"{TOYS}:Toy", sampler="cheapest:Cheapest", trials=3, preset="smoke", resources=Resources(1), reeval_fraction=0
@@ -58,7 +78,7 @@ def test_own_sampler_example_searches(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_own_space_example_is_a_space() -> None:
     program: dict[str, Any] = {}
-    exec(compile(examples("own-space.md")[0], "own-space.md", "exec"), program)
+    exec(compile(examples("space.md")[0], "space.md", "exec"), program)
     space = program["shapes"](load_task("digits-vit").base)
     assert len(space) == 27
     assert load_task("digits-vit").base in [member.architecture for member in space]
@@ -66,7 +86,7 @@ def test_own_space_example_is_a_space() -> None:
 
 @pytest.mark.outside
 def test_character_model_example_is_a_task(tmp_path: Path) -> None:
-    program = examples("tasks.md")[1]
+    program = examples("language-task.md")[0]
     assert len(program.splitlines()) < 60
     (tmp_path / "characters.py").write_text(program)
     check_task(load_task(f"{tmp_path}/characters.py:Characters"))
@@ -76,7 +96,7 @@ def test_character_model_example_is_a_task(tmp_path: Path) -> None:
 
 
 def test_own_training_example_keeps_the_contract(tmp_path: Path) -> None:
-    program = examples("tasks.md")[2]
+    program = examples("training-loop.md")[0]
     assert len(program.splitlines()) <= 100
     (tmp_path / "parabola.py").write_text(program)
     task = f"{tmp_path}/parabola.py:Parabola"
@@ -88,7 +108,7 @@ def test_own_training_example_keeps_the_contract(tmp_path: Path) -> None:
 
 @pytest.mark.outside
 def test_lightning_example_is_a_task(tmp_path: Path) -> None:
-    program = examples("tasks.md")[3]
+    program = examples("lightning.md")[0]
     assert len(program.partition("class ScansTask")[2].splitlines()) <= 17
     (tmp_path / "scans.py").write_text(program)
     check_task(load_task(f"{tmp_path}/scans.py:ScansTask"))
@@ -101,7 +121,7 @@ def test_lightning_example_is_a_task(tmp_path: Path) -> None:
 @pytest.mark.outside
 def test_hugging_face_example_is_a_task(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
-    program = examples("tasks.md")[4]
+    program = examples("hugging-face.md")[0]
     assert len(program.splitlines()) <= 70
     (tmp_path / "bytes_lm.py").write_text(program)
     check_task(load_task(f"{tmp_path}/bytes_lm.py:Bytes"))
@@ -111,7 +131,7 @@ def test_hugging_face_example_is_a_task(tmp_path: Path) -> None:
 
 
 def test_replay_example_searches_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    (program,) = examples("replay.md")
+    (program,) = examples("recorded-trainings.md")
     assert len(program.splitlines()) < 20
     exec(compile(program, "replay.md", "exec"), {})
     number, share, *_ = re.findall(r"[\d.]*\d", capsys.readouterr().out)

@@ -44,20 +44,25 @@ def names_of_ours(registry: object) -> set[str]:
     return {name for name in registry.names() if registry.is_builtin(name)}  # type: ignore[attr-defined]
 
 
+def texts_of(kind: str) -> list[str]:
+    """The pages of the reference of topologies or tasks."""
+    folder = DOCS / "reference" / {"topology": "topologies", "task": "tasks"}[kind]
+    return [page.read_text() for page in sorted(folder.glob("*.md"))]
+
+
 def test_every_topology_and_task_of_ours_is_on_its_page() -> None:
-    pages = {"topology": "topologies.md", "task": "task-list.md"}
     for kind, registry in (("topology", TOPOLOGIES), ("task", TASKS)):
-        text = (DOCS / pages[kind]).read_text()
+        text = "\n".join(texts_of(kind))
         assert set(re.findall(rf"^<!-- {kind} (\S+) -->$", text, re.MULTILINE)) == names_of_ours(registry)
         assert names_of_ours(registry) <= set(re.findall(r"^##+ (\S+)$", text, re.MULTILINE))
 
 
 def test_every_topology_has_an_equation_and_every_task_its_data() -> None:
-    topologies = re.split(r"^## ", (DOCS / "topologies.md").read_text(), flags=re.MULTILINE)
-    assert all("```math" in part for part in topologies if "<!-- topology" in part)
-    parts = re.split(r"^##+ ", (DOCS / "task-list.md").read_text(), flags=re.MULTILINE)
-    for part in (part for part in parts if "<!-- task" in part):
-        assert re.search(r"\bData\b", part), part
+    for text in texts_of("topology"):
+        assert all("```math" in part for part in re.split(r"^## ", text, flags=re.MULTILINE) if "<!-- topology" in part)
+    for text in texts_of("task"):
+        for part in (part for part in re.split(r"^##+ ", text, flags=re.MULTILINE) if "<!-- task" in part):
+            assert re.search(r"\bData\b", part), part
 
 
 def test_audits_of_a_task_match_the_table(building: ModuleType) -> None:
@@ -66,19 +71,24 @@ def test_audits_of_a_task_match_the_table(building: ModuleType) -> None:
     assert "levels: 2" in audits
     assert not re.search(r"\d", building.audits("digits"))  # a prefix of the name
     names = {name for name in names_of_ours(TASKS) if re.search(r"\d", building.audits(name))}
-    table = (DOCS / "audits.md").read_text().partition("|---")[2]
+    table = (DOCS / "studies" / "audits.md").read_text().partition("|---")[2]
     assert names == set(re.findall(r"^\| (\S+) \S+", table, re.MULTILINE))
 
 
 @pytest.mark.outside
 def test_site_shows_docstrings_options_and_equations(site: Path) -> None:
-    topologies, tasks = (site / "topologies.html").read_text(), (site / "task-list.html").read_text()
+    pages = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.html")}
+    topologies = "".join(text for name, text in pages.items() if name.startswith("reference/topologies/"))
+    tasks = "".join(text for name, text in pages.items() if name.startswith("reference/tasks/"))
     assert "<code>layers * (2 + 2 * rank * width)</code>" in topologies
     assert "<li><code>temperature=0.01</code>: " in topologies
     assert topologies.count('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block"') >= 14
-    assert "<!-- topology" not in topologies + tasks
     assert "ViT-Lite-6/4" in tasks
     assert "accuracy 0.9" in tasks
+    assert "weight_decay" in pages["reference/presets.html"]
+    assert "--reeval-fraction" in pages["reference/commands.html"]
+    assert "check_topology" in pages["reference/api.html"]
+    assert not [name for name, text in pages.items() if re.search(r"<!-- (topology|task|commands|presets)", text)]
 
 
 @pytest.mark.outside
@@ -92,10 +102,11 @@ def test_site_loads_nothing_from_elsewhere(site: Path) -> None:
 
 
 def test_links_are_rewritten_to_pages_of_the_site(building: ModuleType) -> None:
-    assert building.site_link("docs/fronts.md", "README.md") == "fronts.md"
-    assert building.site_link("../results/README.md", "docs/python.md") == "results.md"
-    assert building.site_link("../results/tables", "docs/python.md") == "tables.md"
-    assert building.site_link("../../docs/replay.md", "results/tables/README.md") == "replay.md"
+    guide = "docs/guides/queries.md"
+    assert building.site_link("docs/start/install.md", "README.md") == "start/install.md"
+    assert building.site_link("../../results/README.md", guide) == "../reference/results.md"
+    assert building.site_link("../../results/tables", guide) == "../reference/tables.md"
+    assert building.site_link("../../docs/guides/python.md", "results/tables/README.md") == "../guides/python.md"
 
 
 def test_topology_is_shown_with_its_options_and_axes(building: ModuleType) -> None:
@@ -135,8 +146,8 @@ def test_pages_opened_as_files_can_be_searched(site: Path) -> None:
         page = browser.new_page()
         requests: list[str] = []
         page.on("request", lambda request: requests.append(request.url))
-        page.goto(f"file://{site}/topologies.html")
-        assert page.locator("math[display=block]").count() >= 14
+        page.goto(f"file://{site}/reference/topologies/depth-mixing.html")
+        assert page.locator("math[display=block]").count() >= 4
         page.locator("input[name=query]").click()
         page.keyboard.type("hypervolume", delay=30)
         page.locator(".md-search-result__meta", has_text="matching documents").wait_for(timeout=20_000)

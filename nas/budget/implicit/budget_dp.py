@@ -165,8 +165,8 @@ class BudgetDP:
                 why = reason or f"it has {self._text(self._cost(architecture))}, not {self._text(total)}"
                 raise UserError(
                     "unsupported",
-                    f"members of space {self.space.name!r} cannot be listed, and their costs do not add up over blocks"
-                    f": of {architecture}, {why}. Take topologies whose costs do, or fewer values, with --axis.",
+                    f"space {self.space.name!r} is too large to list, and its costs do not add up over blocks. For "
+                    f"{architecture}: {why}. Use topologies whose costs add up, or fewer values, with --axis.",
                     space=self.space.name,
                     architecture=str(architecture),
                 )
@@ -182,7 +182,7 @@ class BudgetDP:
         extent = ", ".join(f"{quantity} from {least} to {most}" for quantity, (least, most) in ranges.items())
         return UserError(
             "infeasible",
-            f"no architecture of space {self.space.name!r} is within {self._budget}: they have {extent}. "
+            f"no architecture of space {self.space.name!r} satisfies {self._budget}. The space has {extent}. "
             "Change the bound, or the base architecture with --arch.",
             space=self.space.name,
             budget=str(self._budget),

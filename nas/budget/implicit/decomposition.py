@@ -108,8 +108,8 @@ def slices_of(space: SearchSpace, costs: CostFunction) -> Iterator[Slice]:
     if len(shapes) > MAX_SHAPES:
         raise UserError(
             "too-large",
-            f"space {space.name!r} has more than {MAX_MEMBERS:,} architectures, which are not listed, and more than "
-            f"{MAX_SHAPES:,} that differ in what all their blocks have alike. Give fewer values with --axis.",
+            f"space {space.name!r} has more than {MAX_MEMBERS:,} architectures, too many to list. More than "
+            f"{MAX_SHAPES:,} of them differ in values that all blocks share. Give fewer values with --axis.",
             space=space.name,
             most=MAX_SHAPES,
         )
@@ -139,8 +139,8 @@ class _Layout:
             ways = prod(map(len, groups_of_segments))
             raise UserError(
                 "too-large",
-                f"space {self.space.name!r} has {ways:,} ways to give runs topologies that need one "
-                f"head dim, of which at most {MAX_SLICES:,} are counted. Leave such topologies out with --axis.",
+                f"space {self.space.name!r} has {ways:,} assignments of topologies that need one head dim, at most "
+                f"{MAX_SLICES:,} are allowed. Leave such topologies out with --axis.",
                 space=self.space.name,
                 ways=ways,
                 most=MAX_SLICES,
@@ -237,7 +237,7 @@ class _Layout:
             blocks = range(number * length, (number + 1) * length)
             axes = tuple(dict.fromkeys(a for field in fields for b in blocks if (a := self._axis(field, b))))
             if prod(len(self.space.axes[axis]) for axis in axes) > MAX_OPTIONS:
-                message = f"axes {', '.join(axes)} of space {self.space.name!r} go together and have too many values."
+                message = f"axes {', '.join(axes)} of space {self.space.name!r} have too many combinations of values."
                 raise UserError("too-large", message, space=self.space.name, axes=axes)
             combinations = product(*(self.space.axes[axis] for axis in axes))
             yield axes, blocks, [v for v in combinations if self._fits(fields, axes, v, blocks, group_of)]  # type: ignore[misc]

@@ -248,8 +248,8 @@ def _is_monotone(amounts: Amounts) -> bool:
 def _too_many(pairs: int) -> UserError:
     return UserError(
         "too-large",
-        f"the space has too many different costs to be counted under this budget, {pairs:.1e} pairs of sums of at most "
-        f"{MAX_PAIRS:.0e}. Bound one quantity, or take fewer values with --axis.",
+        f"the space has too many different costs to count under this budget: {pairs:.1e} pairs of sums, at most "
+        f"{MAX_PAIRS:.0e} are allowed. Bound one quantity, or give fewer values with --axis.",
         pairs=pairs,
         most=MAX_PAIRS,
     )

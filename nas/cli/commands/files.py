@@ -2,30 +2,31 @@
 
 import nas
 from nas.cli import options, printers
-from nas.cli.command import command
+from nas.cli.command import Group, command
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.format import Format, format_for
 from nas.request.text_checks import check_call
 
 
-@command("export")
+@command("export", Group.RESULTS)
 def export(
     study: options.StudyArgument,
     key: options.Key,
     to: options.To,
     task: options.TaskOption = None,
     data: options.Data = None,
+    card: options.Card = False,
     storage: options.Storage = DEFAULT_STORE,
 ) -> None:
     """Export the trained network of architecture KEY in STUDY to .safetensors, .pt2 or .onnx, and check it.
 
-    If an architecture was trained with several seeds, KEY is a row's identity. Name the task if it is a file of yours:
+    If an architecture was trained with several seeds, KEY is a row's identity. Name the task if it is your own file:
     a study runs no code.
     """
-    printers.print_export(nas.export(study, key, to, task=task, data=data, storage=storage))
+    printers.print_export(nas.export(study, key, to, task=task, data=data, card=card, storage=storage))
 
 
-@command("downstream")
+@command("downstream", Group.TRAIN)
 def downstream(
     checkpoint: options.Checkpoint,
     tasks: options.LMTasks,
@@ -51,7 +52,7 @@ def downstream(
     printers.print_row(row, format, output)
 
 
-@command("encode")
+@command("encode", Group.PAPERS)
 def encode(
     images: options.Images,
     folder: options.LatentFolder,
@@ -66,7 +67,7 @@ def encode(
     printers.print_latents(nas.encode(images, folder, vae=vae, size=size))
 
 
-@command("import")
+@command("import", Group.RESULTS)
 def import_rows(files: options.Files, study: options.Study = None, storage: options.Storage = DEFAULT_STORE) -> None:
     """Import rows from JSON Lines into a store: all of them or, if a line is no row, none.
 
@@ -76,13 +77,13 @@ def import_rows(files: options.Files, study: options.Study = None, storage: opti
     printers.print_import(nas.import_rows(files, study=study, storage=storage))
 
 
-@command("new-task")
+@command("new-task", Group.EXTEND)
 def new_task(name: options.NewName, output: options.NewFileOutput = None) -> None:
     """Write a commented task to start from, as one runnable file. No file is overwritten."""
     printers.print_new_file(nas.new_task(name, output=output))
 
 
-@command("new-topology")
+@command("new-topology", Group.EXTEND)
 def new_topology(name: options.NewName, output: options.NewFileOutput = None) -> None:
     """Write a commented topology to start from, as one runnable file. No file is overwritten."""
     printers.print_new_file(nas.new_topology(name, output=output))

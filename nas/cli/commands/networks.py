@@ -2,12 +2,12 @@
 
 import nas
 from nas.cli import options, printers
-from nas.cli.command import command
+from nas.cli.command import Group, command
 from nas.report.format import Format, format_for
 from nas.request.text_checks import check_call
 
 
-@command("cost")
+@command("cost", Group.MEASURE)
 def cost(
     task: options.Task,
     arch: options.Arch = "",
@@ -24,7 +24,7 @@ def cost(
     printers.print_costs(records, format)
 
 
-@command("profile")
+@command("profile", Group.MEASURE)
 def profile(
     task: options.Task,
     arch: options.Arch = "",
@@ -52,7 +52,7 @@ def profile(
     printers.print_profile(record, format)
 
 
-@command("check-mup")
+@command("check-mup", Group.MEASURE)
 def check_mup(
     task: options.Task,
     arch: options.Arch = "",
@@ -87,7 +87,7 @@ def check_mup(
     printers.print_with_plot(result, format, output, plot)
 
 
-@command("show")
+@command("show", Group.MEASURE)
 def show(
     task: options.Task,
     arch: options.Arch = "",

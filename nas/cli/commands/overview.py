@@ -1,13 +1,13 @@
 """Commands about what is installed, and about papers."""
 
 from nas.cli import options
-from nas.cli.command import command
+from nas.cli.command import Group, command
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.format import Format
 from search_spaces.support.progress import LOADING, status_if_slow
 
 
-@command("list")
+@command("list", Group.START)
 def list_installed(
     kind: options.Kind = None, of: options.ListedName = None, storage: options.Storage = DEFAULT_STORE
 ) -> None:
@@ -20,7 +20,7 @@ def list_installed(
     print_lists(read_lists(kind, of, storage))
 
 
-@command("reproduce")
+@command("reproduce", Group.PAPERS)
 def reproduce(
     what: options.What,
     paper: options.Paper = None,

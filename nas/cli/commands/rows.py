@@ -2,12 +2,12 @@
 
 import nas
 from nas.cli import options, printers
-from nas.cli.command import command
+from nas.cli.command import Group, command
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.format import Format, format_for
 
 
-@command("results")
+@command("results", Group.START)
 def results(
     study: options.StudiesOption = None,
     storage: options.Storage = DEFAULT_STORE,
@@ -50,7 +50,7 @@ def results(
     )
 
 
-@command("front")
+@command("front", Group.START)
 def front(
     study: options.StudiesOption = None,
     storage: options.Storage = DEFAULT_STORE,
@@ -64,7 +64,7 @@ def front(
     printers.print_front(rows if where is None else rows.where(where), plot)
 
 
-@command("effects")
+@command("effects", Group.RESULTS)
 def effects(
     axis: options.AxisColumn,
     study: options.StudiesOption = None,
@@ -88,27 +88,27 @@ def effects(
     printers.print_effects(rows if where is None else rows.where(where), axis, metric, at, format, output, plot)
 
 
-@command("report")
+@command("report", Group.START)
 def report(
     study: options.OptionalStudyArgument = None,
     storage: options.Storage = DEFAULT_STORE,
     source: options.Source = [],
     where: options.Where = None,
     page: options.PageOutput = None,
-    wirings: options.Wirings = False,
+    topologies: options.TopologyCharts = False,
 ) -> None:
     """Write a study as one self-contained HTML page (extra `report`); by default the newest search's.
 
     It shows the front with errors, hypervolume, training curves, where parameters go, the effect of each axis,
-    topologies at equal cost, every architecture, and how to reproduce the study. --wirings adds how each layer of the
-    saved networks mixes the outputs of earlier layers.
+    topologies at equal cost, every architecture, and how to reproduce the study. --topologies adds how each layer of
+    the saved networks mixes the outputs of earlier layers.
     """
     printers.check_output(page=page)
     rows = nas.load(study, storage=storage, source=source)
-    printers.print_report(rows if where is None else rows.where(where), page, wirings=wirings)
+    printers.print_report(rows if where is None else rows.where(where), page, topologies=topologies)
 
 
-@command("dashboard")
+@command("dashboard", Group.RESULTS)
 def dashboard(storage: options.Storage = DEFAULT_STORE, port: options.Port = 8080) -> None:
     """Serve Optuna's dashboard on a copy of the searches, on this machine, until Ctrl-C (extra `dashboard`).
 

@@ -2,7 +2,7 @@
 
 import nas
 from nas.cli import options, printers
-from nas.cli.command import command
+from nas.cli.command import Group, command
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.format import Format, format_for
 from nas.request.text_checks import check_call
@@ -10,7 +10,7 @@ from nas.samplers.rungs import Rungs
 from nas.workers.resources import Resources, seconds_of
 
 
-@command("search")
+@command("search", Group.START)
 def search(
     task: options.Task,
     space: options.Space = "",
@@ -80,7 +80,7 @@ def search(
     printers.print_front(result, plot)
 
 
-@command("evaluate")
+@command("evaluate", Group.TRAIN)
 def evaluate(
     task: options.Task,
     arch: options.Arch = "",
@@ -129,7 +129,7 @@ def evaluate(
     printers.print_row(row, format, output)
 
 
-@command("audit")
+@command("audit", Group.TRAIN)
 def audit(
     task: options.Task,
     architectures: options.Architectures = 10,
@@ -178,7 +178,7 @@ def audit(
     printers.print_audit(result, format, output)
 
 
-@command("retrofit")
+@command("retrofit", Group.TRAIN)
 def retrofit(
     checkpoint: options.Checkpoint,
     topology: options.RequiredTopology,
@@ -196,8 +196,8 @@ def retrofit(
 ) -> None:
     """Replace the topology of a trained residual network, with equal outputs at first, and train it further.
 
-    Preset, settings and data default to those of the checkpoint. Name the task if it is a file of yours: a checkpoint
-    runs no code. The result is saved in --save, or beside the checkpoint.
+    Preset, settings and data default to those of the checkpoint. Name the task if it is your own file: a checkpoint
+    runs no code. The result is saved in --save, or next to the checkpoint.
     """
     format = format_for(output, format)
     printers.check_output(format, output)
@@ -218,7 +218,7 @@ def retrofit(
     printers.print_retrofit(row, checkpoint, topology, save, format, output)
 
 
-@command("compare")
+@command("compare", Group.TRAIN)
 def compare(
     task: options.Task,
     arch: options.Archs = [],
@@ -242,10 +242,12 @@ def compare(
     format: options.PrintFormat = Format.TABLE,
     output: options.Output = None,
     curves: options.Curves = None,
+    plot: options.Plot = None,
 ) -> None:
     """Compare the costs of architectures and, with --seeds, their trained metrics."""
     format = format_for(output, format)
-    printers.check_output(format, output, curves=curves, has_rows=seeds != 0)
+    printers.check_output(format, output, curves=curves, plot=plot, has_rows=seeds != 0)
+    printers.check_seeds(seeds, curves=curves, plot=plot)
     check_call(task=task, topologies=topology, match=match, settings=settings, seeds=seeds, tune_trials=tune_trials,
                storage=storage, log=log)  # fmt: skip
     resources = Resources(
@@ -268,10 +270,10 @@ def compare(
         profile=profile,
         log=log,
     )
-    printers.print_comparison(result, format, output, curves)
+    printers.print_comparison(result, format, output, curves, plot)
 
 
-@command("tournament")
+@command("tournament", Group.TRAIN)
 def tournament(
     table: options.Table,
     samplers: options.Samplers = None,

@@ -80,7 +80,7 @@ def print_table(records: list[dict[str, Any]]) -> None:
         tables.print_texts(console, headings, lines, no_wrap_headings=("claimed", "mean", "interval"))
     for verdict in ("agrees", "contradicts", "not distinguishable"):
         console.print(f"{sum(record['verdict'] == verdict for record in records)} {verdict}", highlight=False)
-    console.print("statements, and what was measured: --format csv", highlight=False)
+    console.print("statements and measured values: --format csv", highlight=False)
 
 
 def _range(low: float | None, high: float | None) -> str:

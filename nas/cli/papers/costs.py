@@ -15,7 +15,7 @@ def records(what: str, paper: str | None) -> list[dict[str, Any]]:
     selection = [record for record in cost_records if paper in (None, record["paper"])]
     if not selection:
         papers = tuple(dict.fromkeys(record["paper"] for record in cost_records))
-        message = f"`nas reproduce {what}` has nothing of --paper {paper}. Choose from: {', '.join(papers)}."
+        message = f"`nas reproduce {what}` does not cover --paper {paper}. Choose from: {', '.join(papers)}."
         raise UserError("unsupported", message, option="--paper", value=paper, choices=papers, what=what)
     return selection
 

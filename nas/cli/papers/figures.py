@@ -42,4 +42,4 @@ def print_table(records: list[dict[str, Any]]) -> None:
         lines.append((*name, at, f"{record['log10_loss']:.2f}±{record['log10_loss_se']:.2f}"))
     console = tables.make_console()
     tables.print_texts(console, headings, lines, no_wrap_headings=headings, right=("at",))
-    console.print("every point: --format csv; a picture: --plot FILE.png", highlight=False)
+    console.print("all points: --format csv; picture: --plot FILE.png", highlight=False)

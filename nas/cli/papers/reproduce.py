@@ -125,7 +125,7 @@ def _print(records: Sequence[dict[str, Any]], papers: Sequence[str]) -> None:
     tables.print_texts(console, headings, lines, right=("table", "printed", "counted"))
     costs.print_label_counts(records)
     if any(record["formula"] for record in records):
-        console.print("[+ ...]: in closed form, what nothing here builds, or less what is left out", markup=False)
+        console.print("[+ ...]: parts that are not built here, in closed form, or minus parts left out", markup=False)
     for paper in papers:
         if missing := models_without_config(paper):
-            tables.print_line(console, f"{paper}: printed, and built by nothing here: {'; '.join(missing)}")
+            tables.print_line(console, f"{paper}: printed but not built here: {'; '.join(missing)}")

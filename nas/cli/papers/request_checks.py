@@ -17,14 +17,14 @@ def check_request(
     if paper is not None:
         published.lines_of(paper)  # raises for an unknown paper
     if plot is not None and what is not PaperQuantity.FIGURES:
-        message = f"only figures are drawn, got --plot {plot} for {what}. Leave it out."
+        message = f"--plot applies to figures only, got --plot {plot} for {what}. Leave it out."
         raise UserError("conflict", message, option="--plot", path=str(plot), what=what.value)
     if what is PaperQuantity.CLAIMS and preset is None and study is not None:
-        message = f"--study is of what is trained, got {study!r}. Say by which --preset, or leave it out."
+        message = f"--study needs a --preset to train with, got {study!r}. Give --preset, or leave --study out."
         raise UserError("missing-value", message, option="--preset", needed_by="--study", study=study)
     if what is not PaperQuantity.CLAIMS and preset is not None:
-        message = f"only claims are trained, got --preset {preset} for {what}. Leave it out."
+        message = f"--preset applies to claims only, got --preset {preset} for {what}. Leave it out."
         raise UserError("conflict", message, option="--preset", value=preset, what=what.value)
     if what is PaperQuantity.FIGURES and paper not in (None, *FIGURE_PAPERS):
-        message = f"`nas reproduce figures` has nothing of --paper {paper}. Choose from: {', '.join(FIGURE_PAPERS)}."
+        message = f"`nas reproduce figures` does not cover --paper {paper}. Choose from: {', '.join(FIGURE_PAPERS)}."
         raise UserError("unsupported", message, option="--paper", value=paper, choices=FIGURE_PAPERS, what="figures")

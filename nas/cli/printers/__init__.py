@@ -15,13 +15,14 @@ if TYPE_CHECKING:
         print_with_plot,
     )
     from nas.cli.printers.files import print_export, print_import, print_latents, print_new_file
-    from nas.cli.printers.output_checks import check_output
+    from nas.cli.printers.output_checks import check_output, check_seeds
     from nas.cli.printers.query import print_query
     from nas.cli.printers.studies import print_front, print_report
     from nas.cli.printers.wiring import print_wiring
 
 __all__ = [
     "check_output",
+    "check_seeds",
     "print_audit",
     "print_comparison",
     "print_costs",
@@ -42,6 +43,7 @@ __all__ = [
 
 _HOMES = {
     "check_output": "output_checks",
+    "check_seeds": "output_checks",
     "print_audit": "evaluations",
     "print_comparison": "evaluations",
     "print_costs": "costs",

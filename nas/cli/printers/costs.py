@@ -35,7 +35,7 @@ def print_profile(record: Mapping[str, Any], format: Format = Format.TABLE) -> N
     except ValueError:
         return  # the record's note gives the reason
     tables.print_records(console, slowest, list(slowest[0]), f"the {len(slowest)} slowest operators of 3 steps")
-    tables.print_line(console, f"{trace} opens in https://ui.perfetto.dev, or: tensorboard --logdir {trace.parent}")
+    tables.print_line(console, f"open {trace} in https://ui.perfetto.dev, or: tensorboard --logdir {trace.parent}")
 
 
 def _write(records: Sequence[Mapping[str, Any]], format: Format) -> None:

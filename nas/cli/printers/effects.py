@@ -55,8 +55,8 @@ def _print(effects: Mapping[str, Effects], format: Format) -> None:
         lines = [
             {headings.get(column, column): cell for column, cell in line.items()} for line in task_effects.records()
         ]
-        baseline = f"{task_effects.values[0]}, of equal {task_effects.at or 'shape'}"
-        title = f"{name}: {task_effects.metric} of each {task_effects.axis} over {baseline}"
+        baseline = f"{task_effects.values[0]}, at equal {task_effects.at or 'shape'}"
+        title = f"{name}: effect of {task_effects.axis} on {task_effects.metric}, relative to {baseline}"
         columns = sorted(
             lines[0], key=lambda column: column in (task_effects.metric, "n")
         )  # a narrow terminal drops the last
@@ -64,13 +64,13 @@ def _print(effects: Mapping[str, Effects], format: Format) -> None:
         if task_effects.incomparable:
             values = abbreviate(task_effects.incomparable, most=10)
             tables.print_line(
-                console, f"not held against {task_effects.values[0]}, with which they share nothing: {values}"
+                console, f"not compared with {task_effects.values[0]}, since they share no shape: {values}"
             )
         if task_effects.degrees_of_freedom < 1:
             tables.print_line(
                 console,
-                "no intervals: as much is asked as was measured. Give rows of more shapes, or of one with more seeds.",
+                "no intervals: too few rows. Add architectures of more shapes, or more seeds of one shape.",
             )
     if taus := agreements(effects):
-        title = "Kendall's tau of their orders, and 95 % of what it may be"
+        title = "Kendall's tau between the orders of two tasks, with its 95 % interval"
         tables.print_records(console, taus, list(taus[0]), title, format)

@@ -48,11 +48,15 @@ def print_retrofit(
     print_row(row, format, output)
     folder = folder_of_retrofit(checkpoint, topology, save)
     if is_first_process() and has_network(folder):
-        tables.print_line(tables.make_console(stderr=True), f"kept in {folder}")
+        tables.print_line(tables.make_console(stderr=True), f"network: {folder}")
 
 
 def print_comparison(
-    comparison: "Comparison", format: Format = Format.TABLE, output: Path | None = None, curves: Path | None = None
+    comparison: "Comparison",
+    format: Format = Format.TABLE,
+    output: Path | None = None,
+    curves: Path | None = None,
+    plot: Path | None = None,
 ) -> None:
     """Print a comparison: a file gets every Row, a terminal the means. Raises UserError if an evaluation failed."""
     for_terminal = tables.is_for_terminal(format, output)
@@ -65,10 +69,13 @@ def print_comparison(
     else:
         baselines = comparison.baselines or {}
         tables.print_comparison(tables.make_console(), comparison.title, comparison.records, baselines, format)
+    if plot is not None:
+        comparison.plot(plot)
+        tables.print_written_files(plot)
     failures = [row for row in comparison.training_rows if row.status == "failed"]
     if failures:
         number = len(comparison.training_rows)
-        message = f"{len(failures)} of {number} evaluations failed, the first with: {failures[0].error}"
+        message = f"{len(failures)} of {number} evaluations failed; first error: {failures[0].error}"
         raise UserError("failed", message, failures=len(failures), evaluations=number)
 
 
@@ -81,10 +88,10 @@ def print_audit(audit: "Audit", format: Format = Format.TABLE, output: Path | No
     orders = [name for name in names if name.startswith("tau_")]
     spreads = [name for name in names if name not in orders]
     tables.print_records(console, audit.records, spreads, audit.title, format)
-    how = "Kendall's tau of the architectures' orders"
+    how = "Kendall's tau between rankings of the architectures"
     tables.print_records(console, audit.records, ["metric", *orders], how, format)
     best = audit.records[0]["metric"]
-    title = f"seeds that tell so many of them apart by {best}, and seconds an architecture then takes"
+    title = f"seeds needed to distinguish architectures by {best}, and seconds per architecture"
     tables.print_records(console, audit.resolutions, list(audit.resolutions[0]), title, format)
 
 
@@ -111,7 +118,5 @@ def _write_store_rows(rows: Sequence[Row], format: Format, output: Path | None) 
     except UserError as error:
         which = f"--where \"identity = '{rows[0].identity()}'\" " if len(rows) == 1 else ""
         reason = next((f" The evaluation failed: {row.error}" for row in rows if row.status == "failed"), "")
-        remedy = (
-            f"What was found is in the store: `nas results --study all {which}-o FILE` writes it, with its --storage."
-        )
+        remedy = f"The rows are in the store: write them with `nas results --study all {which}-o FILE`."
         raise UserError(error.kind, f"{error} {remedy}{reason}", **error.fields) from error

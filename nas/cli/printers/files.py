@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def print_import(report: "ImportCounts") -> None:
-    duplicates = f"; {report.duplicates} it had" if report.duplicates else ""
-    rows = "row is" if report.new == 1 else "rows are"
-    print_line(make_console(), f"{report.new} {rows} new in study {report.study}{duplicates}")
+    duplicates = f"; {report.duplicates} already stored" if report.duplicates else ""
+    rows = "row" if report.new == 1 else "rows"
+    print_line(make_console(), f"{report.new} new {rows} in study {report.study}{duplicates}")
 
 
 def print_latents(summary: "LatentSummary") -> None:
     console, shape = make_console(), " x ".join(map(str, summary.shape))
-    print_line(console, f"latents of {summary.pictures} pictures of {summary.classes} classes, {shape}. Next:")
+    print_line(console, f"latents of {summary.pictures} images of {summary.classes} classes, {shape}. Next:")
     print_line(console, f"    nas evaluate imagenet-dit --data {summary.folder}")
 
 
@@ -30,6 +30,6 @@ def print_export(report: "ExportReport") -> None:
 def print_new_file(new: "NewFile") -> None:
     """Print the path of a new file, and what to run next."""
     console, widest = make_console(), max(len(command) for command, _ in new.commands)
-    print_line(console, f"{new.file} written, complete as it is. Next:")
+    print_line(console, f"{new.file} written; it runs as it is. Next:")
     for command, why in new.commands:
         print_line(console, f"    {command:{widest}}  # {why}")

@@ -17,16 +17,21 @@ def check_output(
     curves: Path | None = None,
     has_rows: bool = True,
 ) -> None:
-    """Raise UserError if a format or a file cannot be written. JSON Lines and curves need rows."""
+    """Raise UserError if a format or a file cannot be written. JSON Lines need rows."""
     check_figure_path(plot)
     is_for_terminal(format, output)
     if format is Format.JSONL and not has_rows:
-        message = "JSON Lines are of rows, and there are none. Give --format csv, json or parquet."
+        message = "--format jsonl writes rows, and this command has none. Give csv, json or parquet."
         raise UserError("unsupported", message, option="--format", value=format.value)
     for file in (plot, page, output, curves):
         if file is not None:
             check_folder(file)
             check_writable(file)
-    if curves is not None and not has_rows:
-        message = "--curves needs trained networks. Give --seeds."
-        raise UserError("missing-value", message, option="--seeds", value=0, needed_by="--curves")
+
+
+def check_seeds(seeds: int, *, curves: Path | None = None, plot: Path | None = None) -> None:
+    """Raise UserError if a comparison trains nothing, and a file of its trainings is requested."""
+    for flag, file in (("--curves", curves), ("--plot", plot)):
+        if file is not None and seeds == 0:
+            message = f"{flag} needs trained networks. Give --seeds 1 or more."
+            raise UserError("missing-value", message, option="--seeds", value=0, needed_by=flag)

@@ -86,14 +86,14 @@ def _in_order(row_query: RowQuery, answer: pa.Table, orders: Sequence[str], limi
 
 def _check_columns(columns: str | None, format: Format) -> None:
     if columns is not None and format is Format.JSONL:
-        message = "--format jsonl is of whole rows and takes no --columns. Take csv, json or parquet."
+        message = "--format jsonl writes whole rows and takes no --columns. Give csv, json or parquet."
         raise UserError("conflict", message, option="--columns", value=columns, excludes="--format")
 
 
 def _empty_answer_message(row_query: RowQuery, matches: int, total: int) -> str:
     """Return a message that says why an answer is empty."""
-    reason = row_query.empty_reason if matches else "no row meets the condition" if total else "there is no row"
-    return f"nothing to show: {matches} of {total} rows asked, {reason}"
+    reason = row_query.empty_reason if matches else "no row meets the condition" if total else "there are no rows"
+    return f"nothing to show: {matches} of {total} rows match, {reason}"
 
 
 def _print_answer(
@@ -165,7 +165,7 @@ def _print_each(answer: pa.Table, total: int) -> None:
         tables.print_line(console, f"{number} of {total} lines")
         tables.print_record(console, record)
     if len(answer) < total:
-        tables.print_line(console, f"{total - len(answer)} more: --limit {total} prints all, --format csv as a table")
+        tables.print_line(console, f"{total - len(answer)} more; all: --limit {total}; as a table: --format csv")
 
 
 def _by_task(answer: pa.Table, names: Sequence[str]) -> Iterator[tuple[str | None, pa.Table]]:
@@ -205,7 +205,7 @@ def _rows_of(study: Study, answer: pa.Table) -> list[Row]:
     rows = {row.identity(): row for row in study.rows()}
     identities = [*map(str, answer["identity"].to_pylist() if "identity" in answer.column_names else [""])]
     if not rows.keys() >= {*identities}:
-        message = "--format jsonl is of whole rows, and not every line here is one. Give csv, json or parquet."
+        message = "--format jsonl writes whole rows, and some lines here are none. Give csv, json or parquet."
         raise UserError("unsupported", message, option="--format", value="jsonl")
     return [rows[identity] for identity in identities]
 

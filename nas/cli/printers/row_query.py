@@ -39,14 +39,14 @@ class RowQuery:
 
     def __post_init__(self) -> None:
         if self.knee and self.pareto is None:
-            message = "--knee is of a front. Give --pareto accuracy,flops."
+            message = "--knee needs a front. Give --pareto, such as --pareto accuracy,flops."
             raise UserError("missing-value", message, option="--pareto", needed_by="--knee")
         if twice := [name for name in self.by if self.by.count(name) > 1]:
-            message = f"--by names a column twice: {', '.join(self.by)}."
+            message = f"--by must name each column once, got {', '.join(self.by)}."
             raise UserError("duplicate", message, option="--by", value=twice[0])
         questions = [name for name in ("pareto", "best", "by", "sql") if getattr(self, name) not in (None, [])]
         if len(questions) > 1 and questions != ["best", "by"]:
-            message = f"--{questions[0]} and --{questions[1]} are two questions. Ask one after the other."
+            message = f"--{questions[0]} and --{questions[1]} cannot be combined. Leave one out."
             raise UserError("conflict", message, option=f"--{questions[0]}", excludes=f"--{questions[1]}")
 
     @property
@@ -74,7 +74,7 @@ class RowQuery:
     def empty_reason(self) -> str:
         """Why no row that meets the condition is in the answer."""
         target = self.best or self.pareto
-        return "of these nothing is an answer" if target is None else f"of these no complete one has {target}"
+        return "none of them qualifies" if target is None else f"no complete one has {target}"
 
     def order(self, study: Study) -> list[str]:
         """Return the default order of the answer: a front by its cost, or else by its first objective."""
@@ -98,7 +98,7 @@ class RowQuery:
         if self.sql is not None:
             from results.query import sql
 
-            with status_if_slow("asking in SQL ..."):
+            with status_if_slow("running the SQL query ..."):
                 return sql.run_select(rows, self.sql)
         if self.returns_rows:
             return rows if self.pareto is None else _front(study, rows, self.pareto, knee=self.knee)

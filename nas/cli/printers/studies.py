@@ -23,20 +23,21 @@ def print_front(study: Study, plot: Path | None = None) -> None:
         tables.print_line(console, line)
     path = plot or RUNS / f"{slug(study.name)}-front.png"
     study.plot(path)
-    more = f"; ask more with: {tables.results_command(study.name, study.storage)}" if study.config else ""
-    tables.print_line(console, f"front drawn in {path}{more}")
+    tables.print_line(console, f"picture: {path}")
+    if study.config:
+        tables.print_line(console, f"all rows: {tables.results_command(study.name, study.storage)}")
 
 
 def _failures(study: Study) -> list[str]:
     """Return a line with the number of failed evaluations, if any."""
     errors = [row.error for row in study.rows() if row.status == "failed"]
-    again = f"; another --study than {study.name} tries them again" if study.config else ""
-    return [f"{len(errors)} of {len(study)} evaluations failed, the first with: {errors[0]}{again}"] if errors else []
+    again = " (give another --study to try them again)" if study.config else ""
+    return [f"{len(errors)} of {len(study)} evaluations failed{again}; first error: {errors[0]}"] if errors else []
 
 
-def print_report(study: Study, page: Path | None = None, *, wirings: bool = False) -> None:
+def print_report(study: Study, page: Path | None = None, *, topologies: bool = False) -> None:
     """Write the report of a study, and print its path."""
     path = page or RUNS / f"{slug(study.name)}.html"
     with status_if_slow(f"writing {path} ..."):
-        study.report(path, wirings=wirings)
-    tables.print_line(tables.make_console(), f"report written to {path}; it opens in any browser")
+        study.report(path, topologies=topologies)
+    tables.print_line(tables.make_console(), f"report: {path} (open it in a browser)")

@@ -17,16 +17,16 @@ def print_wiring(report: WiringReport, format: Format = Format.TABLE, plot: Path
         write_records(report.records, format)
         return
     console = tables.make_console()
-    tables.print_line(console, f"{report.title}{f'; drawn in {plot}' if plot is not None else ''}")
+    tables.print_line(console, f"{report.title}{f'; picture: {plot}' if plot is not None else ''}")
     for stack in report.stacks if plot is None else ():
         prefix = f"{stack.name}: " if stack.name else ""
         rows, depths = matrix_records(stack), depth_records(stack)
-        title = f"{prefix}{stack.quantity} of each source, by its number below, in what a layer reads"
+        title = f"{prefix}{stack.quantity} of each source (numbered below) in each layer's input"
         tables.print_records(console, rows, list(rows[-1]), title, format)
         names = ("number", "layer", "read", "made", "gradient")
         columns = [name for name in names if any(name in record for record in depths)]
-        title = f"{prefix}root mean square of what is read and made, norm of the loss's gradient by what is made"
+        title = f"{prefix}RMS of each layer's input (read) and output (made), gradient norm of the loss by its output"
         tables.print_records(console, depths, columns, title, format)
         for name, weights in stack.coefficients.items():
             rows = coefficient_records(weights)
-            tables.print_records(console, rows, list(rows[0]), f"{prefix}{name}, of the topology's own weights", format)
+            tables.print_records(console, rows, list(rows[0]), f"{prefix}{name}, the topology's own weights", format)

@@ -15,7 +15,7 @@ WINDOW_S = 5.0
 def energy_of(call: Callable[[], None], device: torch.device) -> tuple[float | None, str]:
     """Return joules of one call, averaged over at least WINDOW_S; or None, and the reason why not."""
     if device.type != "cuda":
-        return None, "energy is measured on NVIDIA GPUs alone"
+        return None, "energy is measured on NVIDIA GPUs only"
     try:
         import pynvml
     except ImportError:
@@ -30,4 +30,4 @@ def energy_of(call: Callable[[], None], device: torch.device) -> tuple[float | N
             calls += 1
         return (read(handle) - before) / 1e3 / calls, ""
     except pynvml.NVMLError as error:
-        return None, f"NVML says: {error}"
+        return None, f"NVML failed: {error}"

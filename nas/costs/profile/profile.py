@@ -84,8 +84,8 @@ def profile_largest_batch(
                     raise
                 size = size or batch_of(step_recipe) or DEFAULT_BATCH
                 if size == 1 or (has_training_step(task) and batch_of(step_recipe) is None):
-                    least = "one example" if size == 1 else "its batch, which cannot be set"
-                    message = f"there is no memory for a step of {least}. Take a smaller network."
+                    least = "one example" if size == 1 else "its fixed batch"
+                    message = f"a training step of {least} does not fit into memory. Use a smaller network."
                     raise UserError("too-large", message, task=task.name, batch=1 if size == 1 else None) from error
                 size //= 2
                 step_recipe = with_batch(step_recipe, size, max(1, micro_batch_of(step_recipe) // 2))
@@ -93,7 +93,7 @@ def profile_largest_batch(
     full_batch = batch or batch_of(recipe) or DEFAULT_BATCH
     if record.get("batch", full_batch) == full_batch:
         return record
-    note = f"batch {record['batch']} instead of {full_batch} for lack of memory"
+    note = f"batch {record['batch']} instead of {full_batch}, which does not fit into memory"
     return {**record, "profile_note": "; ".join(filter(None, (note, str(record.get("profile_note", "")))))}
 
 
@@ -118,7 +118,7 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"folder {folder} of traces cannot be made: {error.strerror}. Run nas elsewhere."
+        message = f"trace folder {folder} cannot be created: {error.strerror}. Run nas in another folder."
         raise UserError("unwritable", message, path=str(folder)) from error
 
 
@@ -134,7 +134,7 @@ def _measure(task: Task, run: Run, batch: int | None, trace_path: Path | None) -
     record |= {} if examples is None else {"batch": examples, "examples_per_s": 1e3 * examples / step.median}
     record |= _quartiles("latency_ms", latency) | _quartiles("step_ms", step) | {"peak_memory_bytes": memory}
     if step.calls < MIN_CALLS:
-        notes.append(f"quartiles are of {step.calls} steps")
+        notes.append(f"quartiles over {step.calls} steps")
     if energy is None:
         notes.append(why_not)
     else:
@@ -150,16 +150,14 @@ def _step(task: Task, run: Run, batch: int | None, notes: list[str]) -> tuple[Ca
         task.prepare()  # otherwise the first read of the data would be in the peak
         task.inputs(run.recipe)
         if batch is not None and batch_of(run.recipe) is None:
-            message = f"a step of task {task.name!r} has no batch that could be set. Leave --batch out."
+            message = f"the batch of task {task.name!r} cannot be set. Leave --batch out."
             raise UserError("unsupported", message, option="--batch", value=batch, task=task.name)
         try:
             return *_with_peak(lambda: task.training_step(run), run.device), batch_of(run.recipe)
         except NotImplementedError:
             pass
     optimizer = optimizer_of(run.recipe)
-    notes.append(
-        f"task {task.name!r} gives no training step: one of {optimizer} on a loss without meaning was measured"
-    )
+    notes.append(f"task {task.name!r} has no training step: measured a step of {optimizer} on a placeholder loss")
     size = batch or batch_of(run.recipe) or DEFAULT_BATCH
     make = partial(generic_step, task, run.architecture, run.recipe, size, run.device)
     return *_with_peak(make, run.device), size
@@ -183,7 +181,7 @@ def _record_trace(train: Callable[[], None], path: Path, device: torch.device, n
         trace.record(train, path, device)
     except (OSError, RuntimeError) as error:  # a full disk loses the trace, not the measurements
         path.unlink(missing_ok=True)
-        notes.append(f"no trace could be kept: {reason_of(error)}")
+        notes.append(f"no trace was saved: {reason_of(error)}")
         return {}
     try:
         return {"trace": str(path), **trace.summary(path)}

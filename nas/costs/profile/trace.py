@@ -62,7 +62,7 @@ def summary(path: Path) -> Mapping[str, float]:
     costs = data.avg_costs.costs
     total = costs[ProfileRole.Total]
     if not 0 < total < math.inf:
-        raise UserError("bad-file", f"{path} cannot be parsed as a trace: it holds no steps", path=str(path), steps=0)
+        raise UserError("bad-file", f"{path} cannot be parsed as a trace: it has no steps", path=str(path), steps=0)
     shares = {f"time_{part}": costs[ProfileRole[role]] / total for part, role in SHARES.items()}
     return shares | _gpu_metrics(data)
 

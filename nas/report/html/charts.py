@@ -65,18 +65,18 @@ def front(
         layers.append(text.encode(x=alt.value(0), text="name:N"))
     if published:
         layers.append(papers.encode(x=x, y=y, tooltip=[*tooltip, alt.Tooltip("x:Q", format=",.4~s"), "y:Q"]))
-    return spec(alt.layer(*layers), 380, f"{up} against {across}: every architecture, and the front")
+    return spec(alt.layer(*layers), 380, f"{up} against {across}: all architectures and the front")
 
 
 def hypervolume(shares: Sequence[Record], trainings: int) -> Spec:
     """Draw the share of the final hypervolume over the number of trainings."""
-    share = alt.Y("share:Q", title="share of the hypervolume", axis=alt.Axis(format="%"))
+    share = alt.Y("share:Q", title="share of the final hypervolume", axis=alt.Axis(format="%"))
     x = alt.X("trainings:Q", scale=alt.Scale(domain=[1, max(trainings, 2)]), axis=_sparse_axis(tickMinStep=1))
     chart = alt.Chart(data(shares)).encode(x=x, y=share)
     tooltip = ["trainings:Q", alt.Tooltip("share:Q", format=".1%")]
     points = chart.mark_circle(size=36, color=TEXT, opacity=0.9).encode(tooltip=tooltip)
     line = chart.mark_line(interpolate="step-after", color=TEXT)
-    return spec(alt.layer(line, points), 240, "the hypervolume over trainings")
+    return spec(alt.layer(line, points), 240, "hypervolume over trainings")
 
 
 def curves(points: Sequence[Record], metric: str, looks: Mapping[str, TopologyStyle]) -> Spec:
@@ -158,9 +158,9 @@ def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Map
     """Draw how far each architecture lies above others of equal cost, and each topology's mean and standard error."""
     means = chart_records.by_topology(differences)
     row = alt.Y("topology:N", title=None, sort=[means_record["topology"] for means_record in means])
-    x = alt.X("above:Q", title=f"{metric} above others'", axis=alt.Axis(tickCount=5))
+    x = alt.X("above:Q", title=f"{metric} minus that of others", axis=alt.Axis(tickCount=5))
     tooltip = [*_SHAPE, alt.Tooltip("cost:Q", title=cost, format=",.4~s"), "neighbours:Q"]
-    tooltip.append(alt.Tooltip("above:Q", title="above their mean", format="+.4~g"))
+    tooltip.append(alt.Tooltip("above:Q", title="minus their mean", format="+.4~g"))
     summary = ["topology:N", "number:Q", *(alt.Tooltip(f"{part}:Q", format="+.3~g") for part in ("mean", "error"))]
     zero = alt.Chart(data([{"above": 0}])).mark_rule(color=TEXT, strokeDash=[4, 4], opacity=0.6).encode(x=x)
     points = _visible_chart(differences).mark_circle(size=40, opacity=0.9)
@@ -187,7 +187,7 @@ _SHAPE = ("topology:N", "key:N", "depth:Q", "heads:Q", "head_dim:Q")
 
 def _shape_tips(across: str, up: str) -> list[Any]:
     tooltip = (alt.Tooltip("reading:N", title=up), alt.Tooltip("x:Q", title=across, format=",.5~s"))
-    return [*_SHAPE, *tooltip, alt.Tooltip("seeds:N"), alt.Tooltip("front:N", title="p front")]
+    return [*_SHAPE, *tooltip, alt.Tooltip("seeds:N"), alt.Tooltip("front:N", title="p_front")]
 
 
 def _point(architecture: ArchitectureSummary, across: str, up: str) -> dict[str, Any]:

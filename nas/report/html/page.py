@@ -62,34 +62,34 @@ class Cell:
     value: Any
 
 
-def write_page(contents: ReportContents, path: Path, *, wirings: bool = False) -> None:
-    """Write a study's report to a file, if `wirings` with the measured topologies of its best networks.
+def write_page(contents: ReportContents, path: Path, *, topologies: bool = False) -> None:
+    """Write a study's report to a file, if `topologies` with the measured topologies of its best networks.
 
     Raises:
         UserError: The file cannot be written.
     """
-    html = render_page(contents, wirings=wirings)
+    html = render_page(contents, topologies=topologies)
     try:
         atomic_write(path, html.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise unwritable(path, error, "--output") from error
 
 
-def render_page(contents: ReportContents, *, wirings: bool = False) -> str:
-    """Return the page as HTML. Only `wirings` loads torch; if none can be shown, a Notice gives the reason."""
+def render_page(contents: ReportContents, *, topologies: bool = False) -> str:
+    """Return the page as HTML. Only `topologies` loads torch; if none can be shown, a Notice gives the reason."""
     architectures = contents.architectures
     vega = _vega()
     scripts = [vega, (_HERE / "page.js").read_text()]
-    topologies = sorted({*map(topology_of, architectures)})
-    look_by_topology = topology_styles([*topologies, *(row.architecture.topology for row in contents.rows)])
+    topology_names = sorted({*map(topology_of, architectures)})
+    look_by_topology = topology_styles([*topology_names, *(row.architecture.topology for row in contents.rows)])
     return _template().render(
         name=contents.name,
         trainings=len(contents.rows),
         title=contents.title,
-        looks={name: look_by_topology[name] for name in topologies},
+        looks={name: look_by_topology[name] for name in topology_names},
         sections=[
             *_sections(contents, look_by_topology),
-            *([_wirings(contents, look_by_topology)] if wirings else []),
+            *([_wirings(contents, look_by_topology)] if topologies else []),
         ],
         columns=_columns(contents),
         lines=[*_table_rows(contents)],
@@ -127,8 +127,8 @@ def _sections(contents: ReportContents, look_by_topology: Mapping[str, TopologyS
     baselines = {name: columns[up] for name, columns in methods.items() if up in columns}
     published = chart_records.published({row.task for row in rows}, across, up)
     front = charts.front(architectures, objectives, look_by_topology, baselines, published)
-    better = "Less is better." if objectives[up] == "min" else "More is better."
-    papers = " Crosses are what a paper prints of this task." if published else ""
+    better = "Lower is better." if objectives[up] == "min" else "Higher is better."
+    papers = " Crosses are results that a paper prints for this task." if published else ""
     notes = [*tables.baseline_lines(methods), *tables.front_notes(architectures), *contents.notes]
     yield Section("Front", f"{_FRONT} {better}{papers}", {"front": front}, notes)
     shares = chart_records.hypervolumes(rows, architectures, objectives)
@@ -155,7 +155,7 @@ def _sections(contents: ReportContents, look_by_topology: Mapping[str, TopologyS
         for name in chart_records.axes_of(architectures)
     }
     if axis_charts:
-        yield Section("What each axis does", _AXES, axis_charts)
+        yield Section("Results by axis", _AXES, axis_charts)
     if across in COSTS and min(architecture.record[across] for architecture in architectures) > 0:
         differences = chart_records.at_equal_cost(architectures, across, up)
         if len({difference["topology"] for difference in differences}) > 1:
@@ -171,9 +171,9 @@ def _wirings(contents: ReportContents, look_by_topology: Mapping[str, TopologySt
 
     wirings = wirings_of(contents.storage, contents.rows, contents.architectures, contents.objectives)
     if not wirings.networks:
-        message = f"the report shows no wirings. {'; '.join(wirings.notes)}."
+        message = f"the report shows no topologies: {'; '.join(wirings.notes)}."
         cause = cause_fields(wirings.errors[0]) if wirings.errors else {}
-        fields = {**cause, "option": "--wirings", "study": contents.name}
+        fields = {**cause, "option": "--topologies", "study": contents.name}
         warnings.warn(Notice("skipped", message, **fields), stacklevel=2)
     subsections = []
     for number, network in enumerate(wirings.networks):
@@ -185,38 +185,36 @@ def _wirings(contents: ReportContents, look_by_topology: Mapping[str, TopologySt
         for index, (name, weights) in enumerate(network.coefficients.items()):
             charts[f"weights-{number}-{index}"] = coefficient_map(name, weights, colour)
         subsections.append(Section(network.title, network.description, charts, topology=network.topology))
-    return Section("Wirings", _WIRINGS, {}, wirings.notes, subsections)
+    return Section("Topologies", _WIRINGS, {}, wirings.notes, subsections)
 
 
 _FRONT = (
-    "A point is an architecture, the mean over its seeds with its standard error; hollow ones have no fresh seeds. The "
-    "line is the front through what is expected, with its error."
+    "Each point is an architecture: its mean over seeds with its standard error. Hollow points have no held-out seeds. "
+    "The line is the front of the posterior means, with its standard error."
 )
 _HYPERVOLUME = (
-    "How soon the search had what it has: the share of the final hypervolume after so many trainings, of what is "
-    "expected of the architectures now. A lucky seed adds nothing."
+    "How fast the search converged: the share of the final hypervolume after each training, by the final posterior "
+    "means. A lucky seed adds nothing."
 )
-_CURVES = "A line is a training, measured on the validation split on its way."
+_CURVES = "Each line is a training, measured on the validation split."
 _COSTS = (
-    "Of the architectures that are or may be on the front, the surest {} at most. Operations are of one forward pass "
-    "of one example."
+    "Up to {} architectures, those most likely on the front. Operations are those of one forward pass of one example."
 )
 _AXES = (
-    "A point is an architecture, a bar the mean and the standard deviation of those with that value. These are the "
-    "architectures that were tried: their other values and their costs differ too."
+    "Each point is an architecture. Each bar is the mean and standard deviation of the architectures with that value. "
+    "Their other values and costs differ too."
 )
 _EQUAL = (
-    "How far each architecture lies from the mean of all others whose {} is equal within a factor of {}; a bar is a "
+    "Difference of each architecture to the mean of all others whose {} is equal within a factor of {}. Each bar is a "
     "topology's mean with its standard error."
 )
 
 
 _WIRINGS = (
-    "Who reads what of whom in trained networks of the front: the stronger a field, the larger the source's share of "
-    "what that layer, or the head, reads. Beside it the root mean square of what each layer reads and makes, from 0, "
-    "which is the embedding, to the head, and the norm of the loss's gradient by what it makes. Below them, where a "
-    "topology's own weights cannot be seen in what is read, these, without what the input adds: a row for each layer, "
-    "block or state."
+    "How layers of the front's trained networks mix earlier outputs: a stronger cell is a larger share of that layer's "
+    "or the head's input. The next chart shows the root mean square of each layer's input and output, and the gradient "
+    "norm of the loss by that output. Layer 0 is the embedding. If inputs do not show the topology's own weights, "
+    "these follow, without their input-dependent part: one row for each layer, block or state."
 )
 
 
@@ -243,4 +241,4 @@ def _provenance_pairs(contents: ReportContents) -> Iterator[tuple[str, str]]:
             yield name, str(getattr(contents.config, name))
         yield "settings", ", ".join(f"{name}={value}" for name, value in contents.config.settings.items())
     yield from chart_records.provenance_pairs(contents.rows)
-    yield "ask again", tables.results_command(contents.name, contents.storage)
+    yield "query", tables.results_command(contents.name, contents.storage)

@@ -20,7 +20,7 @@ FULL = 0.5
 _SIZES = 240
 """Height of the chart over depth in pixels."""
 
-_QUANTITIES = {"read": "read", "made": "made", "gradient": "gradient (right axis)"}
+_QUANTITIES = {"read": "input", "made": "output", "gradient": "gradient (right axis)"}
 """Field of a record -> its name in the legend."""
 
 
@@ -48,7 +48,7 @@ def heat_map(pairs: Sequence[Record], colour: str) -> Spec:
         tooltip=tooltip,
     )
     height = min(max(_ROW * len(readers), _LEAST), _MOST)
-    return spec(chart, height, "who reads what: the share of each source in what is read")
+    return spec(chart, height, "the share of each source in each layer's input")
 
 
 def depth_chart(depths: Sequence[Record], colour: str) -> Spec:
@@ -63,7 +63,7 @@ def depth_chart(depths: Sequence[Record], colour: str) -> Spec:
     gradient = [record for record in points if record["what"] == _QUANTITIES["gradient"]]
     sizes = [record for record in points if record not in gradient]
     layers = [_line(sizes, "root mean square", quantities, colour)]
-    layers += [_line(gradient, "gradient's norm", quantities, colour, orient="right", grid=False)] if gradient else []
+    layers += [_line(gradient, "gradient norm", quantities, colour, orient="right", grid=False)] if gradient else []
     return spec(alt.layer(*layers).resolve_scale(y="independent"), _SIZES, "sizes and gradients over depth")
 
 
@@ -80,7 +80,7 @@ def coefficient_map(name: str, weights: Sequence[Record], colour: str) -> Spec:
         opacity=alt.Opacity("size:Q", legend=None, scale=alt.Scale(domain=[0, most], range=[0.04, 1])),
         tooltip=tooltip,
     )
-    return spec(chart, min(max(_ROW * rows, _LEAST // 2), _MOST), f"{name}, of the topology's own weights")
+    return spec(chart, min(max(_ROW * rows, _LEAST // 2), _MOST), f"{name}, the topology's own weights")
 
 
 def _line(points: Sequence[Record], title: str, quantities: Sequence[str], colour: str, **axis: Any) -> Any:
@@ -100,7 +100,7 @@ def _line(points: Sequence[Record], title: str, quantities: Sequence[str], colou
         ),
         detail="what:N",
     )
-    tooltip = ["layer:N", alt.Tooltip("what:N", title="of"), alt.Tooltip("value:Q", title=title, format=".4~g")]
+    tooltip = ["layer:N", alt.Tooltip("what:N", title="quantity"), alt.Tooltip("value:Q", title=title, format=".4~g")]
     marks = chart.mark_point(color=colour, size=30, filled=True, opacity=1)
     return alt.layer(
         chart.mark_line(color=colour, strokeWidth=1.5).encode(

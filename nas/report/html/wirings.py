@@ -98,7 +98,7 @@ def wirings_of(
     if missing := [architecture for architecture in contenders if architecture not in with_network]:
         notes.append(f"{_names(missing)}: {_reason_without_network(storage)}")
     if rest := [network.architecture for network in networks if network not in best]:
-        notes.append(f"{_names(rest)}: left out, the {MAX_NETWORKS} that are most surely on the front are shown")
+        notes.append(f"{_names(rest)}: not shown; only the {MAX_NETWORKS} most likely on the front are")
     return Wirings(tuple(wirings), tuple(notes), tuple(error for error, _ in failures.values()))
 
 
@@ -124,15 +124,15 @@ def _is_stored(storage: str) -> bool:
 
 def _reason_without_network(storage: str) -> str:
     if not _is_stored(storage):
-        return "rows of files have no networks; a study of a store may"
-    return "no network is kept; `nas search --save-models all` keeps every one, and `nas evaluate` its own"
+        return "rows in files have no networks; a study in a store may"
+    return "no saved network; `nas search --save-models all` saves every network, `nas evaluate` its own"
 
 
 def _measure(networks: Sequence[_SavedNetwork]) -> tuple[list[NetworkWiring], dict[str, tuple[UserError, list[str]]]]:
     """Measure networks; return the results and the failures: reason -> the first error and the networks' names."""
     wirings, failures = list[NetworkWiring](), dict[str, tuple[UserError, list[str]]]()
     load = cache(reload_task)  # all are of one task: read its data once
-    with Progress("networks measured", len(networks)) as progress:
+    with Progress("measuring networks", len(networks)) as progress:
         for network in networks:
             try:
                 wirings += _wirings(network, _wiring_report(network, load))
@@ -146,7 +146,7 @@ def _wiring_report(network: _SavedNetwork, load: Any) -> WiringReport:
     """Measure a saved network as `nas.show` does; raise UserError if its task is a file, whose code would be run."""
     if not is_installed(network.row.task):
         any_of = f"{network.folder.parent}/..."  # one reason for all of them
-        message = f"a report runs no file of code; `nas show FILE.py:CLASS --checkpoint {any_of}` shows each"
+        message = f"a report runs no task files; use `nas show FILE.py:CLASS --checkpoint {any_of}` for each"
         raise UserError("unsupported", message, task=network.row.task, path=any_of)
     origin = origin_of(network.folder, load=load)
     settings = parse_overrides(origin.task, origin.preset, origin.settings)
@@ -156,7 +156,7 @@ def _wiring_report(network: _SavedNetwork, load: Any) -> WiringReport:
 def _wirings(network: _SavedNetwork, report: WiringReport) -> Iterator[NetworkWiring]:
     for stack in report.stacks:
         suffix = f", {stack.name}" if stack.name else ""
-        note = "" if stack.influence.fixed else "; weights that depend on the input are differentiated too"
+        note = "" if stack.influence.fixed else "; full derivatives, including input-dependent weights"
         yield NetworkWiring(
             topology=topology_of(network.architecture),
             title=f"{_name(network.architecture)}, seed {network.row.seed}{suffix}",

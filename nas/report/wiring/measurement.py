@@ -43,7 +43,7 @@ def wiring_at_init(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = network_of(task, record)
-    title = f"{architecture} on {task.name} at {preset}, as drawn with seed {seed}"
+    title = f"{architecture} on {task.name}, preset {preset}, at initialization with seed {seed}"
     return measure_network(task, network, recipe_of(task, preset, settings), architecture, title, seed)
 
 
@@ -63,7 +63,7 @@ def wiring_of_checkpoint(
             "mismatch", message, path=str(folder), architecture=str(architecture), value=str(requested_architecture)
         )
     network = read_network(folder, task)
-    title = f"{architecture} on {task.name} at {preset}, after {record.step:,} steps"
+    title = f"{architecture} on {task.name}, preset {preset}, after {record.step:,} steps"
     return measure_network(task, network, recipe_of(task, preset, settings), architecture, title, seed)
 
 
@@ -81,7 +81,7 @@ def measure_network(
     stacks = {name: module for name, module in network.named_modules() if isinstance(module, Stack)}
     if not stacks:
         has = f"model={architecture.model}" if architecture.model else f"the network of {task.name!r}"
-        message = f"a wiring is of layers that `build_stack` made one stack of, and {has} has none."
+        message = f"`nas show` needs layers stacked by `build_stack`, and {has} has none."
         raise UserError("unsupported", message, task=task.name, model=architecture.model)
     for stack in stacks.values():
         stack.recompute = False

@@ -68,13 +68,13 @@ def _draw_stack(part: SubFigure, stack: StackWiring, colour: str) -> None:
     halves: Any = part.subfigures(len(ratios), 1, height_ratios=ratios)
     upper, lower, *coefficient_parts = halves
     weights_axes, shares_axes = upper.subplots(1, 2)
-    note = "" if stack.influence.fixed else " (weights that depend on the input are differentiated too)"
-    _draw_matrix(weights_axes, stack, stack.matrix, f"{stack.quantity} of each source in what is read{note}")
+    note = "" if stack.influence.fixed else " (full derivatives)"
+    _draw_matrix(weights_axes, stack, stack.matrix, f"{stack.quantity} of each source in each layer's input{note}")
     _draw_matrix(
         shares_axes,
         stack,
         stack.influence.shares,
-        "share: gain times size of a source, of the sum of all",
+        "share: gain times RMS of a source, divided by the sum",
         sqrt_scale=True,
     )
     few = len(stack.sources) <= MAX_NAMES
@@ -85,7 +85,7 @@ def _draw_stack(part: SubFigure, stack: StackWiring, colour: str) -> None:
     _draw_gradients(gradients, stack, colour)
     for coefficient_part in coefficient_parts:
         coefficient_part.suptitle(
-            "the topology's own weights by their names in its equations", fontsize=8, x=0.01, ha="left"
+            "the topology's own weights, named as in its equations", fontsize=8, x=0.01, ha="left"
         )
         grid: Any = coefficient_part.subplots(lines, _ABREAST, squeeze=False)
         for axes in grid.flat[len(stack.coefficients) :]:
@@ -195,29 +195,27 @@ def _draw_arcs(axes: Axes, stack: StackWiring, colour: str) -> None:
     axes.set_yticks([])
     axes.spines[:].set_visible(False)
     axes.tick_params(labelsize=_SMALL, length=0)
-    axes.set_title("who reads whom: thick as the share", fontsize=8, loc="left")
+    axes.set_title("who reads whom; line width: share", fontsize=8, loc="left")
 
 
 def _draw_sizes(axes: Axes, stack: StackWiring, colour: str) -> None:
     inputs, outputs = stack.influence.layer_input_rms, stack.influence.output_rms
     size = _marker_size(stack)
-    axes.plot(
-        range(1, len(inputs) + 1), inputs, "o-", color=colour, markersize=size, linewidth=1.2, label="what it reads"
-    )
+    axes.plot(range(1, len(inputs) + 1), inputs, "o-", color=colour, markersize=size, linewidth=1.2, label="input")
     axes.plot(
         range(len(outputs)), outputs, "s:", color=colour, markersize=size, linewidth=1.2, markerfacecolor="white",
-        label="what it makes",
+        label="output",
     )  # fmt: skip
     _over_depth(axes, [*inputs, *outputs], len(inputs))
     axes.legend(fontsize=_SMALL, frameon=False)
-    axes.set_title("root mean square over depth, of each layer", fontsize=8, loc="left")
+    axes.set_title("root mean square of each layer", fontsize=8, loc="left")
 
 
 def _draw_gradients(axes: Axes, stack: StackWiring, colour: str) -> None:
     gradient = stack.influence.gradient
-    axes.set_title("norm of the loss's gradient by what is made", fontsize=8, loc="left")
+    axes.set_title("gradient norm of the loss by each output", fontsize=8, loc="left")
     if gradient is None:
-        axes.text(0.5, 0.5, "the task gives no loss of a batch", ha="center", fontsize=_SMALL, transform=axes.transAxes)
+        axes.text(0.5, 0.5, "the task has no loss of a batch", ha="center", fontsize=_SMALL, transform=axes.transAxes)
         axes.set_axis_off()
         return
     axes.plot(range(len(gradient)), gradient, "D-", color=colour, markersize=_marker_size(stack), linewidth=1.2)

@@ -2,7 +2,7 @@
 
 This file is a complete topology. `python new_topology.py` checks it against the contract of topologies. Once it is
 installed, every task can use it by its name, and every space that searches topologies includes it. To install it, save
-these lines beside it as pyproject.toml and run `python -m pip install --editable .`:
+these lines next to it as pyproject.toml and run `python -m pip install --editable .`:
 
     [build-system]
     requires = ["setuptools>=80"]
@@ -45,7 +45,7 @@ class NewTopologyOptions:
 class NewTopology(Topology):
     """x_{t+1} = x_t + w_t f_t(x_t), where f_t is layer t and w_t is learned, 1 at initialization.
 
-    Source: name the paper of the equation, and your reading where the paper is ambiguous.
+    Source: name the paper of the equation, and your interpretation where the paper is ambiguous.
 
     The state is x_t, [..., D].
 

@@ -90,7 +90,7 @@ class RayCluster:
                 except TimeoutError:
                     break
                 except ConnectionError as error:  # raised by a client
-                    raise self.head_error(f"is gone: {error}") from error
+                    raise self.head_error(f"disconnected: {error}") from error
                 except (grpc.RpcError, ValueError) as error:
                     if not _is_broken(error):
                         raise
@@ -101,8 +101,8 @@ class RayCluster:
         """Return the error for a head that is gone, or has not answered for `seconds`."""
         return UserError(
             "unavailable",
-            f"the head of the Ray cluster {self._address_text} {problem}. What has ended is stored; with a cluster "
-            "again, the same command goes on from there, in a new process.",
+            f"the head of the Ray cluster {self._address_text} {problem}. Finished evaluations are stored. Run the "
+            "same command in a new process to resume once the cluster is back.",
             cluster=self._address_text,
             seconds=seconds,
         )
@@ -173,7 +173,7 @@ def _join(address: str | None, where: str) -> None:
     try:
         if place := _PLACE.fullmatch(where):  # Ray takes a minute or two to fail
             socket.create_connection((place[2], int(place[3])), timeout=5).close()
-        with status_if_slow("joining, or beginning, a Ray cluster ..."):
+        with status_if_slow("joining or starting a Ray cluster ..."):
             _retry_server_start(
                 ray.init, address, log_to_driver=DEBUG in os.environ, logging_level=logging.ERROR, **options
             )
@@ -182,8 +182,8 @@ def _join(address: str | None, where: str) -> None:
         reason = " ".join(dict.fromkeys((lines[0], lines[-1])))  # the last line of a server's traceback is the cause
         raise UserError(
             "unavailable",
-            f"the Ray cluster {where} could not be joined: {reason}. See `ray status` there; one with tokens needs "
-            "RAY_AUTH_MODE=token here.",
+            f"the Ray cluster {where} could not be joined: {reason}. See `ray status` there. A cluster with tokens "
+            "needs RAY_AUTH_MODE=token here.",
             option="--workers",
             cluster=where,
         ) from error

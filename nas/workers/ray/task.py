@@ -71,7 +71,7 @@ def _evaluate_and_note(assignment: Assignment) -> tuple[Row, list[Notice]]:
     with _name_node(), _notices() as notices:
         _begin(job, assignment.attempt)
         if identity(job) != job.identity:
-            message = f"task {job.task!r} or its data are others than the coordinator's. Give both the same files."
+            message = f"task {job.task!r} or its data differ from the coordinator's. Give both the same files."
             raise UserError("mismatch", message, task=job.task)
         return evaluate_within(job, processes_for(assignment.gpus), assignment.memory), notices
 
@@ -101,8 +101,8 @@ def _begin(job: EvaluationJob, attempt: str) -> None:
     except OSError as error:
         raise UserError(
             "missing-file",
-            f"{stamp.parent} is not the coordinator's ({error.strerror}): the store's folder must be on storage that "
-            "all nodes share. Give --storage there.",
+            f"{stamp.parent} is not the coordinator's folder ({error.strerror}). The store must be on storage that all "
+            "nodes share. Give --storage there.",
             option="--storage",
             path=str(stamp.parent),
         ) from None

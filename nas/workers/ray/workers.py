@@ -66,7 +66,7 @@ class RayWorkers:
         room = self._cluster.room(self._request)
         if room == 0 != self._room:
             wants = ", ".join(f"{name} {amount:g}" for name, amount in self._request.items())
-            LOGGER.info(f"no node of the Ray cluster has room for an evaluation ({wants}): one is waited for.")
+            LOGGER.info(f"no node of the Ray cluster has room for an evaluation ({wants}): waiting for one.")
         self._room = room
         return room + 1
 
@@ -113,7 +113,7 @@ class RayWorkers:
             stamp.touch()
         except OSError as error:
             message = (
-                f"{stamp.parent} cannot be written to: {error.strerror}. Make room there, or give another --storage."
+                f"{stamp.parent} cannot be written: {error.strerror}. Free space there, or give another --storage."
             )
             raise UserError("unwritable", message, path=str(stamp.parent)) from error
         assignment = Assignment(job, attempt.name, self._resources.trial_memory, self._gpus, DEBUG in os.environ)
@@ -166,13 +166,13 @@ class RayWorkers:
             attempt = replace(attempt, nodes=attempt.nodes.with_death())
             return attempt.nodes.row(NODE_DIED), attempt
         except OutOfMemoryError:
-            cause = f"{OUT_OF_MEMORY}: Ray ended its process, for its node was short of memory"
+            cause = f"{OUT_OF_MEMORY}: Ray killed its process because its node was short of memory"
         except WorkerCrashedError:
             cause = PROCESS_DIED
         except ConnectionError as error:  # raised by a client
-            raise self._cluster.head_error(f"is gone: {error}") from error
+            raise self._cluster.head_error(f"disconnected: {error}") from error
         except RayError as error:
-            message = f"Ray could not carry out an evaluation: {reason_of(error)}. See its logs."
+            message = f"Ray failed to run an evaluation: {reason_of(error)}. See its logs."
             raise UserError("failed", message, **cause_fields(error)) from error
         else:
             for notice in notices:
@@ -224,7 +224,7 @@ def _first_attempt(job: EvaluationJob) -> _Attempt:
 def _user_error(error: BaseException) -> BaseException:
     """Return a worker's exception as shown to users: a missing package on a node is a UserError."""
     if isinstance(error, ImportError):
-        message = f"a node could not begin: {reason_of(error)}. Install the same packages on all of them."
+        message = f"a node could not start: {reason_of(error)}. Install the same packages on all nodes."
         return UserError("needs-extra", message, module=error.name, **cause_fields(error))
     return error
 

@@ -35,7 +35,7 @@ def test_warning_depends_on_reliability_less_its_standard_error() -> None:
     assert unreliable_objective_warning(sure, ["accuracy", "flops"]) is None
     warning = unreliable_objective_warning(unsure, ["accuracy"])
     assert warning is not None
-    assert all(token in warning for token in ("accuracy", "0.90±0.20", "2 of 8"))
+    assert all(token in warning for token in ("accuracy", "0.90±0.20", "2 tiers", "8 architectures"))
     assert unreliable_objective_warning(unsure, ["flops"]) is None
 
 

@@ -73,9 +73,9 @@ def test_records_compare_each_architecture_with_the_first() -> None:
     first, second = comparison_records(
         task.metrics[0], [SHAPE, deeper], [{"step_ms": 2.0}, {"step_ms": 3.0}], rows, None
     )
-    assert (first["step_over_first"], second["step_over_first"]) == (1.0, 1.5)
-    assert (first["over_first"], second["over_first"]) == (None, 0.0)
-    assert second["than_first"] == "not distinguishable"
+    assert (first["relative_step"], second["relative_step"]) == (1.0, 1.5)
+    assert (first["difference"], second["difference"]) == (None, 0.0)
+    assert second["verdict"] == "not distinguishable"
 
 
 def test_every_architecture_is_trained_with_every_seed(command: Command) -> None:
@@ -158,8 +158,8 @@ def test_measured_times_are_compared_with_those_of_papers(monkeypatch: pytest.Mo
     small = "depth=1,width=8,heads=1,head_dim=8,hidden=8"
     comparison = nas.compare("digits-vit", preset="smoke", arch=small, topology="resnet,dca(k=2)", profile=True)
     plain, dca = comparison.records
-    assert plain["step_over_first"] == 1
-    assert dca["step_over_first"] == pytest.approx(dca["step_ms"] / plain["step_ms"])
+    assert plain["relative_step"] == 1
+    assert dca["relative_step"] == pytest.approx(dca["step_ms"] / plain["step_ms"])
     assert (plain["printed_step"], dca["printed_step"]) == (None, 1.523)
     assert plain["latency_ms"] > 0
 

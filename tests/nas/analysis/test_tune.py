@@ -97,19 +97,19 @@ def test_differences_are_paired_by_seed_with_joint_intervals() -> None:
     assert not any(first.values())
     differences = [0.1, 0.11, 0.09, 0.1]
     reach = 4.1765 * statistics.stdev(differences) / 2  # Student's t of 3 degrees of freedom at 1 - 0.05 / 2 / 2
-    assert better["over_first"] == pytest.approx(0.1)
+    assert better["difference"] == pytest.approx(0.1)
     assert (better["low"], better["high"]) == pytest.approx((0.1 - reach, 0.1 + reach), abs=1e-5)
-    assert better["than_first"] == "better"
-    assert differences_to_first(shapes, rows, "accuracy", "min")[1]["than_first"] == "worse"
-    assert equal["over_first"] == pytest.approx(0)
-    assert equal["than_first"] == "not distinguishable"
+    assert better["verdict"] == "better"
+    assert differences_to_first(shapes, rows, "accuracy", "min")[1]["verdict"] == "worse"
+    assert equal["difference"] == pytest.approx(0)
+    assert equal["verdict"] == "not distinguishable"
 
 
 def test_one_seed_or_failed_trainings_give_no_interval() -> None:
     shapes, rows = training_rows([[0.1], [0.2]])
     assert differences_to_first(shapes, rows, "accuracy", "max")[1] == {
-        "over_first": pytest.approx(0.1),
-        **dict.fromkeys(("low", "high", "than_first")),
+        "difference": pytest.approx(0.1),
+        **dict.fromkeys(("low", "high", "verdict")),
     }
     assert not any(differences_to_first(shapes, rows[:1], "accuracy", "max")[1].values())
 
@@ -125,13 +125,13 @@ def test_comparison_tunes_first_with_a_seed_of_its_own(tmp_path: Any, capsys: py
     by_depth = {row.architecture.depth: row.recipe["penalty"] for row in comparison.training_rows}
     assert [record["recipe_penalty"] for record in comparison.records] == [by_depth[1], by_depth[2]]
     assert all(penalty < 0.1 for penalty in by_depth.values())  # the less penalty, the better
-    assert {"over_first", "low", "high", "than_first"} <= set(comparison.records[1])
+    assert {"difference", "low", "high", "verdict"} <= set(comparison.records[1])
     assert len(comparison.rows()) == 10
     assert "recipe_penalty 0.1 " in capsys.readouterr().err
     printers.print_comparison(comparison)
     output = capsys.readouterr().out
-    assert comparison.records[1]["than_first"] in output
-    assert "over" in output
+    assert comparison.records[1]["verdict"] in output
+    assert "difference" in output
     with raises("missing-value", option="--seeds", needed_by="--tune", value=0):
         nas.compare(f"{TOYS}:Toy", **{**arguments, "seeds": 0})
     with raises("out-of-range", option="--tune-trials", value=1, least=2):

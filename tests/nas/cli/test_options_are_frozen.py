@@ -34,9 +34,9 @@ FLAGS = {
     "cost": {"--arch", "--by", "--data", "--format", "--preset", "--topology"},
     "profile": {"--arch", "--batch", "--data", "--format", "--preset", "--set", "--threads", "--topology"},
     "compare": {
-        "--arch", "--curves", "--data", "--format", "--log", "--match", "-o", "--output", "--preset", "--profile",
-        "--seeds", "--set", "--storage", "--study", "--threads", "--topology", "--trial-gpus", "--trial-memory",
-        "--trial-timeout", "--tune", "--tune-trials", "--workers",
+        "--arch", "--curves", "--data", "--format", "--log", "--match", "-o", "--output", "--plot", "--preset",
+        "--profile", "--seeds", "--set", "--storage", "--study", "--threads", "--topology", "--trial-gpus",
+        "--trial-memory", "--trial-timeout", "--tune", "--tune-trials", "--workers",
     },
     "check-mup": {
         "--arch", "--data", "--format", "-o", "--output", "--plot", "--preset", "--seeds", "--set", "--topology",
@@ -47,7 +47,7 @@ FLAGS = {
     },
     "new-task": {"-o", "--output"},
     "new-topology": {"-o", "--output"},
-    "export": {"--data", "--storage", "--task", "--to"},
+    "export": {"--card", "--data", "--storage", "--task", "--to"},
     "downstream": {
         "--data", "--examples", "--format", "--include", "-o", "--output", "--storage", "--task", "--tasks",
     },
@@ -60,7 +60,7 @@ FLAGS = {
     "effects": {
         "--at", "--format", "--from", "--metric", "-o", "--output", "--plot", "--storage", "--study", "--where",
     },
-    "report": {"--from", "-o", "--output", "--storage", "--where", "--wirings"},
+    "report": {"--from", "-o", "--output", "--storage", "--topologies", "--where"},
     "front": {"--from", "--plot", "--storage", "--study", "--where"},
     "dashboard": {"--port", "--storage"},
     "list": {"--storage"},

@@ -33,13 +33,16 @@ def test_one_shape_pairs_differences_by_seed() -> None:
     other = [line("dca", 2, seed, 0.5 + of_seed[seed] + noise[seed]) for seed in range(3)]
     records = effects_by_value([*plain, *other])
     low, high = interval([0.5 + off for off in noise], 1)
-    assert records["dca"]["over"] == pytest.approx(0.5 + fmean(noise))
+    assert records["dca"]["difference"] == pytest.approx(0.5 + fmean(noise))
     assert (records["dca"]["low"], records["dca"]["high"]) == (pytest.approx(low), pytest.approx(high))
-    assert records["dca"]["than"] == "better"
-    assert records["resnet"] == {"value": "resnet", "n": 3, "mean": pytest.approx(-2 / 3), "over": 0.0} | dict.fromkeys(
-        ("low", "high", "than")
-    )
-    assert effects_by_value([*plain, *other], direction="min")["dca"]["than"] == "worse"
+    assert records["dca"]["verdict"] == "better"
+    assert records["resnet"] == {
+        "value": "resnet",
+        "n": 3,
+        "mean": pytest.approx(-2 / 3),
+        "difference": 0.0,
+    } | dict.fromkeys(("low", "high", "verdict"))
+    assert effects_by_value([*plain, *other], direction="min")["dca"]["verdict"] == "worse"
     alone = line("dca", 4, 0, 9.0)  # a shape without other rows
     assert effects_by_value([*plain, *other, alone]) == records
 
@@ -54,7 +57,7 @@ def test_several_shapes_compare_means_over_seeds_within_each_shape() -> None:
     records = effects_by_value(lines)
     for topology in ("dca", "ancre"):
         differences = [means[topology, depth] - means["resnet", depth] for depth in (1, 2, 4)]
-        assert records[topology]["over"] == pytest.approx(fmean(differences))
+        assert records[topology]["difference"] == pytest.approx(fmean(differences))
         assert records[topology]["n"] == 3
     residuals = [
         value
@@ -65,14 +68,14 @@ def test_several_shapes_compare_means_over_seeds_within_each_shape() -> None:
     ]
     variance = sum(off**2 for off in residuals) / 4  # nine architectures, three topologies, three depths
     reach = student.ppf(1 - 0.05 / 2 / 2, 4) * np.sqrt(variance * 2 / 3)
-    assert records["dca"]["high"] - records["dca"]["over"] == pytest.approx(reach)
+    assert records["dca"]["high"] - records["dca"]["difference"] == pytest.approx(reach)
 
 
 def test_values_missing_in_some_shapes_are_compared_through_others() -> None:
     of_depth, of_topology = {1: 0.0, 2: 5.0, 4: 7.0}, {"resnet": 0.0, "dca": 1.0, "ancre": -2.0}
     cells = [("resnet", 1), ("dca", 1), ("dca", 2), ("ancre", 2), ("ancre", 4), ("resnet", 4)]
     records = effects_by_value([line(name, depth, 0, of_depth[depth] + of_topology[name]) for name, depth in cells])
-    assert {name: record["over"] for name, record in records.items()} == pytest.approx(of_topology)
+    assert {name: record["difference"] for name, record in records.items()} == pytest.approx(of_topology)
 
 
 def test_values_that_share_no_shape_are_left_out_and_listed() -> None:
@@ -90,14 +93,16 @@ def test_values_that_share_no_shape_are_left_out_and_listed() -> None:
 
 def test_sizes_group_rows_unless_they_match_costs() -> None:
     same_cost = [line("resnet", 1, 0, 0.1), line("dca", 1, 0, 0.3, hidden=50, recipe_lr=2e-3)]
-    assert effects_by_value([{"recipe_lr": 1e-3, **row} for row in same_cost])["dca"]["over"] == pytest.approx(0.2)
+    assert effects_by_value([{"recipe_lr": 1e-3, **row} for row in same_cost])["dca"]["difference"] == pytest.approx(
+        0.2
+    )
     sizes = [
         line(name, 1, 0, value + hidden, hidden=hidden)
         for name, hidden, value in (("resnet", 32, 0.1), ("resnet", 64, 0.1), ("dca", 64, 0.3))
     ]
-    assert effects_by_value(sizes)["dca"]["over"] == pytest.approx(0.2)
+    assert effects_by_value(sizes)["dca"]["difference"] == pytest.approx(0.2)
     rates = [{**row, "recipe_lr": row["hidden"], "hidden": 64} for row in sizes]
-    assert effects_by_value(rates)["dca"]["over"] == pytest.approx(0.2)
+    assert effects_by_value(rates)["dca"]["difference"] == pytest.approx(0.2)
 
 
 def test_topologies_may_have_their_own_size_and_rate_at_two_training_lengths() -> None:
@@ -113,7 +118,9 @@ def test_topologies_may_have_their_own_size_and_rate_at_two_training_lengths() -
         for name, hidden, rate, v in (("resnet", 64, 1e-3, 0.3), ("dca", 60, 2e-3, 0.4), ("rmt", 50, 3e-3, 0.1))
     ]
     records = effects_by_value([*plain, *long])
-    assert {name: row["over"] for name, row in records.items()} == pytest.approx({"resnet": 0, "dca": 0.1, "rmt": -0.2})
+    assert {name: row["difference"] for name, row in records.items()} == pytest.approx(
+        {"resnet": 0, "dca": 0.1, "rmt": -0.2}
+    )
     assert {name: row["n"] for name, row in records.items()} == {"resnet": 2, "dca": 2, "rmt": 1}
 
 
@@ -127,19 +134,19 @@ def test_equal_cost_takes_out_what_the_cost_explains() -> None:
                 yield line(topology, depth, 0, value, heads=heads, flops=flops)
 
     records = effects_by_value([*lines()], axis="depth", at="flops")
-    assert {depth: records[depth]["over"] for depth in records} == pytest.approx({1: 0.0, 2: 0.05, 4: 0.15})
+    assert {depth: records[depth]["difference"] for depth in records} == pytest.approx({1: 0.0, 2: 0.05, 4: 0.15})
     deep = [row for row in lines() if row["depth"] == 2]
     over = effects_by_value(deep, axis="topology", at="flops")
-    assert (over["dca"]["over"], over["rmt"]["over"]) == (pytest.approx(0.3), pytest.approx(-2.0))
+    assert (over["dca"]["difference"], over["rmt"]["difference"]) == (pytest.approx(0.3), pytest.approx(-2.0))
 
 
 def test_equal_cost_of_one_shape_pairs_differences_by_seed() -> None:
     noise = {"resnet": (0.1, 3.1, -5.2), "dca": (0.6, 3.7, -4.9), "rmt": (0.2, 3.0, -5.0)}  # mainly by seed
     lines = [line(name, 2, seed, value, flops=1000) for name, row in noise.items() for seed, value in enumerate(row)]
     records, plain = effects_by_value(lines, at="flops"), effects_by_value(lines)
-    for name, column in product(("dca", "rmt"), ("over", "low", "high", "n")):
+    for name, column in product(("dca", "rmt"), ("difference", "low", "high", "n")):
         assert records[name][column] == pytest.approx(plain[name][column])
-    assert records["dca"]["than"] == "better"
+    assert records["dca"]["verdict"] == "better"
 
 
 def test_differences_by_rounding_alone_are_zero() -> None:
@@ -149,9 +156,9 @@ def test_differences_by_rounding_alone_are_zero() -> None:
         for seed in range(3)
     ]
     records = effects_by_value(lines)
-    assert {name: records[name]["over"] for name in ("dca", "rmt")} == {"dca": 0, "rmt": pytest.approx(500)}
-    assert [records[name]["than"] for name in ("dca", "rmt")] == ["not distinguishable", "better"]
-    assert records["rmt"]["low"] == records["rmt"]["high"] == records["rmt"]["over"]
+    assert {name: records[name]["difference"] for name in ("dca", "rmt")} == {"dca": 0, "rmt": pytest.approx(500)}
+    assert [records[name]["verdict"] for name in ("dca", "rmt")] == ["not distinguishable", "better"]
+    assert records["rmt"]["low"] == records["rmt"]["high"] == records["rmt"]["difference"]
 
 
 def test_too_few_rows_at_equal_cost_are_refused() -> None:
@@ -164,8 +171,8 @@ def test_incomplete_rows_and_rows_without_a_number_take_no_part() -> None:
     lines = [line("resnet", 1, 0, 0.1), line("dca", 1, 0, 0.2), line("dca", 1, 1, 0.9) | {"status": "pruned"}]
     lines += [line("resnet", 1, 1, float("nan")), line("resnet", 1, 2, 0.1) | {"accuracy": None}]
     records = effects_by_value(lines)
-    assert records["dca"]["over"] == pytest.approx(0.1)
-    assert (records["dca"]["n"], records["dca"]["low"], records["dca"]["than"]) == (1, None, None)
+    assert records["dca"]["difference"] == pytest.approx(0.1)
+    assert (records["dca"]["n"], records["dca"]["low"], records["dca"]["verdict"]) == (1, None, None)
 
 
 def orders(values: dict[str, float], direction: str = "max", spread: float = 0.01) -> Any:

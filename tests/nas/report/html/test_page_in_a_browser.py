@@ -146,7 +146,7 @@ def test_topology_is_hidden_and_shown_again(open_page: Open) -> None:
 @pytest.fixture(scope="module")
 def network_file(network_study: Study, tmp_path_factory: pytest.TempPathFactory) -> str:
     path: Path = tmp_path_factory.mktemp("wired") / "report.html"
-    network_study.report(path, wirings=True)
+    network_study.report(path, topologies=True)
     return path.as_uri()
 
 

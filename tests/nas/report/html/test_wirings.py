@@ -177,8 +177,8 @@ def test_task_in_a_file_does_not_run_and_a_note_gives_the_command(
     for topology in ("resnet", "grn-v1"):
         nas.evaluate(f"{TOYS}:Showing", preset="smoke", topology=topology, study="toys", storage=storage)
     study = nas.load("toys", storage=storage)
-    with warns("skipped", option="--wirings", study="toys") as notices:
-        study.report("toys.html", wirings=True)
+    with warns("skipped", option="--topologies", study="toys") as notices:
+        study.report("toys.html", topologies=True)
     assert len(notices) == 1
     both, page = [f"{name} {short_key(study, name)}" for name in ("resnet", "grn-v1")], Path("toys.html").read_text()
     assert all(name in str(notices[0]) for name in both)
@@ -191,8 +191,8 @@ def test_report_of_rows_in_a_file_has_no_wirings(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     jsonl.write(network_study.rows(), tmp_path / "rows.jsonl")
-    with warns("skipped", option="--wirings"):
-        process = CliRunner().invoke(app, ["report", "--from", "rows.jsonl", "-o", "rows.html", "--wirings"])
+    with warns("skipped", option="--topologies"):
+        process = CliRunner().invoke(app, ["report", "--from", "rows.jsonl", "-o", "rows.html", "--topologies"])
     assert process.exit_code == 0, process.output
     page, study = Path("rows.html").read_text(), nas.load(source="rows.jsonl")
     (note,) = wirings_of(study.storage, study.rows(), study.summaries(), OBJECTIVES).notes
@@ -207,7 +207,7 @@ def test_wirings_are_on_the_page_with_own_weights(
         network for name in ("rmt(keys=4)", "ancre") for network in all_wirings.networks if network.topology == name
     )
     monkeypatch.setattr(wirings, "wirings_of", lambda *_: Wirings((without, own), ()))
-    page = render_page(network_study.contents([*OBJECTIVES]), wirings=True)
+    page = render_page(network_study.contents([*OBJECTIVES]), topologies=True)
     parts = {name: page.count(f'id="{name}') for name in ("wiring-0", "wiring-1", "weights-0", "weights-1")}
     assert parts == {"wiring-0": 1, "wiring-1": 1, "weights-0": 0, "weights-1": 1}  # only one topology has own weights
 
@@ -222,13 +222,13 @@ def test_command_and_function_ask_for_the_same_wirings(
         return "a page"
 
     monkeypatch.setattr("nas.report.html.page.render_page", record_page)
-    words = ["report", "wired", "--storage", network_study.storage, "-o", str(tmp_path / "typed.html"), "--wirings"]
+    words = ["report", "wired", "--storage", network_study.storage, "-o", str(tmp_path / "typed.html"), "--topologies"]
     process = CliRunner().invoke(app, words)
     assert process.exit_code == 0, process.output
-    network_study.report(tmp_path / "called.html", wirings=True)
+    network_study.report(tmp_path / "called.html", topologies=True)
     by_command, by_function = calls
     assert by_command == by_function
-    assert by_function[-1] == {"wirings": True}
+    assert by_function[-1] == {"topologies": True}
     assert [(tmp_path / name).read_text() for name in ("typed.html", "called.html")] == ["a page"] * 2
 
 

@@ -1,0 +1,95 @@
+"""Model cards of exported networks, in the form of the Hugging Face hub: metadata as YAML, then Markdown."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from huggingface_hub import EvalResult, ModelCardData
+
+from nas.exporters.export import ExportReport
+from results.records.row import Row
+
+_USE = {
+    ".pt2": 'import torch\n\nnetwork = torch.export.load("{file}").module()\noutputs = network(inputs)',
+    ".onnx": 'import onnxruntime\n\nsession = onnxruntime.InferenceSession("{file}")\n'
+    "outputs = session.run(None, {{session.get_inputs()[0].name: inputs}})",
+    ".safetensors": 'from safetensors.torch import load_file\n\nweights = load_file("{file}")',
+}
+"""Suffix of an exported file -> how to read it."""
+
+
+def card_path(file: Path) -> Path:
+    """Return the path of a file's card: the same name with the suffix .md."""
+    return file.with_suffix(".md")
+
+
+def model_card(row: Row, report: ExportReport) -> str:
+    """Return the card of an exported network: what it is, how it was trained, its scores, how to use it, limits."""
+    title = f"{row.task}, {row.architecture.topology}, {row.costs.params or report.params:,} parameters"
+    use = _USE[report.file.suffix].format(file=report.file.name)
+    parts = [
+        f"---\n{_metadata(row, title).to_yaml()}\n---\n",
+        f"# {title}\n",
+        "A network trained with nas, a benchmark harness for neural architecture search.\n",
+        f"## Use\n\n```python\n{use}\n```\n",
+        "Inputs are those of the task after its preprocessing. Standardisation and tokenizer are not in the file.\n",
+        f"## Architecture\n\n{_table(_architecture(row))}\n",
+        f"## Scores\n\n{_scores(row)}\n",
+        f"## Training\n\n{_table(_training(row))}\n",
+        "## Limits\n",
+        "- The validation split chose this network. Its test score had no part in the choice.",
+        "- Costs are counted for one example: `flops` is two per multiply-accumulate of matrix work, forward.",
+        "- It was trained for a benchmark of architectures, not for use in a product.\n",
+    ]
+    return "\n".join(parts)
+
+
+def _metadata(row: Row, title: str) -> ModelCardData:
+    results = [
+        EvalResult(
+            task_type=row.task,
+            dataset_type=row.task,
+            dataset_name=row.task,
+            dataset_split=split,
+            metric_type=name,
+            metric_value=value,
+        )
+        for split, values in (("validation", row.metrics), ("test", row.test))
+        for name, value in values.items()
+        if not name.endswith("_se")
+    ]
+    return ModelCardData(
+        model_name=title, library_name="pytorch", tags=["neural-architecture-search"], eval_results=results
+    )
+
+
+def _architecture(row: Row) -> dict[str, str]:
+    costs = {name: getattr(row.costs, name) for name in ("params", "macs", "flops")}
+    fields = {
+        part.partition("=")[0]: part.partition("=")[2] for part in str(row.architecture).split(",") if "=" in part
+    }
+    return {**fields, "key": row.architecture.key, **{name: f"{value:,}" for name, value in costs.items() if value}}
+
+
+def _training(row: Row) -> dict[str, str]:
+    recipe = {f"recipe: {name}": str(value) for name, value in row.recipe.items()}
+    first = {"task": f"{row.task}, version {row.task_version}", "data": str(row.data), "preset": row.preset}
+    return {**first, "seed": str(row.seed), "steps": str(row.steps), "identity": row.identity(), **recipe}
+
+
+def _scores(row: Row) -> str:
+    lines = ["| metric | validation | test |", "|---|---|---|"]
+    for name in (name for name in row.metrics if not name.endswith("_se")):
+        lines.append(f"| {name} | {_score(row.metrics, name)} | {_score(row.test, name)} |")
+    return "\n".join(lines)
+
+
+def _score(values: Mapping[str, float], name: str) -> str:
+    value, error = values.get(name), values.get(f"{name}_se")
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if error is None else f"{value:.4g} ± {error:.2g}"
+
+
+def _table(pairs: dict[str, str]) -> str:
+    escaped = ((name, text.replace("|", "\\|").replace("\n", " ")) for name, text in pairs.items())
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in escaped)])
