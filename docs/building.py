@@ -1,7 +1,7 @@
 """Hooks of MkDocs: pages from outside docs, links to them, equations as MathML, and documentation from code.
 
-`<!-- topology dca -->` or `<!-- task digits-vit -->` in a page is replaced by docstrings, options and presets. A
-```math block contains LaTeX, as on code hosts.
+`<!-- topology dca -->` or `<!-- task digits-vit -->` in a page is replaced by docstrings, options and presets,
+`<!-- presets -->` and `<!-- commands -->` by all of them. A ```math block contains LaTeX, as on code hosts.
 """
 
 import inspect
@@ -29,8 +29,9 @@ OUTSIDE = {
     "CONTRIBUTING.md": "project/contributing.md",
     "SECURITY.md": "project/security.md",
     "CODE_OF_CONDUCT.md": "project/code-of-conduct.md",
+    "CITATION.cff": "CITATION.cff",
 }
-"""Page outside of docs -> its path on the site."""
+"""File outside of docs -> its path on the site."""
 
 _LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[)#])")
 _MATH = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -40,7 +41,7 @@ _MARKER = re.compile(r"^<!-- (topology|task|commands|presets)(?: (\S+))? -->$", 
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages from outside docs."""
+    """Add the files from outside docs."""
     for source, page in OUTSIDE.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
     return files
@@ -85,7 +86,11 @@ def on_post_template(output_content: str, template_name: str, config: MkDocsConf
 
 def docstring(entry: Any) -> str:
     """Return a docstring as HTML: paragraphs, lists and indented lines."""
-    return "\n".join(_paragraph(part) for part in re.split(r"\n\n+", inspect.getdoc(entry) or ""))
+    return _paragraphs(inspect.getdoc(entry) or "")
+
+
+def _paragraphs(text: str) -> str:
+    return "\n".join(_paragraph(part) for part in re.split(r"\n\n+", text))
 
 
 def _paragraph(part: str) -> str:
@@ -161,10 +166,9 @@ def presets(_: str | None) -> str:
             f"<tr><td><code>{field}</code></td>{_cells(values.get(field, '') for values in recipes.values())}</tr>"
             for field in fields
         )
-        parts.append(
-            f"<h2>{name}</h2><table><thead><tr><th>field</th>{head}</tr></thead><tbody>{lines}</tbody></table>"
-        )
-    return _generated(parts)
+        table = f"<table><thead><tr><th>field</th>{head}</tr></thead><tbody>{lines}</tbody></table>"
+        parts.append(f"## {name}\n\n{_generated([table])}")
+    return "\n".join(parts)
 
 
 def _cells(values: Iterable[Any]) -> str:
@@ -180,8 +184,6 @@ def commands(_: str | None) -> str:
     group = get_command(main.app)
     parts = []
     for name, command in group.commands.items():  # type: ignore[attr-defined]
-        paragraphs = [" ".join(part.split()) for part in re.split(r"\n\n+", inspect.cleandoc(command.help or ""))]
-        parts.append(f"<h2>nas {name}</h2>" + "".join(f"<p>{_words(part)}</p>" for part in paragraphs))
         lines = []
         for parameter in command.params:
             is_option = parameter.param_type_name == "option"
@@ -191,12 +193,13 @@ def commands(_: str | None) -> str:
             shown = "" if default in (None, False, "") else f" Default: <code>{escape(str(default))}</code>."
             text = _words(parameter.help or "") + shown
             lines.append(f"<tr><td><code>{escape(flag + metavar)}</code></td><td>{text}</td></tr>")
-        parts.append(f"<table><tbody>{''.join(lines)}</tbody></table>")
-    return _generated(parts)
+        table = f"<table><tbody>{''.join(lines)}</tbody></table>"
+        parts.append(f"## nas {name}\n\n{_generated([_paragraphs(inspect.cleandoc(command.help or '')), table])}")
+    return "\n".join(parts)
 
 
 def _generated(parts: Iterable[str]) -> str:
-    return '<div class="said">' + "\n".join(part.replace("\n\n", "\n") for part in parts) + "</div>\n"
+    return '<div class="generated">' + "\n".join(part.replace("\n\n", "\n") for part in parts) + "</div>\n"
 
 
 MARKERS = {"topology": topology, "task": task, "presets": presets, "commands": commands}

@@ -56,11 +56,13 @@ class Comparison(RecordsResult):
         title: One line about what was compared.
         records: One flat record for each architecture: shape, costs and, if trained, each metric's mean over complete
             seeds with its standard error.
+        metric: The column whose differences `records` has.
         training_rows: The Row of each architecture with each seed; empty if nothing was trained.
         tuning_rows: The Rows of the trainings that tuned each architecture's recipe.
         baselines: Baseline -> its columns, if networks were trained.
     """
 
+    metric: str
     training_rows: tuple[Row, ...] = ()
     tuning_rows: tuple[Row, ...] = ()
     baselines: Mapping[str, Mapping[str, float]] | None = None
@@ -79,11 +81,11 @@ class Comparison(RecordsResult):
 
         if not self.training_rows:
             raise UserError("missing-rows", "nothing was trained, so there is nothing to draw. Give --seeds 1 or more.")
-        return plots.save_figure(plots.draw_comparison(self.records, self.title), path)
+        return plots.save_figure(plots.draw_comparison(self.records, self.metric, self.title), path)
 
     def notes(self) -> list[str]:
         """Return what the intervals mean, and the baselines."""
-        return [*tables.interval_notes(self.records), *tables.baseline_lines(self.baselines or {})]
+        return tables.comparison_notes(self.records, self.metric, self.baselines or {})
 
     def figure(self) -> "Figure | None":
         """Return the picture of the differences if networks were trained."""
@@ -213,6 +215,12 @@ def summary(architecture: Architecture, rows: Sequence[Row], metrics: Sequence[s
     return summary
 
 
+def compared_metric(metric: Metric, rows: Sequence[Row]) -> str:
+    """Return the column by which architectures are compared: the metric on test if every complete Row has it."""
+    is_tested = all(metric.name in row.test for row in rows if row.status == "complete")
+    return f"test_{metric.name}" if is_tested else metric.name
+
+
 def comparison_records(
     metric: Metric,
     architectures: Sequence[Architecture],
@@ -226,8 +234,7 @@ def comparison_records(
     `recipe_columns` are the columns of the recipe in which the trainings may differ.
     """
     metrics = [metric.name, f"test_{metric.name}"]
-    is_tested = all(metric.name in row.test for row in rows if row.status == "complete")
-    differences = differences_to_first(architectures, rows, metrics[1] if is_tested else metrics[0], metric.direction)
+    differences = differences_to_first(architectures, rows, compared_metric(metric, rows), metric.direction)
     records = []
     for architecture, cost, over in zip(architectures, costs, differences, strict=True):
         record: dict[str, Any] = {**asdict(architecture), **{name: cost[name] for name in COST_COLUMNS if name in cost}}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nas.analysis.compare import Comparison, candidates, comparison_records, costs_of, jobs_of
+from nas.analysis.compare import Comparison, candidates, compared_metric, comparison_records, costs_of, jobs_of
 from nas.analysis.tune import best_recipes, names_to_tune, recipes_to_try
 from nas.engine.scheduler import evaluate_all
 from nas.environment.paths import DEFAULT_STORE
@@ -60,4 +60,5 @@ def compare(
     rows = train(with_best, range(seeds))
     title = f"{task_object.name}, preset {preset}, {seeds or 'no'} seeds"
     records = comparison_records(metric, architectures, costs, rows, match, [f"recipe_{name}" for name in names])
-    return Comparison(title, records, tuple(rows), tuple(tuning), task_object.baselines(recipe) if rows else None)
+    baselines = task_object.baselines(recipe) if rows else None
+    return Comparison(title, records, compared_metric(metric, rows), tuple(rows), tuple(tuning), baselines)

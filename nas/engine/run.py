@@ -77,7 +77,8 @@ class TrialCounts:
             return
         fewest = min(len(task.seeds(candidate.architecture) or ()) for candidate in candidates)
         if self.seeds > fewest:
-            message = f"--seeds must be at most {fewest}, the fewest recorded in {task.name}, got {self.seeds}."
+            limit = f"{fewest}, the fewest of an architecture in {task.name}"
+            message = f"--seeds must be at most {limit}, got {self.seeds}."
             raise UserError("out-of-range", message, option="--seeds", value=self.seeds, most=fewest, task=task.name)
 
     @property

@@ -113,7 +113,7 @@ def check_task(record: Record, tasks: Mapping[str, int], checkpoint: Path) -> No
         versions = " or ".join(f"{name!r} version {version}" for name, version in tasks.items())
         message = (
             f"{checkpoint} is of task {record.task!r} version {record.task_version}, expected {versions}. "
-            "Give such a checkpoint, or train again."
+            "Give another checkpoint, or train again."
         )
         raise UserError(
             "mismatch",

@@ -1,6 +1,7 @@
 """Model cards of exported networks, in the form of the Hugging Face hub: metadata as YAML, then Markdown."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from huggingface_hub import EvalResult, ModelCardData
@@ -31,12 +32,12 @@ def model_card(row: Row, report: ExportReport) -> str:
         f"# {title}\n",
         "A network trained with nas, a benchmark harness for neural architecture search.\n",
         f"## Use\n\n```python\n{use}\n```\n",
-        "Inputs are those of the task after its preprocessing. Standardisation and tokenizer are not in the file.\n",
+        f"Inputs: {report.inputs}, after the task's preprocessing. Standardisation and tokenizer are not in the file.\n",
         f"## Architecture\n\n{_table(_architecture(row))}\n",
         f"## Scores\n\n{_scores(row)}\n",
         f"## Training\n\n{_table(_training(row))}\n",
         "## Limits\n",
-        "- The validation split chose this network. Its test score had no part in the choice.",
+        "- Searches choose networks by the validation split. Test scores have no part in a choice.",
         "- Costs are counted for one example: `flops` is two per multiply-accumulate of matrix work, forward.",
         "- It was trained for a benchmark of architectures, not for use in a product.\n",
     ]
@@ -63,10 +64,8 @@ def _metadata(row: Row, title: str) -> ModelCardData:
 
 
 def _architecture(row: Row) -> dict[str, str]:
+    fields = {name: str(value) for name, value in asdict(row.architecture).items() if value != ""}
     costs = {name: getattr(row.costs, name) for name in ("params", "macs", "flops")}
-    fields = {
-        part.partition("=")[0]: part.partition("=")[2] for part in str(row.architecture).split(",") if "=" in part
-    }
     return {**fields, "key": row.architecture.key, **{name: f"{value:,}" for name, value in costs.items() if value}}
 
 

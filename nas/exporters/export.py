@@ -31,6 +31,7 @@ class ExportReport:
         file: The file.
         size: Its size in bytes.
         params: Number of weights.
+        inputs: Type and shape of each input: "float32 [batch, 3, 32, 32]".
         axes: Axes of a graph's inputs that may have any length: "batch", "tokens". Others have the example's length.
         num_inputs: Number of inputs that it was checked with.
         difference: Largest difference of outputs, relative to the largest output.
@@ -40,6 +41,7 @@ class ExportReport:
     file: Path
     size: int
     params: int
+    inputs: str
     axes: DynamicAxes
     num_inputs: int
     difference: float
@@ -98,7 +100,20 @@ def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> Exp
     except OSError as error:
         raise unwritable(to, error, "--to") from error
     params = sum(parameter.numel() for parameter in network.parameters())
-    return ExportReport(file=to, size=to.stat().st_size, params=params, **fields)
+    inputs = describe_inputs(example, fields["axes"])
+    return ExportReport(file=to, size=to.stat().st_size, params=params, inputs=inputs, **fields)
+
+
+def describe_inputs(example: Inputs, axes: DynamicAxes) -> str:
+    """Return type and shape of each input, such as "float32 [batch, 3, 32, 32]"; `axes` names the dynamic ones."""
+    texts = []
+    for tensor in tensors(example):
+        sizes = [*map(str, tensor.shape)]
+        for place, axis in enumerate(("batch", "tokens")):
+            if axis in axes and place < len(sizes):
+                sizes[place] = axis
+        texts.append(f"{str(tensor.dtype).removeprefix('torch.')} [{', '.join(sizes)}]")
+    return "; ".join(texts)
 
 
 def _write_and_check(

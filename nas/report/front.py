@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, final
 from nas.report import tables
 from results.records import table
 from results.records.notebook import figure_html, notes_html, table_html, title_html
+from search_spaces.support.errors import UserError
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
     from results.stats.architecture_summary import ArchitectureSummary
+
+    Draw = Callable[[str | Path | None], Figure]
 
 
 @final
@@ -27,18 +30,15 @@ class Front(list["ArchitectureSummary"]):
     """
 
     def __init__(
-        self,
-        architectures: "Iterable[ArchitectureSummary]",
-        title: str,
-        columns: Sequence[str],
-        draw: "Callable[[str | Path | None], Figure]",
+        self, architectures: "Iterable[ArchitectureSummary]", title: str, columns: Sequence[str], draw: "Draw"
     ) -> None:
         super().__init__(architectures)
         self.title, self.columns, self._draw = title, tuple(columns), draw
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return one line for each architecture."""
-        return table.from_records([tables.summary_record(architecture) for architecture in self]).to_pandas()
+        """Return one line for each architecture: its record, `p_front` and `tier`."""
+        records = ({**one.record, "p_front": one.p_front, "tier": one.tier} for one in self)
+        return table.from_records(records).to_pandas()
 
     def plot(self, path: str | Path | None = None) -> "Figure":
         """Draw the front among all architectures; save the figure if `path` is given.
@@ -49,15 +49,22 @@ class Front(list["ArchitectureSummary"]):
         return self._draw(path)
 
     def _repr_html_(self) -> str:
-        if not self:
-            return title_html(self.title)
-        figure = figure_html(self.plot(), self.title)
-        return f"{front_table_html(self, self.title, self.columns)}{figure}"
+        return front_html(self, self.title, self.columns, self._draw) if self else title_html(self.title)
 
 
-def front_table_html(architectures: "Sequence[ArchitectureSummary]", title: str, columns: Sequence[str]) -> str:
-    """Return the title, the table and the legend of the contenders among some architectures."""
+def front_html(
+    architectures: "Sequence[ArchitectureSummary]",
+    title: str,
+    columns: Sequence[str],
+    draw: "Draw",
+    notes: Iterable[str] = (),
+) -> str:
+    """Return the title, the contenders as a table, its legend and more notes, and the picture or why there is none."""
     records = tables.front_records(architectures)
     names = [name for name in (*columns, *tables.SUMMARY_COLUMNS) if any(name in record for record in records)]
-    notes = notes_html(tables.front_notes(architectures))
-    return f"{title_html(title)}{table_html(tables.table_texts(records, names))}{notes}"
+    try:
+        picture = figure_html(draw(None), title)
+    except UserError as error:  # architectures of several tasks have no picture in common
+        picture = notes_html([str(error)])
+    legend = notes_html([*tables.front_notes(architectures), *notes])
+    return f"{title_html(title)}{table_html(tables.table_texts(records, names))}{legend}{picture}"

@@ -13,7 +13,7 @@ from nas.budget.objectives import COSTS
 from nas.report.axes import axis_names, front_corners, is_wide, topology_of
 from nas.report.colours import TopologyStyle, topology_styles
 from nas.report.format import check_figure_path
-from nas.report.tables import SHAPE_COLUMNS, compared_metric
+from results.records.columns import ARCHITECTURE_COLUMNS
 from results.records.row import Direction
 from results.stats.architecture_summary import ArchitectureSummary
 from results.stats.effects import Effects, plain_names
@@ -133,9 +133,8 @@ def draw_tournament(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
     return figure
 
 
-def draw_comparison(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
-    """Draw each architecture's difference to the first with its interval, or its mean if there is no difference."""
-    metric = compared_metric(records) or ""
+def draw_comparison(records: Sequence[Mapping[str, Any]], metric: str, title: str) -> Figure:
+    """Draw each architecture's difference to the first with its interval; the first is at 0."""
     names = _distinct_names(records)
     looks = topology_styles(str(record["topology"]) for record in records)
     figure = Figure(figsize=(7, 1.2 + 0.3 * len(records)), layout="constrained")
@@ -155,13 +154,18 @@ def draw_comparison(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
 
 
 def _distinct_names(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a label for each architecture: its topology, and the other fields in which architectures differ."""
-    fields = [name for name in SHAPE_COLUMNS if len({record.get(name) for record in records}) > 1]
-    return [
-        escape_math(", ".join(str(record[name]) if name == "topology" else f"{name} {record[name]}" for name in fields))
-        or str(record["topology"])
-        for record in records
-    ]
+    """Return a label for each architecture: the fields in which architectures differ, `hidden` only if needed."""
+
+    def labels(fields: Sequence[str]) -> list[str]:
+        def text(name: str, value: Any) -> str:
+            return str(value) if name == "topology" else f"{name} {value}"
+
+        return [escape_math(", ".join(text(name, record[name]) for name in fields)) for record in records]
+
+    fields = ["topology", *(name for name in ARCHITECTURE_COLUMNS if name not in ("topology", "hidden"))]
+    differing = [name for name in fields if len({record[name] for record in records}) > 1]
+    names = labels(differing or ["topology"])
+    return names if len({*names}) == len(names) else labels([*differing, "hidden"])
 
 
 def draw_effects(effects: Mapping[str, Effects]) -> Figure:

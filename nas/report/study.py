@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -10,12 +10,12 @@ from nas.budget.objectives import COSTS, names_in, objective_directions
 from nas.environment.passwords import without_passwords
 from nas.report import tables
 from nas.report.format import check_html_path
-from nas.report.front import Front, front_table_html
+from nas.report.front import Front, front_html
 from nas.store.search_config import SearchConfig
 from results.query.mixtures import mixture_columns, mixtures
 from results.records import table
 from results.records.columns import MUST_MATCH_COLUMNS
-from results.records.notebook import figure_html, notes_html, title_html
+from results.records.notebook import title_html
 from results.records.row import Direction, Row
 from search_spaces.support.errors import Notice, UserError, cause_fields, unknown_name_error
 
@@ -124,7 +124,7 @@ class Study:
             return dict(self.config.objectives)
         first = next((name for row in self._rows for name in row.directions), None)
         if not (self._rows or self._column_tables):
-            message = f"study {self.name!r} has no row that meets the condition. Change it, or give another study."
+            message = f"study {self.name!r} has no rows, or none that meets the condition. Give another study."
             raise UserError("missing-rows", message, study=self.name)
         if first is None:
             message = f"the rows of study {self.name!r} name no metrics. Give a file of rows (.jsonl)."
@@ -162,7 +162,7 @@ class Study:
         from results.stats.effects import check_axis, comparable, effects  # SciPy takes a quarter of a second
 
         if not (self._rows or self._column_tables):
-            message = "no two rows can be compared. Give others, or leave --where out."
+            message = f"study {self.name!r} has no rows to compare. Give another study, or leave --where out."
             raise UserError("missing-rows", message, study=self.name)
         costs = [name for name in COSTS if name in self.column_names]
         if at is not None and at not in costs:
@@ -203,8 +203,8 @@ class Study:
         """
         directions, summaries = self._resolve_objectives(objectives), self.summaries(objectives)
         members = [architecture for architecture in summaries if architecture.on_front]
-        title = self.title(directions, summaries)
-        return Front(members, title, self.identifying_columns(), lambda path: self.plot(path, objectives))
+        draw = partial(self.plot, objectives=objectives)
+        return Front(members, self.title(directions, summaries), self.identifying_columns(), draw)
 
     @cached_property
     def table(self) -> "pyarrow.Table":
@@ -359,11 +359,6 @@ class Study:
         summaries = self.summaries() if self.directions else []
         if not summaries:
             return title_html(repr(self))
+        baselines = tables.baseline_lines(self.config.baselines if self.config else {})
         title = self.title(self.objectives, summaries)
-        parts = [front_table_html(summaries, title, self.identifying_columns())]
-        parts.append(notes_html(tables.baseline_lines(self.config.baselines if self.config else {})))
-        try:
-            parts.append(figure_html(self.plot(), title))
-        except UserError as error:  # rows of several tasks have no picture in common
-            parts.append(notes_html([str(error)]))
-        return "".join(parts)
+        return front_html(summaries, title, self.identifying_columns(), self.plot, baselines)

@@ -95,10 +95,10 @@ def print_comparison(
     console: Console,
     title: str,
     records: Sequence[Mapping[str, Any]],
-    baselines: Mapping[str, Mapping[str, float]],
+    notes: Iterable[str],
     format: Format = Format.TABLE,
 ) -> None:
-    """Print the columns in which architectures differ as a table, below a title with those that they share."""
+    """Print a title with the columns that architectures share, a table of those in which they differ, and notes."""
     names = [name for name in records[0] if not name.endswith("_se")]  # a metric's cell includes its standard error
     cells = [{name: (record[name], record.get(f"{name}_se")) for name in names} for record in records]
     same = [name for name in names if len(records) > 1 and all(record[name] == cells[0][name] for record in cells)]
@@ -110,27 +110,18 @@ def print_comparison(
         *_COMPARISON_COLUMNS[:4],
     ]
     print_records(console, records, columns, f"{title}; all: {common}" if common else title, format, drop_order)
-    for line in interval_notes(records):
-        print_line(console, line)
-    for line in baseline_lines(baselines):
+    for line in notes:
         print_line(console, line)
 
 
-def compared_metric(records: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the metric whose differences a comparison has: the last column that has a value; None if untrained."""
-    if not any("difference" in record for record in records):
-        return None
-    names = [name for name in records[0] if any(record.get(name) not in ("", None) for record in records)]
-    metrics = [name.removesuffix("_se") for name in names if name not in _COMPARISON_COLUMNS]
-    return metrics[-1] if metrics else None
-
-
-def interval_notes(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the legend of a comparison's intervals, if it has any."""
-    if not any(record.get("low") is not None for record in records):
-        return []
-    what = f"difference: {compared_metric(records)} minus the first architecture's, paired by seed"
-    return [f"{what}; low and high: 95 % intervals that hold for all together"]
+def comparison_notes(
+    records: Sequence[Mapping[str, Any]], metric: str, baselines: Mapping[str, Mapping[str, float]]
+) -> list[str]:
+    """Return the legend of a comparison's intervals, if it has any, and one line for each baseline."""
+    has_intervals = any(record.get("low") is not None for record in records)
+    what = f"difference: {metric} minus the first architecture's, paired by seed"
+    legend = [f"{what}; low and high: 95 % intervals that hold for all together"] if has_intervals else []
+    return [*legend, *baseline_lines(baselines)]
 
 
 def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str]:
@@ -175,7 +166,7 @@ def front_notes(architectures: "Sequence[ArchitectureSummary]") -> list[str]:
     notes.append("p_front: probability of being on the front; in brackets: not on the front by its posterior mean")
     groups = max(architecture.tier for architecture in candidates)
     notes.append(
-        f"tier: {groups} groups that differ significantly; the last is the best"
+        f"tier: {groups} groups from worst to best; a new one begins at a significant difference"
         if groups > 1
         else "tier: no two architectures on this front differ significantly"
     )

@@ -91,7 +91,7 @@ def _import(text: str) -> Any:
             member for member, value in [*vars(module).items()] if member[0] != "_" and _may_be_sampler(value, path)
         ]
         if not choices:
-            message = f"no sampler {name!r} in {path}: it has none. Optuna's are optuna.samplers:NAME."
+            message = f"module {path} has no samplers, got {name!r}. Optuna's are optuna.samplers:NAME."
             raise UserError("unknown-name", message, option="sampler", value=name, choices=(), module=path)
         raise unknown_name_error("sampler", name, choices, of=path)
     return getattr(module, name)

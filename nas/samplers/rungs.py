@@ -44,7 +44,8 @@ class Rungs:
             message = f"--reduction-factor must be above 1 and at most 1000, got {self.reduction_factor!r:.40}."
             raise UserError(kind, message, option="--reduction-factor", value=self.reduction_factor, above=1, most=1000)
         if self.number and self._shares()[-1] >= 1:
-            last = f"the last of --rungs {self.number} must be below 1, got {self._shares()[-1]:.3g} of a training"
+            share = f"{self._shares()[-1]:.3g}"
+            last = f"the last of --rungs {self.number} must be before the end of a training, got {share} of it"
             how = f"--min-fraction {self.min_fraction}, --reduction-factor {self.reduction_factor}"
             message = f"{last} ({how}). Lower one of the three."
             raise UserError("infeasible", message, option="--rungs", value=self.number, share=self._shares()[-1])

@@ -10,7 +10,7 @@ def check_name(study: str) -> str:
     """Return the name if it is valid for a study, else raise UserError."""
     if study != study.strip() or not study or study == "all" or "," in study or not study.isprintable():
         message = (
-            f"a study's name must not be 'all' or empty, and have no commas, control characters or outer blanks, got "
+            f"a study's name must have no commas, control characters or outer blanks, and not be empty or 'all', got "
             f"{study!r:.80}. Give another --study."
         )
         raise UserError("bad-syntax", message, option="--study", value=study)

@@ -64,7 +64,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     try:
         return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
     except (OverflowError, ValueError) as error:  # a date beyond Python's range
-        reason = f"a table cannot hold a value: {error}. Convert it with CAST(... AS VARCHAR)"
+        reason = f"a value does not fit into a table: {error}. Convert it with CAST(... AS VARCHAR)"
         raise _refusal("out-of-range", reason, cause=type(error).__name__, type=str(kind)) from error
 
 

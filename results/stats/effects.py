@@ -5,7 +5,7 @@ architecture and recipe. Only architectures of one shape are compared, whatever 
 of the logarithm of the cost replaces the shape; the topology is added unless it is the axis. Seeds are averaged first.
 With only one shape, each row counts and the effect of its seed is removed: differences are paired.
 
-Shapes: n = architectures or rows, v = values, D = draws.
+Shapes: n = architectures or rows, v = values, p = pairs of values, D = draws.
 """
 
 from collections.abc import Container, Sequence
@@ -53,6 +53,7 @@ class Effects:
         covariance: Covariance of `effects`: [v, v].
         degrees_of_freedom: Residual degrees of freedom; without any there are no intervals.
         incomparable: Values that no shape connects with the first; they are not in `values`.
+        rounding: Smaller differences are rounding errors.
     """
 
     axis: str
@@ -66,6 +67,7 @@ class Effects:
     covariance: Array
     degrees_of_freedom: int
     incomparable: tuple[Any, ...]
+    rounding: float
 
     def records(self) -> list[dict[str, Any]]:
         """Return one record per value, the best first, with simultaneous 95 % intervals (Bonferroni)."""
@@ -140,7 +142,7 @@ def effects(records: Sequence[Record], axis: str, metric: str, direction: Direct
     columns = [i for i in range(len(values) - 1) if estimable[i]]
     if not columns:
         raise _no_comparison(complete, axis, metric, at)
-    rounding = _EXACT * np.abs(response).max()
+    rounding = _EXACT * float(np.abs(response).max())
     coefficients = inverse @ matrix.T @ response
     coefficients[np.abs(coefficients) < rounding] = 0.0
     degrees_of_freedom = len(units) - int(np.linalg.matrix_rank(matrix))
@@ -164,6 +166,7 @@ def effects(records: Sequence[Record], axis: str, metric: str, direction: Direct
         covariance=np.pad(variance * inverse[np.ix_(columns, columns)], ((1, 0), (1, 0))),
         degrees_of_freedom=degrees_of_freedom,
         incomparable=tuple(sorted({row[axis] for row in complete} - {*levels})),
+        rounding=rounding,
     )
 
 
@@ -183,20 +186,21 @@ def _no_comparison(rows: Sequence[Record], axis: str, metric: str, at: str | Non
 def agreement(first: Effects, second: Effects) -> dict[str, Any] | None:
     """Return Kendall's tau between two orders of the common values: 1 for equal orders, -1 for reversed ones.
 
-    Topologies that differ only in options match if each side has one of that name. `low` and `high` contain 95 % of the
+    A pair of equal values counts 0, as between networks that a task makes the same. Topologies that differ only in
+    options match if each side has one of that name. `low` and `high` contain 95 % of the
     taus between draws of both effects. They lie nearer to 0 than `tau` if the errors are large. None if there are fewer
     than three common values.
     """
     common = _in_common(first.values, second.values)
     if len(common) < 3:
         return None
+    sides = [(fit, list(indices)) for fit, indices in zip((first, second), zip(*common, strict=True), strict=True)]
     signs = [1.0 if fit.direction == "max" else -1.0 for fit in (first, second)]
-    indices = [list(side) for side in zip(*common, strict=True)]
-    tau = _tau(*(sign * fit.effects[index] for sign, fit, index in zip(signs, (first, second), indices, strict=True)))
+    tau = _tau(*(sign * _order(fit.effects[side], fit) for sign, (fit, side) in zip(signs, sides, strict=True)))
     record: dict[str, Any] = {"values": len(common), "tau": float(tau), "low": None, "high": None}
     if min(first.degrees_of_freedom, second.degrees_of_freedom) > 0:
         random = np.random.default_rng(0)
-        taus = _tau(*(fit.draws(random)[:, index] for fit, index in zip((first, second), indices, strict=True)))
+        taus = _tau(*(_order(fit.draws(random)[:, side], fit) for fit, side in sides))
         low, high = np.quantile(taus, (0.025, 0.975))
         record |= {"low": float(low), "high": float(high)}
     return record
@@ -223,13 +227,16 @@ def _in_common(first: Sequence[Any], second: Sequence[Any]) -> list[tuple[int, i
     return [(first.index(value), position) for value, position in same.items()]
 
 
-def _tau(left_values: Array, right_values: Array) -> Array:
-    """Compute Kendall's tau along the last axis: [..., v] -> [...]."""
-    first, second = np.triu_indices(left_values.shape[-1], 1)
-    concordance = np.sign(left_values[..., first] - left_values[..., second]) * np.sign(
-        right_values[..., first] - right_values[..., second]
-    )
-    return np.asarray(concordance.mean(axis=-1))
+def _order(effects: Array, fit: Effects) -> Array:
+    """Return the sign of the difference of each two effects, 0 for a rounding error: [..., v] -> [..., p]."""
+    first, second = np.triu_indices(effects.shape[-1], 1)
+    differences = effects[..., first] - effects[..., second]
+    return np.asarray(np.sign(differences) * (np.abs(differences) >= fit.rounding))
+
+
+def _tau(first: Array, second: Array) -> Array:
+    """Compute Kendall's tau of two orders along the last axis: [..., p] -> [...]."""
+    return np.asarray((first * second).mean(axis=-1))
 
 
 def _is_complete(row: Record, axis: str, metric: str) -> bool:

@@ -94,10 +94,8 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
         if name not in weights:
             raise _misfit(source, f"it has no {name}", name, None, tuple(tensor.shape))
         if weights[name].shape != tensor.shape:
-            shapes = f"{list(weights[name].shape)}, not {list(tensor.shape)}"
-            raise _misfit(
-                source, f"the shape of {name} is {shapes}", name, tuple(weights[name].shape), tuple(tensor.shape)
-            )
+            shapes = f"{list(weights[name].shape)}, and {list(tensor.shape)} in the network"
+            raise _misfit(source, f"its {name} has shape {shapes}", name, (*weights[name].shape,), (*tensor.shape,))
     for name in weights:
         if name not in network_weights:
             raise _misfit(source, f"the network has no {name}", name, tuple(weights[name].shape), None)

@@ -157,7 +157,7 @@ class HuggingFaceTask(SupervisedTask):
         if "loss" not in outputs:
             raise UserError(
                 "bad-plugin",
-                f"task {self.name!r}: the model returned no loss for labels {', '.join(targets) or 'none'}. "
+                f"task {self.name!r}: the model returned no loss; its labels: {', '.join(targets) or 'none'}. "
                 "Set label_names, or override loss.",
                 task=self.name,
                 option="label_names",

@@ -65,7 +65,7 @@ def _add(digest: "hashlib._Hash", value: Any) -> None:
         raise UserError(
             "wrong-type",
             f"examples must be tensors, arrays, numbers or text for a fingerprint, got {type(value).__name__}. "
-            "Or override fingerprint(recipe) to return hex digits that change with the data.",
+            "Convert them, or override fingerprint(recipe) to return hex digits that change with the data.",
             option="examples",
             type=type(value).__name__,
         )

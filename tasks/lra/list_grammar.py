@@ -77,7 +77,7 @@ def generate(grammar: Grammar, examples: int, seed: int) -> list[List]:
         if len(answers) == before:
             raise UserError(
                 "too-large",
-                f"{grammar} has few more than {before} lists, and {examples} are requested. Use larger numbers.",
+                f"{grammar} must have at least {examples} lists, got about {before}. Use larger numbers.",
                 value=examples,
                 most=before,
             )

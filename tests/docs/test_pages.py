@@ -1,10 +1,13 @@
 """The examples in docs run."""
 
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import nas
 from doc_pages import PAGES, ROOT, blocks
@@ -149,3 +152,20 @@ def test_lists_keep_their_paragraphs() -> None:
     pattern = r"^(?:[-*]|\d+\.) .*\n(?: {2,}\S.*\n)*\n(?: {2,3}| {5,7})\S.*"
     breaks = {page.name: re.findall(pattern, page.read_text(), re.MULTILINE) for page in PAGES}
     assert {name: lists for name, lists in breaks.items() if lists} == {}
+
+
+@pytest.mark.outside
+def test_image_example_is_a_task_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "shapes.py").write_text(examples("image-task.md")[0])
+    random = np.random.default_rng(0)
+    for split, name in product(("train", "test"), ("dark", "light")):
+        folder = tmp_path / "images" / split / name
+        folder.mkdir(parents=True)
+        for number in range(10):
+            pixels = random.integers(0, 100, (40, 40, 3)) + (150 if name == "light" else 0)
+            Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number}.png")
+    task = f"{tmp_path}/shapes.py:Shapes"
+    check_task(load_task(task, tmp_path / "images"))
+    row = nas.evaluate(task, data=tmp_path / "images", preset="smoke", topology="dca(k=2)", settings="epochs=10")
+    assert row.status == "complete"
+    assert row.test["accuracy"] > 0.9

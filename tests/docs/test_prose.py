@@ -108,6 +108,6 @@ def test_faults_of_a_page_are_found(tmp_path: Path) -> None:
             ["It goes on.", "word " * 26 + "end.", "", "One (two (three)).", "x" * 121, "1, 2 and 3 are numbers."]
         )
     )
-    assert len([*faults(page)]) == 5
+    assert len([*faults(page)]) == 6
     page.write_text("\n" * 151)
     assert [*faults(page)] == ["151 lines, at most 150"]

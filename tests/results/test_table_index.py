@@ -1,14 +1,15 @@
 """The index of the shipped tables: index.toml and README.md name every table, and the commands parse."""
 
-import gzip
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from grouped import grouped
 from results.records import jsonl
+from results.records.row import Row
 from results.records.sources import table_paths
 from test_commands import calls, refusal
 
@@ -17,9 +18,10 @@ INDEX: dict[str, dict[str, Any]] = tomllib.loads((TABLES / "index.toml").read_te
 LINES = re.findall(r"^\| `([\w-]+)` \| (.+) \| (\d+) \| (\S+) \|$", (TABLES / "README.md").read_text(), re.MULTILINE)
 
 
-def texts(path: Path) -> list[str]:
-    content = path.read_bytes()
-    return (gzip.decompress(content) if path.suffix == ".gz" else content).decode().splitlines()
+@cache
+def tables() -> dict[str, list[Row]]:
+    """Table -> its rows."""
+    return {name: jsonl.read(path)[0] for name, path in table_paths().items()}
 
 
 def commands() -> Iterator[tuple[str, str]]:
@@ -27,7 +29,7 @@ def commands() -> Iterator[tuple[str, str]]:
 
 
 def test_index_names_every_table_and_no_other() -> None:
-    assert set(INDEX) == set(table_paths())
+    assert set(INDEX) == set(tables())
     for name, entry in INDEX.items():
         assert {"question", "command"} <= set(entry) <= {"question", "note", "command"}, name
         assert entry["question"].endswith("?"), name
@@ -42,10 +44,9 @@ def test_notes_name_tables_that_exist() -> None:
 def test_readme_lists_every_table_with_its_question_rows_and_task() -> None:
     assert len(LINES) == len({name for name, *_ in LINES})
     expected = set()
-    for name, path in table_paths().items():
-        lines = texts(path)
-        (task,) = {re.match(r'{"task": "([^"]+)"', line)[1] for line in lines}  # type: ignore[index]
-        expected.add((name, INDEX[name]["question"], str(len(lines)), task))
+    for name, rows in tables().items():
+        (task,) = {row.task for row in rows}
+        expected.add((name, INDEX[name]["question"], str(len(rows)), task))
     assert set(LINES) == expected
 
 
@@ -62,7 +63,7 @@ def test_commands_parse_and_are_of_the_task() -> None:
 
 def test_rows_were_made_by_commands_of_the_index() -> None:
     known = {command for _, command in commands()}
-    for name, path in table_paths().items():
-        made = {str(row.provenance["command"]) for row in jsonl.read(path)[0]}
+    for name, rows in tables().items():
+        made = {str(row.provenance["command"]) for row in rows}
         assert made <= known, name
         assert made & set(INDEX[name]["command"]), name

@@ -57,20 +57,15 @@ def _print(effects: Mapping[str, Effects], format: Format) -> None:
         ]
         baseline = f"{task_effects.values[0]}, at equal {task_effects.at or 'shape'}"
         title = f"{name}: effect of {task_effects.axis} on {task_effects.metric}, relative to {baseline}"
-        columns = sorted(
-            lines[0], key=lambda column: column in (task_effects.metric, "n")
-        )  # a narrow terminal drops the last
+        # A narrow terminal drops the last columns.
+        columns = sorted(lines[0], key=lambda column: column in (task_effects.metric, "n"))
         tables.print_records(console, lines, columns, title, format)
         if task_effects.incomparable:
             values = abbreviate(task_effects.incomparable, most=10)
-            tables.print_line(
-                console, f"not compared with {task_effects.values[0]}, since they share no shape: {values}"
-            )
+            tables.print_line(console, f"not comparable with {baseline}: {values}")
         if task_effects.degrees_of_freedom < 1:
-            tables.print_line(
-                console,
-                "no intervals: too few rows. Add architectures of more shapes, or more seeds of one shape.",
-            )
+            line = "no intervals: too few rows. Add architectures of more shapes, or more seeds of one shape."
+            tables.print_line(console, line)
     if taus := agreements(effects):
         title = "Kendall's tau between the orders of two tasks, with its 95 % interval"
         tables.print_records(console, taus, list(taus[0]), title, format)

@@ -67,8 +67,8 @@ def print_comparison(
     elif not for_terminal:
         write_records(comparison.records, format, output)
     else:
-        baselines = comparison.baselines or {}
-        tables.print_comparison(tables.make_console(), comparison.title, comparison.records, baselines, format)
+        console, notes = tables.make_console(), comparison.notes()
+        tables.print_comparison(console, comparison.title, comparison.records, notes, format)
     if plot is not None:
         comparison.plot(plot)
         tables.print_written_files(plot)

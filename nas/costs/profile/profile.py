@@ -84,7 +84,7 @@ def profile_largest_batch(
                     raise
                 size = size or batch_of(step_recipe) or DEFAULT_BATCH
                 if size == 1 or (has_training_step(task) and batch_of(step_recipe) is None):
-                    least = "one example" if size == 1 else "its fixed batch"
+                    least = "one example" if size == 1 else f"{task.name!r}, whose batch is fixed,"
                     message = f"a training step of {least} does not fit into memory. Use a smaller network."
                     raise UserError("too-large", message, task=task.name, batch=1 if size == 1 else None) from error
                 size //= 2

@@ -132,7 +132,7 @@ def _measure(networks: Sequence[_SavedNetwork]) -> tuple[list[NetworkWiring], di
     """Measure networks; return the results and the failures: reason -> the first error and the networks' names."""
     wirings, failures = list[NetworkWiring](), dict[str, tuple[UserError, list[str]]]()
     load = cache(reload_task)  # all are of one task: read its data once
-    with Progress("measuring networks", len(networks)) as progress:
+    with Progress("networks measured", len(networks)) as progress:
         for network in networks:
             try:
                 wirings += _wirings(network, _wiring_report(network, load))

@@ -5,7 +5,7 @@ import json
 import re
 import statistics
 import warnings
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,17 @@ import nas
 from command_line import Command
 from expect import raises, warns
 from grouped import grouped
-from nas.analysis.compare import candidates, comparison_records, match_cost, paper_overhead, summary
+from nas.analysis.compare import (
+    candidates,
+    compared_metric,
+    comparison_records,
+    match_cost,
+    paper_overhead,
+    summary,
+)
 from nas.costs.count import budget_counts
 from nas.engine.progress import EvaluationProgress
+from nas.report.plots import draw_comparison
 from nas.request.job import reload_task
 from nas.request.text_checks import MATCH_QUANTITIES, parse_topologies
 from results.records.row import Row
@@ -76,6 +84,13 @@ def test_records_compare_each_architecture_with_the_first() -> None:
     assert (first["relative_step"], second["relative_step"]) == (1.0, 1.5)
     assert (first["difference"], second["difference"]) == (None, 0.0)
     assert second["verdict"] == "not distinguishable"
+
+
+def test_architectures_are_compared_on_test_if_every_row_has_it() -> None:
+    metric, tested = load_task(TOY).metrics[0], row(0, 0.2, test={"accuracy": 0.3})
+    failed = row(1, 0.0, status="failed", metrics={})
+    assert compared_metric(metric, [tested, failed]) == "test_accuracy"
+    assert compared_metric(metric, [tested, row(1, 0.2), failed]) == "accuracy"
 
 
 def test_every_architecture_is_trained_with_every_seed(command: Command) -> None:
@@ -143,6 +158,39 @@ def test_curves_are_written_to_the_end_of_each_training(command: Command) -> Non
         assert steps == sorted(steps)
         assert steps[-1] == row["steps"]
         assert float(points[-1]["accuracy"]) > 0
+
+
+def test_comparison_is_drawn_to_a_file(command: Command) -> None:
+    words = (TOY, "--arch", "depth=1", "--arch", "depth=2", "--preset", "smoke", "--plot", "differences.png")
+    result = command("compare", *words, "--seeds", "2")
+    assert result.returncode == 0, result.stderr
+    assert Path("differences.png").read_bytes().startswith(b"\x89PNG")
+    assert "differences.png" in result.stderr
+    Path("differences.png").unlink()
+    command("compare", *words).assert_error("missing-value", option="--seeds", value=0, needed_by="--plot")
+    assert not Path("differences.png").exists()
+
+
+def test_picture_of_a_comparison_has_differences_and_labels_of_what_differs() -> None:
+    wider, dca = SHAPE.with_fields({"width": 8}), SHAPE.with_fields({"topology": "dca", "hidden": 3})
+    shapes = [SHAPE, wider, dca, dca.with_fields({"hidden": 2})]
+    verdicts = [{"difference": None}, {"difference": 0.2, "low": 0.1, "high": 0.4}, {"difference": -0.1, "low": None}]
+    records = [asdict(shape) | verdict for shape, verdict in zip(shapes, verdicts, strict=False)]
+    axes = draw_comparison(records, "test_accuracy", "title").axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "resnet, width 4",
+        "resnet, width 8",
+        "dca, width 4",
+    ]
+    assert [bars.lines[0].get_xdata()[0] for bars in axes.containers] == [0.0, 0.2, -0.1]
+    ((low, high),) = [bars.lines[2][0].get_segments()[0][:, 0] for bars in axes.containers if bars.has_xerr]
+    assert (low, high) == pytest.approx((0.1, 0.4))
+    assert axes.get_xlabel().startswith("test_accuracy minus that of resnet")
+    records = [asdict(shape) | {"difference": None} for shape in shapes]
+    labels = [label.get_text() for label in draw_comparison(records, "loss", "title").axes[0].get_yticklabels()]
+    assert labels[2:] == ["dca, width 4, hidden 3", "dca, width 4, hidden 2"]
+    labels = [label.get_text() for label in draw_comparison(records[:1], "loss", "title").axes[0].get_yticklabels()]
+    assert labels == ["resnet"]
 
 
 def test_comparison_without_seeds_has_costs_alone() -> None:

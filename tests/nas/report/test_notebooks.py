@@ -1,6 +1,8 @@
 """What notebooks show: tables and pictures of studies, fronts, rows and comparisons, with text escaped."""
 
+import pickle
 import re
+from html import escape
 
 import pytest
 
@@ -46,14 +48,21 @@ def test_study_and_front_show_a_table_a_legend_and_a_picture() -> None:
         assert html.count(IMAGE) == 1
         assert {"topology", "accuracy", "p_front", "tier"} <= set(re.findall(r"<th[^>]*>([^<]*)</th>", html))
         assert "tier:" in html
-    assert len(front.to_pandas()) == len(front)
+    frame = front.to_pandas()
+    assert [*frame["p_front"]] == [architecture.p_front for architecture in front]
+    assert [*frame["topology"]] == [architecture.record["topology"] for architecture in front]
+    assert [*pickle.loads(pickle.dumps(front))] == front
     assert front.plot().axes[0].get_ylabel().startswith("accuracy")
 
 
 def test_study_of_several_tasks_shows_a_table_and_why_there_is_no_picture() -> None:
-    html = Study("s", "", [*rows_of_two_architectures(), *rows_of_two_architectures("other")])._repr_html_()
-    assert "<table" in html
-    assert IMAGE not in html
+    study = Study("s", "", [*rows_of_two_architectures(), *rows_of_two_architectures("other")])
+    with pytest.raises(nas.UserError) as error:
+        study.plot()
+    for html in (study._repr_html_(), study.front()._repr_html_()):
+        assert "<table" in html
+        assert IMAGE not in html
+        assert escape(str(error.value)) in html
 
 
 def test_row_shows_its_groups_and_its_curve() -> None:

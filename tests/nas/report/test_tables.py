@@ -11,7 +11,15 @@ from nas.cli import printers
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.format import Format
 from nas.report.study import Study
-from nas.report.tables import front_notes, front_records, make_console, print_comparison, print_records, results_command
+from nas.report.tables import (
+    comparison_notes,
+    front_notes,
+    front_records,
+    make_console,
+    print_comparison,
+    print_records,
+    results_command,
+)
 from results.records.costs import Costs
 from results.stats.architecture_summary import ArchitectureSummary
 from toy_rows import a_row
@@ -76,9 +84,8 @@ def comparison(topology: str, test: float, **over: object) -> dict[str, object]:
 
 def test_narrow_terminal_keeps_the_verdict_of_a_comparison(capsys: pytest.CaptureFixture[str]) -> None:
     verdict = {"difference": 0.1, "low": -0.0123, "high": 0.2123, "verdict": "not distinguishable"}
-    print_comparison(
-        Console(width=70), "title", [comparison("resnet", 0.5), comparison("hyper(streams=2)", 0.6, **verdict)], {}
-    )
+    records = [comparison("resnet", 0.5), comparison("hyper(streams=2)", 0.6, **verdict)]
+    print_comparison(Console(width=70), "title", records, comparison_notes(records, "test_accuracy", {}))
     title, *table, hint, note = capsys.readouterr().out.splitlines()
     assert re.findall(r"\w+_\w+", note) == ["test_accuracy"]
     assert title.startswith("title")
@@ -88,19 +95,9 @@ def test_narrow_terminal_keeps_the_verdict_of_a_comparison(capsys: pytest.Captur
     assert "COLUMNS=" in hint
 
 
-def test_differences_without_a_test_are_of_validation(capsys: pytest.CaptureFixture[str]) -> None:
-    no_test = {"test_accuracy": None, "test_accuracy_se": None}
-    verdict = {"difference": 0.1, "low": -0.0123, "high": 0.2123, "verdict": "not distinguishable"}
-    records = [comparison("resnet", 0.5) | no_test, comparison("dca", 0.6, **verdict) | no_test | {"accuracy": 0.6}]
-    print_comparison(Console(width=150), "title", records, {})
-    line = capsys.readouterr().out.splitlines()[-1]
-    assert "accuracy" in line
-    assert "test_accuracy" not in line
-
-
 def test_table_has_equal_means_with_different_errors(capsys: pytest.CaptureFixture[str]) -> None:
     records = [comparison("resnet", 0.5), comparison("dca", 0.6) | {"accuracy_se": 0.2}]
-    print_comparison(Console(width=120), "title", records, {})
+    print_comparison(Console(width=120), "title", records, [])
     out = capsys.readouterr().out
     assert out.splitlines()[0].endswith("depth 4, params 35266")
     assert "0.500±0.012" in out

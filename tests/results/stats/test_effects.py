@@ -197,6 +197,16 @@ def test_agreement_is_kendalls_tau_of_common_values() -> None:
     assert reversed_by_direction["tau"] == pytest.approx(-tau)
 
 
+def test_values_that_differ_by_rounding_are_ties() -> None:
+    values = {"resnet": 0.0, "dca": 0.3, "dca(k=2)": 0.3 + 1e-13, "rmt": 0.7, "hyper": -0.4}
+    distinct = orders({**values, "dca(k=2)": 0.4}, spread=0.0)
+    for scale in (1.0, 1e6):
+        tied = orders({name: scale * value for name, value in values.items()}, spread=0.0)
+        tau_record = agreement(tied, distinct)
+        assert tau_record is not None
+        assert (tau_record["tau"], tau_record["low"], tau_record["high"]) == pytest.approx((0.9, 0.9, 0.9))  # 9 of 10
+
+
 def test_noise_widens_the_interval_of_tau() -> None:
     values = {name: float(place) for place, name in enumerate(("resnet", "dca", "ancre", "rmt", "hyper"))}
     sure, unsure = (agreement(orders(values, spread=s), orders(values, spread=s)) for s in (0.001, 3.0))
@@ -235,7 +245,7 @@ def test_groups_of_one_task_are_named_by_what_differs() -> None:
 def test_draws_follow_students_distribution() -> None:
     covariance = np.array([[0.0, 0.0, 0.0], [0.0, 4.0, 1.2], [0.0, 1.2, 1.0]])
     table = Effects("topology", "loss", "min", None, ("a", "b", "c"), np.zeros(3), (1, 1, 1), np.array([0.0, 5, -2]),
-                  covariance, 10, ())  # fmt: skip
+                  covariance, 10, (), 0.0)  # fmt: skip
     draws = table.draws(np.random.default_rng(0))
     assert draws.mean(axis=0) == pytest.approx([0, -5, 2], abs=0.15)
     assert np.cov(draws.T) == pytest.approx(covariance * 10 / 8, abs=0.35)
