@@ -45,6 +45,7 @@ def test_every_example_is_tested_here() -> None:
     one_each = (
         "comparing",
         "hugging-face",
+        "image-task",
         "language-task",
         "lightning",
         "recorded-trainings",

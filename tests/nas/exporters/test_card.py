@@ -32,15 +32,9 @@ ROW = a_row(
 
 def card_of(row: Row, ending: str = ".pt2") -> str:
     """The card of a row whose network was exported to this kind of file."""
+    file, inputs = Path(f"net{ending}"), "float32 [batch, 8]"
     report = ExportReport(
-        file=Path(f"net{ending}"),
-        size=9,
-        params=1234,
-        inputs="float32 [batch, 8]",
-        axes=(),
-        num_inputs=1,
-        difference=0.0,
-        tolerance=0.0,
+        file=file, size=9, params=1234, inputs=inputs, axes=("batch",), num_inputs=1, difference=0.0, tolerance=0.0
     )
     return model_card(row, report)
 
