@@ -76,7 +76,8 @@ def _displayed(lines: str) -> str:
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Replace the theme's external script by a local one that lets pages opened as files be searched."""
-    return _SHIM.sub('<script src="search-from-file.js"></script>', output)
+    script = relpath("search-from-file.js", dirname(page.file.dest_uri) or ".")
+    return _SHIM.sub(f'<script src="{script}"></script>', output)
 
 
 def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
