@@ -11,9 +11,9 @@ from benchmarks.listing import benchmarks
 def main(words: Sequence[str] | None = None) -> None:
     """Do what the command line asks; without options, list the benchmarks."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="List every benchmark.")
-    asked = parser.add_mutually_exclusive_group()
-    asked.add_argument("--report", action="store_true", help=f"write {report.PAGE.name} from the stored runs")
-    asked.add_argument("--show", metavar="NAME", choices=benchmarks(), help="print all figures of a stored run")
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument("--report", action="store_true", help=f"write {report.PAGE.name} from the stored runs")
+    actions.add_argument("--show", metavar="NAME", choices=benchmarks(), help="print all figures of a stored run")
     options = parser.parse_args(words)
     try:
         if options.report:

@@ -62,12 +62,12 @@ from search_spaces.spaces.catalog import get_space
 from search_spaces.testing.contract import check_topology
 from tasks.load import load_task
 space = get_space("topology", load_task("digits-vit").base)
-found = {{"space": sorted({{candidate.architecture.topology for candidate in space if "weave" in str(candidate)}})}}
+answers = {{"space": sorted({{candidate.architecture.topology for candidate in space if "weave" in str(candidate)}})}}
 with contextlib.redirect_stdout(io.StringIO()) as checks:
     check_topology("weave")
-found["checks"] = checks.getvalue().splitlines()
-found["front"] = len(nas.search("woven-stripes", study="s", resources=nas.Resources(1), **{SEARCH!r}).front())
-print(json.dumps(found))
+answers["checks"] = checks.getvalue().splitlines()
+answers["front"] = len(nas.search("woven-stripes", study="s", resources=nas.Resources(1), **{SEARCH!r}).front())
+print(json.dumps(answers))
 """
 
 

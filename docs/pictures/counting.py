@@ -41,6 +41,13 @@ def arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], color:
     ax.text((start[0] + end[0]) / 2, start[1] + 0.1, label, ha="center", va="bottom", fontsize=10, color=color)
 
 
+def part_to_column(ax: Axes, y: float, part: str, column: str, color: str) -> None:
+    """Draw a part of a network, and an arrow to the column that counts it."""
+    box(ax, LEFT, y, PART, part, color, filled=False)
+    box(ax, MIDDLE, y, 4.0, column, color, filled=True)
+    arrow(ax, (LEFT + PART, y + HEIGHT / 2), (MIDDLE, y + HEIGHT / 2), color)
+
+
 def title(ax: Axes, y: float, text: str) -> None:
     ax.text(LEFT, y, text, fontsize=12, weight="bold", color="#222222", va="bottom")
 
@@ -50,15 +57,10 @@ def parameters(ax: Axes, top: float) -> None:
     parts = (("embedding", "embedding_params"), ("layers, norms, head, topology", "non_embedding_params"))
     for row, (part, column) in enumerate(parts):
         y = top - 0.85 * row
-        box(ax, LEFT, y, PART, part, BLUE, filled=False)
-        box(ax, MIDDLE, y, 4.0, column, BLUE, filled=True)
-        arrow(ax, (LEFT + PART, y + HEIGHT / 2), (MIDDLE, y + HEIGHT / 2), BLUE)
+        part_to_column(ax, y, part, column, BLUE)
         arrow(ax, (MIDDLE + 4.0, y + HEIGHT / 2), (RIGHT, top - 0.425 + HEIGHT / 2), BLUE)
     box(ax, RIGHT, top - 0.425, 2.6, "params", BLUE, filled=True)
-    y = top - 1.7
-    box(ax, LEFT, y, PART, "of these, the topology's own", BLUE, filled=False)
-    box(ax, MIDDLE, y, 4.0, "topology_params", BLUE, filled=True)
-    arrow(ax, (LEFT + PART, y + HEIGHT / 2), (MIDDLE, y + HEIGHT / 2), BLUE)
+    part_to_column(ax, top - 1.7, "of these, the topology's own", "topology_params", BLUE)
 
 
 def operations(ax: Axes, top: float) -> None:
@@ -77,10 +79,7 @@ def operations(ax: Axes, top: float) -> None:
         box(ax, x, top - 0.85, width, column, ORANGE, filled=True)
     arrow(ax, (MIDDLE + 1.3, centre), (MIDDLE + 2.5, centre), ORANGE, "x 2")
     arrow(ax, (MIDDLE + 4.0, centre), (RIGHT, centre), ORANGE, "x 3")
-    y = top - 2.55
-    box(ax, LEFT, y, PART, "elementwise mixing by the topology", GREEN, filled=False)
-    box(ax, MIDDLE, y, 4.0, "elementwise_flops", GREEN, filled=True)
-    arrow(ax, (LEFT + PART, y + HEIGHT / 2), (MIDDLE, y + HEIGHT / 2), GREEN)
+    part_to_column(ax, top - 2.55, "elementwise mixing by the topology", "elementwise_flops", GREEN)
 
 
 def uncounted(ax: Axes, top: float) -> None:

@@ -1,12 +1,12 @@
 """Model cards of exported networks, in the form of the Hugging Face hub: metadata as YAML, then Markdown."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from huggingface_hub import EvalResult, ModelCardData
 
 from nas.exporters.export import ExportReport
+from results.records.cell_text import cell_text, markdown_cell
 from results.records.row import Row
 
 _USE = {
@@ -78,17 +78,9 @@ def _training(row: Row) -> dict[str, str]:
 def _scores(row: Row) -> str:
     lines = ["| metric | validation | test |", "|---|---|---|"]
     for name in (name for name in row.metrics if not name.endswith("_se")):
-        lines.append(f"| {name} | {_score(row.metrics, name)} | {_score(row.test, name)} |")
+        lines.append(f"| {name} | {cell_text(row.metrics, name)} | {cell_text(row.test, name)} |")
     return "\n".join(lines)
 
 
-def _score(values: Mapping[str, float], name: str) -> str:
-    value, error = values.get(name), values.get(f"{name}_se")
-    if value is None:
-        return "-"
-    return f"{value:.4g}" if error is None else f"{value:.4g} ± {error:.2g}"
-
-
 def _table(pairs: dict[str, str]) -> str:
-    escaped = ((name, text.replace("|", "\\|").replace("\n", " ")) for name, text in pairs.items())
-    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in escaped)])
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {markdown_cell(text)} |" for name, text in pairs.items())])

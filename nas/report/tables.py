@@ -13,11 +13,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nas.budget.objectives import COSTS
 from nas.environment.passwords import without_passwords
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.format import Format
-from results.records.human_numbers import short
+from results.records.cell_text import cell_text, markdown_cell
 from search_spaces.support.errors import UserError, printable
 
 if TYPE_CHECKING:
@@ -219,7 +218,7 @@ def table_texts(records: Sequence[Mapping[str, Any]], columns: Sequence[str] | N
     """Return the printed texts of each column of records; a metric and its standard error share a cell."""
     columns = list(dict.fromkeys(name for record in records for name in record)) if columns is None else columns
     names = [column for column in columns if not column.endswith("_se") or column.removesuffix("_se") not in columns]
-    return {column: [printable(cell(record, column)) for record in records] for column in names}
+    return {column: [printable(cell_text(record, column)) for record in records] for column in names}
 
 
 def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:
@@ -227,7 +226,7 @@ def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:
     lines = [list(cells), *zip(*cells.values(), strict=True)]
     print()
     for number, line in enumerate(lines):
-        print("|", " | ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ") for text in line), "|")
+        print("|", " | ".join(markdown_cell(text) for text in line), "|")
         if number == 0:
             print("|", " | ".join("---" for _ in cells), "|")
 
@@ -242,39 +241,10 @@ def _columns_that_fit(cells: Mapping[str, Sequence[str]], width: int, drop_order
     return list(widths)
 
 
-def cell(record: Mapping[str, Any], column: str) -> str:
-    """Return the text of a record's cell; a metric includes its standard error."""
-    value, error = record.get(column), record.get(f"{column}_se")
-    for field, _, runs in (part.partition("=") for part in (record.get("blocks") or "").split(",")):
-        if field == column:
-            return runs
-    if value is None:
-        return "-"
-    if isinstance(value, float) and isinstance(error, float):
-        return f"{value:.{decimals(error)}f}±{error:.{decimals(error)}f}"
-    if isinstance(value, float):
-        return _probability(value) if column == "p_best" and 0 <= value <= 1 else f"{value:.4g}"
-    if column in COSTS:
-        return short(value)
-    if column == "data":
-        return str(value)[:10]
-    return str(value)
-
-
-def _probability(value: float) -> str:
-    """Return a probability with two digits; a small one is not printed as 0."""
-    return "<0.01" if 0 < value < 0.01 else f"{value:.2f}"
-
-
-def decimals(error: float) -> int:
-    """Return the decimals that show a standard error: at least three, up to six for a small one."""
-    return min(max(3, -math.floor(math.log10(error))), 6) if error > 0 else 3
-
-
 def print_record(console: Console, record: Mapping[str, Any]) -> None:
     """Print one record, one line for each column that is not empty."""
     columns = [column for column in record if not column.endswith("_se") and record[column] not in (None, "")]
-    print_pairs(console, [(column, cell(record, column)) for column in columns])
+    print_pairs(console, [(column, cell_text(record, column)) for column in columns])
 
 
 def print_pairs(console: Console, pairs: Iterable[tuple[str, str]], title: str | None = None) -> None:
@@ -316,6 +286,6 @@ def baseline_lines(baselines: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Return one line for each baseline."""
     lines = []
     for name, columns in baselines.items():
-        cells = (f"{column} {cell(columns, column)}" for column in columns if not column.endswith("_se"))
+        cells = (f"{column} {cell_text(columns, column)}" for column in columns if not column.endswith("_se"))
         lines.append(f"{name}: {', '.join(cells)}")
     return lines

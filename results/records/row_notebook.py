@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from results.records.cell_text import cell_text
 from results.records.columns import ARCHITECTURE_COLUMNS, COUNT_COLUMNS, PROVENANCE_COLUMNS, Direction
-from results.records.human_numbers import short
 from results.records.notebook import figure_html, pairs_html, title_html
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def row_html(
         curve: Its curve, as `Row.points` returns it.
         directions: Metric -> "max" or "min".
     """
-    texts = {name: _text(name, value, columns) for name, value in columns.items() if _is_visible(name, value, columns)}
+    texts = {name: cell_text(columns, name) for name, value in columns.items() if _is_visible(name, value, columns)}
     hidden = {name for name in texts if name.startswith(("recipe_", "version_")) or name in PROVENANCE_COLUMNS}
     groups = {
         "Architecture": [name for name in ARCHITECTURE_COLUMNS if name in texts],
@@ -43,15 +43,6 @@ def row_html(
 
 def _is_visible(name: str, value: Any, columns: Mapping[str, Any]) -> bool:
     return value not in (None, "") and not (name.endswith("_se") and name.removesuffix("_se") in columns)
-
-
-def _text(name: str, value: Any, columns: Mapping[str, Any]) -> str:
-    error = columns.get(f"{name}_se")
-    if isinstance(value, float) and isinstance(error, float):
-        return f"{value:.3g} ± {error:.2g}"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return short(value) if name in COUNT_COLUMNS and isinstance(value, int) else str(value)
 
 
 def _draw_curve(curve: list[dict[str, Any]], metric: str) -> "Figure":

@@ -14,6 +14,7 @@ from nas.report import tables
 from nas.report.axes import axis_names, front_corners, is_wide
 from nas.report.colours import TopologyStyle
 from nas.report.html import chart_records
+from results.records.cell_text import cell_text
 from results.records.row import Direction
 from results.stats.architecture_summary import ArchitectureSummary
 
@@ -200,7 +201,7 @@ def _point(architecture: ArchitectureSummary, across: str, up: str) -> dict[str,
         "y": value,
         "low": value - error,
         "high": value + error,
-        "reading": tables.cell(architecture.record, up),
+        "reading": cell_text(architecture.record, up),
         "seeds": record["seeds"],
         "front": record["p_front"] or "-",
         "fresh": architecture.is_held_out,

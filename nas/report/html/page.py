@@ -26,6 +26,7 @@ from nas.report.colours import TopologyStyle, topology_styles
 from nas.report.html import chart_records, charts
 from nas.report.html.contents import ReportContents
 from nas.report.html.wiring_charts import coefficient_map, depth_chart, heat_map
+from results.records.cell_text import cell_text
 from search_spaces.support.errors import Notice, cause_fields, printable
 from search_spaces.support.files import atomic_write, unwritable
 from search_spaces.support.progress import LOADING, status_if_slow
@@ -230,7 +231,7 @@ def _table_rows(contents: ReportContents) -> Iterator[list[Cell]]:
     for architecture in contents.architectures:
         record = tables.summary_record(architecture)
         values = {**record, "p_front": None if isnan(architecture.p_front) else architecture.p_front}
-        yield [Cell(tables.cell(record, name), values.get(name)) for name in names]
+        yield [Cell(cell_text(record, name), values.get(name)) for name in names]
 
 
 def _provenance_pairs(contents: ReportContents) -> Iterator[tuple[str, str]]:

@@ -77,7 +77,7 @@ def test_tables_have_architecture_scores_and_recipe() -> None:
     assert table["topology"] == ["hyper(dynamic=false,streams=2)"]
     assert (table["depth"], table["params"], table["flops"]) == (["1"], ["1,234"], ["1,000"])
     assert "model" not in table  # an empty field
-    assert table["accuracy"] == ["0.5123 ± 0.012", "0.25"]
+    assert table["accuracy"] == ["0.512±0.012", "0.25"]
     assert table["loss"] == ["1.5", "-"]
     assert (table["recipe: lr"], table["identity"]) == (["0.001"], [ROW.identity()])
 

@@ -9,11 +9,11 @@ import pytest
 
 import nas
 from nas.cli.printers.query import print_query
-from nas.report import tables
 from nas.report.format import Format
 from nas.report.study import Study
 from result_rows import rows
 from results.records import export, table
+from results.records.cell_text import cell_text
 
 
 def headings(out: str) -> dict[str, list[int]]:
@@ -158,11 +158,11 @@ def test_column_with_one_value_needs_a_request(capsys: pytest.CaptureFixture[str
 
 def test_chance_has_two_digits() -> None:
     for chance, text in ((0.0, "0.00"), (0.003906, "<0.01"), (0.3184, "0.32"), (1.0, "1.00")):
-        assert tables.cell({"p_best": chance}, "p_best") == text
+        assert cell_text({"p_best": chance}, "p_best") == text
     other_values = (("high", "high"), (-5.0, "-5"), (float("nan"), "nan"), (2.0, "2"), (None, "-"))  # no probabilities
     for value, text in other_values:
-        assert tables.cell({"p_best": value}, "p_best") == text
-    assert tables.cell({"p_best": 0.5, "p_best_se": 0.25}, "p_best") == "0.500±0.250"
+        assert cell_text({"p_best": value}, "p_best") == text
+    assert cell_text({"p_best": 0.5, "p_best_se": 0.25}, "p_best") == "0.500±0.250"
 
 
 def test_all_columns_are_printed_one_per_line(study: Study, capsys: pytest.CaptureFixture[str]) -> None:

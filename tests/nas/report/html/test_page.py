@@ -18,8 +18,8 @@ from nas.report.html import page
 from nas.report.html.charts import axis
 from nas.report.html.page import render_page
 from nas.report.study import Study
-from nas.report.tables import cell
 from results.records import export, jsonl
+from results.records.cell_text import cell_text
 from results.records.columns import MUST_MATCH_COLUMNS
 from results.records.table import from_records
 
@@ -82,7 +82,7 @@ def test_page_has_every_chart_the_table_failures_and_origins(study: Study, tags:
     costs = {"cost-parameters", "cost-operations"}
     assert charts == {"front", "hypervolume", "curves", *costs, "axis-depth", "axis-topology", "equal-cost"}
     text = " ".join(tags.text)
-    best = cell(study.summaries()[-1].record, "accuracy")
+    best = cell_text(study.summaries()[-1].record, "accuracy")
     for part in (best, f"seed 7: {evil}", "nas search any --seed 0", "abc", "torch 2", "/nowhere/studies.db"):
         assert part in text
 
