@@ -57,7 +57,7 @@ WHY_MISSED = {
     "compiled_step": "Sums over earlier layers, their gradients and thin products cost more than their memory traffic."
     " A full `dca` of 24 blocks was not compiled within 430 seconds.",
     "coordinator": "SQL statements take most of a trial's time. A row is one statement that Optuna does not have.",
-    "counting": "A plug-in has no closed form, so 312 of its 2,016 networks are counted. Some check the others.",
+    "counting": "A plug-in has no closed form: 312 of its 2,016 networks are counted, some only to check predictions.",
     "early_stopping": "Of 24 live trainings, eight run to their ends, because the model learns from them.",
     "lm_throughput": "A step has the operators of the handwritten loop. Fetching rows and seeding take the rest.",
     "noisy_search": "In the `rugged` landscape, no architecture's neighbours predict its loss. The cause of the"

@@ -20,7 +20,7 @@ from torch import nn
 from benchmarks.form import Figure, main
 from nas.analysis.compare import paper_overhead
 from nas.costs.profile.memory import peak_of
-from nas.costs.profile.timing import synchronise
+from nas.costs.profile.timing import synchronize
 from nas.environment.device import available_device
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.layers.attention import SoftmaxAttention
@@ -88,7 +88,7 @@ def step_of(shape: Shape, topology: str, device: torch.device, mode: Mode) -> St
         nn.utils.clip_grad_norm_(stack.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
-        synchronise(device)
+        synchronize(device)
 
     return step
 

@@ -43,10 +43,10 @@ def draw_budget() -> Figure:
         for depth in range(1, 9)
         for heads in (1, 2, 3, 4, 6, 8)
     }
-    for is_inside, colour, fill in ((True, BLUE, BLUE), (False, GREY, "none")):
+    for is_inside, color, fill in ((True, BLUE, BLUE), (False, GREY, "none")):
         points = [point for point, params in counts.items() if (params <= limit) == is_inside]
         label = f"{'inside' if is_inside else 'outside'}: {len(points)} members"
-        axes.plot(*zip(*points, strict=True), "o", color=colour, markerfacecolor=fill, markersize=9, label=label)
+        axes.plot(*zip(*points, strict=True), "o", color=color, markerfacecolor=fill, markersize=9, label=label)
     for (depth, heads), params in counts.items():
         axes.annotate(
             f"{params / 1000:.0f}k", (depth, heads), (0, 7), textcoords="offset points", ha="center", fontsize=6.5
@@ -86,11 +86,11 @@ def _axes(size: tuple[float, float]) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _box(axes: Axes, left: float, bottom: float, width: float, height: float, text: str, colour: str) -> None:
+def _box(axes: Axes, left: float, bottom: float, width: float, height: float, text: str, color: str) -> None:
     style: dict[str, Any] = {"boxstyle": "round,pad=0.02,rounding_size=0.2", "linewidth": 1.2}
     from matplotlib.patches import FancyBboxPatch
 
-    axes.add_patch(FancyBboxPatch((left, bottom), width, height, edgecolor=colour, facecolor="white", **style))
+    axes.add_patch(FancyBboxPatch((left, bottom), width, height, edgecolor=color, facecolor="white", **style))
     axes.text(left + width / 2, bottom + height / 2, text, ha="center", va="center", fontsize=9)
 
 

@@ -44,7 +44,7 @@ def objective_directions(names: Sequence[str], metrics: Mapping[str, Direction])
         directions.update(columns)
     for name in names:
         if name.removeprefix("test_") in metrics and name.startswith("test_"):
-            message = f"objective {name!r} is a test metric. Searches optimise validation metrics only."
+            message = f"objective {name!r} is a test metric. Searches optimize validation metrics only."
             raise UserError("unsupported", message, option="objective", value=name)
         if name not in directions:
             raise unknown_name_error("objective", name, directions)

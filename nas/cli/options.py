@@ -144,7 +144,7 @@ CheckpointOption = Annotated[
     Option(
         "--checkpoint",
         metavar="FOLDER",
-        help="Folder of a trained network (`nas evaluate --save`). Default: a network at initialisation.",
+        help="Folder of a trained network (`nas evaluate --save`). Default: a network at initialization.",
     ),
 ]
 MaxSteps = Annotated[
@@ -159,7 +159,7 @@ Batch = Annotated[int | None, Option("--batch", help="Examples in a training ste
 
 Budget = Annotated[list[str], Option("--budget", help='Bounds of every network: "params<=100k", "20M<=params<=24M".')]
 Objectives = Annotated[
-    str | None, Option("--objectives", metavar="A,B", help="What to optimise. Default: the task's metric, flops.")
+    str | None, Option("--objectives", metavar="A,B", help="What to optimize. Default: the task's metric, flops.")
 ]
 Sampler = Annotated[
     str,

@@ -11,7 +11,7 @@ from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator
 
 from nas.budget.objectives import COSTS
 from nas.report.axes import axis_names, front_corners, is_wide, topology_of
-from nas.report.colours import TopologyStyle, topology_styles
+from nas.report.colors import TopologyStyle, topology_styles
 from nas.report.format import check_figure_path
 from results.records.columns import ARCHITECTURE_COLUMNS
 from results.records.row import Direction
@@ -26,7 +26,7 @@ def draw_front(
     title: str,
     baselines: Mapping[str, Mapping[str, float]],
 ) -> Figure:
-    """Draw every architecture coloured by topology, the front of posterior means, and baselines as lines.
+    """Draw every architecture colored by topology, the front of posterior means, and baselines as lines.
 
     Error bars and the band about the front are standard errors of means. Without held-out seeds, markers are hollow.
     """
@@ -66,7 +66,7 @@ def _draw_line(axes: Axes, corners: Sequence[tuple[float, float, float]]) -> Non
 
 
 def _draw_points(axes: Axes, architectures: Sequence[ArchitectureSummary], x_name: str, y_name: str) -> None:
-    """Draw each topology with its colour and marker, filled where the mean is over held-out seeds."""
+    """Draw each topology with its color and marker, filled where the mean is over held-out seeds."""
     has_held_out = any(architecture.is_held_out for architecture in architectures)
     if has_held_out and not all(architecture.is_held_out for architecture in architectures):
         axes.plot([], [], "o", color="grey", markerfacecolor="none", label="hollow: no held-out seeds")
@@ -83,8 +83,8 @@ def _draw_points(axes: Axes, architectures: Sequence[ArchitectureSummary], x_nam
                 [record[y_name] for record in part],
                 yerr=[record.get(f"{y_name}_se") or 0.0 for record in part],
                 fmt=look.marker.code,
-                color=look.colour,
-                markerfacecolor=look.colour if is_filled else "none",
+                color=look.color,
+                markerfacecolor=look.color if is_filled else "none",
                 elinewidth=0.6,
                 alpha=0.85 if is_filled else 0.5,
                 label=escape_math(name)
@@ -143,7 +143,7 @@ def draw_comparison(records: Sequence[Mapping[str, Any]], metric: str, title: st
         look, middle = looks[str(record["topology"])], record.get("difference")
         ends = [[middle - record["low"]], [record["high"] - middle]] if record.get("low") is not None else None
         if height == 0 or middle is not None:
-            axes.errorbar([middle or 0.0], [height], xerr=ends, fmt=look.marker.code, color=look.colour, elinewidth=0.8)
+            axes.errorbar([middle or 0.0], [height], xerr=ends, fmt=look.marker.code, color=look.color, elinewidth=0.8)
     axes.axvline(0, color="grey", linewidth=0.8)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
@@ -182,12 +182,12 @@ def draw_effects(effects: Mapping[str, Effects]) -> Figure:
         for line in lines[task]:
             name, over = line["name"], line["difference"]
             ends = [[over - line["low"]], [line["high"] - over]] if line["low"] is not None else None
-            marker, colour = (
-                (looks_by_value[name].marker.code, looks_by_value[name].colour)
+            marker, color = (
+                (looks_by_value[name].marker.code, looks_by_value[name].color)
                 if task_effects.axis == "topology"
                 else ("o", "black")
             )
-            axes.errorbar([over], [order[name]], xerr=ends, fmt=marker, color=colour, elinewidth=0.8, markersize=5)
+            axes.errorbar([over], [order[name]], xerr=ends, fmt=marker, color=color, elinewidth=0.8, markersize=5)
         axes.axvline(0, color="grey", linewidth=0.8)
         axes.locator_params(axis="x", nbins=4)  # more labels overlap in so narrow a panel
         axes.xaxis.set_inverted(task_effects.direction == "min")  # better is to the right

@@ -55,14 +55,14 @@ class DecoderStyle:
         embedding: Built from vocabulary, context and width; returns as many embeddings as `layers` says.
         attend: Maps the architecture and the context to the attention of each block.
         head_bias: Whether the map to the vocabulary has a bias.
-        initialise: Initializes a decoder's weights, except those of its topology, which are initialized already.
+        initialize: Initializes a decoder's weights, except those of its topology, which are initialized already.
     """
 
     layers: TransformerStyle
     embedding: Callable[[int, int, int], Embedding]
     attend: Callable[[Architecture, int], Attend]
     head_bias: bool
-    initialise: Callable[[Decoder], None]
+    initialize: Callable[[Decoder], None]
 
 
 def build_decoder(
@@ -80,7 +80,7 @@ def build_decoder(
     embedding = parts.embedding(vocabulary, context, architecture.width)
     head = nn.Linear(architecture.width, vocabulary, bias=parts.head_bias)
     model = Decoder(embedding, stack, head, context)
-    (_lecun if initial == "lecun" else parts.initialise)(model)
+    (_lecun if initial == "lecun" else parts.initialize)(model)
     stack.topology.init_layers(stack.layers)
     if tied:
         head.weight = embedding.tokens.weight
@@ -175,7 +175,7 @@ DECODER_STYLES: Mapping[str, DecoderStyle] = {
         Tokens,
         partial(rotary_by_block, causal=True),
         head_bias=False,
-        initialise=_normal,
+        initialize=_normal,
     ),
     # Radford et al. (2019).
     "gpt2": DecoderStyle(
@@ -183,7 +183,7 @@ DECODER_STYLES: Mapping[str, DecoderStyle] = {
         TokensAndPositions,
         _softmax,
         head_bias=False,
-        initialise=_normal_by_depth,
+        initialize=_normal_by_depth,
     ),
     # The paper on residual matrix transformers and its baselines (Mak and Flanigan, 2025, section 2 and appendix C.1):
     # GPT-2 without biases, with attention logits in fp32, divided by the block's number from 1.
@@ -194,7 +194,7 @@ DECODER_STYLES: Mapping[str, DecoderStyle] = {
         TokensAndPositions,
         _cooled_by_depth,
         head_bias=False,
-        initialise=_normal_by_depth,
+        initialize=_normal_by_depth,
     ),
     # As `rmt`, but like its official code: distances instead of positions, and GPT-2's approximate GELU. Its norms of
     # the residual matrix belong to the topology: rmt(norm=rms).
@@ -205,7 +205,7 @@ DECODER_STYLES: Mapping[str, DecoderStyle] = {
         Tokens,
         _distant,
         head_bias=False,
-        initialise=_normal_by_depth,
+        initialize=_normal_by_depth,
     ),
     # Flax's example of that name, the base of DeepCrossAttention's ablations (Heddes et al., 2025, table 6).
     "lm1b": DecoderStyle(
@@ -213,6 +213,6 @@ DECODER_STYLES: Mapping[str, DecoderStyle] = {
         SinusoidalPositions,
         _softmax,
         head_bias=True,
-        initialise=_xavier,
+        initialize=_xavier,
     ),
 }

@@ -96,7 +96,7 @@ class GatedSum(nn.Module):
         return torch.relu(b + score) if self.inside else b + torch.relu(score)
 
 
-class GeneralisedResidual(Topology):
+class GeneralizedResidual(Topology):
     """The common part of GRN-v1, -v2, -v3 and DCA. The state is the stack, a tuple of [..., D], oldest first."""
 
     Options: ClassVar[type] = GRNOptions
@@ -159,7 +159,7 @@ class GeneralisedResidual(Topology):
 
 
 @final
-class GRNv1(GeneralisedResidual):
+class GRNv1(GeneralizedResidual):
     """GRN-v1 (Heddes et al., 2025): a learned weight for each earlier output.
 
     One weight per entry: g_t = sum_j b_j e_j, with b in R^t, initialized to 1.
@@ -177,7 +177,7 @@ class GRNv1(GeneralisedResidual):
 
 
 @final
-class GRNv2(GeneralisedResidual):
+class GRNv2(GeneralizedResidual):
     """GRN-v2 (Heddes et al., 2025): a learned weight for each earlier output and feature.
 
     One weight per entry and feature: g_t = sum_j b_j * e_j, with b in R^{D x t}, initialized to 1.
@@ -194,7 +194,7 @@ class GRNv2(GeneralisedResidual):
         return Count(params=entries * width, elementwise=weighted_sum(entries, width))
 
 
-class InputDependent(GeneralisedResidual):
+class InputDependent(GeneralizedResidual):
     """The common part of GRN-v3 and DCA: weights that depend on the input."""
 
     Options: ClassVar[type] = GatedOptions

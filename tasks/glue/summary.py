@@ -47,8 +47,8 @@ def component_scores(by_set: Mapping[str, Mapping[str, float]]) -> Columns:
 
 def majority(glue_set: GlueSet, splits: TensorSplits, part: Part, recipe: GlueRecipe) -> Columns:
     """Return the scores of the most frequent training answer, or of the mean answer for regression."""
-    learnt = splits.train[1]["answer"]
-    usual = learnt.mode().values if glue_set.labels else learnt.mean()
+    learned = splits.train[1]["answer"]
+    usual = learned.mode().values if glue_set.labels else learned.mean()
     batches = [targets for _, targets in splits.evaluation_batches(part, recipe, torch.device("cpu"))]
     arrays = {name: torch.cat([targets[name] for targets in batches]).numpy() for name in batches[0]}
     return score_columns(glue_set, {**arrays, "predicted": np.full(len(arrays["answer"]), usual.item())})

@@ -38,14 +38,14 @@ def splits_of(name: str, texts: GlueSetData, tokenizer: Tokenizer, context: int)
                     examples=len(part.texts),
                     least=least,
                 )
-    learnt = _batch(name, [texts.train], tokenizer, context)
+    learned = _batch(name, [texts.train], tokenizer, context)
     examples = len(texts.train.texts)
     held_out = even_indices(examples, max(1, min(_MAX_VALIDATION, examples // _VALIDATION_PART)))
     in_train = torch.ones(examples, dtype=torch.bool)
     in_train[held_out] = False
     return TensorSplits(
-        train=select(learnt, in_train.nonzero().flatten()),
-        validation=select(learnt, held_out),
+        train=select(learned, in_train.nonzero().flatten()),
+        validation=select(learned, held_out),
         test=_batch(name, texts.dev, tokenizer, context),
         encode=_read,
     )

@@ -88,7 +88,7 @@ class Learner:
         self._actor = list(agent.actor.parameters())
         self._critic = list(chain(agent.phi.parameters(), agent.psi.parameters()))
         # Fused: one kernel per optimizer instead of one per parameter, which saves a fifth of an update's time.
-        self._optimisers = {
+        self._optimizers = {
             "actor": Adam(self._actor, lr=recipe.lr, fused=True),
             "alpha": Adam([self.log_alpha], lr=recipe.lr),
             "critic": Adam(self._critic, lr=recipe.lr, fused=True),
@@ -107,12 +107,12 @@ class Learner:
         actor = actor_loss(distance, log_prob, self.log_alpha.detach().exp())
         entropy = entropy_loss(self.log_alpha, log_prob, self.target)
         # Gradients of only these parameters: the actor's loss must not update the critic.
-        _step(self._optimisers["actor"], self._actor, torch.autograd.grad(actor, self._actor))
-        _step(self._optimisers["alpha"], [self.log_alpha], torch.autograd.grad(entropy, [self.log_alpha]))
+        _step(self._optimizers["actor"], self._actor, torch.autograd.grad(actor, self._actor))
+        _step(self._optimizers["alpha"], [self.log_alpha], torch.autograd.grad(entropy, [self.log_alpha]))
         critic = critic_loss(
             self.agent.encode_state_action(states, actions), self.agent.encode_goal(goals), self.recipe.penalty
         )
-        _step(self._optimisers["critic"], self._critic, torch.autograd.grad(critic, self._critic))
+        _step(self._optimizers["critic"], self._critic, torch.autograd.grad(critic, self._critic))
         return Losses(actor.detach(), entropy.detach(), critic.detach())
 
     def state_dict(self) -> dict[str, Any]:
@@ -120,21 +120,21 @@ class Learner:
         return {
             "agent": self.agent.state_dict(),
             "log_alpha": self.log_alpha.detach(),
-            "optimisers": {name: optimiser.state_dict() for name, optimiser in self._optimisers.items()},
+            "optimizers": {name: optimizer.state_dict() for name, optimizer in self._optimizers.items()},
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.agent.load_state_dict(state["agent"])
         with torch.no_grad():
             self.log_alpha.copy_(state["log_alpha"])
-        for name, optimiser in self._optimisers.items():
-            optimiser.load_state_dict(state["optimisers"][name])
+        for name, optimizer in self._optimizers.items():
+            optimizer.load_state_dict(state["optimizers"][name])
 
 
-def _step(optimiser: Optimizer, parameters: list[nn.Parameter], gradients: tuple[Tensor, ...]) -> None:
+def _step(optimizer: Optimizer, parameters: list[nn.Parameter], gradients: tuple[Tensor, ...]) -> None:
     for parameter, gradient in zip(parameters, gradients, strict=True):
         parameter.grad = gradient
-    optimiser.step()
+    optimizer.step()
 
 
 def updates(learner: Learner, batches: Iterator[Transitions], generator: Generator) -> Tensor:

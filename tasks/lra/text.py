@@ -40,10 +40,10 @@ class LRAText(LongRangeTask):
     def load(self) -> TensorSplits:
         """Read the release's folders, one file per review, named NUMBER_STARS.txt."""
         folder = _LAYOUT.find(self.data)
-        learnt, test = ([_reviews(folder / part / name) for name in ("neg", "pos")] for part in ("train", "test"))
-        cuts = [len(reviews) - len(reviews) // _HELD_OUT for reviews in learnt]
-        train = [reviews[:split] for reviews, split in zip(learnt, cuts, strict=True)]
-        validation = [reviews[split:] for reviews, split in zip(learnt, cuts, strict=True)]
+        learned, test = ([_reviews(folder / part / name) for name in ("neg", "pos")] for part in ("train", "test"))
+        cuts = [len(reviews) - len(reviews) // _HELD_OUT for reviews in learned]
+        train = [reviews[:split] for reviews, split in zip(learned, cuts, strict=True)]
+        validation = [reviews[split:] for reviews, split in zip(learned, cuts, strict=True)]
         return splits_of(*(_batch(part, self.context) for part in (train, validation, test)))
 
 

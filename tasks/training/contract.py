@@ -104,10 +104,10 @@ def check_no_leakage(task: Task, architecture: Architecture) -> None:
     splits = splits_for(task.presets["smoke"]) if splits_for else None
     if not isinstance(splits, TensorSplits):
         return
-    learnt = {*_digests(splits.train)}
+    learned = {*_digests(splits.train)}
     for name, part in (("validation", splits.validation), ("test", splits.test)):
         digests = _digests(part)
-        twice = sum(digest in learnt for digest in digests)
+        twice = sum(digest in learned for digest in digests)
         few = twice <= MAX_DUPLICATES * len(digests)
         message = f"{twice} of {len(digests)} examples of {name} are also in train"
         check_rule(few, "examples-are-held-out", message, split=name, value=twice, examples=len(digests))

@@ -87,7 +87,7 @@ def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
     for path in (data / CIFAR10.base_folder).iterdir():
         check_regular_file(path)
     try:
-        learnt, test = (CIFAR10(data, train=train) for train in (True, False))
+        learned, test = (CIFAR10(data, train=train) for train in (True, False))
     except RuntimeError as error:
         raise UserError(
             "bad-file",
@@ -95,7 +95,7 @@ def read_cifar10(task: str, data: Path | None) -> tuple[Batch, Batch, Batch]:
             f"or its MD5 differs. Other pickles are not opened. Unpack {CIFAR10.url} there again.",
             path=str(data / CIFAR10.base_folder),
         ) from error
-    images, labels = _tensors(learnt)
+    images, labels = _tensors(learned)
     validation, train = stratify(labels, (min(_HELD_OUT, len(labels) // 10),))
     return (images[train], labels[train]), (images[validation], labels[validation]), _tensors(test)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import torch
 
-from nas.costs.profile.timing import synchronise
+from nas.costs.profile.timing import synchronize
 from nas.environment.nvml import handle_of
 
 WINDOW_S = 5.0
@@ -22,11 +22,11 @@ def energy_of(call: Callable[[], None], device: torch.device) -> tuple[float | N
         return None, 'energy needs NVML: pip install ".[gpu]"'
     try:
         handle, read = handle_of(device), pynvml.nvmlDeviceGetTotalEnergyConsumption
-        synchronise(device)
+        synchronize(device)
         before, start, calls = read(handle), time.perf_counter(), 0
         while not calls or time.perf_counter() - start < WINDOW_S:
             call()
-            synchronise(device)
+            synchronize(device)
             calls += 1
         return (read(handle) - before) / 1e3 / calls, ""
     except pynvml.NVMLError as error:

@@ -35,13 +35,13 @@ def time_call(call: Callable[[], None], device: torch.device) -> Times:
         and (calls < WARM_UP_CALLS or time.perf_counter() - begin < WARM_UP_S)
     ):
         call()
-        synchronise(device)
+        synchronize(device)
         calls += 1
     durations: list[float] = []
     while not _enough(len(durations), sum(durations)):
         start = time.perf_counter()
         call()
-        synchronise(device)
+        synchronize(device)
         durations.append(time.perf_counter() - start)
     q1, median, q3 = statistics.quantiles(durations, n=4)
     return Times(1e3 * median, 1e3 * q1, 1e3 * q3, len(durations))
@@ -53,7 +53,7 @@ def _enough(calls: int, seconds: float) -> bool:
     return calls >= MIN_CALLS and (seconds >= MEASURE_S or calls >= MAX_CALLS)
 
 
-def synchronise(device: torch.device) -> None:
+def synchronize(device: torch.device) -> None:
     """Wait until the device has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

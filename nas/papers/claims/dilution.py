@@ -51,7 +51,7 @@ class Dilution(Experiment):
         Claim(
             name=f"grn-v1 below resnet, {what}",
             source=f"figure 1 ({figure})",
-            statement=f"with learnt weights the residual network learns {what} better",
+            statement=f"with learned weights the residual network learns {what} better",
             quantity=f"decades by which its loss is below the residual network's after {_STEPS} batches",
         )
         for figure, what in (("a", "the identity"), ("b", "a random map"))
@@ -95,14 +95,14 @@ def curve(topology: str, affine: bool, rate: float, seed: int, layers: int = _LA
         matrix = torch.randn(_FEATURES, _FEATURES) if affine else torch.eye(_FEATURES)
         offset = torch.randn(_FEATURES) if affine else torch.zeros(_FEATURES)
         network = _network(topology, layers)
-        optimiser = torch.optim.SGD(network.parameters(), rate)
+        optimizer = torch.optim.SGD(network.parameters(), rate)
         losses = []
         for _ in range(_STEPS):
             x = torch.randn(_BATCH, _FEATURES)
             loss = (network(x) - x @ matrix.T - offset).square().sum(1).mean()
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             losses.append(loss.detach())
     return torch.stack(losses)
 

@@ -106,8 +106,8 @@ def curve(net: LinearNet, seeds: int) -> Tensor:
 
     target = draw() / _FEATURES**0.5
     weights = [(draw() * _SCALE).requires_grad_() for _ in range(net.layers)]
-    learnt = net.temperature is not None
-    logits = [target.new_zeros(seeds, j, 1, 1).requires_grad_() for j in range(1, net.layers + 1)] if learnt else []
+    learned = net.temperature is not None
+    logits = [target.new_zeros(seeds, j, 1, 1).requires_grad_() for j in range(1, net.layers + 1)] if learned else []
     losses = []
     for _ in range(_STEPS):
         loss = _loss(net, weights, logits, target)

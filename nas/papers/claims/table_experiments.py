@@ -72,7 +72,7 @@ TABLE_EXPERIMENTS = (
                     name="1 x 4 over 2 x 2, ListOps",
                     source="table 6",
                     statement="one layer of four heads is more accurate than two of two",
-                    quantity="accuracy more, on validation",
+                    quantity="gain in validation accuracy",
                 ),
                 first={"depth": 2, "heads": 2},
                 second={"depth": 1, "heads": 4},

@@ -81,7 +81,7 @@ ARCHITECTURE_PAIRS = (
             "2 x 8 over 4 x 4",
             "tables 2 to 6",
             "half the depth with twice the heads is as accurate with fewer parameters",
-            f"accuracy more, on validation; a loss of {_WORSE_BY:g} is none",
+            f"gain in validation accuracy; {_WORSE_BY:g} lower counts as equal",
             -_WORSE_BY,
         ),
         "",

@@ -32,7 +32,7 @@ def panels(seeds: int = SEEDS) -> list[Panel]:
             ]
             by_depth.append(Curve(topology, LAYERS, losses))
             by_batch.append(_by_batch(topology, affine, best_rates[LAYERS[-1]], seeds))
-        statement = f"with learnt weights the residual network learns {target} better"
+        statement = f"with learned weights the residual network learns {target} better"
         figure_panels.append(Panel("dca", f"1 ({panel})", statement, "steps", by_batch))
         figure_panels.append(
             Panel("dca", f"1 ({panel}) by depth", f"the same ({target}) by depth, not in the paper", "layers", by_depth)

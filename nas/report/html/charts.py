@@ -1,6 +1,6 @@
 """Charts of a report as Vega-Lite specifications; `chart_records` computes their data. Loads altair.
 
-Text and lines that belong to no topology have the colour of the page's text, which works in light and dark mode.
+Text and lines that belong to no topology have the color of the page's text, which works in light and dark mode.
 Records of a topology have the field `topology`; the page's parameter `hidden` filters them out.
 """
 
@@ -12,7 +12,7 @@ import altair as alt
 from nas.budget.objectives import COSTS
 from nas.report import tables
 from nas.report.axes import axis_names, front_corners, is_wide
-from nas.report.colours import TopologyStyle
+from nas.report.colors import TopologyStyle
 from nas.report.html import chart_records
 from results.records.cell_text import cell_text
 from results.records.row import Direction
@@ -85,7 +85,7 @@ def curves(points: Sequence[Record], metric: str, looks: Mapping[str, TopologySt
     chart = _visible_chart(points).encode(
         x=alt.X("step:Q", title="steps", axis=alt.Axis(format="~s", tickCount=6)),
         y=alt.Y("value:Q", title=_title(metric), scale=alt.Scale(zero=False)),
-        color=_colour(looks),
+        color=_color(looks),
     )
     tooltip = ["topology:N", "key:N", "seed:Q", "step:Q", alt.Tooltip("value:Q", title=metric, format=".4~g")]
     lines = chart.mark_line(opacity=0.55, strokeWidth=1.3).encode(detail="identity:N")
@@ -149,7 +149,7 @@ def axis(
         points = points.encode(x=across, y=alt.Y("of:Q", title=title, scale=scale))
         bar, tick = bar.encode(x=across, y="low:Q", y2="high:Q"), tick.encode(x=across, y="mean:Q")
     layers = [
-        points.encode(color=_colour(looks), tooltip=tooltip),
+        points.encode(color=_color(looks), tooltip=tooltip),
         *([bar, tick.encode(tooltip=summary)] if ends else []),
     ]
     return spec(alt.layer(*layers), _ROW * len(order) + 20 if are_long else 230, f"{metric} by {name}")
@@ -165,7 +165,7 @@ def equal_cost(differences: Sequence[Record], cost: str, metric: str, looks: Map
     summary = ["topology:N", "number:Q", *(alt.Tooltip(f"{part}:Q", format="+.3~g") for part in ("mean", "error"))]
     zero = alt.Chart(data([{"above": 0}])).mark_rule(color=TEXT, strokeDash=[4, 4], opacity=0.6).encode(x=x)
     points = _visible_chart(differences).mark_circle(size=40, opacity=0.9)
-    points = points.encode(x=x, y=row, color=_colour(looks), tooltip=tooltip)
+    points = points.encode(x=x, y=row, color=_color(looks), tooltip=tooltip)
     ends = _with_ends(means, "error")
     several = _visible_chart(ends).encode(y=row)
     bars = several.mark_rule(color=TEXT, strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q")
@@ -216,12 +216,12 @@ def _points(
     shape = alt.Shape("topology:N", legend=None, scale=_scale(looks, [look.marker.path for look in looks.values()]))
     fill_opacity = alt.condition("datum.fresh", alt.value(0.9), alt.value(0)) if hollow else alt.value(0.9)
     chart = _visible_chart(records).encode(x=x)
-    bars = chart.mark_rule(opacity=0.85).encode(y=alt.Y("low:Q"), y2="high:Q", color=_colour(looks))
-    fill = alt.Fill("topology:N", legend=None, scale=_scale(looks, [look.colour for look in looks.values()]))
+    bars = chart.mark_rule(opacity=0.85).encode(y=alt.Y("low:Q"), y2="high:Q", color=_color(looks))
+    fill = alt.Fill("topology:N", legend=None, scale=_scale(looks, [look.color for look in looks.values()]))
     marks = chart.mark_point(size=90, strokeWidth=1.5, filled=False)
     return [
         bars,
-        marks.encode(y=y, shape=shape, color=_colour(looks), fill=fill, fillOpacity=fill_opacity, tooltip=[*tooltip]),
+        marks.encode(y=y, shape=shape, color=_color(looks), fill=fill, fillOpacity=fill_opacity, tooltip=[*tooltip]),
     ]
 
 
@@ -234,8 +234,8 @@ def data(records: Iterable[Record]) -> alt.InlineData:
     return alt.InlineData(values=[dict(record) for record in records])
 
 
-def _colour(looks: Mapping[str, TopologyStyle]) -> alt.Color:
-    return alt.Color("topology:N", legend=None, scale=_scale(looks, [look.colour for look in looks.values()]))
+def _color(looks: Mapping[str, TopologyStyle]) -> alt.Color:
+    return alt.Color("topology:N", legend=None, scale=_scale(looks, [look.color for look in looks.values()]))
 
 
 def _scale(looks: Mapping[str, TopologyStyle], values: Sequence[str]) -> alt.Scale:

@@ -22,7 +22,7 @@ from nas.budget.objectives import COSTS
 from nas.environment.passwords import without_passwords
 from nas.report import tables
 from nas.report.axes import axis_names, topology_of
-from nas.report.colours import TopologyStyle, topology_styles
+from nas.report.colors import TopologyStyle, topology_styles
 from nas.report.html import chart_records, charts
 from nas.report.html.contents import ReportContents
 from nas.report.html.wiring_charts import coefficient_map, depth_chart, heat_map
@@ -178,13 +178,13 @@ def _wirings(contents: ReportContents, look_by_topology: Mapping[str, TopologySt
         warnings.warn(Notice("skipped", message, **fields), stacklevel=2)
     subsections = []
     for number, network in enumerate(wirings.networks):
-        colour = look_by_topology[network.topology].colour
+        color = look_by_topology[network.topology].color
         charts = {
-            f"wiring-{number}": heat_map(network.pairs, colour),
-            f"depth-{number}": depth_chart(network.depths, colour),
+            f"wiring-{number}": heat_map(network.pairs, color),
+            f"depth-{number}": depth_chart(network.depths, color),
         }
         for index, (name, weights) in enumerate(network.coefficients.items()):
-            charts[f"weights-{number}-{index}"] = coefficient_map(name, weights, colour)
+            charts[f"weights-{number}-{index}"] = coefficient_map(name, weights, color)
         subsections.append(Section(network.title, network.description, charts, topology=network.topology))
     return Section("Topologies", _WIRINGS, {}, wirings.notes, subsections)
 

@@ -1,6 +1,6 @@
 """Charts of a network's topology as Vega-Lite specifications, drawn from the records of `wirings`. Loads altair.
 
-Larger shares have a stronger shade of the topology's colour, which works in light and dark mode.
+Larger shares have a stronger shade of the topology's color, which works in light and dark mode.
 """
 
 import json
@@ -24,13 +24,13 @@ _QUANTITIES = {"read": "input", "made": "output", "gradient": "gradient (right a
 """Field of a record -> its name in the legend."""
 
 
-def heat_map(pairs: Sequence[Record], colour: str) -> Spec:
+def heat_map(pairs: Sequence[Record], color: str) -> Spec:
     """Draw the share of each source (across) in what each reader (down) reads; unreachable cells stay empty."""
     readers, sources = _by_number(pairs, "reader", "reads"), _by_number(pairs, "source", "of")
     legend = alt.Legend(
         title=None, orient="top", values=[0, 0.05, 0.2, FULL], columns=4,
         labelExpr=f"(datum.value < {FULL} ? '' : '≥ ') + format(datum.value, '.0%')",
-        symbolType="square", symbolSize=150, symbolFillColor=colour,
+        symbolType="square", symbolSize=150, symbolFillColor=color,
     )  # fmt: skip
     scale = alt.Scale(type="sqrt", domain=[0, FULL], clamp=True, range=[0.04, 1])
     numbers = [name for name in ("weight", "gain") if any(pair[name] is not None for pair in pairs)]
@@ -40,7 +40,7 @@ def heat_map(pairs: Sequence[Record], colour: str) -> Spec:
         alt.Tooltip("share:Q", format=".3~p"),
         *(alt.Tooltip(f"{name}:Q", format=".4~g") for name in numbers),
     ]
-    chart = alt.Chart(data(pairs)).mark_rect(color=colour, stroke=TEXT, strokeOpacity=0.2, strokeWidth=0.5)
+    chart = alt.Chart(data(pairs)).mark_rect(color=color, stroke=TEXT, strokeOpacity=0.2, strokeWidth=0.5)
     chart = chart.encode(
         x=alt.X("source:O", title="source", axis=_name_axis(sources, labelAngle=-45, minExtent=_label_extent(sources))),
         y=alt.Y("reader:O", title="reader", axis=_name_axis(readers)),
@@ -51,7 +51,7 @@ def heat_map(pairs: Sequence[Record], colour: str) -> Spec:
     return spec(chart, height, "the share of each source in each layer's input")
 
 
-def depth_chart(depths: Sequence[Record], colour: str) -> Spec:
+def depth_chart(depths: Sequence[Record], color: str) -> Spec:
     """Draw the RMS of what each layer reads and makes and, on a second axis, the gradient's norm."""
     quantities = [name for name in _QUANTITIES if any(name in record for record in depths)]
     points = [
@@ -62,12 +62,12 @@ def depth_chart(depths: Sequence[Record], colour: str) -> Spec:
     ]
     gradient = [record for record in points if record["what"] == _QUANTITIES["gradient"]]
     sizes = [record for record in points if record not in gradient]
-    layers = [_line(sizes, "root mean square", quantities, colour)]
-    layers += [_line(gradient, "gradient norm", quantities, colour, orient="right", grid=False)] if gradient else []
+    layers = [_line(sizes, "root mean square", quantities, color)]
+    layers += [_line(gradient, "gradient norm", quantities, color, orient="right", grid=False)] if gradient else []
     return spec(alt.layer(*layers).resolve_scale(y="independent"), _SIZES, "sizes and gradients over depth")
 
 
-def coefficient_map(name: str, weights: Sequence[Record], colour: str) -> Spec:
+def coefficient_map(name: str, weights: Sequence[Record], color: str) -> Spec:
     """Draw a topology's own weights, one row each: larger is stronger, negative is grey."""
     cells = [{**cell, "size": abs(cell["weight"]), "below": cell["weight"] < 0} for cell in weights]
     most, rows = max(cell["size"] for cell in cells) or 1.0, len({cell["row"] for cell in weights})
@@ -76,18 +76,18 @@ def coefficient_map(name: str, weights: Sequence[Record], colour: str) -> Spec:
     chart = chart.encode(
         x=alt.X("column:O", title=name, sort=None, axis=alt.Axis(labelAngle=0, labelOverlap="greedy", ticks=False)),
         y=alt.Y("row:O", title=None, axis=alt.Axis(labelOverlap="greedy", ticks=False)),
-        color=alt.Color("below:N", legend=None, scale=alt.Scale(domain=[False, True], range=[colour, TEXT])),
+        color=alt.Color("below:N", legend=None, scale=alt.Scale(domain=[False, True], range=[color, TEXT])),
         opacity=alt.Opacity("size:Q", legend=None, scale=alt.Scale(domain=[0, most], range=[0.04, 1])),
         tooltip=tooltip,
     )
     return spec(chart, min(max(_ROW * rows, _LEAST // 2), _MOST), f"{name}, the topology's own weights")
 
 
-def _line(points: Sequence[Record], title: str, quantities: Sequence[str], colour: str, **axis: Any) -> Any:
+def _line(points: Sequence[Record], title: str, quantities: Sequence[str], color: str, **axis: Any) -> Any:
     """Draw the lines and points of one axis."""
     names = [_QUANTITIES[name] for name in quantities]
     log = all(point["value"] > 0 for point in points)  # a zero has no logarithm
-    legend = alt.Legend(title=None, orient="top", columns=3, symbolFillColor=colour)
+    legend = alt.Legend(title=None, orient="top", columns=3, symbolFillColor=color)
     dashes = alt.Scale(domain=names, range=[[1, 0], [5, 3], [1, 3]])
     shapes = alt.Scale(domain=names, range=["circle", "square", "diamond"])
     chart = alt.Chart(data(points)).encode(
@@ -101,9 +101,9 @@ def _line(points: Sequence[Record], title: str, quantities: Sequence[str], colou
         detail="what:N",
     )
     tooltip = ["layer:N", alt.Tooltip("what:N", title="quantity"), alt.Tooltip("value:Q", title=title, format=".4~g")]
-    marks = chart.mark_point(color=colour, size=30, filled=True, opacity=1)
+    marks = chart.mark_point(color=color, size=30, filled=True, opacity=1)
     return alt.layer(
-        chart.mark_line(color=colour, strokeWidth=1.5).encode(
+        chart.mark_line(color=color, strokeWidth=1.5).encode(
             strokeDash=alt.StrokeDash("what:N", scale=dashes, legend=legend)
         ),
         marks.encode(shape=alt.Shape("what:N", scale=shapes, legend=legend), tooltip=tooltip),

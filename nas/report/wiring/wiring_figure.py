@@ -16,7 +16,7 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Arc
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from nas.report.colours import topology_styles
+from nas.report.colors import topology_styles
 from nas.report.plots import escape_math
 from nas.report.wiring.influence import Array
 from nas.report.wiring.stack_wiring import HEAD, StackWiring, coefficient_records
@@ -28,7 +28,7 @@ MAX_NUMBERS = 13
 """With at most this many sources, each entry of a matrix shows its number."""
 
 DIVERGING, SEQUENTIAL = "RdBu", "Blues"
-"""Colour maps that are readable without red or green cones; positive values are blue in both."""
+"""Color maps that are readable without red or green cones; positive values are blue in both."""
 
 _WEIGHTS_ROW, _ABREAST, _TICKS = 2.4, 4, 8
 """For a topology's own weights: inches of one line of matrices, matrices in a line, most ticks of an axis."""
@@ -43,9 +43,9 @@ def draw(title: str, topology: str, stacks: Sequence[StackWiring]) -> Figure:
     figure = Figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
     figure.suptitle(escape_math(fill(title, 130)), fontsize=9, x=0.01, ha="left")
     parts: Any = figure.subfigures(len(stacks), 1, squeeze=False, height_ratios=heights)
-    colour = topology_styles([topology])[topology].colour
+    color = topology_styles([topology])[topology].color
     for part, stack in zip(parts[:, 0], stacks, strict=True):
-        _draw_stack(part, stack, colour)
+        _draw_stack(part, stack, color)
     return figure
 
 
@@ -60,7 +60,7 @@ def _lines(stack: StackWiring) -> int:
     return -(-len(stack.coefficients) // _ABREAST)
 
 
-def _draw_stack(part: SubFigure, stack: StackWiring, colour: str) -> None:
+def _draw_stack(part: SubFigure, stack: StackWiring, color: str) -> None:
     if stack.name:
         part.suptitle(stack.name, fontsize=9, x=0.01, ha="left")
     height, lines = _height(stack), _lines(stack)
@@ -80,9 +80,9 @@ def _draw_stack(part: SubFigure, stack: StackWiring, colour: str) -> None:
     few = len(stack.sources) <= MAX_NAMES
     *arcs, sizes, gradients = lower.subplots(1, 2 + few, width_ratios=(1.5, 1, 1)[not few :])
     for axes in arcs:
-        _draw_arcs(axes, stack, colour)
-    _draw_sizes(sizes, stack, colour)
-    _draw_gradients(gradients, stack, colour)
+        _draw_arcs(axes, stack, color)
+    _draw_sizes(sizes, stack, color)
+    _draw_gradients(gradients, stack, color)
     for coefficient_part in coefficient_parts:
         coefficient_part.suptitle(
             "the topology's own weights, named as in its equations", fontsize=8, x=0.01, ha="left"
@@ -97,13 +97,13 @@ def _draw_stack(part: SubFigure, stack: StackWiring, colour: str) -> None:
 def _draw_matrix(axes: Axes, stack: StackWiring, matrix: Array, title: str, *, sqrt_scale: bool = False) -> None:
     """Draw a matrix [R, S] with readers down and sources across; sources after the reader are grey.
 
-    `sqrt_scale` colours by the square root, which makes small shares visible.
+    `sqrt_scale` colors by the square root, which makes small shares visible.
     """
     reachable = np.arange(len(stack.sources)) < np.array(stack.influence.layers)[:, None]
     most, has_negative = float(np.abs(matrix).max()) or 1.0, matrix.min() < 0
     norm = PowerNorm(0.5 if sqrt_scale else 1.0, -most if has_negative else 0.0, most)
-    visible, colours = np.where(reachable, matrix, np.nan), DIVERGING if has_negative else SEQUENTIAL
-    image = axes.imshow(visible, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
+    visible, colors = np.where(reachable, matrix, np.nan), DIVERGING if has_negative else SEQUENTIAL
+    image = axes.imshow(visible, cmap=colors, norm=norm, aspect="auto", interpolation="nearest")
     _frame(axes, image, title)
     _name(axes, stack)
     if len(stack.sources) <= MAX_NUMBERS:
@@ -132,7 +132,7 @@ def _draw_coefficients(axes: Axes, name: str, coefficients: Array) -> None:
 
 
 def _frame(axes: Axes, image: AxesImage, title: str) -> None:
-    """Add a colour bar and a title to a matrix; empty cells are grey, and there is no outline."""
+    """Add a color bar and a title to a matrix; empty cells are grey, and there is no outline."""
     bar = axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
     bar.ax.tick_params(labelsize=_SMALL)
     bar.outline.set_visible(False)
@@ -178,7 +178,7 @@ def _in_short(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}".replace("0.", ".", 1)
 
 
-def _draw_arcs(axes: Axes, stack: StackWiring, colour: str) -> None:
+def _draw_arcs(axes: Axes, stack: StackWiring, color: str) -> None:
     """Draw an arc from each source to each layer that reads it, as thick as its share, averaged over ports."""
     layers, shares = np.array(stack.influence.layers), stack.influence.shares
     last = len(stack.sources)
@@ -186,7 +186,7 @@ def _draw_arcs(axes: Axes, stack: StackWiring, colour: str) -> None:
         for i, share in enumerate(shares[layers == t].mean(axis=0)[:t]):
             across, pale = t - i, 0.25 + 0.75 * min(1.0, 2 * share)
             axes.add_patch(
-                Arc(((i + t) / 2, 0), across, across, theta2=180, color=colour, linewidth=6 * share, alpha=pale)
+                Arc(((i + t) / 2, 0), across, across, theta2=180, color=color, linewidth=6 * share, alpha=pale)
             )
     axes.plot(range(last + 1), [0] * (last + 1), "o", color="black", markersize=4, zorder=3)
     axes.set_xlim(-0.5, last + 0.5)
@@ -198,12 +198,12 @@ def _draw_arcs(axes: Axes, stack: StackWiring, colour: str) -> None:
     axes.set_title("who reads whom; line width: share", fontsize=8, loc="left")
 
 
-def _draw_sizes(axes: Axes, stack: StackWiring, colour: str) -> None:
+def _draw_sizes(axes: Axes, stack: StackWiring, color: str) -> None:
     inputs, outputs = stack.influence.layer_input_rms, stack.influence.output_rms
     size = _marker_size(stack)
-    axes.plot(range(1, len(inputs) + 1), inputs, "o-", color=colour, markersize=size, linewidth=1.2, label="input")
+    axes.plot(range(1, len(inputs) + 1), inputs, "o-", color=color, markersize=size, linewidth=1.2, label="input")
     axes.plot(
-        range(len(outputs)), outputs, "s:", color=colour, markersize=size, linewidth=1.2, markerfacecolor="white",
+        range(len(outputs)), outputs, "s:", color=color, markersize=size, linewidth=1.2, markerfacecolor="white",
         label="output",
     )  # fmt: skip
     _over_depth(axes, [*inputs, *outputs], len(inputs))
@@ -211,14 +211,14 @@ def _draw_sizes(axes: Axes, stack: StackWiring, colour: str) -> None:
     axes.set_title("root mean square of each layer", fontsize=8, loc="left")
 
 
-def _draw_gradients(axes: Axes, stack: StackWiring, colour: str) -> None:
+def _draw_gradients(axes: Axes, stack: StackWiring, color: str) -> None:
     gradient = stack.influence.gradient
     axes.set_title("gradient norm of the loss by each output", fontsize=8, loc="left")
     if gradient is None:
         axes.text(0.5, 0.5, "the task has no loss of a batch", ha="center", fontsize=_SMALL, transform=axes.transAxes)
         axes.set_axis_off()
         return
-    axes.plot(range(len(gradient)), gradient, "D-", color=colour, markersize=_marker_size(stack), linewidth=1.2)
+    axes.plot(range(len(gradient)), gradient, "D-", color=color, markersize=_marker_size(stack), linewidth=1.2)
     _over_depth(axes, list(gradient), len(gradient))
 
 

@@ -11,7 +11,7 @@ import nas
 from command_line import Command
 from expect import raises
 from grouped import grouped
-from nas.report.colours import topology_styles
+from nas.report.colors import topology_styles
 from nas.report.plots import draw_effects
 from nas.report.study import Study
 from results.records.row import Direction, Row
@@ -187,9 +187,9 @@ def test_a_topology_has_one_line_in_all_panels() -> None:
     assert heights == {"resnet", "rmt(...)", "dca(k=2)"}
     assert sight.get_xlabel() == "accuracy"
     assert "resnet" in figure.get_supxlabel()
-    colours = {line.get_color() for panel in (sight, text) for line in panel.lines}
-    assert topology_styles(["resnet", "rmt(keys=16)", "dca", "dca(k=2)"])["rmt(keys=16)"].colour in colours
-    assert topology_styles(["resnet", "rmt", "dca", "dca(k=2)"])["rmt"].colour not in colours
+    colors = {line.get_color() for panel in (sight, text) for line in panel.lines}
+    assert topology_styles(["resnet", "rmt(keys=16)", "dca", "dca(k=2)"])["rmt(keys=16)"].color in colors
+    assert topology_styles(["resnet", "rmt", "dca", "dca(k=2)"])["rmt"].color not in colors
 
 
 def test_without_intervals_there_is_a_note(command: Command) -> None:

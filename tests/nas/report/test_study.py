@@ -10,7 +10,7 @@ import nas
 from expect import raises, warns
 from grouped import grouped
 from nas.report.axes import front_corners
-from nas.report.colours import topology_styles
+from nas.report.colors import topology_styles
 from nas.report.plots import save_figure
 from nas.report.study import Study
 from nas.store.store import Store
@@ -86,9 +86,9 @@ def test_study_as_data_frame_picture_and_notebook(study: Study, tmp_path: Path) 
     figure = study.plot(tmp_path / "front.png")
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
     assert figure.axes[0].get_xlabel() == "flops"
-    colours = {to_hex(bars.lines[0].get_color()) for bars in figure.axes[0].containers}
-    assert colours == {
-        look.colour for look in topology_styles(row.architecture.topology for row in study.rows()).values()
+    colors = {to_hex(bars.lines[0].get_color()) for bars in figure.axes[0].containers}
+    assert colors == {
+        look.color for look in topology_styles(row.architecture.topology for row in study.rows()).values()
     }
     for name, begins in (("front.svg", b"<?xml"), ("front.pdf", b"%PDF")):
         save_figure(figure, tmp_path / name)

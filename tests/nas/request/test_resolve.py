@@ -95,7 +95,7 @@ def test_values_of_a_recipe_axis_have_the_type_of_their_field() -> None:
         space_of(task, "depth-heads", "", "smoke", ("recipe.betas=0.9:0.95:1",))
 
 
-def test_optimisers_with_options_are_an_axis() -> None:
+def test_optimizers_with_options_are_an_axis() -> None:
     task: Any = reload_task("digits-vit", None)
     space = space_of(task, "depth-heads", "", "smoke", ("recipe.optimizer=adamw,galore(rank=8, gap=50),muon",))
     recipes = [recipe_of(task, "smoke", candidate.settings) for candidate in space]

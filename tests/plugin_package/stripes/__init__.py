@@ -28,6 +28,6 @@ class Stripes(ClassificationTask):
 
 
 def numbers(examples: int, seed: int) -> Batch:
-    """Numbers [E, 1] and their stripes' colours [E]."""
+    """Numbers [E, 1] and their stripes' colors [E]."""
     x = 4 * torch.rand(examples, 1, generator=Generator().manual_seed(seed))
     return x, x[:, 0].long() % 2

@@ -124,7 +124,7 @@ def test_repeated_seeds_separate_nugget_from_noise() -> None:
     assert np.abs(predictions - (places.numeric[:, 0] + effects)).mean() < 0.07
 
 
-def test_readings_are_standardised_and_noise_is_in_shares() -> None:
+def test_readings_are_standardized_and_noise_is_in_shares() -> None:
     means, errors = np.array([1.0, 3.0, 5.0]), np.array([0.1, 0.2, 0.3])
     readings, mean, std = Observations.standardize(means, np.array([1.0, 2.0, 1.0]), errors, np.array([0.0, 4.0, 0.0]))
     assert (mean, std) == pytest.approx((3.0, means.std()))

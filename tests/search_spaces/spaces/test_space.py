@@ -73,7 +73,7 @@ def test_invalid_architectures_are_not_in_the_space() -> None:
         ({"speed": (1,)}, "unknown-name", {"option": "axis", "value": "speed"}),
         ({"dca.k": (1,)}, "unknown-name", {"option": "axis", "value": "dca.k"}),
         ({"recipe.": (1,)}, "unknown-name", {"option": "axis", "value": "recipe."}),
-        ({"recipe.optimiser.lr": (1,)}, "unknown-name", {"option": "axis", "value": "recipe.optimiser.lr"}),
+        ({"recipe.optimizer.lr": (1,)}, "unknown-name", {"option": "axis", "value": "recipe.optimizer.lr"}),
         ({"recipe.lr": (0.1, 0.1)}, "duplicate", {"option": "recipe.lr", "value": 0.1}),
     ],
 )

@@ -1,4 +1,4 @@
-"""Generalised residual networks and DeepCrossAttention against their matrix formulas."""
+"""Generalized residual networks and DeepCrossAttention against their matrix formulas."""
 
 from collections.abc import Callable
 from itertools import product

@@ -103,13 +103,13 @@ def test_sinkhorn_mixing_is_positive_and_doubly_stochastic() -> None:
 
 def test_streams_differ_after_training(transformer: Build) -> None:
     stack = transformer("mhc(rounds=3,streams=4)")
-    optimiser = torch.optim.Adam(stack.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(stack.parameters(), lr=0.01)
     x = torch.randn(4, 5, 16).double()
     target = torch.randn_like(x)
     for _ in range(20):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (stack(x, torch.zeros_like(x)) - target).square().mean().backward()
-        optimiser.step()
+        optimizer.step()
     state = stack.topology.open(x)
     for t, layer in enumerate(stack.layers):
         inputs, state = stack.topology.read(t, state)

@@ -64,7 +64,7 @@ def test_weights_that_cannot_be_downloaded_are_a_user_error(monkeypatch: pytest.
 
 
 class Tiny(nn.Module):
-    """Mean colours instead of Inception's features."""
+    """Mean colors instead of Inception's features."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -42,12 +42,12 @@ def test_every_picture_is_in_one_split_with_its_label(latent_folder: Path) -> No
     assert (data.num_examples, data.held_out, len(data.test.images)) == (20, 2, 2)
     assert (data.classes, data.shape) == (3, (4, 4, 4))
     training = data.training_batches(replace(RECIPE, class_dropout=0.0), 0, (), CPU)
-    learnt = {}
+    learned = {}
     for _, ((_, _, classes), targets) in zip(range(5), (batch for batch, _ in training), strict=False):
         starts = (image.numpy().round(2).tobytes() for image in targets["start"])
-        learnt |= dict(zip(starts, classes.tolist(), strict=True))
-    assert learnt.items() <= label_of.items()
-    assert len(learnt) == 20
+        learned |= dict(zip(starts, classes.tolist(), strict=True))
+    assert learned.items() <= label_of.items()
+    assert len(learned) == 20
     labels = [label for _, label in start_images(data.evaluation_batches("validation", RECIPE, CPU))]
     assert len(labels) == 2
 
@@ -117,9 +117,9 @@ def test_refuses_a_bad_file_by_name(
     missing = latent_folder / "imagenet32_labels"
 
     def read() -> None:
-        learnt = splits(latent_folder).train.images
-        for index in range(len(learnt)):
-            _ = learnt[index]
+        learned = splits(latent_folder).train.images
+        for index in range(len(learned)):
+            _ = learned[index]
 
     with raises(kind, path=str(missing if kind == "missing-data" else path), **fields):
         read()

@@ -35,12 +35,12 @@ def learnt_from() -> str:
 def test_train_and_dev_share_no_sentence(name: str) -> None:
     sets = texts_of(name)
     test_lines = [in_a_line(text) for text in read_texts(CORPUS().test)]
-    learnt = {sentence for sets in sets.train.texts for sentence in sets}
+    learned = {sentence for sets in sets.train.texts for sentence in sets}
     held_out = {sentence for sets in sets.dev[0].texts for sentence in sets}
     assert len(sets.train.texts) > 2000
     least = 700 if sys.version_info < (3, 12) else 200  # of the text inside Python: 1,000 in 3.11.7, 258 in 3.12.1
     assert len(sets.dev[0].texts) > least
-    assert not learnt & held_out
+    assert not learned & held_out
     assert sum(sentence in learnt_from() for sentence in held_out) <= 0.01 * len(held_out)  # within a longer text
     dev = sets.dev[0]
     for (sentence,), answer, document in zip(dev.texts, dev.answers, dev.documents, strict=True):

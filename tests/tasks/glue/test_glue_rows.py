@@ -12,12 +12,12 @@ def test_validation_rows_are_held_out_of_training() -> None:
     dev = (LabelledTexts([("one",), ("two",)], [100.0, 101.0]), LabelledTexts([("three",)], [102.0]))
     tokenizer = train_tokenizer(["text 0123456789 one two three"], 300)
     splits = splits_of("some", GlueSetData(train, dev), tokenizer, 16)
-    learnt, validation, test = (part[1]["answer"].tolist() for part in (splits.train, splits.validation, splits.test))
+    learned, validation, test = (part[1]["answer"].tolist() for part in (splits.train, splits.validation, splits.test))
     assert len(validation) == 4
-    assert sorted([*learnt, *validation]) == train.answers
+    assert sorted([*learned, *validation]) == train.answers
     assert test == [100.0, 101.0, 102.0]
     assert splits.test[1]["group"].tolist() == [0, 0, 1]
-    assert len(splits.train[0][0]) == len(learnt)
+    assert len(splits.train[0][0]) == len(learned)
     first = splits.validation[0][0][0]
     (token,) = tokenizer.encode([f"text {int(validation[0])}"])
     row = torch.zeros(len(first), dtype=torch.int32)

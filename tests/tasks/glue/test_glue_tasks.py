@@ -143,8 +143,8 @@ def test_baseline_is_the_majority_class() -> None:
     baseline = TASK.baselines(SMOKE)["majority"]
     whole = TASK.baselines(replace(SMOKE, measured=0))["majority"]
     for name, splits in ((name, TASK.splits_of(name)) for name in TASK.sets):
-        learnt = splits.train[1]["answer"].tolist()
-        usual = max({0.0, 1.0}, key=learnt.count)
+        learned = splits.train[1]["answer"].tolist()
+        usual = max({0.0, 1.0}, key=learned.count)
         for prefix, part in (("", splits.validation), ("test_", splits.test)):
             answers = part[1]["answer"].tolist()
             right = answers.count(usual) / len(answers)

@@ -54,7 +54,7 @@ def test_each_process_loads_its_own_share_of_every_batch() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sharing", ["ddp", "fsdp"])
-def test_each_process_tokenises_its_documents_and_has_the_metrics_of_all(sharing: str) -> None:
+def test_each_process_tokenizes_its_documents_and_has_the_metrics_of_all(sharing: str) -> None:
     (alone,), together = run_shared("stories-ddp", 1), run_shared(f"stories-{sharing}", 2)
     for part in ("trained", "measured"):
         shares = [set(record[part]) for record in together]

@@ -92,10 +92,10 @@ def test_names_a_line_without_two_papers(aan_folder: Path) -> None:
 def test_grey_values_match_tensorflows(cifar10_folder: Path) -> None:
     task = LRAImage(cifar10_folder)
     ids, _ = task.load().test
-    colours = np.load(cifar10_folder / "cifar-10-batches-py" / "test_batch", allow_pickle=True)["data"]
+    colors = np.load(cifar10_folder / "cifar-10-batches-py" / "test_batch", allow_pickle=True)["data"]
     assert ids.shape == (20, 1024)
     for pixel in (0, 37, 1023):
-        red, green, blue = (np.float32(colours[4, pixel + 1024 * channel]) / np.float32(255) for channel in range(3))
+        red, green, blue = (np.float32(colors[4, pixel + 1024 * channel]) / np.float32(255) for channel in range(3))
         grey = np.float32(0.2989) * red + np.float32(0.587) * green + np.float32(0.114) * blue
         assert ids[4, pixel] == int(grey * np.float32(255.5))
 

@@ -17,7 +17,7 @@ from tasks.recipes.settings import override, plain_values
 RECIPE = Recipe(steps=4, batch=2, lr=0.1)
 
 
-def test_an_optimiser_has_one_canonical_text() -> None:
+def test_an_optimizer_has_one_canonical_text() -> None:
     readings: list[tuple[str, object, str]] = [
         ("adamw", AdamW(), "adamw"),
         ("sgd(nesterov=true, momentum=0.9)", SGD(0.9, True), "sgd(momentum=0.9,nesterov=true)"),
@@ -38,7 +38,7 @@ def test_an_optimiser_has_one_canonical_text() -> None:
                 assert Recipe(steps=1, batch=1, lr=1.0, optimizer=text).optimizer == expected
 
 
-def test_faulty_optimiser_texts_are_refused() -> None:
+def test_faulty_optimizer_texts_are_refused() -> None:
     refusals: list[tuple[str, Kind, dict[str, object]]] = [
         ("muo", "unknown-name", {"option": "optimizer", "value": "muo", "nearest": "muon"}),
         ("galore(ranks=2)", "unknown-name", {"option": "setting", "value": "ranks", "nearest": "rank"}),
@@ -62,7 +62,7 @@ def test_faulty_optimiser_texts_are_refused() -> None:
                 override(RECIPE, {"optimizer": text})
 
 
-def test_settings_that_an_optimiser_cannot_use_are_refused() -> None:
+def test_settings_that_an_optimizer_cannot_use_are_refused() -> None:
     refusals: list[tuple[str, dict[str, object], dict[str, object]]] = [
         ("sgd", {"beta_cycle": (0.95, 0.85)}, {"option": "beta_cycle", "value": (0.95, 0.85), "optimizer": "sgd"}),
         ("galore", {"sharing": "fsdp"}, {"option": "optimizer", "value": "galore", "sharing": "fsdp"}),
@@ -76,7 +76,7 @@ def test_settings_that_an_optimiser_cannot_use_are_refused() -> None:
                     override(RECIPE, {"optimizer": optimizer, **settings})
 
 
-def test_each_optimiser_has_another_identity() -> None:
+def test_each_optimizer_has_another_identity() -> None:
     def identity(recipe: dict[str, Any]) -> str:
         shape = Architecture(depth=1, width=8, hidden=8)
         return identity_of(task="a", task_version=1, data=None, architecture=shape, recipe=recipe, seed=0, start=None)

@@ -33,7 +33,7 @@ RECIPE = DigitsRecipe(steps=12, batch=32, lr=3e-3, accumulate=2, measured=64, re
 EACH = ["adamw", "adam", "sgd(momentum=0.9,nesterov=true)", "galore(gap=3,rank=4)", "muon"]
 
 
-def test_these_tests_cover_all_optimisers() -> None:
+def test_these_tests_cover_all_optimizers() -> None:
     assert {text.partition("(")[0] for text in EACH} == set(CHOICES)
 
 
@@ -47,7 +47,7 @@ def maps(network: nn.Module) -> set[str]:
     return {name for name, parameter in network.named_parameters() if id(parameter) in ids}
 
 
-def test_every_parameter_has_one_optimiser_and_its_weight_decay() -> None:
+def test_every_parameter_has_one_optimizer_and_its_weight_decay() -> None:
     with grouped() as case:
         for topology in ("resnet", "ancre", "hyper", "rmt"):
             network = DigitsViT().build(replace(SHAPE, topology=topology))
@@ -189,12 +189,12 @@ def test_resume_after_a_stop_gives_the_same_result(text: str, tmp_path: Path) ->
         assert torch.equal(parameter, result.network.state_dict()[name])
 
 
-def test_optimisers_give_different_networks() -> None:
+def test_optimizers_give_different_networks() -> None:
     losses = {text: whole(text)[0].metrics["loss"] for text in [*EACH, "galore", "muon(adjust=original)", "sgd"]}
     assert len(set(losses.values())) == len(losses)
 
 
-def test_checkpoints_belong_to_one_optimiser() -> None:
+def test_checkpoints_belong_to_one_optimizer() -> None:
     def words(text: str) -> str:
         return checkpoint_for(
             DigitsViT(), Run(architecture=SHAPE, recipe=replace(RECIPE, optimizer=text), seed=0)

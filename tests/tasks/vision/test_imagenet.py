@@ -157,8 +157,8 @@ def test_validation_is_held_out_from_train_and_test_is_the_published_validation(
     assert len(held_out) == 2
     assert held_out.items() <= label_of.items()
     batches = [batch for batch, _ in islice(sums.training_batches(PAPER, 0, (), CPU), 20)]
-    learnt = {pair for images, labels in batches for pair in zip(images.tolist(), labels.tolist(), strict=True)}
-    assert learnt == label_of.items() - held_out.items()
+    learned = {pair for images, labels in batches for pair in zip(images.tolist(), labels.tolist(), strict=True)}
+    assert learned == label_of.items() - held_out.items()
     labels = torch.cat([labels for _, labels in splits.evaluation_batches("test", replace(PAPER, batch=5), CPU)])
     assert labels.tolist() == [0] * 4 + [1] * 4 + [2] * 4
 

@@ -13,7 +13,7 @@ import nas
 from expect import raises
 from nas.cli.main import app
 from nas.report.axes import topology_of
-from nas.report.colours import topology_styles
+from nas.report.colors import topology_styles
 from nas.report.html import page
 from nas.report.html.charts import axis
 from nas.report.html.page import render_page

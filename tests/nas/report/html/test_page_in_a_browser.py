@@ -89,8 +89,8 @@ def test_topologies_with_one_point_have_no_means(open_page: Open, study: Study, 
     assert page.locator("#equal-cost .mark-symbol path").count() == 3
 
 
-def levels(colour: str) -> list[int]:
-    return [int(level) for level in colour.removeprefix("rgb(").removesuffix(")").split(",")]
+def levels(color: str) -> list[int]:
+    return [int(level) for level in color.removeprefix("rgb(").removesuffix(")").split(",")]
 
 
 def test_markup_in_names_is_text_everywhere(open_page: Open, evil: str) -> None:

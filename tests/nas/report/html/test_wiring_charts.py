@@ -4,7 +4,7 @@ from typing import Any
 
 from nas.report.html.wiring_charts import FULL, coefficient_map, depth_chart, heat_map
 
-COLOUR = "#528fff"
+COLOR = "#528fff"
 
 
 def pair(reader: int, source: int, **changes: Any) -> dict[str, Any]:
@@ -22,9 +22,9 @@ def values_of(chart: dict[str, Any], part: dict[str, Any]) -> list[dict[str, Any
 
 
 def test_heat_map_has_each_pair_and_names_at_its_axes() -> None:
-    chart = heat_map(PAIRS, COLOUR)
+    chart = heat_map(PAIRS, COLOR)
     assert values_of(chart, chart) == PAIRS
-    assert chart["mark"]["color"] == COLOUR
+    assert chart["mark"]["color"] == COLOR
     encoding = chart["encoding"]
     assert encoding["y"]["axis"]["labelExpr"] == '["1 x", "1 x", "head"][datum.value]'
     assert encoding["x"]["axis"]["labelExpr"] == '["embedding", "1 x", "1 x"][datum.value]'
@@ -34,13 +34,13 @@ def test_heat_map_has_each_pair_and_names_at_its_axes() -> None:
 
 def test_expressions_escape_names() -> None:
     evil = '"][0]+[datum'
-    chart = heat_map([pair(0, 0, reads=evil)], COLOUR)
+    chart = heat_map([pair(0, 0, reads=evil)], COLOR)
     assert chart["encoding"]["y"]["axis"]["labelExpr"] == r'["\"][0]+[datum"][datum.value]'
 
 
 def test_tooltip_lists_available_numbers() -> None:
     def tooltips(pairs: list[dict[str, Any]]) -> list[str]:
-        return [tooltip["field"] for tooltip in heat_map(pairs, COLOUR)["encoding"]["tooltip"]]
+        return [tooltip["field"] for tooltip in heat_map(pairs, COLOR)["encoding"]["tooltip"]]
 
     assert tooltips(PAIRS) == ["reads", "of", "share", "weight", "gain"]
     assert tooltips([pair(0, 0, weight=None)]) == ["reads", "of", "share", "gain"]
@@ -48,12 +48,12 @@ def test_tooltip_lists_available_numbers() -> None:
 
 def test_heat_map_of_a_deep_network_fits_a_screen() -> None:
     deep = [{**pair(0, 0), "reader": reader, "reads": str(reader)} for reader in range(200)]
-    assert 200 < heat_map(PAIRS, COLOUR)["height"] < heat_map(deep, COLOUR)["height"] < 500
+    assert 200 < heat_map(PAIRS, COLOR)["height"] < heat_map(deep, COLOR)["height"] < 500
 
 
 def lines_of(depths: list[dict[str, Any]]) -> list[tuple[str, list[tuple[int, float]]]]:
     """The scale of each vertical axis, and its points."""
-    chart = depth_chart(depths, COLOUR)
+    chart = depth_chart(depths, COLOR)
     assert chart["resolve"] == {"scale": {"y": "independent"}}
     lines = []
     for layer in chart["layer"]:
@@ -77,12 +77,12 @@ def test_sizes_of_zero_have_a_linear_axis() -> None:
     assert [scale for scale, _ in lines_of(depths)] == ["linear"]
 
 
-def test_colour_of_a_coefficient_gives_size_and_sign() -> None:
+def test_color_of_a_coefficient_gives_size_and_sign() -> None:
     weights = [{"row": 1, "column": "2,1", "weight": 0.5}, {"row": 2, "column": "10,1", "weight": -2.0}]
-    chart = coefficient_map("A_r", weights, COLOUR)
+    chart = coefficient_map("A_r", weights, COLOR)
     sizes = [(value["size"], value["below"]) for value in values_of(chart, chart)]
     assert sizes == [(0.5, False), (2.0, True)]
     encoding = chart["encoding"]
     assert encoding["opacity"]["scale"]["domain"] == [0, 2.0]
-    assert encoding["color"]["scale"]["range"][0] == COLOUR
+    assert encoding["color"]["scale"]["range"][0] == COLOR
     assert encoding["x"]["sort"] is None  # the order of the records: 2 before 10

@@ -9,7 +9,7 @@ import torch
 from matplotlib.figure import Figure
 
 from expect import raises
-from nas.report.colours import topology_styles
+from nas.report.colors import topology_styles
 from nas.report.wiring.influence import influences
 from nas.report.wiring.stack_wiring import coefficient_records, depth_records, matrix_records, name_stack
 from nas.report.wiring.wiring_figure import MAX_NAMES, MAX_NUMBERS
@@ -138,10 +138,10 @@ def test_picture_without_a_loss_has_no_gradients(tmp_path: Path) -> None:
     assert "actor" in path.read_text()
 
 
-def test_curves_have_the_colour_of_the_topology() -> None:
+def test_curves_have_the_color_of_the_topology() -> None:
     lines = [line for axes in report_of("ancre").plot().get_axes() for line in axes.get_lines()]
-    colours = [line.get_color() for line in lines if line.get_linewidth() == 1.2]
-    assert colours == [topology_styles(["ancre"])["ancre"].colour] * 3  # inputs, outputs, gradients
+    colors = [line.get_color() for line in lines if line.get_linewidth() == 1.2]
+    assert colors == [topology_styles(["ancre"])["ancre"].color] * 3  # inputs, outputs, gradients
 
 
 def test_few_layers_have_names_numbers_and_arcs() -> None:

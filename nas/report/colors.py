@@ -1,4 +1,4 @@
-"""A colour and a marker for each topology, the same in every plot and report."""
+"""A color and a marker for each topology, the same in every plot and report."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from search_spaces.architecture.block_segments import has_one_topology
 
-COLOURS = (
+COLORS = (
     *("#ff5c00", "#d60014", "#eb668f", "#528fff", "#8f00ff", "#00707a", "#47a314", "#997a5c"),
     *("#477000", "#9970cc", "#f53df5", "#ad3d5c", "#7099b8", "#5c5ccc", "#ad1fad", "#e0008f"),
 )
-"""Sixteen colours, as far apart as possible, also for readers without red or green cones.
+"""Sixteen colors, as far apart as possible, also for readers without red or green cones.
 
 Each has a contrast of at least 3 on white and on a dark page. Chosen by greedy exchange in OKLab, with the simulation
 of Machado, Oliveira and Fernandes (2009).
@@ -47,9 +47,9 @@ _OTHERS = (
 
 
 class TopologyStyle(NamedTuple):
-    """The colour and marker of a topology."""
+    """The color and marker of a topology."""
 
-    colour: str
+    color: str
     marker: Marker
 
 
@@ -57,14 +57,14 @@ _USUAL = (
     *("resnet", "ancre", "ancre(temperature=0.1)", "dca(k=1)", "dca(k=2)", "dca(k=4)"),
     *("denseformer", "grn-v1", "grn-v2", "grn-v3", "hyper(streams=2)", "hyper", "rmt(keys=16)", "rmt", "none"),
 )
-"""Topologies of the space `joint`, and `none`, in the order of COLOURS."""
+"""Topologies of the space `joint`, and `none`, in the order of COLORS."""
 
 
 _LESS_USUAL = (
     *("attnres", "mhc", "dca", "frac", "value-residual", "layerscale", "rezero", "deepnorm", "laurel"),
     *("highway", "depth-lstm", "attnres-delta", "muddformer", "mhc(streams=2)", "aggregation", "laurel-rw", "svformer"),
 )
-"""The other topologies of this project, which reuse the colours in turn; all others get a look by their name."""
+"""The other topologies of this project, which reuse the colors in turn; all others get a look by their name."""
 
 
 def _family(topology: str) -> str:
@@ -72,11 +72,11 @@ def _family(topology: str) -> str:
 
 
 def _own_looks() -> Iterator[tuple[str, TopologyStyle]]:
-    for name, colour in zip(_USUAL, COLOURS, strict=False):
-        yield name, TopologyStyle(colour, _MARKERS[_family(name)])
+    for name, color in zip(_USUAL, COLORS, strict=False):
+        yield name, TopologyStyle(color, _MARKERS[_family(name)])
     for number, name in enumerate(_LESS_USUAL):
-        marker = _MARKERS.get(_family(name), _OTHERS[(number + number // len(COLOURS)) % len(_OTHERS)])
-        yield name, TopologyStyle(COLOURS[(len(_USUAL) + number) % len(COLOURS)], marker)
+        marker = _MARKERS.get(_family(name), _OTHERS[(number + number // len(COLORS)) % len(_OTHERS)])
+        yield name, TopologyStyle(COLORS[(len(_USUAL) + number) % len(COLORS)], marker)
 
 
 _LOOKS = dict(_own_looks())
@@ -104,5 +104,5 @@ def _style_candidates(topology: str) -> Iterator[TopologyStyle]:
     markers = [marker for family, marker in _MARKERS.items() if family == _family(topology)]
     first = number % len(_OTHERS)
     for marker in (*markers, *_OTHERS[first:], *_OTHERS[:first]):
-        for i in range(len(COLOURS)):
-            yield TopologyStyle(COLOURS[(number // len(_OTHERS) + i) % len(COLOURS)], marker)
+        for i in range(len(COLORS)):
+            yield TopologyStyle(COLORS[(number // len(_OTHERS) + i) % len(COLORS)], marker)
