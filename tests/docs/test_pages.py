@@ -159,7 +159,7 @@ def test_lists_keep_their_paragraphs() -> None:
 def test_image_example_is_a_task_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "shapes.py").write_text(examples("image-task.md")[0])
     random = np.random.default_rng(0)
-    for split, name in product(("train", "test"), ("dark", "light")):
+    for split, name in product(("train", "val"), ("dark", "light")):
         folder = tmp_path / "images" / split / name
         folder.mkdir(parents=True)
         for number in range(10):

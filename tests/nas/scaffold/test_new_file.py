@@ -87,7 +87,7 @@ def test_new_topology_keeps_the_contract_after_installation(tmp_path: Path) -> N
     assert new.file == Path("gated_skip.py")
     checks = run("gated_skip.py").splitlines()
     assert len(checks) > 8
-    assert all(line.startswith("GatedSkip: ") for line in checks)
+    assert {line.partition(": ")[0] for line in checks} == {"GatedSkip", "GatedSkip(per_entry=true)"}
     docstring = new.file.read_text().split('"""')[1]
     project = docstring[docstring.index("    [build-system]") : docstring.index("Shapes:")]
     Path("pyproject.toml").write_text(textwrap.dedent(project))

@@ -15,6 +15,7 @@ from search_spaces.support.count import Count, Handlers
 from search_spaces.support.spec import Axes
 from search_spaces.testing.checks import CONTRACT
 from search_spaces.testing.contract import check_topology
+from search_spaces.testing.subject import ContractError
 from search_spaces.topologies.base import InputMode, StackSpec
 from search_spaces.topologies.single_stream import SingleStreamTopology
 
@@ -54,6 +55,33 @@ def test_a_source_with_other_defaults_is_found(monkeypatch: pytest.MonkeyPatch) 
 def test_an_installed_topology_is_named_by_its_text(capsys: pytest.CaptureFixture[str]) -> None:
     check_topology("grn-v1(k=1)")
     assert capsys.readouterr().out.startswith("grn-v1(k=1): ")
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleOptions:
+    """One weight for each layer, or one for each feature."""
+
+    per_feature: bool = False
+
+
+class IgnoresOption(Gated):
+    """Counts the weights of an option that it does not build."""
+
+    Options = ScaleOptions
+    axes: ClassVar[Axes] = {"per_feature": (False, True)}
+
+    @classmethod
+    def count(cls, spec: StackSpec, options: ScaleOptions) -> Count:
+        count = super().count(spec, options)
+        return count + Count(params=len(spec.sites) * (spec.width - 1)) if options.per_feature else count
+
+
+def test_each_value_of_an_axis_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ContractError):
+        check_topology(IgnoresOption)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > len(CONTRACT)
+    assert lines[-1].startswith("IgnoresOption(per_feature=true): ")
 
 
 class Wide(Gated):
