@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, final
 from nas.budget.objectives import COSTS, names_in, objective_directions
 from nas.environment.passwords import without_passwords
 from nas.report import tables
+from nas.report.base_gain import base_gain
 from nas.report.format import check_html_path
 from nas.report.front import Front, front_html
 from nas.store.search_config import SearchConfig
@@ -328,6 +329,13 @@ class Study:
         members = sum(architecture.on_front for architecture in architectures)
         return f"{members} of {len(architectures)} architectures on the front of {self.name} ({ways}; {budget})"
 
+    def reference_lines(self, architectures: "Sequence[ArchitectureSummary]") -> list[str]:
+        """Return lines that compare the front with the base network and with the baselines."""
+        if self.config is None:
+            return []
+        gain = base_gain(self._rows, self.config.base, self.objectives, architectures)
+        return [*gain, *tables.baseline_lines(self.config.baselines)]
+
     def identifying_columns(self) -> list[str]:
         """Return the columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe."""
         axes = self.config.axes if self.config else {}
@@ -359,6 +367,5 @@ class Study:
         summaries = self.summaries() if self.directions else []
         if not summaries:
             return title_html(repr(self))
-        baselines = tables.baseline_lines(self.config.baselines if self.config else {})
         title = self.title(self.objectives, summaries)
-        return front_html(summaries, title, self.identifying_columns(), self.plot, baselines)
+        return front_html(summaries, title, self.identifying_columns(), self.plot, self.reference_lines(summaries))

@@ -17,9 +17,7 @@ def print_front(study: Study, plot: Path | None = None) -> None:
     console, records = tables.make_console(), tables.front_records(summaries)
     columns = [*study.identifying_columns(), *tables.SUMMARY_COLUMNS]
     tables.print_records(console, records, columns, study.title(objectives, summaries))
-    for line in [*tables.front_notes(summaries), *_failures(study)]:
-        tables.print_line(console, line)
-    for line in tables.baseline_lines(study.config.baselines if study.config else {}):
+    for line in [*tables.front_notes(summaries), *_failures(study), *study.reference_lines(summaries)]:
         tables.print_line(console, line)
     path = plot or RUNS / f"{slug(study.name)}-front.png"
     study.plot(path)
