@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from nas.api.export import export
     from nas.api.import_rows import import_rows
     from nas.api.load import load
+    from nas.api.load_network import load_network
     from nas.api.load_table import load_table
     from nas.api.new_task import new_task
     from nas.api.new_topology import new_topology
+    from nas.api.predict import predict
     from nas.api.profile import profile
     from nas.api.retrofit import retrofit
     from nas.api.search import search
@@ -60,9 +62,11 @@ __all__ = [
     "export",
     "import_rows",
     "load",
+    "load_network",
     "load_table",
     "new_task",
     "new_topology",
+    "predict",
     "profile",
     "retrofit",
     "search",

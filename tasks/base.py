@@ -16,6 +16,7 @@ from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.count import Count, Handlers
 from search_spaces.support.errors import Notice, UserError
 from tasks.data.batches import Inputs
+from tasks.input_formats import InputFormat
 from tasks.run import Run
 
 _SHORT = Repr()
@@ -181,6 +182,18 @@ class Task(ABC):
     def inputs(self, recipe: Any) -> Inputs:
         """Return network inputs for a few validation examples, on the CPU. Trained networks are profiled with them."""
         return self.example()
+
+    def input_format(self) -> InputFormat | None:
+        """Return what users give a trained network, before `preprocess`; None if that is what `build` takes."""
+        return None
+
+    def preprocess(self, inputs: Any) -> Any:
+        """Map inputs of `input_format` to those of the network, by tensor operations on any number of examples."""
+        return inputs
+
+    def class_names(self) -> tuple[str, ...]:
+        """Return the classes in the order of the network's scores; empty if it has none or they have no names."""
+        return ()
 
     def closed_form(self, architecture: Architecture) -> Count | None:
         """Return the closed-form parameters and MACs for one example, or None if there is no closed form."""

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from torch import nn
+
 from results.records.columns import metric_name_problem
 from search_spaces.support.errors import UserError, cause_fields, reason_of, unknown_name_error
 from tasks.base import Metric, Task
@@ -97,6 +99,10 @@ def _import_file(path: Path) -> ModuleType:
 def _check(reference: str, kind: Any) -> None:
     if not (inspect.isclass(kind) and issubclass(kind, Task)):
         message = f"a task must be a subclass of tasks.base.Task, got {reference!r}, which is {kind!r}."
+        if inspect.isclass(kind) and issubclass(kind, nn.Module):
+            message = (
+                f"{reference!r} is a network, and a task must be a subclass of tasks.Task. Return it from its build()."
+            )
         raise UserError("bad-plugin", message, option="task", value=reference)
     attributes = {
         name
@@ -108,6 +114,11 @@ def _check(reference: str, kind: Any) -> None:
     if missing:
         message = f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task."
         raise UserError("bad-plugin", message, task=reference, needs=tuple(missing))
+    if not isinstance(kind.version, int) or kind.version < 1:
+        message = (
+            f"task {reference!r}: version must be a whole number from 1 on, got {kind.version!r}. Write version = 1."
+        )
+        raise UserError("bad-plugin", message, task=reference, option="version", value=str(kind.version))
     metrics: Any = kind.metrics
     if (
         not isinstance(metrics, tuple | list)

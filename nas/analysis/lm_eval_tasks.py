@@ -13,7 +13,7 @@ from torch import nn
 
 from nas.environment.device import available_device
 from nas.evaluation.retrofit import CheckpointSource
-from nas.evaluation.saved_networks import load_network
+from nas.evaluation.saved_networks import read_if_saved
 from nas.request.job import EvaluationJob, identity
 from nas.store.store import Store
 from results.records.row import Row
@@ -60,7 +60,7 @@ def decoder_of(origin: CheckpointSource) -> tuple[LanguageTask, nn.Module]:
     if not isinstance(origin.task, LanguageTask):
         message = f"`nas downstream` evaluates decoders, got {origin.folder} of task {origin.task.name!r}."
         raise UserError("unsupported", message, path=str(origin.folder), task=origin.task.name)
-    network = load_network(origin.folder, origin.task)
+    network = read_if_saved(origin.folder, origin.task)
     if network is None:
         message = f"the network in {origin.folder} cannot be read. Train it again."
         raise UserError("bad-file", message, path=str(origin.folder))

@@ -1,24 +1,25 @@
 """`nas.export`: export a trained network of a study to a file that other tools read."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from nas.api.load import load
-from nas.environment.paths import DEFAULT_STORE
-from nas.evaluation.retrofit import installed_reference
-from nas.evaluation.saved_networks import network_folder
+from nas.api.load_network import choose_row
+from nas.environment.paths import DEFAULT_STORE, slug
+from nas.evaluation.retrofit import origin_of
 from nas.exporters.export import ExportReport, export_folder
-from nas.request.job import reload_task
+from nas.request.job import text_of
 from nas.store.store import Store
-from search_spaces.architecture.checkpoint import read_record
 from search_spaces.support.files import atomic_write, unwritable
 from search_spaces.support.progress import status_if_slow
 
 
 def export(
-    study: str,
-    key: str,
-    to: str | Path,
+    study: str | None = None,
+    key: str | None = None,
+    to: str | Path | None = None,
     *,
+    raw: bool = False,
     task: str | None = None,
     data: str | Path | None = None,
     card: bool = False,
@@ -26,25 +27,26 @@ def export(
 ) -> ExportReport:
     """Export the trained network of architecture KEY in STUDY to a .safetensors, .pt2 or .onnx file, and check it.
 
-    KEY is an architecture's key or, if several seeds were trained, a row's identity; the beginning is enough. Name the
-    task if it is a file of yours: a study runs no code. `card` also writes a model card, FILE.md.
+    The defaults are the newest search, the knee point of its front, and the file TASK-KEY.pt2. KEY is an architecture's
+    key or a row's identity, or the beginning of either; of several seeds, the best on validation is exported. Graphs
+    include the task's preprocessing unless `raw`. Name the task if it is a file of yours: a study runs no code. `card`
+    also writes a model card, FILE.md.
 
     Raises:
         UserError: No such row, a network that was not saved, or an export that cannot be exact.
     """
-    source_study = load(study, storage=storage)
-    folder = network_folder(Store(storage), source_study.name, source_study.rows(), key)
-    record = read_record(folder)
-    data_source = record.settings.get("data") if data is None else data
-    task_object = reload_task(
-        task or installed_reference(record, folder), None if data_source is None else str(data_source)
+    store, source_study = Store(storage), load(study, storage=storage)
+    row = choose_row(source_study, key, store)
+    folder, file = store.network(row.identity()), Path(to or f"{slug(row.task)}-{row.architecture.key}.pt2")
+    origin = origin_of(folder, task, None, text_of(data))
+    with status_if_slow(f"exporting {file} ..."):
+        report = export_folder(folder, file, origin.task, raw=raw)
+    report = replace(
+        report, row=row, num_seeds=sum(other.architecture == row.architecture for other in source_study.rows())
     )
-    with status_if_slow(f"exporting {to} ..."):
-        report = export_folder(folder, Path(to), task_object)
     if card:
         from nas.exporters.card import card_path, model_card  # huggingface_hub's cards take a tenth of a second
 
-        row = next(row for row in source_study.rows() if row.identity() == record.settings["identity"])
         path = card_path(report.file)
         try:
             atomic_write(path, model_card(row, report).encode())

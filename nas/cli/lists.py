@@ -40,8 +40,10 @@ def read_lists(
         ListKind.TOPOLOGIES: lambda: _options(of) if of else _descriptions(TOPOLOGIES),
         ListKind.SAMPLERS: lambda: _descriptions(SAMPLERS),
         ListKind.STUDIES: lambda: _studies(storage),
+        ListKind.TABLES: _tables,
     }
-    kinds = [kind] if kind else [k for k in readers if k not in (ListKind.PRESETS, ListKind.STUDIES)]
+    overview = (ListKind.TASKS, ListKind.SPACES, ListKind.TOPOLOGIES, ListKind.SAMPLERS)
+    kinds = [kind] if kind else [k for k in readers if k in overview]
     with status_if_slow(LOADING):
         return {list_kind: list(readers[list_kind]()) for list_kind in kinds}
 
@@ -97,6 +99,14 @@ def _options(topology: str) -> Lines:
     for option, meaning in option_descriptions(kind).items():
         suffix = f" Searched: {', '.join(map(format_scalar, kind.axes[option]))}." if option in kind.axes else ""
         yield f"{option}={format_scalar(getattr(options, option))}", f"{meaning}{suffix}"
+
+
+def _tables() -> Lines:
+    """Yield each shipped table: its rows, task and preset, and the question that it answers."""
+    from results.records.sources import table_summaries
+
+    for name, summary in table_summaries().items():
+        yield name, f"{summary.rows} rows; {summary.task}, {summary.preset}. {summary.question}"
 
 
 def _studies(url: str) -> Lines:

@@ -23,6 +23,7 @@ class ListKind(StrEnum):
     PRESETS = "presets"
     SAMPLERS = "samplers"
     STUDIES = "studies"
+    TABLES = "tables"
 
 
 class PaperQuantity(StrEnum):
@@ -57,8 +58,12 @@ StudyArgument = Annotated[str, Argument(metavar="STUDY", help="Name of a study (
 OptionalStudyArgument = Annotated[
     str | None, Argument(metavar="STUDY", help="Name of a study (`nas list studies`). Default: the newest search.")
 ]
-Key = Annotated[
-    str, Argument(metavar="KEY", help="Key of an architecture or identity of a row, or the beginning of either.")
+OptionalKey = Annotated[
+    str | None,
+    Argument(
+        metavar="KEY",
+        help="Key of an architecture or identity of a row, or the beginning of either. Default: the front's knee.",
+    ),
 ]
 NewName = Annotated[str, Argument(metavar="NAME", help="Name of the new file: small letters, digits and dashes.")]
 Files = Annotated[list[Path], Argument(metavar="FILE...", help="Files of rows, as `--format jsonl` writes them.")]
@@ -262,7 +267,13 @@ CostBy = Annotated[
     Literal["layer", "operator"] | None,
     Option("--by", metavar="layer|operator", parser=str, help="Break costs down by layer or operator."),
 ]
-To = Annotated[Path, Option("--to", metavar="FILE", help="The file: .safetensors, .pt2 or .onnx.")]
+To = Annotated[
+    Path | None, Option("--to", metavar="FILE", help="The file: .safetensors, .pt2 or .onnx. Default: TASK-KEY.pt2.")
+]
+Raw = Annotated[bool, Option("--raw", help="Leave the task's preprocessing out of the graph.")]
+Network = Annotated[Path, Argument(metavar="NETWORK", help="An exported .pt2 or .onnx file, or a network's folder.")]
+InputFiles = Annotated[list[Path], Argument(metavar="FILE...", help="Images, CSV files of numbers, or text files.")]
+Tokens = Annotated[int, Option("--tokens", help="Number of tokens to add to each text.")]
 Card = Annotated[bool, Option("--card", help="Also write a model card, FILE.md.")]
 VAE = Annotated[str, Option("--vae", metavar="FOLDER", help="The autoencoder: a diffusers folder, or its hub name.")]
 Size = Annotated[int, Option("--size", help="Side of the images, in pixels.")]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from math import nan
 
+from optuna.trial import TrialState
+
 from nas.budget.bounds import Feasible
 from nas.budget.implicit.budget_dp import BudgetDP
 from nas.budget.objectives import PROFILE_COSTS
@@ -14,6 +16,7 @@ from nas.costs.count import budget_counts
 from nas.engine.curve_log import curve_logs
 from nas.engine.plan import SaveModels, SearchPlan
 from nas.engine.progress import EvaluationProgress
+from nas.engine.repeated_failures import RepeatedFailures
 from nas.engine.scheduler import OutOfTime, Scheduler, prepare
 from nas.engine.timings import Timings
 from nas.environment.paths import slug
@@ -188,6 +191,8 @@ def run_search(
                 make_pool(resources, trials, isolate=separate_process) as pool,
             ):
                 listeners = [progress.add, *logs]
+                if not study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+                    listeners.append(RepeatedFailures(name))
                 Scheduler(
                     store, name, leases, pool, listeners, save_models != "none", deadline, progress.begin, timings
                 ).run(plan)

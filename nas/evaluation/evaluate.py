@@ -23,7 +23,7 @@ from nas.environment.debugging import show_traceback
 from nas.environment.device import available_device
 from nas.evaluation.failures import clean_up, reason_of_failure
 from nas.evaluation.heartbeat import Heartbeat
-from nas.evaluation.saved_networks import copy_network, load_network, save_network
+from nas.evaluation.saved_networks import copy_network, read_if_saved, save_network
 from nas.request.job import EvaluationJob, ResolvedJob, identity, is_first_process, needs_network, resolve_job, task_of
 from nas.request.resolve import check_measurable_network
 from nas.store.locks import folder_lock
@@ -108,7 +108,7 @@ def _load_earlier(evaluation: ResolvedJob) -> tuple[Row | None, nn.Module | None
     earlier_row = job.earlier_row or find_row(job, job.folder)
     if earlier_row is None or not needs_network(job, earlier_row):
         return earlier_row, None
-    network = load_network(job.network_folder, evaluation.task)
+    network = read_if_saved(job.network_folder, evaluation.task)
     if network is None:
         message = "the trained network was not saved: training it again."
         warnings.warn(Notice("missing-file", message, path=job.network_folder), stacklevel=2)

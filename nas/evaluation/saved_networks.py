@@ -89,8 +89,8 @@ def _record(task: Task, job: EvaluationJob, steps: int) -> Record:
     )
 
 
-def load_network(folder: str | Path | None, task: Task) -> nn.Module | None:
-    """Load a saved network, on the CPU; return None if there is none or, with a warning, if it is damaged."""
+def read_if_saved(folder: str | Path | None, task: Task) -> nn.Module | None:
+    """Read a saved network, on the CPU; return None if there is none or, with a warning, if it is damaged."""
     if folder is None or not has_network(folder):
         return None
     try:
@@ -118,11 +118,13 @@ def network_of(task: Task, record: Record) -> nn.Module:
     return task.build_for_training(record.architecture, recipe_of(task, preset, tuple(changes.items())))
 
 
-def network_folder(store: Store, study: str, rows: Sequence[Row], key: str) -> Path:
-    """Return the folder of the trained network with this architecture key or row identity, or a prefix of either.
+def row_with_network(store: Store, study: str, rows: Sequence[Row], key: str) -> Row:
+    """Return the row with this architecture key or identity, or a prefix of either, whose network was saved.
+
+    Of several seeds, it is the best on validation by the task's first metric.
 
     Raises:
-        UserError: There is no such row, more than one, or its network was not saved.
+        UserError: There is no such row, they are of several architectures or tasks, or no network was saved.
     """
     if not key:
         message = "KEY must be the beginning of an architecture's key or of a row's identity, got nothing."
@@ -138,12 +140,14 @@ def network_folder(store: Store, study: str, rows: Sequence[Row], key: str) -> P
         command = f'`nas evaluate {row.task} --preset {row.preset} --seed {row.seed} --arch "{row.architecture}"`'
         message = f"the network of {key} was not saved. Train it again, with the study's --set and --data: {command}"
         raise UserError("missing-file", message, option="KEY", value=key, architecture=str(row.architecture))
-    if len(with_network) > 1:
-        which_ones = ", ".join(f"{row.identity()} ({row.task}, seed {row.seed})" for row in with_network)
+    if len({(row.task, row.preset, row.data, row.architecture) for row in with_network}) > 1:
+        which_ones = ", ".join(f"{row.identity()} ({row.task}, {row.architecture.topology})" for row in with_network)
         message = f"{key} matches {len(with_network)} networks of study {study!r}. Give one of {which_ones}."
         choices = tuple(row.identity() for row in with_network)
         raise UserError("conflict", message, option="KEY", value=key, choices=choices)
-    return store.network(with_network[0].identity())
+    metric, direction = next(iter(with_network[0].directions.items()))
+    sign = 1 if direction == "max" else -1
+    return max(with_network, key=lambda row: sign * row.metrics[metric])
 
 
 def before_training(row: Row) -> str | None:

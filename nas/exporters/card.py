@@ -32,7 +32,12 @@ def model_card(row: Row, report: ExportReport) -> str:
         f"# {title}\n",
         "A network trained with nas, a benchmark harness for neural architecture search.\n",
         f"## Use\n\n```python\n{use}\n```\n",
-        f"Inputs: {report.inputs}, preprocessed as by the task. Standardization and tokenizer are not in the file.\n",
+        f"Inputs: {report.inputs}.\n",
+        *(
+            [f"Scores are of these classes, in this order: {', '.join(report.class_names)}.\n"]
+            if report.class_names
+            else []
+        ),
         f"## Architecture\n\n{_table(_architecture(row))}\n",
         f"## Scores\n\n{_scores(row)}\n",
         f"## Training\n\n{_table(_training(row))}\n",

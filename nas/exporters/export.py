@@ -15,7 +15,9 @@ from torch import Tensor, nn
 
 from nas.costs.random_inputs import RandomInputs
 from nas.evaluation.saved_networks import read_network
+from nas.evaluation.trained_network import TrainedNetwork
 from nas.exporters.formats import FORMATS, DynamicAxes, ExportError, ExportFormat, Forward, run_export_step
+from results.records.row import Row
 from search_spaces.architecture.checkpoint import Record, read_record
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import atomic_replace, partial_file, unwritable
@@ -31,21 +33,27 @@ class ExportReport:
         file: The file.
         size: Its size in bytes.
         params: Number of weights.
-        inputs: Type and shape of each input: "float32 [batch, 3, 32, 32]".
+        inputs: Type, shape and meaning of each input: "uint8 [batch, 3, 32, 32], RGB pixels from 0 to 255".
+        class_names: Class names in the order of the scores; empty if unknown or without preprocessing.
         axes: Axes of a graph's inputs that may have any length: "batch", "tokens". Others have the example's length.
         num_inputs: Number of inputs that it was checked with.
         difference: Largest difference of outputs, relative to the largest output.
         tolerance: Largest difference allowed.
+        row: The row of its training, if known.
+        num_seeds: Seeds of its architecture that were trained.
     """
 
     file: Path
     size: int
     params: int
     inputs: str
+    class_names: tuple[str, ...]
     axes: DynamicAxes
     num_inputs: int
     difference: float
     tolerance: float
+    row: Row | None = None
+    num_seeds: int = 1
 
     def __str__(self) -> str:
         free = f", dynamic {' and '.join(self.axes)}" if self.axes else ""
@@ -53,8 +61,10 @@ class ExportReport:
         return f"{self.file}: {self.params:,} weights, {self.size:,} bytes{free}; {same} for {self.num_inputs} inputs"
 
 
-def export_folder(folder: Path, to: Path, task: Task) -> ExportReport:
+def export_folder(folder: Path, to: Path, task: Task, *, raw: bool = False) -> ExportReport:
     """Export a saved network, a folder of `search_spaces.architecture.checkpoint`, as `export` does.
+
+    A graph includes the task's preprocessing unless `raw`, and then takes the task's input format.
 
     The record's settings name its preset, and as `recipe.FIELD` the fields that override it. Fixed sizes, such as a
     text's length, are those of `task.example()`.
@@ -68,7 +78,11 @@ def export_folder(folder: Path, to: Path, task: Task) -> ExportReport:
         message = f"{folder} holds a network of task {description}, got {task.name!r} version {task.version}."
         fields = {"task": record.task, "version": record.task_version, "expected": (task.name, task.version)}
         raise UserError("mismatch", message, path=str(folder), **fields)
-    return export(read_network(folder, task), task.example(), to, record)
+    network = read_network(folder, task)
+    trained = TrainedNetwork(network, task)
+    if raw or to.suffix == ".safetensors" or trained.input_format is None:
+        return export(network, task.example(), to, record)
+    return export(trained, trained.example(), to, record)
 
 
 def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> ExportReport:
@@ -100,8 +114,15 @@ def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> Exp
     except OSError as error:
         raise unwritable(to, error, "--to") from error
     params = sum(parameter.numel() for parameter in network.parameters())
-    inputs = describe_inputs(example, fields["axes"])
-    return ExportReport(file=to, size=to.stat().st_size, params=params, inputs=inputs, **fields)
+    trained = network if isinstance(network, TrainedNetwork) else None
+    return ExportReport(
+        file=to,
+        size=to.stat().st_size,
+        params=params,
+        inputs=str(trained.input_format) if trained else describe_inputs(example, fields["axes"]),
+        class_names=trained.class_names if trained else (),
+        **fields,
+    )
 
 
 def describe_inputs(example: Inputs, axes: DynamicAxes) -> str:

@@ -18,9 +18,11 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, ShapesCollection
 
 from nas.costs.random_inputs import RandomInputs
+from nas.evaluation.trained_network import TrainedNetwork
 from search_spaces.architecture.checkpoint import Record, load_weights, weights_of
 from search_spaces.support.errors import UserError
 from tasks.data.batches import Inputs, call, tensors
+from tasks.input_formats import to_json
 
 TOLERANCE = 1e-5
 """Largest relative difference of a graph's outputs; safetensors must match bit for bit."""
@@ -66,7 +68,7 @@ def _safetensors(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, pat
         "search_spaces.architecture.checkpoint.load_weights(network, safetensors.torch.load_file(FILE), FILE)"
     )
     weights = {name: x.contiguous() for name, x in weights_of(network).items()}
-    run_export_step(save_file, weights, path, metadata={"format": "pt", **_metadata(record, how)})
+    run_export_step(save_file, weights, path, metadata={"format": "pt", **_metadata(network, record, how)})
     empty = copy.deepcopy(network)
     with torch.no_grad():
         for x in weights_of(empty).values():
@@ -76,14 +78,14 @@ def _safetensors(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, pat
 
 
 def _pt2(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path, record: Record) -> Forward:
-    metadata = _metadata(record, "torch.export.load(FILE).module()")
+    metadata = _metadata(network, record, "torch.export.load(FILE).module()")
     run_export_step(torch.export.save, _program(network, draws, axes), path, extra_files=metadata)
     module = run_export_step(lambda: torch.export.load(path).module())
     return torch.no_grad()(lambda inputs: tensors(call(module, inputs)))
 
 
 def _onnx(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path, record: Record) -> Forward:
-    onnx, runtime = _packages()
+    onnx, runtime = onnx_packages()
     weights = sum(x.numel() * x.element_size() for x in weights_of(network).values())
     if weights > MAX_ONNX_BYTES:
         message = f"an ONNX file has at most 2 GiB, and the weights have {weights:,} bytes"
@@ -100,7 +102,7 @@ def _onnx(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path
         node.metadata_props.clear()  # stack traces are more than half of the file
     _name_axes(onnx_program.model, draws, axes)
     onnx_program.model.metadata_props.update(
-        _metadata(record, "onnxruntime.InferenceSession(FILE).run(None, {input: array})")
+        _metadata(network, record, "onnxruntime.InferenceSession(FILE).run(None, {input: array})")
     )
     run_export_step(onnx_program.save, path, external_data=False)
     run_export_step(onnx.checker.check_model, str(path), full_check=True)
@@ -152,7 +154,7 @@ def _name_axes(model: Any, draws: RandomInputs, axes: DynamicAxes) -> None:
                 value.shape[axis] = names[length.value]
 
 
-def _packages() -> tuple[Any, Any]:
+def onnx_packages() -> tuple[Any, Any]:
     """Return the modules onnx and onnxruntime. Raises UserError if one is missing, or onnxscript, which torch needs."""
     try:
         onnx, _, runtime = map(import_module, _PACKAGES)
@@ -162,9 +164,12 @@ def _packages() -> tuple[Any, Any]:
     return onnx, runtime
 
 
-def _metadata(record: Record, how_to_load: str) -> dict[str, str]:
-    """Return a file's metadata as text; architecture and settings are JSON."""
+def _metadata(network: nn.Module, record: Record, how_to_load: str) -> dict[str, str]:
+    """Return a file's metadata as text; architecture, settings, inputs and classes are JSON."""
+    trained = network if isinstance(network, TrainedNetwork) else None
     return {
+        "inputs": to_json(trained.input_format if trained else None),
+        "classes": dumps(trained.class_names if trained else ()),
         "task": record.task,
         "task_version": str(record.task_version),
         "architecture": dumps(asdict(record.architecture)),
@@ -205,6 +210,6 @@ def _quiet() -> Iterator[None]:
 FORMATS: Mapping[str, ExportFormat] = {
     ".safetensors": ExportFormat(_safetensors, lambda draws: [()], 0.0),
     ".pt2": ExportFormat(_pt2, _dynamic_axes_to_try, TOLERANCE),
-    ".onnx": ExportFormat(_onnx, _dynamic_axes_to_try, TOLERANCE, _packages),
+    ".onnx": ExportFormat(_onnx, _dynamic_axes_to_try, TOLERANCE, onnx_packages),
 }
 """Suffix -> format."""

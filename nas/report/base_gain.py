@@ -47,8 +47,10 @@ def base_gain(
     best, cheapest = max(cheaper, key=worth), min(as_good, key=lambda one: float(one.record[costs[0]]))
     column = f"test_{metric}" if f"test_{metric}" in network.record else metric
     difference = best.record[column] - network.record[column]
-    errors = [one.record.get(f"{column}_se") for one in (best, network)]
-    gain = {column: difference} if None in errors else {column: difference, f"{column}_se": hypot(*errors)}
+    errors = [
+        float(one.record[f"{column}_se"]) for one in (best, network) if one.record.get(f"{column}_se") is not None
+    ]
+    gain = {column: difference, **({f"{column}_se": hypot(*errors)} if len(errors) == 2 else {})}
     budget = " and ".join(costs)
     lines = [f"base network: {_name(network)}, {column} {cell_text(network.record, column)}, {_costs(network, costs)}"]
     if best is network:

@@ -141,7 +141,7 @@ class Study:
         # Imported here: SciPy's linear algebra takes a quarter of a second.
         from results.stats.architecture_summary import summarize
 
-        directions = self._resolve_objectives(objectives)
+        directions = self.directions_for(objectives)
         if not directions.keys() <= set(self.column_names):  # if every training failed, no metric is a column
             return []
         key = tuple(directions.items())
@@ -202,7 +202,7 @@ class Study:
         Raises:
             UserError: An unknown objective.
         """
-        directions, summaries = self._resolve_objectives(objectives), self.summaries(objectives)
+        directions, summaries = self.directions_for(objectives), self.summaries(objectives)
         members = [architecture for architecture in summaries if architecture.on_front]
         draw = partial(self.plot, objectives=objectives)
         return Front(members, self.title(directions, summaries), self.identifying_columns(), draw)
@@ -270,7 +270,7 @@ class Study:
         """
         from nas.report import plots
 
-        directions, architectures = self._resolve_objectives(objectives), self.summaries(objectives)
+        directions, architectures = self.directions_for(objectives), self.summaries(objectives)
         if not architectures:
             raise self.missing_rows_error()
         check_comparable(architectures, "picture")
@@ -305,7 +305,7 @@ class Study:
         """Return the report's contents. Raises UserError if no Row is complete or an objective is unknown."""
         from nas.report.html.contents import ReportContents  # loads SciPy's statistics
 
-        directions, architectures = self._resolve_objectives(objectives), self.summaries(objectives)
+        directions, architectures = self.directions_for(objectives), self.summaries(objectives)
         if not architectures:
             raise self.missing_rows_error()
         # Mixed seeds need no note: the report shows means over them.
@@ -336,11 +336,15 @@ class Study:
         gain = base_gain(self._rows, self.config.base, self.objectives, architectures)
         return [*gain, *tables.baseline_lines(self.config.baselines)]
 
-    def identifying_columns(self) -> list[str]:
-        """Return the columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe."""
+    def identifying_columns(self, objectives: Sequence[str] | None = None) -> list[str]:
+        """Return the columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe.
+
+        `objectives` are shown in place of the study's.
+        """
         axes = self.config.axes if self.config else {}
         recipe = [axis.replace(".", "_", 1) for axis in axes if axis.startswith("recipe.")]
-        objectives = list(self.objectives) if self.directions else []
+        if objectives is None:
+            objectives = list(self.objectives) if self.directions else []
         metrics = [next(iter(row.directions)) for row in self._rows if row.directions]  # the first metric of each task
         return [*tables.front_columns(objectives, dict.fromkeys(metrics)), *recipe]
 
@@ -352,7 +356,8 @@ class Study:
         message = f"study {self.name!r} has no complete row, of {len(self)}{why}. {see}{again}."
         return UserError("missing-rows", message, study=self.name, needs="complete")
 
-    def _resolve_objectives(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
+    def directions_for(self, objectives: str | Sequence[str] | None) -> dict[str, Direction]:
+        """Return objective -> "max" or "min"; by default the study's. Raises UserError for an unknown objective."""
         if objectives is None:
             return self.objectives
         return objective_directions(names_in(objectives), self.directions)

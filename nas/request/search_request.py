@@ -13,10 +13,10 @@ import torch
 from nas.budget.bounds import Budget, Feasible, parse_budget
 from nas.budget.feasibility import feasible_candidates
 from nas.budget.implicit.budget_dp import BudgetDP
-from nas.budget.objectives import PROFILE_COSTS, measures_for, names_in, objective_directions
+from nas.budget.objectives import COSTS, PROFILE_COSTS, measures_for, names_in, objective_directions
 from nas.costs.count import meta_device
 from nas.environment.paths import safe_name
-from nas.request.job import recipe_of, reload_task, text_of
+from nas.request.job import code_of, recipe_of, reload_task, text_of
 from nas.request.resolve import parse_overrides, space_of
 from nas.request.text_checks import as_list
 from nas.samplers.early_stopping import check_reports, check_rung_objectives
@@ -91,6 +91,13 @@ def build_request(
     goals = objective_directions(
         [metrics[0].name, "flops"] if objectives is None else names_in(objectives), metric_directions
     )
+    if {*goals} <= {*COSTS}:
+        message = (
+            f"--objectives must include a metric of the task, got {', '.join(goals)}. Costs need no training: nas cost."
+        )
+        raise UserError(
+            "unsupported", message, option="--objectives", value=tuple(goals), choices=tuple(metric_directions)
+        )
     check_rung_objectives(goals, metric_directions, rungs)
     check_reports(task_object, recipe, rungs)
     check_measurable(task_object, search_space.base, {*bounds.bounds, *goals})
@@ -112,6 +119,7 @@ def build_request(
             data=text_of(data),
             metrics=metric_directions,
             rungs=rungs.record(),
+            code=code_of(task),
             **_data_fields(task_object, recipe),
         ),
         budget=bounds,

@@ -21,7 +21,8 @@ ALL_TOPOLOGIES = "all"
 MATCH_QUANTITIES = ("params", "flops")
 """Costs that `--match` makes equal."""
 
-LEAST = {"trials": 1, "seed": 0, "seeds": 0, "tune_trials": 2, "threads": 1, "max_steps": 1, "batch": 1, "examples": 1}
+LEAST = {"seed": 0, "seeds": 0, "tune_trials": 2}
+LEAST |= dict.fromkeys(("trials", "threads", "max_steps", "batch", "examples", "tokens"), 1)
 """Minimum of each parameter."""
 
 MOST = {"trials": 10**6, "seeds": 10**4, "tune_trials": 10**4, "threads": 10**4, "batch": 10**6}

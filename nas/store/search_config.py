@@ -30,6 +30,7 @@ class SearchConfig:
         data_fingerprint: Fingerprint of the data; other data makes another study.
         metrics: Metric of the task -> "max" or "min".
         rungs: Fields of `nas.samplers.rungs.Rungs`; empty without early stopping.
+        code: Digest of the task's file, None for an installed task; an edited file makes another study.
         baselines: Simple method -> its columns, for comparison.
     """
 
@@ -48,6 +49,7 @@ class SearchConfig:
     data_fingerprint: str | None = None
     metrics: Mapping[str, Direction] = field(default_factory=dict)
     rungs: Mapping[str, Any] = field(default_factory=dict)
+    code: str | None = None
     baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:

@@ -5,8 +5,10 @@ flat columns.
 """
 
 import csv
+import gzip
 import json
 import re
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +48,35 @@ class Source:
 def table_paths() -> dict[str, Path]:
     """Return the tables of this project by name."""
     return {path.name.partition(".")[0]: path for path in sorted(TABLES.glob("*.jsonl*"))}
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """A table of this project.
+
+    Attributes:
+        rows: Number of its lines.
+        task: The task of its first row.
+        preset: The preset of its first row.
+        question: What it answers.
+    """
+
+    rows: int
+    task: str
+    preset: str
+    question: str
+
+
+def table_summaries() -> dict[str, TableSummary]:
+    """Return what each table of this project answers, by name."""
+    index = tomllib.loads((TABLES / "index.toml").read_text(encoding="utf-8"))
+    summaries = {}
+    for name, path in table_paths().items():
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
+            lines = [line for line in file if line.strip()]
+        first = json.loads(lines[0])
+        summaries[name] = TableSummary(len(lines), first["task"], first["preset"], index[name]["question"])
+    return summaries
 
 
 def read(name: str | Path) -> Source:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from search_spaces.support.errors import UserError
 from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch, names, num_examples, select, tensors, to_device
 from tasks.recipes.recipe import Recipe
@@ -114,6 +115,34 @@ class Splits(ABC):
         return {}
 
 
+def _check_part(name: str, part: Any) -> None:
+    """Raise UserError if a part is no pair of inputs and targets, tensors with one length above 0."""
+    rule = f"{name} must be a pair of inputs and targets"
+    if not isinstance(part, tuple | list) or len(part) != 2:
+        raise UserError("wrong-type", f"{rule}, got {type(part).__name__}.", option=name, value=type(part).__name__)
+    lengths = []
+    for what, values in zip(("inputs", "targets"), part, strict=True):
+        kinds = sorted({type(leaf).__name__ for leaf in _leaves(values) if not isinstance(leaf, Tensor)})
+        if kinds:
+            message = f"{what} of {name} must be tensors, got {', '.join(kinds)}. Convert arrays by torch.from_numpy."
+            raise UserError("wrong-type", message, option=name, value=tuple(kinds))
+        lengths += [len(leaf) if leaf.dim() else 0 for leaf in _leaves(values)]
+    if len(set(lengths)) > 1:
+        message = f"inputs and targets of {name} must have one length, got {' and '.join(map(str, lengths))}."
+        raise UserError("mismatch", message, option=name, value=tuple(lengths))
+    if not lengths or lengths[0] == 0:
+        raise UserError("bad-data", f"{name} must have at least one example, got none.", option=name, value=0)
+
+
+def _leaves(values: Any) -> Iterator[Any]:
+    """Yield the tensors of a form, and whatever stands in their place."""
+    if isinstance(values, tuple | list | Mapping):
+        for value in values.values() if isinstance(values, Mapping) else values:
+            yield from _leaves(value)
+    else:
+        yield values
+
+
 Augment = Callable[[Batch, Any, Generator], Batch]
 """Changes a training batch by the recipe, drawing only from the generator."""
 
@@ -139,6 +168,11 @@ class TensorSplits(Splits):
     test: Batch
     augment: Augment | None = None
     encode: Callable[[Any], Any] = _identity
+
+    def __post_init__(self) -> None:
+        """Check the parts. Raises UserError for other forms, other lengths, and parts without examples."""
+        for name in ("train", "validation", "test"):
+            _check_part(name, getattr(self, name))
 
     @cached_property
     def fingerprint(self) -> str:

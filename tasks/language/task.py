@@ -19,6 +19,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.decoder import build_decoder, count_decoder
 from search_spaces.support.count import Count
 from search_spaces.support.errors import UserError
+from tasks.input_formats import InputFormat, TextInputs
 from tasks.language.corpus import Corpus, TextSource, folder_corpus, hub_corpus
 from tasks.language.data import LanguageSplits
 from tasks.language.language_presets import LanguageRecipe
@@ -100,6 +101,9 @@ class LanguageTask(TextTask):
         model = build_decoder(architecture, self.style, *sizes, tied=self.tied, initial=recipe.initial)
         model.stack.recompute = recipe.recompute
         return model
+
+    def input_format(self) -> InputFormat:
+        return TextInputs(tokenizer=self.cached_text[1].text, context=self.context)
 
     def closed_form(self, architecture: Architecture) -> Count:
         return count_decoder(architecture, self.style, self.vocabulary, self.context, tied=self.tied)

@@ -119,6 +119,10 @@ class Tokenizer:
         encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
         return [self._special_to_unknown[encoding.ids] for encoding in encodings]
 
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens, special ones included."""
+        return str(self._inner.decode(list(ids), skip_special_tokens=False))
+
     def encode_with_sizes(self, texts: Sequence[str]) -> list[tuple[Tokens, Tokens]]:
         """Return each text's tokens, and the UTF-8 bytes that each covers.
 

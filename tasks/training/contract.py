@@ -125,6 +125,38 @@ def check_meta_build(task: Task, architecture: Architecture) -> None:
             call(network.eval(), inputs)
 
 
+def check_input_format(task: Task, architecture: Architecture) -> None:
+    """Check that `preprocess` maps the input format to what the network takes."""
+    if (input_format := task.input_format()) is None:
+        return
+    inputs = task.preprocess(input_format.example())
+    given, expected = ([(x.dtype, x.shape) for x in tensors(form)] for form in (inputs, task.example()))
+    message = f"preprocess must give inputs like those of example(), {expected}, got {given}"
+    check_rule(given == expected, "preprocess-fits-the-network", message)
+
+
+def check_depth(task: Task, architecture: Architecture) -> None:
+    """Check that a network with another depth has other parameters."""
+    sizes = []
+    for depth in (architecture.depth, architecture.depth + 1):
+        with torch.device("meta"):
+            network = task.build(replace(architecture, depth=depth))
+        sizes.append([(name, tuple(x.shape)) for name, x in network.named_parameters()])
+    message = f"build must use the architecture's depth, got the same parameters for {depth - 1} and {depth} blocks"
+    check_rule(sizes[0] != sizes[1], "depth-changes-the-network", message)
+
+
+def check_batch(task: Task, architecture: Architecture) -> None:
+    """Check that the batch of `smoke` is no larger than the training split. Only for examples in memory."""
+    recipe, splits_for = task.presets["smoke"], getattr(task, "splits_for", None)
+    splits, batch = splits_for(recipe) if splits_for else None, getattr(recipe, "batch", 0)
+    if isinstance(splits, TensorSplits):
+        message = (
+            f"the batch of preset 'smoke' must be at most the {splits.num_examples} training examples, got {batch}"
+        )
+        check_rule(batch <= splits.num_examples, "batches-are-full", message)
+
+
 def check_closed_form(task: Task, architecture: Architecture) -> None:
     """Check the closed form's parameter count, if the task has one, against the network."""
     for base in (architecture, replace(architecture, depth=architecture.depth + 1)):
@@ -229,7 +261,10 @@ CONTRACT: tuple[Callable[[Task, Architecture], None], ...] = (
     check_presets,
     check_fingerprint,
     check_no_leakage,
+    check_batch,
     check_meta_build,
+    check_input_format,
+    check_depth,
     check_closed_form,
     check_reproducibility,
     check_stop_and_resume,

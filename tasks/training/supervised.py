@@ -15,11 +15,12 @@ from torch import Tensor, nn
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import load_weights
 from search_spaces.layers.stack import Stack
-from search_spaces.support.errors import UserError
+from search_spaces.support.errors import UserError, cause_fields, foreign_location, reason_of
 from search_spaces.support.rank import rank_info
 from tasks.base import FitResult
-from tasks.data.batches import Inputs
+from tasks.data.batches import Inputs, tensors
 from tasks.data.splits import Splits
+from tasks.input_formats import InputFormat, TableInputs
 from tasks.recipes.parametrization import at_width, read_parametrization
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
@@ -41,6 +42,12 @@ class SupervisedTask(SupervisedObjective):
     def load(self) -> Splits:
         """Read the data. Raises UserError if it is missing."""
 
+    def input_format(self) -> InputFormat | None:
+        """Return lines of numbers if the network takes one matrix of floating-point numbers; None otherwise."""
+        example = tensors(self.example())
+        is_table = len(example) == 1 and example[0].dim() == 2 and example[0].is_floating_point()
+        return TableInputs(features=example[0].shape[1]) if is_table else None
+
     def build_for_training(self, architecture: Architecture, recipe: Any) -> nn.Module:
         """Build the network for training, which may differ from `build`'s, for instance by stochastic depth."""
         return self.build(architecture)
@@ -49,7 +56,21 @@ class SupervisedTask(SupervisedObjective):
     def splits(self) -> Splits:
         """The data, read once."""
         with torch.device("cpu"):  # the first caller may be building a network on the meta device
-            return self.load()
+            try:
+                splits: object = self.load()
+            except Exception as error:  # a task of another package may raise anything
+                where = foreign_location(error)
+                if not where:
+                    raise
+                kind = error.kind if isinstance(error, UserError) else "bad-plugin"
+                fields = error.fields if isinstance(error, UserError) else cause_fields(error)
+                message = f"load() of task {self.name!r}: {reason_of(error)}"
+                raise UserError(kind, message, **{**fields, "task": self.name}) from error
+        if not isinstance(splits, Splits):
+            message = f"load() of task {self.name!r} must return Splits, got {type(splits).__name__}."
+            remedy = "Return TensorSplits(train, validation, test), each a pair of inputs and targets."
+            raise UserError("bad-plugin", f"{message} {remedy}", task=self.name, value=type(splits).__name__)
+        return splits
 
     def splits_for(self, recipe: Any) -> Splits:
         """Return the data for a recipe: `splits`, unless the data depends on the recipe."""

@@ -11,6 +11,7 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.files import check_regular_file
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
+from tasks.input_formats import ImageInputs, InputFormat
 from tasks.vision.task import MixRecipe, ViTTask, crop_and_flip, mix, stratify
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _HELD_OUT = 5000
 _MEAN, _STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 _PADDING = 4
+_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
 class Cifar10ViT(ViTTask):
@@ -61,6 +63,16 @@ class Cifar10ViT(ViTTask):
         """Read the published batches, as bytes. Raises UserError if they are missing."""
         train, validation, test = read_cifar10(self.name, self.data)
         return TensorSplits(train, validation, test, augment=self._augment, encode=_normalize)
+
+    def input_format(self) -> InputFormat:
+        return ImageInputs(channels=3, height=32, width=32)
+
+    def preprocess(self, inputs: Tensor) -> Tensor:
+        """Standardize bytes as in training."""
+        return _normalize(inputs)
+
+    def class_names(self) -> tuple[str, ...]:
+        return _CLASSES
 
     def _augment(self, batch: Batch, recipe: MixRecipe, generator: Generator) -> Batch:
         images, labels = batch

@@ -20,6 +20,7 @@ from search_spaces.support.count import Count, linear
 from tasks.base import Metric
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
+from tasks.input_formats import ImageInputs, InputFormat
 from tasks.recipes.recipe import Recipe
 from tasks.training.supervised import SupervisedTask
 from tasks.vision.digits import DigitsRecipe, DigitsViT, pixel_regression, xavier_init
@@ -77,6 +78,13 @@ class DigitRanksViT(SupervisedTask):
         """Return that network's parameters and MACs; its classifier is applied to four scans."""
         head = linear(architecture.width, _RANKS)
         return count_vit(architecture, _IMAGE, _PATCH, _RANKS) + Count(macs=3 * head.macs)
+
+    def input_format(self) -> InputFormat:
+        return ImageInputs(channels=1, height=16, width=16)
+
+    def preprocess(self, inputs: Tensor) -> Tensor:
+        """Standardize grey pixels as digits-vit does."""
+        return DigitsViT().preprocess(inputs)
 
     def loss(self, outputs: Tensor, targets: Mapping[str, Tensor], recipe: Recipe) -> Tensor:
         """Return the cross-entropy of the four answers, with the recipe's label smoothing."""

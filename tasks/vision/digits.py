@@ -14,6 +14,7 @@ from search_spaces.models.vit import ViT, build_vit, count_vit
 from search_spaces.support.count import Count
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits
+from tasks.input_formats import ImageInputs, InputFormat
 from tasks.recipes.recipe import Recipe
 from tasks.recipes.settings import NotNegative, UnitInterval
 from tasks.training.classification import ClassificationTask
@@ -88,6 +89,16 @@ class DigitsViT(ClassificationTask):
 
     def closed_form(self, architecture: Architecture) -> Count:
         return count_vit(architecture, _IMAGE, _PATCH, _CLASSES)
+
+    def input_format(self) -> InputFormat:
+        return ImageInputs(channels=1, height=8, width=8)
+
+    def preprocess(self, inputs: Tensor) -> Tensor:
+        """Standardize grey pixels, white on black, as in training."""
+        return _normalize(inputs / 255)
+
+    def class_names(self) -> tuple[str, ...]:
+        return tuple("0123456789")
 
     def baselines(self, recipe: Any) -> Mapping[str, Mapping[str, float]]:
         """Return the metrics of logistic regression on the pixels; they do not depend on the recipe."""

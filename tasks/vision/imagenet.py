@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from PIL import Image
+from torch import Tensor
 
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import UserError
@@ -12,11 +14,14 @@ from tasks.data.image_shards import LISTING, shard_source
 from tasks.data.image_sources import NAMES, ImageSource, image_source
 from tasks.data.image_splits import ImageSplits, Transform
 from tasks.data.splits import Augment
+from tasks.input_formats import ImageInputs, InputFormat
 from tasks.recipes.settings import NonNegativeInt, UnitInterval
 from tasks.vision.task import MixRecipe, ViTTask, mix
 
 _IMAGENET = 1000
 """Number of ImageNet classes."""
+
+_CROP = 0.875
 
 _TOKENS = ("first", "positions", "cls_token", "pos_embed", "patch_pos", "pixel_pos")
 """Class tokens and learned positions, by our and timm's names. DeiT, XCiT, TNT and VOLO do not decay them."""
@@ -91,6 +96,25 @@ class ImageNetViT(ViTTask):
         assert isinstance(splits, ImageSplits)
         return splits.classes
 
+    def input_format(self) -> InputFormat:
+        return ImageInputs(channels=3, height=224, width=224, crop=_CROP)
+
+    def preprocess(self, inputs: Tensor) -> Tensor:
+        """Standardize bytes as timm's transforms do."""
+        from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD  # takes three seconds
+
+        channels = (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
+        mean, std = (torch.tensor(values, device=inputs.device).view(3, 1, 1) for values in channels)
+        return (inputs / 255 - mean) / std
+
+    def class_names(self) -> tuple[str, ...]:
+        """Return the folders' names; none without data, or if shards have numbers alone."""
+        if self.data is None:
+            return ()
+        splits = self.splits
+        assert isinstance(splits, ImageSplits)
+        return tuple(sorted(splits.train.classes, key=lambda name: splits.train.classes[name]))
+
     def load(self) -> ImageSplits:
         """Find the images; they are read on demand.
 
@@ -102,7 +126,7 @@ class ImageNetViT(ViTTask):
             raise UserError("missing-data", message, option="--data", task=self.name)
         from timm.data import create_transform  # takes three seconds
 
-        plain = create_transform(224, interpolation="bicubic", crop_pct=0.875)
+        plain = create_transform(224, interpolation="bicubic", crop_pct=_CROP)
         train, test = (_images(self.data, split) for split in NAMES)
         if train.classes != test.classes:
             message = f"train and validation of {str(self.data)!r} must have the same classes (folder names)."

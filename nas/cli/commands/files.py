@@ -10,9 +10,10 @@ from nas.request.text_checks import check_call
 
 @command("export", Group.RESULTS)
 def export(
-    study: options.StudyArgument,
-    key: options.Key,
-    to: options.To,
+    study: options.OptionalStudyArgument = None,
+    key: options.OptionalKey = None,
+    to: options.To = None,
+    raw: options.Raw = False,
     task: options.TaskOption = None,
     data: options.Data = None,
     card: options.Card = False,
@@ -20,10 +21,31 @@ def export(
 ) -> None:
     """Export the trained network of architecture KEY in STUDY to .safetensors, .pt2 or .onnx, and check it.
 
-    If an architecture was trained with several seeds, KEY is a row's identity. Name the task if it is your own file:
-    a study runs no code.
+    Of several seeds, the best on validation is exported. Graphs (.pt2, .onnx) include the task's preprocessing. Name
+    the task if it is your own file: a study runs no code.
     """
-    printers.print_export(nas.export(study, key, to, task=task, data=data, card=card, storage=storage))
+    report = nas.export(study, key, to, raw=raw, task=task, data=data, card=card, storage=storage)
+    printers.print_export(report)
+
+
+@command("predict", Group.RESULTS)
+def predict(
+    network: options.Network,
+    files: options.InputFiles,
+    tokens: options.Tokens = 50,
+    task: options.TaskOption = None,
+    data: options.Data = None,
+    format: options.PrintFormat = Format.TABLE,
+    output: options.ColumnsOutput = None,
+) -> None:
+    """Classify images, classify the lines of tables, or continue texts with a trained network.
+
+    NETWORK is an exported .pt2 or .onnx file, or a folder of a trained network. Tables are CSV files of numbers.
+    """
+    format = format_for(output, format)
+    printers.check_output(format, output, has_rows=False)
+    result = nas.predict(network, files, tokens=tokens, task=task, data=data)
+    printers.print_predictions(result, format, output)
 
 
 @command("downstream", Group.TRAIN)

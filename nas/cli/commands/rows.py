@@ -56,12 +56,17 @@ def front(
     storage: options.Storage = DEFAULT_STORE,
     source: options.Source = [],
     where: options.Where = None,
+    budget: options.Budget = [],
+    objectives: options.Objectives = None,
     plot: options.Plot = None,
 ) -> None:
-    """Print and draw the Pareto front of a study with its baselines; by default the newest search's."""
+    """Print and draw the Pareto front of a study with its baselines; by default the newest search's.
+
+    --budget and --where filter its rows, --objectives gives other objectives than the search's.
+    """
     printers.check_output(plot=plot)
     rows = nas.load(study, storage=storage, source=source)
-    printers.print_front(rows if where is None else rows.where(where), plot)
+    printers.print_front(rows, plot, where=where, budget=budget, objectives=objectives)
 
 
 @command("effects", Group.RESULTS)

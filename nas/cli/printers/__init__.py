@@ -14,7 +14,13 @@ if TYPE_CHECKING:
         print_row,
         print_with_plot,
     )
-    from nas.cli.printers.files import print_export, print_import, print_latents, print_new_file
+    from nas.cli.printers.files import (
+        print_export,
+        print_import,
+        print_latents,
+        print_new_file,
+        print_predictions,
+    )
     from nas.cli.printers.output_checks import check_output, check_seeds
     from nas.cli.printers.query import print_query
     from nas.cli.printers.studies import print_front, print_report
@@ -32,6 +38,7 @@ __all__ = [
     "print_import",
     "print_latents",
     "print_new_file",
+    "print_predictions",
     "print_profile",
     "print_query",
     "print_report",
@@ -53,6 +60,7 @@ _HOMES = {
     "print_import": "files",
     "print_latents": "files",
     "print_new_file": "files",
+    "print_predictions": "files",
     "print_profile": "costs",
     "print_query": "query",
     "print_report": "studies",

@@ -6,10 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import compute
 
-from nas.budget.bounds import parse_budget
 from nas.budget.objectives import names_in
 from nas.cli.printers.row_query import RowQuery
 from nas.report import tables
+from nas.report.conditions import condition_of
 from nas.report.format import Format
 from nas.report.record_files import write_rows
 from nas.report.study import Study
@@ -45,7 +45,7 @@ def print_query(
     """Answer a question about the Rows of a study; print the answer, or write it to a file."""
     _check_columns(columns, format)
     row_query = RowQuery(pareto, knee, best, names_in(by or ""), sql)
-    for_terminal, condition = tables.is_for_terminal(format, output), _conditions(study, where, budget)
+    for_terminal, condition = tables.is_for_terminal(format, output), condition_of(study.column_names, where, budget)
     orders, names = names_in(order_by or ""), [] if columns == "all" else names_in(columns or "")
     reads_subset = (for_terminal and columns is None) or (names and format is not Format.JSONL)
     rows = study.select(
@@ -184,20 +184,6 @@ def _by_task(answer: pa.Table, names: Sequence[str]) -> Iterator[tuple[str | Non
 
 def _of_task(answer: pa.Table, task: str | None) -> pa.Table:
     return answer.filter(compute.is_null(answer["task"]) if task is None else compute.equal(answer["task"], task))
-
-
-def _conditions(study: Study, where: str | None, budget: Sequence[str]) -> str | None:
-    """Return the SQL condition of --where and --budget. Raises UserError if `where` is no complete condition."""
-    if where is not None and budget:
-        from results.query.condition import columns_in
-
-        columns_in(where, study.column_names)  # checked alone: its brackets might close ours
-
-    bounds = [
-        f"{name} >= {bound.low} and {name} <= {bound.high}" if bound.high < float("inf") else f"{name} >= {bound.low}"
-        for name, bound in parse_budget(budget).bounds.items()
-    ]
-    return " and ".join([*([f"({where})"] if where is not None else []), *bounds]) or None
 
 
 def _rows_of(study: Study, answer: pa.Table) -> list[Row]:

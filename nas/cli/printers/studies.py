@@ -1,26 +1,43 @@
 """Printers of a study's front and report."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from nas.budget.bounds import parse_budget
 from nas.environment.paths import RUNS, slug
 from nas.report import tables
+from nas.report.conditions import condition_of
 from nas.report.study import Study, check_comparable
 from search_spaces.support.progress import status_if_slow
 
 
-def print_front(study: Study, plot: Path | None = None) -> None:
-    """Print the front of a study with its baselines, and draw it."""
-    objectives, summaries = study.objectives, study.summaries()
+def print_front(
+    study: Study,
+    plot: Path | None = None,
+    *,
+    where: str | None = None,
+    budget: Sequence[str] = (),
+    objectives: str | None = None,
+) -> None:
+    """Print the front of a study, or of some of its rows, with its baselines, and draw it."""
+    condition = condition_of(study.column_names, where, budget)
+    study = study if condition is None else study.where(condition)
+    directions, summaries = study.directions_for(objectives), study.summaries(objectives)
     if not summaries:
         raise study.missing_rows_error()
     check_comparable(summaries, "front")
     console, records = tables.make_console(), tables.front_records(summaries)
-    columns = [*study.identifying_columns(), *tables.SUMMARY_COLUMNS]
-    tables.print_records(console, records, columns, study.title(objectives, summaries))
+    columns = [*study.identifying_columns([*directions]), *tables.SUMMARY_COLUMNS]
+    title = study.title(directions, summaries)
+    bounded = parse_budget([study.config.budget] if study.config and study.config.budget else []).bounds
+    drop_order = [name for name in tables.DROP_ORDER if name not in {"key", *directions, *bounded}]
+    tables.print_records(
+        console, records, columns, title if condition is None else f"{title}; {condition}", drop_order=drop_order
+    )
     for line in [*tables.front_notes(summaries), *_failures(study), *study.reference_lines(summaries)]:
         tables.print_line(console, line)
     path = plot or RUNS / f"{slug(study.name)}-front.png"
-    study.plot(path)
+    study.plot(path, objectives)
     tables.print_line(console, f"picture: {path}")
     if study.config:
         tables.print_line(console, f"all rows: {tables.results_command(study.name, study.storage)}")

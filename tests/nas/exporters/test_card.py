@@ -34,7 +34,15 @@ def card_of(row: Row, ending: str = ".pt2") -> str:
     """The card of a row whose network was exported to this kind of file."""
     file, inputs = Path(f"net{ending}"), "float32 [batch, 8]"
     report = ExportReport(
-        file=file, size=9, params=1234, inputs=inputs, axes=("batch",), num_inputs=1, difference=0.0, tolerance=0.0
+        file=file,
+        size=9,
+        params=1234,
+        inputs=inputs,
+        class_names=("a", "b"),
+        axes=("batch",),
+        num_inputs=1,
+        difference=0.0,
+        tolerance=0.0,
     )
     return model_card(row, report)
 

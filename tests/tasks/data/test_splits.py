@@ -2,10 +2,15 @@
 
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
+import numpy as np
+import pytest
 import torch
 from torch import Generator
 
+from expect import raises
+from search_spaces.support.errors import Kind
 from tasks.data.batches import Batch
 from tasks.data.splits import TensorSplits, derived_seed, even_indices, shuffled_order
 from tasks.load import load_task
@@ -96,3 +101,22 @@ def test_random_numbers_for_different_purposes_differ() -> None:
     assert len(seeds) == 5
     assert shuffled_order(20, 0, 1).tolist() != shuffled_order(20, 0, 2).tolist()
     assert sorted(shuffled_order(20, 0, 1).tolist()) == list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "fields"),
+    [
+        (None, "wrong-type", {"value": "NoneType"}),
+        ((torch.zeros(3, 2),), "wrong-type", {"value": "tuple"}),
+        ((np.zeros((3, 2)), torch.zeros(3)), "wrong-type", {"value": ("ndarray",)}),
+        (({"x": torch.zeros(3, 2), "y": [1, 2, 3]}, torch.zeros(3)), "wrong-type", {"value": ("int",)}),
+        ((torch.zeros(3, 2), torch.zeros(2)), "mismatch", {"value": (3, 2)}),
+        (({"x": torch.zeros(3, 2), "y": torch.zeros(4)}, torch.zeros(3)), "mismatch", {"value": (3, 4, 3)}),
+        ((torch.zeros(0, 2), torch.zeros(0)), "bad-data", {"value": 0}),
+    ],
+)
+@pytest.mark.parametrize("name", ["train", "validation", "test"])
+def test_parts_that_are_no_examples_are_named(name: str, part: Any, kind: Kind, fields: dict[str, Any]) -> None:
+    parts = {"train": number_examples(3), "validation": number_examples(3), "test": number_examples(3), name: part}
+    with raises(kind, option=name, **fields):
+        TensorSplits(**parts)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from expect import raises
 from tasks.load import load_task
 from tasks.recipes.recipe import Recipe
 from tasks.training.supervised import means_and_errors
@@ -53,3 +54,8 @@ def test_a_label_may_be_shares_of_classes(task) -> None:  # type: ignore[no-unty
     loss = task.loss(LOGITS, shares, Recipe(steps=1, batch=1, lr=1.0))
     expected = [0.25 * surprise(i, 0) + 0.75 * surprise(i, 1) for i in range(3)]
     assert loss.item() == pytest.approx(sum(expected) / 3)
+
+
+def test_labels_beyond_the_scores_are_named(task) -> None:  # type: ignore[no-untyped-def]
+    with raises("bad-data", value=(0, 3), most=2):
+        task.loss(LOGITS, torch.tensor([0, 3, 1]), Recipe(steps=1, batch=1, lr=1.0))

@@ -1,10 +1,11 @@
 """Faults that check_task finds, one per task."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from torch import Tensor, nn
 
 from expect import breaks
 from search_spaces.architecture.architecture import Architecture
@@ -14,6 +15,9 @@ from tasks.load import task_class
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
 from tasks.training.contract import (
+    check_batch,
+    check_depth,
+    check_input_format,
     check_no_leakage,
     check_reproducibility,
     check_stop_and_resume,
@@ -117,3 +121,39 @@ def test_a_task_that_ends_the_program_does_not_pass(capsys: pytest.CaptureFixtur
     with breaks("program-goes-on"):
         check_task(Leaves(), TINY)
     assert not capsys.readouterr().out.endswith("ok\n")
+
+
+class OneDepth(Tiny):
+    """Ignores the depth."""
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        return super().build(replace(architecture, depth=1))  # type: ignore[no-any-return]
+
+
+class LargeBatch(Tiny):
+    """Has a batch larger than its data."""
+
+    presets = {"smoke": replace(SMOKE, batch=10**6), "proxy": SMOKE}  # noqa: RUF012
+
+
+class WrongPreprocessing(Tiny):
+    """Preprocesses to other inputs than the network takes."""
+
+    def preprocess(self, inputs: Tensor) -> Tensor:
+        return inputs[:, :1]
+
+
+@pytest.mark.parametrize(
+    ("task", "check", "rule"),
+    [
+        (OneDepth(), check_depth, "depth-changes-the-network"),
+        (LargeBatch(), check_batch, "batches-are-full"),
+        (WrongPreprocessing(), check_input_format, "preprocess-fits-the-network"),
+    ],
+)
+def test_a_network_or_recipe_that_does_not_fit_is_found(
+    task: Task, check: Callable[[Task, Architecture], None], rule: str
+) -> None:
+    check(Tiny(), TINY)
+    with breaks(rule):
+        check(task, TINY)

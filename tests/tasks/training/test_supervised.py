@@ -351,3 +351,25 @@ def test_recomputed_mixing_needs_a_stack() -> None:
     recipe = replace(Corners.presets["smoke"], recompute_mixing=True)
     with raises("unsupported", option="recompute_mixing", task="corners"):
         Corners().fit(Run(architecture=SHAPE, recipe=recipe, seed=0))
+
+
+@pytest.mark.parametrize("result", [None, (examples(3, 0), examples(3, 1), examples(3, 2)), "data"])
+def test_load_must_return_splits(result: object) -> None:
+    class Wrong(Corners):
+        def load(self) -> TensorSplits:
+            return result  # type: ignore[return-value]
+
+    with raises("bad-plugin", task="corners", value=type(result).__name__):
+        Wrong().prepare()
+
+
+def test_errors_of_load_have_their_place(tmp_path: Path) -> None:
+    file = tmp_path / "task.py"
+    text = Path(f"{Path(__file__).parents[1]}/moons.py").read_text()
+    head, _, tail = text.partition("def load(self)")
+    line = head.count("\n") + 2
+    signature, _, body = tail.partition(":\n")
+    file.write_text(f"{head}def load(self){signature}:\n        1 / 0\n{body}")
+    with raises("bad-plugin", task="moons", cause="ZeroDivisionError") as info:
+        load_task(f"{file}:Moons").prepare()
+    assert f"task.py, line {line}" in str(info.value)

@@ -1,0 +1,37 @@
+"""The end of a search whose evaluations all fail alike."""
+
+import re
+
+from nas.evaluation.failures import OUT_OF_MEMORY, TIMED_OUT
+from results.records.row import Row
+from search_spaces.support.errors import UserError
+
+MAX_ALIKE = 3
+"""Number of failures alike, without any success, after which a search ends."""
+
+
+class RepeatedFailures:
+    """A listener of Rows that ends a search if its first evaluations fail alike: a task that is wrong fails always.
+
+    Failures for lack of memory or time do not count, since smaller architectures may succeed. Two reasons are alike if
+    they differ only in numbers.
+
+    Args:
+        study: Name of the study.
+    """
+
+    def __init__(self, study: str) -> None:
+        self._study, self._reasons = study, list[str]()
+        self._is_over = False
+
+    def __call__(self, row: Row) -> None:
+        """Take a Row into account. Raises UserError if it is the last of MAX_ALIKE failures alike."""
+        reason = row.error or ""
+        if row.status != "failed" or reason.startswith((OUT_OF_MEMORY, TIMED_OUT)):
+            self._is_over = True
+        self._reasons.append(re.sub(r"\d+", "0", reason))
+        if self._is_over or len(self._reasons) < MAX_ALIKE or len(set(self._reasons)) > 1:
+            return
+        message = f"the first {MAX_ALIKE} evaluations of study {self._study!r} failed alike: {row.error}"
+        remedy = "Correct it, then search again with another --study; `--debug` shows tracebacks."
+        raise UserError("failed", f"{message.rstrip('.')}. {remedy}", study=self._study, identity=row.identity())

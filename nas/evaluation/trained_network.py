@@ -1,0 +1,86 @@
+"""A trained network as users call it: in evaluation mode, with the task's preprocessing and checked inputs."""
+
+from collections.abc import Callable
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from search_spaces.support.errors import UserError
+from tasks.base import Task
+from tasks.data.batches import Inputs, call, map_tensors, tensors
+from tasks.input_formats import InputFormat
+
+
+@final
+class TrainedNetwork(nn.Module):
+    """A trained network in evaluation mode. It takes inputs as users have them, such as bytes of images.
+
+    Attributes:
+        network: The network that was trained, which takes preprocessed inputs.
+        input_format: What `forward` takes; None if it takes what the network takes.
+        class_names: Class names in the order of the scores; empty if unknown.
+    """
+
+    network: nn.Module
+    input_format: InputFormat | None
+    class_names: tuple[str, ...]
+
+    def __init__(self, network: nn.Module, task: Task) -> None:
+        super().__init__()
+        self.network = network
+        self.input_format = task.input_format()
+        self.class_names = task.class_names()
+        self._preprocess = _Shared(task.preprocess)
+        self._example = map_tensors(
+            task.example() if self.input_format is None else self.input_format.example(), lambda x: x.cpu()
+        )
+        self.eval().requires_grad_(False)
+
+    def example(self) -> Inputs:
+        """Return inputs of one example."""
+        return self._example
+
+    def forward(self, *inputs: Tensor, **named: Tensor) -> Any:
+        """Return the network's outputs for these inputs.
+
+        Raises:
+            UserError: Inputs of another type or size than the network takes.
+        """
+        values: Inputs = named or (inputs[0] if len(inputs) == 1 else inputs)
+        if not torch.compiler.is_compiling():  # an exported graph checks for itself
+            self._check(values)
+        return call(self.network, self._preprocess(values))
+
+    def _check(self, values: Inputs) -> None:
+        given, expected = tensors(values), tensors(self._example)
+        texts = [f"{str(x.dtype).removeprefix('torch.')} {list(x.shape)}" for x in given]
+        taken = str(self.input_format or "; ".join(f"{str(x.dtype)[6:]} [batch, {x.shape[1:]}]" for x in expected))
+        fits = len(given) == len(expected) and all(
+            _fits(x, example, self.input_format) for x, example in zip(given, expected, strict=True)
+        )
+        if not fits:
+            message = f"this network takes {taken}, got {'; '.join(texts) or 'nothing'}."
+            raise UserError("mismatch", message, option="inputs", value="; ".join(texts), expected=taken)
+
+
+class _Shared:
+    """A function that copies of a network share: a method of a task would be copied with its data."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def __call__(self, inputs: Any) -> Any:
+        return self._function(inputs)
+
+    def __deepcopy__(self, memo: Any) -> "_Shared":
+        return self
+
+
+def _fits(x: Tensor, example: Tensor, input_format: InputFormat | None) -> bool:
+    """Return whether a tensor has the example's type and axes, but for the batch; texts may be shorter."""
+    if x.dtype != example.dtype or x.dim() != example.dim():
+        return False
+    if hasattr(input_format, "context"):
+        return 0 < x.shape[1] <= example.shape[1]
+    return x.shape[1:] == example.shape[1:]
