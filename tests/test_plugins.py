@@ -121,7 +121,7 @@ def test_every_function_of_nas_is_a_command() -> None:
 
     commands = {command.name for command in app.registered_commands}
     functions = {name.replace("_", "-") for name in nas.__all__ if name[0].islower()}
-    assert functions - {"load", "load-table", "import-rows"} <= commands
+    assert functions - {"load", "load-network", "load-table", "import-rows"} <= commands
     assert "import" in commands  # a keyword of Python
     for name in nas.__all__:
         assert inspect.getdoc(getattr(nas, name))

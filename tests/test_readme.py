@@ -9,13 +9,13 @@ README = (ROOT / "README.md").read_text()
 
 def test_readme_is_short_and_shows_a_picture() -> None:
     assert len(README.splitlines()) <= 100
-    assert "](docs/pictures/digit-ranks-vit-front.png)" in README
+    assert "](docs/pictures/mnist1d-vit-front.png)" in README
 
 
 def test_readme_opens_with_two_blocks_of_commands() -> None:
     search, tests = re.findall(r"^```bash\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[:2]
     assert "venv" in search
-    assert "nas search digit-ranks-vit" in search
+    assert "nas search mnist1d-vit" in search
     assert "venv" in tests
     assert "pytest" in tests
 

@@ -18,7 +18,7 @@ from tasks.input_formats import ImageInputs, TableInputs, TextInputs
 _BATCH = 64
 
 
-class Predictions(RecordsResult):
+class NetworkPredictions(RecordsResult):
     """The predictions of a network: one record for each image, line or text."""
 
 
@@ -29,7 +29,7 @@ def predict(
     tokens: int = 50,
     task: str | None = None,
     data: str | Path | None = None,
-) -> Predictions:
+) -> NetworkPredictions:
     """Return one record for each image (`file`, `class`, `probability`), line of a table, or text (`continuation`).
 
     `network` is an exported .pt2 or .onnx file, or a folder of a trained network. Images are resized as in the task's
@@ -52,7 +52,7 @@ def predict(
         case _:
             message = f"{network} takes no images, tables or texts. Call it in Python: nas.load_network."
             raise UserError("unsupported", message, option="NETWORK", path=str(network))
-    return Predictions(f"predictions of {network}", tuple(records))
+    return NetworkPredictions(f"predictions of {network}", tuple(records))
 
 
 def _predictor(network: Path, task: str | None, data: str | Path | None) -> Predictor:

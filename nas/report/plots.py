@@ -35,10 +35,8 @@ def draw_front(
     axes = figure.add_subplot()
     _draw_points(axes, architectures, x_name, y_name)
     _draw_line(axes, front_corners(architectures, objectives))
-    for number, (name, columns) in enumerate(baselines.items()):
-        if y_name in columns:
-            style = ("--", ":", "-.")[number % 3]
-            axes.axhline(columns[y_name], color="grey", linewidth=0.8, linestyle=style, label=escape_math(name))
+    values = [architecture.record[y_name] for architecture in architectures]
+    _draw_baselines(axes, {name: columns[y_name] for name, columns in baselines.items() if y_name in columns}, values)
     _style_axes(axes, [architecture.record[x_name] for architecture in architectures], x_name, y_name)
     axes.set_title(escape_math(fill(title, 90)), loc="left", fontsize=9)
     axes.legend(**_BESIDE)
@@ -52,6 +50,18 @@ _BESIDE: Mapping[str, Any] = {"fontsize": 7, "loc": "center left", "bbox_to_anch
 def escape_math(text: str) -> str:
     """Return the text with dollar signs escaped, so that Matplotlib reads no formula."""
     return text.replace("$", r"\$")
+
+
+def _draw_baselines(axes: Axes, baselines: Mapping[str, float], values: Sequence[float]) -> None:
+    """Draw each baseline as a line; one far from all architectures, which it would squeeze, is in the legend alone."""
+    low, high = min(values), max(values)
+    for number, (name, value) in enumerate(baselines.items()):
+        look = {"color": "grey", "linewidth": 0.8, "linestyle": ("--", ":", "-.")[number % 3]}
+        if low - (high - low) <= value <= high + (high - low):
+            axes.axhline(value, label=escape_math(name), **look)
+        else:
+            where = "above" if value > high else "below"
+            axes.plot([], [], label=escape_math(f"{name}: {value:.3g}, {where} the picture"), **look)
 
 
 def _draw_line(axes: Axes, corners: Sequence[tuple[float, float, float]]) -> None:

@@ -55,6 +55,7 @@ FIRST = (
     "glue",
     "goal-ant-maze",
     "lra-listops",
+    "mnist1d-vit",
     "pile-mlm",
 )
 """One task per family."""

@@ -14,13 +14,8 @@ if TYPE_CHECKING:
         print_row,
         print_with_plot,
     )
-    from nas.cli.printers.files import (
-        print_export,
-        print_import,
-        print_latents,
-        print_new_file,
-        print_predictions,
-    )
+    from nas.cli.printers.files import print_import, print_latents, print_new_file
+    from nas.cli.printers.network_files import print_export, print_predictions
     from nas.cli.printers.output_checks import check_output, check_seeds
     from nas.cli.printers.query import print_query
     from nas.cli.printers.studies import print_front, print_report
@@ -55,12 +50,12 @@ _HOMES = {
     "print_comparison": "evaluations",
     "print_costs": "costs",
     "print_effects": "effects",
-    "print_export": "files",
+    "print_export": "network_files",
     "print_front": "studies",
     "print_import": "files",
     "print_latents": "files",
     "print_new_file": "files",
-    "print_predictions": "files",
+    "print_predictions": "network_files",
     "print_profile": "costs",
     "print_query": "query",
     "print_report": "studies",

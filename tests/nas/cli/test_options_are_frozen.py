@@ -47,7 +47,8 @@ FLAGS = {
     },
     "new-task": {"-o", "--output"},
     "new-topology": {"-o", "--output"},
-    "export": {"--card", "--data", "--storage", "--task", "--to"},
+    "export": {"--card", "--data", "--raw", "--storage", "--task", "--to"},
+    "predict": {"--data", "--format", "--output", "--task", "--tokens", "-o"},
     "downstream": {
         "--data", "--examples", "--format", "--include", "-o", "--output", "--storage", "--task", "--tasks",
     },
@@ -61,7 +62,7 @@ FLAGS = {
         "--at", "--format", "--from", "--metric", "-o", "--output", "--plot", "--storage", "--study", "--where",
     },
     "report": {"--from", "-o", "--output", "--storage", "--topologies", "--where"},
-    "front": {"--from", "--plot", "--storage", "--study", "--where"},
+    "front": {"--budget", "--from", "--objectives", "--plot", "--storage", "--study", "--where"},
     "dashboard": {"--port", "--storage"},
     "list": {"--storage"},
     "reproduce": {"--format", "--paper", "--plot", "--preset", "--storage", "--study", "--workers"},
@@ -71,7 +72,7 @@ FLAGS = {
 ORDER = [
     *("search", "evaluate", "audit", "retrofit", "compare", "tournament"),
     *("cost", "profile", "check-mup", "show"),
-    *("export", "downstream", "encode", "import", "new-task", "new-topology"),
+    *("export", "predict", "downstream", "encode", "import", "new-task", "new-topology"),
     *("results", "front", "effects", "report", "dashboard"),
     *("list", "reproduce"),
 ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import nas
 import nas.engine.run
 from expect import raises
 from nas.store.locks import only_writer
@@ -73,9 +74,12 @@ def test_failed_trial_is_a_row_with_its_reason(search: Search) -> None:
     assert {row.status for row in study.rows()} == {"complete", "failed"}
 
 
-def test_search_continues_after_its_first_trials_fail(search: Search) -> None:
-    study = search(task=f"{TOYS}:Stumbling", arch="depth=1", space="head-dim", budget="", trials=3)
-    assert {row.status for row in study.rows()} == {"failed"}
+def test_search_ends_after_three_failures_alike(search: Search, search_args: dict[str, Any]) -> None:
+    arguments: dict[str, Any] = {"task": f"{TOYS}:Stumbling", "arch": "depth=1", "space": "head-dim", "budget": ""}
+    with raises("failed", study="alike"):
+        search(**arguments, trials=5, study="alike", resources=Resources(1))
+    rows = nas.load("alike", storage=search_args["storage"]).rows()
+    assert [row.status for row in rows] == ["failed"] * 3
 
 
 @pytest.mark.chaos

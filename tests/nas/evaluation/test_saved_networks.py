@@ -42,7 +42,7 @@ def test_key_names_the_best_row_with_a_saved_network(tmp_path: Path) -> None:
                 (store.network(rows[-1].identity()) / RECORD).write_text("{}")
         assert folder(first.architecture.key) == store.network(rows[-3].identity())
         assert folder(first.identity()) == store.network(first.identity())
-        rows.append(replace(first, preset="another"))
+        rows.append(replace(first, task="another"))
         (store.network(rows[-1].identity()) / RECORD).parent.mkdir(parents=True)
         (store.network(rows[-1].identity()) / RECORD).write_text("{}")
         with raises("conflict", option="KEY"):

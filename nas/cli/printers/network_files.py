@@ -1,0 +1,51 @@
+"""Printers of exported networks and of their predictions."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nas.report.format import Format
+from nas.report.record_files import write_records
+from nas.report.tables import is_for_terminal, make_console, print_line, print_records
+from results.records.cell_text import cell_text
+
+if TYPE_CHECKING:
+    from nas.api.predict import NetworkPredictions
+    from nas.exporters.export import ExportReport
+
+USES = {
+    ".pt2": 'torch.export.load("{file}").module()(inputs)',
+    ".onnx": 'onnxruntime.InferenceSession("{file}").run(None, {{NAME: inputs}})',
+    ".safetensors": "weights alone; `nas.load_network(STUDY, KEY)` returns a module",
+}
+"""Suffix of an exported file -> how to use it."""
+
+
+def print_export(report: "ExportReport") -> None:
+    """Print what was exported, what it takes and returns, and how to use it."""
+    console, row = make_console(), report.row
+    print_line(console, str(report))
+    if row is not None:
+        which = f"seed {row.seed}" if report.num_seeds == 1 else f"seed {row.seed}, the best of {report.num_seeds}"
+        columns = row.columns()
+        metrics = [
+            name for name in (next(iter(row.directions)), f"test_{next(iter(row.directions))}") if name in columns
+        ]
+        scores = ", ".join(f"{name} {cell_text(columns, name)}" for name in metrics)
+        print_line(console, f"network: {row.architecture} ({row.architecture.key}) on {row.task}, {which}: {scores}")
+    print_line(console, f"inputs: {report.inputs}")
+    if report.class_names:
+        print_line(
+            console, f"outputs: scores [batch, {len(report.class_names)}] of {', '.join(report.class_names[:12])}"
+        )
+    print_line(console, f"use: {USES[report.file.suffix].format(file=report.file)}")
+    if report.file.suffix != ".safetensors" and report.class_names:
+        print_line(console, f"or:  nas predict {report.file} FILES")
+
+
+def print_predictions(
+    predictions: "NetworkPredictions", format: Format = Format.TABLE, output: Path | None = None
+) -> None:
+    if not is_for_terminal(format, output):
+        write_records(predictions.records, format, output)
+        return
+    print_records(make_console(), predictions.records, [*predictions.records[0]], predictions.title, format)
