@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from tasks.base import Diverged, FitResult, Metric, Task
     from tasks.data.batches import Batch
     from tasks.data.example_splits import Examples
+    from tasks.data.input_files import read_image
     from tasks.data.splits import TensorSplits
+    from tasks.input_formats import ImageInputs, TableInputs, TextInputs
     from tasks.recipes.recipe import Recipe
     from tasks.recipes.settings import AtLeastOne, Positive
     from tasks.run import STOP, Run
@@ -30,6 +32,7 @@ __all__ = [
     "FitResult",
     "HuggingFaceRecipe",
     "HuggingFaceTask",
+    "ImageInputs",
     "LightningRecipe",
     "LightningTask",
     "Metric",
@@ -37,13 +40,16 @@ __all__ = [
     "Recipe",
     "Run",
     "SupervisedTask",
+    "TableInputs",
     "Task",
     "TensorSplits",
+    "TextInputs",
     "Training",
     "check_task",
     "checkpoint_for",
     "isolated_rng",
     "means_and_errors",
+    "read_image",
     "train",
 ]
 
@@ -57,6 +63,7 @@ _HOMES = {
     "FitResult": "tasks.base",
     "HuggingFaceRecipe": "tasks.adapters.hugging_face",
     "HuggingFaceTask": "tasks.adapters.hugging_face",
+    "ImageInputs": "tasks.input_formats",
     "LightningRecipe": "tasks.adapters.lightning_module",
     "LightningTask": "tasks.adapters.lightning_module",
     "Metric": "tasks.base",
@@ -65,13 +72,16 @@ _HOMES = {
     "Run": "tasks.run",
     "STOP": "tasks.run",
     "SupervisedTask": "tasks.training.supervised",
+    "TableInputs": "tasks.input_formats",
     "Task": "tasks.base",
     "TensorSplits": "tasks.data.splits",
+    "TextInputs": "tasks.input_formats",
     "Training": "tasks.training.loop",
     "isolated_rng": "tasks.training.loop",
     "check_task": "tasks.training.contract",
     "checkpoint_for": "tasks.training.loop",
     "means_and_errors": "tasks.training.supervised",
+    "read_image": "tasks.data.input_files",
     "train": "tasks.training.loop",
 }
 

@@ -56,7 +56,7 @@ def _draw_baselines(axes: Axes, baselines: Mapping[str, float], values: Sequence
     """Draw each baseline as a line; one far from all architectures, which it would squeeze, is in the legend alone."""
     low, high = min(values), max(values)
     for number, (name, value) in enumerate(baselines.items()):
-        look = {"color": "grey", "linewidth": 0.8, "linestyle": ("--", ":", "-.")[number % 3]}
+        look: dict[str, Any] = {"color": "grey", "linewidth": 0.8, "linestyle": ("--", ":", "-.")[number % 3]}
         if low - (high - low) <= value <= high + (high - low):
             axes.axhline(value, label=escape_math(name), **look)
         else:

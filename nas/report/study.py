@@ -329,11 +329,13 @@ class Study:
         members = sum(architecture.on_front for architecture in architectures)
         return f"{members} of {len(architectures)} architectures on the front of {self.name} ({ways}; {budget})"
 
-    def reference_lines(self, architectures: "Sequence[ArchitectureSummary]") -> list[str]:
-        """Return lines that compare the front with the base network and with the baselines."""
+    def reference_lines(
+        self, architectures: "Sequence[ArchitectureSummary]", objectives: Mapping[str, Direction]
+    ) -> list[str]:
+        """Return lines that compare the front in these objectives with the base network and with the baselines."""
         if self.config is None:
             return []
-        gain = base_gain(self._rows, self.config.base, self.objectives, architectures)
+        gain = base_gain(self._rows, self.config.base, objectives, architectures)
         return [*gain, *tables.baseline_lines(self.config.baselines)]
 
     def identifying_columns(self, objectives: Sequence[str] | None = None) -> list[str]:
@@ -373,4 +375,5 @@ class Study:
         if not summaries:
             return title_html(repr(self))
         title = self.title(self.objectives, summaries)
-        return front_html(summaries, title, self.identifying_columns(), self.plot, self.reference_lines(summaries))
+        references = self.reference_lines(summaries, self.objectives)
+        return front_html(summaries, title, self.identifying_columns(), self.plot, references)

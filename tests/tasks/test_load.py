@@ -92,6 +92,8 @@ def test_metrics_named_like_columns_are_refused(tmp_path: Path) -> None:
 
 def test_faulty_task_classes_are_refused(tmp_path: Path) -> None:
     faults: list[tuple[str, dict[str, object]]] = [
+        ("version = '1.0'", {"option": "version", "value": "1.0"}),
+        ("version = 0", {"option": "version", "value": "0"}),
         ("metrics = ()", {"option": "metrics"}),
         ("metrics = ('loss',)", {"option": "metrics"}),
         ("metrics = property(lambda self: ())", {"option": "metrics"}),
@@ -105,6 +107,13 @@ def test_faulty_task_classes_are_refused(tmp_path: Path) -> None:
             reference = moons_with(tmp_path, line)
             with case(line), raises("bad-plugin", task=reference, **fields):
                 load_task(reference)
+
+
+def test_a_network_is_no_task(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text("import torch\nclass Net(torch.nn.Linear):\n    pass\n")
+    with raises("bad-plugin", option="task", value=f"{tmp_path}/net.py:Net") as info:
+        load_task(f"{tmp_path}/net.py:Net")
+    assert "build()" in str(info.value)
 
 
 def test_an_error_in_a_constructor_has_its_file_and_line(tmp_path: Path) -> None:

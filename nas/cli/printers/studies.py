@@ -34,13 +34,17 @@ def print_front(
     tables.print_records(
         console, records, columns, title if condition is None else f"{title}; {condition}", drop_order=drop_order
     )
-    for line in [*tables.front_notes(summaries), *_failures(study), *study.reference_lines(summaries)]:
+    for line in [*tables.front_notes(summaries), *_failures(study), *study.reference_lines(summaries, directions)]:
         tables.print_line(console, line)
     path = plot or RUNS / f"{slug(study.name)}-front.png"
     study.plot(path, objectives)
     tables.print_line(console, f"picture: {path}")
     if study.config:
-        tables.print_line(console, f"all rows: {tables.results_command(study.name, study.storage)}")
+        command = tables.results_command(study.name, study.storage)
+        tables.print_line(console, f"all rows: {command}")
+        tables.print_line(
+            console, f"next: {command.replace('nas results --study', 'nas export')} (the network at the knee)"
+        )
 
 
 def _failures(study: Study) -> list[str]:

@@ -72,3 +72,19 @@ def test_summary_separates_bounds_on_counts_from_bounds_on_measurements(
     assert later.startswith("step_ms<=1000.0 ")
     search(budget="params<=3k", trials=1, space="depth-heads")
     assert f"study s: {params}" in capsys.readouterr().err.splitlines()
+
+
+def test_front_takes_another_budget_and_other_objectives(search: Search, capsys: pytest.CaptureFixture[str]) -> None:
+    study = search(trials=6, space="depth-heads")
+    costs = sorted(row.costs.flops for row in study.rows() if row.costs.flops is not None)
+    assert costs[0] < costs[-1]
+    printers.print_front(study, budget=[f"flops<={costs[0]}"])
+    printed = capsys.readouterr().out
+    assert f"flops <= {costs[0]}" in printed
+    assert {row.architecture.key for row in study.rows() if row.architecture.key in printed} == {
+        row.architecture.key for row in study.rows() if row.costs.flops == costs[0]
+    }
+    printers.print_front(study, objectives="loss,params")
+    assert "min loss, min params" in capsys.readouterr().out
+    with raises("unknown-name", option="objective", value="lss"):
+        printers.print_front(study, objectives="lss,params")

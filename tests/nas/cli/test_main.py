@@ -15,6 +15,7 @@ from grouped import grouped
 from nas import __version__
 from nas.environment.provenance import without_passwords
 from nas.store.store import Store
+from results.records.sources import table_paths, table_summaries
 from search_spaces.spaces.catalog import SPACES
 from search_spaces.support.errors import Kind
 from search_spaces.topologies.registry import TOPOLOGIES
@@ -108,6 +109,18 @@ def test_list_names_every_plugin(command: Command) -> None:
     for registry in (TASKS, SPACES, TOPOLOGIES):
         assert all(registry.description(name) for name in registry.names())  # each can be loaded
     assert "digits-vit smoke" in command("list", "presets").stdout
+
+
+def test_list_says_what_each_table_answers(command: Command) -> None:
+    result = command("list", "tables")
+    assert result.returncode == 0
+    for name in table_paths():
+        assert name in result.stdout
+    assert table_summaries()["digit-ranks-vit"].rows == 900
+    assert (table_summaries()["stdlib-lm-topologies"].task, table_summaries()["stdlib-lm-topologies"].preset) == (
+        "stdlib-lm",
+        "proxy",
+    )
 
 
 def test_list_explains_the_options_of_a_topology(command: Command) -> None:

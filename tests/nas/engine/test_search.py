@@ -190,3 +190,16 @@ def test_front_names_its_store(
     print_front(full_study)
     output = " ".join(capsys.readouterr().out.split())
     assert f"nas results --study s --storage {full_study.storage}" in output
+
+
+def test_edited_task_file_makes_another_study(search: Search, search_args: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "edited.py"
+    text = Path(TOYS).read_text()
+    file.write_text(text)
+    arguments: dict[str, Any] = {"task": f"{file}:Toy", "space": "depth-heads", "trials": 2}
+    first = search(**arguments, study=None)
+    assert search(**arguments, study=None).name == first.name
+    file.write_text(text + "\n# edited\n")
+    assert search(**arguments, study=None).name != first.name
+    with raises("mismatch", option="code", study=first.name):
+        search(**arguments, study=first.name)

@@ -19,6 +19,7 @@ MISTAKES: list[tuple[dict[str, Any], Kind, dict[str, Any]]] = [
     ({"budget": ["parms<=10k"]}, "unknown-name", {"option": "budget quantity", "value": "parms", "nearest": "params"}),
     ({"objectives": "acuracy,flops"}, "unknown-name", {"option": "objective", "nearest": "accuracy"}),
     ({"objectives": "test_accuracy"}, "unsupported", {"option": "objective", "value": "test_accuracy"}),
+    ({"objectives": "flops,params"}, "unsupported", {"option": "--objectives", "value": ("flops", "params")}),
     ({"objectives": "flops,flops"}, "duplicate", {"option": "--objectives", "value": "flops"}),
     ({"space": "jiont"}, "unknown-name", {"value": "jiont", "nearest": "joint"}),
     ({"preset": "prox"}, "unknown-name", {"option": "preset", "value": "prox", "nearest": "proxy"}),
