@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def base_gain(
     rows: Sequence[Row], base: str, objectives: Mapping[str, Direction], architectures: "Sequence[ArchitectureSummary]"
 ) -> list[str]:
-    """Return two lines: the base network's metric, and the best and the cheapest on the front that are no worse.
+    """Return three lines: the base network's metric, the best on the front at no higher cost, and the cheapest as good.
 
     The metric is the first objective that is no cost. The front is chosen by validation, so it is compared on test if
     there is a test split. Errors are added as if the two networks had their own examples.
@@ -55,11 +55,11 @@ def base_gain(
     lines = [f"base network: {_name(network)}, {column} {cell_text(network.record, column)}, {_costs(network, costs)}"]
     if best is network:
         return [*lines, f"no network of at most its {budget} is better"]
+    gained = f"{'+' if difference >= 0 else ''}{cell_text(gain, column)}"
     return [
         *lines,
-        f"best of at most its {budget}: {_name(best)}, {column} {cell_text(best.record, column)}, "
-        f"{'+' if difference >= 0 else ''}{cell_text(gain, column)}; as good by posterior mean: from "
-        f"{_costs(cheapest, costs)}",
+        f"best of at most its {budget}: {_name(best)}, {column} {cell_text(best.record, column)}, {gained}",
+        f"cheapest as good by posterior mean: {_name(cheapest)}, {_costs(cheapest, costs)}",
     ]
 
 

@@ -36,11 +36,12 @@ def test_the_best_and_the_cheapest_of_at_most_the_base_cost_are_named() -> None:
         summary(costly, 0.99, 101, 0.99),
         summary(hidden, 0.95, 10, 0.95, on_front=False),
     ]
-    first, second = base_gain(networks, str(base.architecture), OBJECTIVES, summaries)
+    first, second, third = base_gain(networks, str(base.architecture), OBJECTIVES, summaries)
     assert "k100" in first
     assert "0.810±0.030" in first
-    for part in ("k90", "0.850±0.040", "+0.040±0.050", "20 flops"):
+    for part in ("k90", "0.850±0.040", "+0.040±0.050"):
         assert part in second
+    assert "k20" in third
 
 
 def test_less_may_be_better() -> None:
@@ -50,7 +51,7 @@ def test_less_may_be_better() -> None:
     for row, key, loss in ((base, "b", 2.0), (better, "g", 1.5)):
         record = {"topology": "resnet", "key": key, "flops": 5, "loss": loss}
         summaries.append(ArchitectureSummary((row.identity(),), record, {"loss": loss}, False, 1.0, True, 1))
-    _, second = base_gain(networks, str(base.architecture), objectives, summaries)
+    _, second, _ = base_gain(networks, str(base.architecture), objectives, summaries)
     assert "loss 1.5, -0.5" in second
 
 
