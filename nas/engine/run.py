@@ -191,7 +191,7 @@ def run_search(
                 make_pool(resources, trials, isolate=separate_process) as pool,
             ):
                 listeners = [progress.add, *logs]
-                if not study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+                if not retry_on_disconnect(study.get_trials)(deepcopy=False, states=(TrialState.COMPLETE,)):
                     listeners.append(RepeatedFailures(name))
                 Scheduler(
                     store, name, leases, pool, listeners, save_models != "none", deadline, progress.begin, timings

@@ -6,7 +6,7 @@ sizes. The difference of a tensor is its largest error, divided by the largest m
 
 import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ class ExportReport:
     num_inputs: int
     difference: float
     tolerance: float
-    row: Row | None = None
+    row: Row | None = field(default=None, repr=False)
     num_seeds: int = 1
 
     def __str__(self) -> str:

@@ -162,7 +162,7 @@ def test_image_example_is_a_task_of_a_folder(tmp_path: Path) -> None:
     for split, name in product(("train", "val"), ("dark", "light")):
         folder = tmp_path / "images" / split / name
         folder.mkdir(parents=True)
-        for number in range(10):
+        for number in range(15):
             pixels = random.integers(0, 100, (40, 40, 3)) + (150 if name == "light" else 0)
             Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number}.png")
     task = f"{tmp_path}/shapes.py:Shapes"
