@@ -205,7 +205,7 @@ def machine() -> dict[str, str]:
     import torch
 
     capability = torch.backends.cpu.get_cpu_capability()
-    return {"python": platform.python_version(), "torch": torch.__version__, "cpu": capability}
+    return {"python": platform.python_version(), "torch": str(torch.__version__), "cpu": capability}
 
 
 def differences(old: Any, new: Any, names: Mapping[str, str]) -> list[str]:
