@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nas.api.load import load
-from nas.api.load_network import choose_row
+from nas.api.load_network import seeds_of
 from nas.environment.paths import DEFAULT_STORE, slug
 from nas.evaluation.retrofit import origin_of
 from nas.exporters.export import ExportReport, export_folder
@@ -36,14 +36,11 @@ def export(
         UserError: No such row, a network that was not saved, or an export that cannot be exact.
     """
     store, source_study = Store(storage), load(study, storage=storage)
-    row = choose_row(source_study, key, store)
+    row, *others = seeds_of(source_study, key, store)
     folder, file = store.network(row.identity()), Path(to or f"{slug(row.task)}-{row.architecture.key}.pt2")
     origin = origin_of(folder, task, None, text_of(data))
     with status_if_slow(f"exporting {file} ..."):
-        report = export_folder(folder, file, origin.task, raw=raw)
-    report = replace(
-        report, row=row, num_seeds=sum(other.architecture == row.architecture for other in source_study.rows())
-    )
+        report = replace(export_folder(folder, file, origin.task, raw=raw), row=row, num_seeds=1 + len(others))
     if card:
         from nas.exporters.card import card_path, model_card  # huggingface_hub's cards take a tenth of a second
 

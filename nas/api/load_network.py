@@ -6,7 +6,7 @@ from nas.api.load import load
 from nas.budget.objectives import COSTS
 from nas.environment.paths import DEFAULT_STORE
 from nas.evaluation.retrofit import origin_of
-from nas.evaluation.saved_networks import read_network, row_with_network
+from nas.evaluation.saved_networks import read_network, rows_with_network
 from nas.evaluation.trained_network import TrainedNetwork
 from nas.report.study import Study
 from nas.request.job import text_of
@@ -38,11 +38,12 @@ def load_network(
     folder = None if source is None else Path(source)
     if key is None and folder is not None and (folder / RECORD).exists():
         return network_in(folder, task, data)
-    if folder is not None and folder.is_dir():
-        message = f"{folder} must be a folder that `nas evaluate --save` wrote, got one without {RECORD}."
-        raise UserError("missing-file", message, option="source", path=str(folder))
-    row = choose_row(load(None if source is None else str(source), storage=storage), key, Store(storage))
-    return network_in(Store(storage).network(row.identity()), task, data)
+    if isinstance(source, Path):
+        message = f"{source} must be a folder that `nas evaluate --save` wrote, got one without {RECORD}."
+        raise UserError("missing-file", message, option="source", path=str(source))
+    store = Store(storage)
+    best, *_ = seeds_of(load(source, storage=storage), key, store)
+    return network_in(store.network(best.identity()), task, data)
 
 
 def network_in(folder: Path, task: str | None, data: str | Path | None) -> TrainedNetwork:
@@ -55,8 +56,8 @@ def network_in(folder: Path, task: str | None, data: str | Path | None) -> Train
     return TrainedNetwork(read_network(folder, origin.task), origin.task)
 
 
-def choose_row(study: Study, key: str | None, store: Store) -> Row:
-    """Return the row of a trained network: that of a key or identity, or of the front's knee, its best seed.
+def seeds_of(study: Study, key: str | None, store: Store) -> list[Row]:
+    """Return the rows of an architecture's trained networks, the best first: that of a key, or of the front's knee.
 
     Raises:
         UserError: There is no such row, or no network was saved.
@@ -65,9 +66,9 @@ def choose_row(study: Study, key: str | None, store: Store) -> Row:
         front = study.front()
         if not front:
             raise study.missing_rows_error()
-        means = (
-            {**one.expected, **{name: one.record[name] for name in one.expected if name in COSTS}} for one in front
-        )
-        records = [{"key": one.record["key"], **values} for one, values in zip(front, means, strict=True)]
-        key = str(knee(from_records(records), study.objectives)["key"][0])
-    return row_with_network(store, study.name, study.rows(), key)
+        costs = [name for name in study.objectives if name in COSTS]  # known, unlike the metrics' posterior means
+        means = [
+            {**one.expected, **{name: one.record[name] for name in costs}, "key": one.record["key"]} for one in front
+        ]
+        key = str(knee(from_records(means), study.objectives)["key"][0])
+    return rows_with_network(store, study.name, study.rows(), key)

@@ -54,7 +54,6 @@ Checkpoint = Annotated[
 Table = Annotated[
     str, Argument(metavar="TABLE", help="A table of recorded trainings: replay:NAME or replay:FILE.jsonl.")
 ]
-StudyArgument = Annotated[str, Argument(metavar="STUDY", help="Name of a study (`nas list studies`).")]
 OptionalStudyArgument = Annotated[
     str | None, Argument(metavar="STUDY", help="Name of a study (`nas list studies`). Default: the newest search.")
 ]

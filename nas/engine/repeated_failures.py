@@ -13,24 +13,24 @@ MAX_ALIKE = 3
 class RepeatedFailures:
     """A listener of Rows that ends a search if its first evaluations fail alike: a task that is wrong fails always.
 
-    Failures for lack of memory or time do not count, since smaller architectures may succeed. Two reasons are alike if
-    they differ only in numbers.
+    Any other end lets the search continue, also a lack of memory or time: smaller architectures may succeed. Networks
+    over a measured bound are not trained, and do not count. Two reasons are alike if they differ only in numbers.
 
     Args:
         study: Name of the study.
     """
 
     def __init__(self, study: str) -> None:
-        self._study, self._reasons = study, list[str]()
-        self._is_over = False
+        self._study, self._reasons = study, list[str | None]()
 
     def __call__(self, row: Row) -> None:
         """Take a Row into account. Raises UserError if it is the last of MAX_ALIKE failures alike."""
+        if row.status == "over-budget" or len(self._reasons) == MAX_ALIKE:
+            return
         reason = row.error or ""
-        if row.status != "failed" or reason.startswith((OUT_OF_MEMORY, TIMED_OUT)):
-            self._is_over = True
-        self._reasons.append(re.sub(r"\d+", "0", reason))
-        if self._is_over or len(self._reasons) < MAX_ALIKE or len(set(self._reasons)) > 1:
+        may_succeed = row.status != "failed" or reason.startswith((OUT_OF_MEMORY, TIMED_OUT))
+        self._reasons.append(None if may_succeed else re.sub(r"\d+", "0", reason))
+        if len(self._reasons) < MAX_ALIKE or None in self._reasons or len({*self._reasons}) > 1:
             return
         message = f"the first {MAX_ALIKE} evaluations of study {self._study!r} failed alike: {row.error}"
         remedy = "Correct it, then search again with another --study; `--debug` shows tracebacks."

@@ -118,10 +118,10 @@ def network_of(task: Task, record: Record) -> nn.Module:
     return task.build_for_training(record.architecture, recipe_of(task, preset, tuple(changes.items())))
 
 
-def row_with_network(store: Store, study: str, rows: Sequence[Row], key: str) -> Row:
-    """Return the row with this architecture key or identity, or a prefix of either, whose network was saved.
+def rows_with_network(store: Store, study: str, rows: Sequence[Row], key: str) -> list[Row]:
+    """Return the rows with this architecture key or identity, or a prefix of either, whose network was saved.
 
-    Of several seeds, it is the best on validation by the task's first metric.
+    These are the seeds of one architecture, the best on validation by the task's first metric first.
 
     Raises:
         UserError: There is no such row, they are of several architectures or tasks, or no network was saved.
@@ -146,8 +146,7 @@ def row_with_network(store: Store, study: str, rows: Sequence[Row], key: str) ->
         choices = tuple(row.identity() for row in with_network)
         raise UserError("conflict", message, option="KEY", value=key, choices=choices)
     metric, direction = next(iter(with_network[0].directions.items()))
-    sign = 1 if direction == "max" else -1
-    return max(with_network, key=lambda row: sign * row.metrics[metric])
+    return sorted(with_network, key=lambda row: row.metrics[metric], reverse=direction == "max")
 
 
 def before_training(row: Row) -> str | None:

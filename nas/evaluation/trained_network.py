@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from search_spaces.support.errors import UserError
 from tasks.base import Task
-from tasks.data.batches import Inputs, call, map_tensors, tensors
-from tasks.input_formats import InputFormat
+from tasks.data.batches import Inputs, call, describe, map_tensors, tensors
+from tasks.input_formats import InputFormat, TextInputs
 
 
 @final
@@ -53,15 +53,19 @@ class TrainedNetwork(nn.Module):
         return call(self.network, self._preprocess(values))
 
     def _check(self, values: Inputs) -> None:
-        given, expected = tensors(values), tensors(self._example)
-        texts = [f"{str(x.dtype).removeprefix('torch.')} {list(x.shape)}" for x in given]
-        taken = str(self.input_format or "; ".join(f"{str(x.dtype)[6:]} [batch, {x.shape[1:]}]" for x in expected))
-        fits = len(given) == len(expected) and all(
-            _fits(x, example, self.input_format) for x, example in zip(given, expected, strict=True)
-        )
-        if not fits:
-            message = f"this network takes {taken}, got {'; '.join(texts) or 'nothing'}."
-            raise UserError("mismatch", message, option="inputs", value="; ".join(texts), expected=taken)
+        inputs, examples = tensors(values), tensors(self._example)
+        if len(inputs) != len(examples) or not all(map(self._fits, inputs, examples)):
+            takes, got = str(self.input_format or describe(self._example, ("batch",))), describe(values)
+            message = f"this network takes {takes}, got {got or 'nothing'}."
+            raise UserError("mismatch", message, option="inputs", value=got, expected=takes)
+
+    def _fits(self, x: Tensor, example: Tensor) -> bool:
+        """Return whether a tensor has the example's type and axes, but for the batch; texts may be shorter."""
+        if x.dtype != example.dtype or x.dim() != example.dim():
+            return False
+        if isinstance(self.input_format, TextInputs):
+            return 0 < x.shape[1] <= example.shape[1]
+        return x.shape[1:] == example.shape[1:]
 
 
 class _Shared:
@@ -75,12 +79,3 @@ class _Shared:
 
     def __deepcopy__(self, memo: Any) -> "_Shared":
         return self
-
-
-def _fits(x: Tensor, example: Tensor, input_format: InputFormat | None) -> bool:
-    """Return whether a tensor has the example's type and axes, but for the batch; texts may be shorter."""
-    if x.dtype != example.dtype or x.dim() != example.dim():
-        return False
-    if hasattr(input_format, "context"):
-        return 0 < x.shape[1] <= example.shape[1]
-    return x.shape[1:] == example.shape[1:]

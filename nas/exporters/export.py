@@ -22,7 +22,7 @@ from search_spaces.architecture.checkpoint import Record, read_record
 from search_spaces.support.errors import UserError
 from search_spaces.support.files import atomic_replace, partial_file, unwritable
 from tasks.base import Task
-from tasks.data.batches import Inputs, call, map_tensors, tensors
+from tasks.data.batches import Inputs, call, describe, map_tensors, tensors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class ExportReport:
         difference: Largest difference of outputs, relative to the largest output.
         tolerance: Largest difference allowed.
         row: The row of its training, if known.
-        num_seeds: Seeds of its architecture that were trained.
+        num_seeds: Number of saved seeds of which it is the best.
     """
 
     file: Path
@@ -79,10 +79,10 @@ def export_folder(folder: Path, to: Path, task: Task, *, raw: bool = False) -> E
         fields = {"task": record.task, "version": record.task_version, "expected": (task.name, task.version)}
         raise UserError("mismatch", message, path=str(folder), **fields)
     network = read_network(folder, task)
-    trained = TrainedNetwork(network, task)
-    if raw or to.suffix == ".safetensors" or trained.input_format is None:
+    if raw or to.suffix == ".safetensors":  # which need no data, as a text's tokenizer would
         return export(network, task.example(), to, record)
-    return export(trained, trained.example(), to, record)
+    trained = TrainedNetwork(network, task)
+    return export(network if trained.input_format is None else trained, trained.example(), to, record)
 
 
 def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> ExportReport:
@@ -119,22 +119,10 @@ def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> Exp
         file=to,
         size=to.stat().st_size,
         params=params,
-        inputs=str(trained.input_format) if trained else describe_inputs(example, fields["axes"]),
+        inputs=str(trained.input_format) if trained else describe(example, fields["axes"]),
         class_names=trained.class_names if trained else (),
         **fields,
     )
-
-
-def describe_inputs(example: Inputs, axes: DynamicAxes) -> str:
-    """Return type and shape of each input, such as "float32 [batch, 3, 32, 32]"; `axes` names the dynamic ones."""
-    texts = []
-    for tensor in tensors(example):
-        sizes = [*map(str, tensor.shape)]
-        for place, axis in enumerate(("batch", "tokens")):
-            if axis in axes and place < len(sizes):
-                sizes[place] = axis
-        texts.append(f"{str(tensor.dtype).removeprefix('torch.')} [{', '.join(sizes)}]")
-    return "; ".join(texts)
 
 
 def _write_and_check(

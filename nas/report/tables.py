@@ -60,8 +60,16 @@ def results_command(name: str, storage: str) -> str:
     """Return the `nas results` command of a study or of files of rows, without a password."""
     if "://" not in storage:
         return f"nas results {' '.join(f'--from {shlex.quote(file)}' for file in storage.split(','))}"
-    where = "" if storage == DEFAULT_STORE else f" --storage {shlex.quote(without_passwords(storage))}"
-    return f"nas results --study {shlex.quote(name)}{where}"
+    return f"nas results --study {shlex.quote(name)}{_storage_option(storage)}"
+
+
+def export_command(name: str, storage: str) -> str:
+    """Return the `nas export` command of a study's network at the knee, without a password."""
+    return f"nas export {shlex.quote(name)}{_storage_option(storage)}"
+
+
+def _storage_option(storage: str) -> str:
+    return "" if storage == DEFAULT_STORE else f" --storage {shlex.quote(without_passwords(storage))}"
 
 
 def is_for_terminal(format: Format, output: Path | None = None) -> bool:

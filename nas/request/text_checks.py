@@ -21,8 +21,8 @@ ALL_TOPOLOGIES = "all"
 MATCH_QUANTITIES = ("params", "flops")
 """Costs that `--match` makes equal."""
 
-LEAST = {"seed": 0, "seeds": 0, "tune_trials": 2}
-LEAST |= dict.fromkeys(("trials", "threads", "max_steps", "batch", "examples", "tokens"), 1)
+_POSITIVE = ("trials", "threads", "max_steps", "batch", "examples", "tokens")
+LEAST = {"seed": 0, "seeds": 0, "tune_trials": 2, **dict.fromkeys(_POSITIVE, 1)}
 """Minimum of each parameter."""
 
 MOST = {"trials": 10**6, "seeds": 10**4, "tune_trials": 10**4, "threads": 10**4, "batch": 10**6}

@@ -76,9 +76,8 @@ def _create_or_load(
             missing, extra = (_values_beyond(old, new), _values_beyond(new, old)) if key == "axes" else ({}, {})
             if missing or extra:  # show only the values that differ
                 old, new = missing, extra
-            message = f"study {name!r} was created with {key} {_text(old)}, got {_text(new)}. Give another --study."
-            if key == "code":
-                message = f"study {name!r} was created with another text of {config.task}. Give another --study."
+            difference = f"{key} {_text(old)}, got {_text(new)}" if key != "code" else f"another text of {config.task}"
+            message = f"study {name!r} was created with {difference}. Give another --study."
             raise UserError("mismatch", message, option=key, value=new, expected=old, study=name)
     return study
 

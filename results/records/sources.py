@@ -5,7 +5,6 @@ flat columns.
 """
 
 import csv
-import gzip
 import json
 import re
 import tomllib
@@ -55,7 +54,7 @@ class TableSummary:
     """A table of this project.
 
     Attributes:
-        rows: Number of its lines.
+        rows: Number of its rows.
         task: The task of its first row.
         preset: The preset of its first row.
         question: What it answers.
@@ -72,10 +71,8 @@ def table_summaries() -> dict[str, TableSummary]:
     index = tomllib.loads((TABLES / "index.toml").read_text(encoding="utf-8"))
     summaries = {}
     for name, path in table_paths().items():
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
-            lines = [line for line in file if line.strip()]
-        first = json.loads(lines[0])
-        summaries[name] = TableSummary(len(lines), first["task"], first["preset"], index[name]["question"])
+        rows, _ = jsonl.read(path)
+        summaries[name] = TableSummary(len(rows), rows[0].task, rows[0].preset, index[name]["question"])
     return summaries
 
 

@@ -5,7 +5,6 @@ Each check is printed as it runs. A failing one raises a ContractError with the 
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
-from types import MappingProxyType
 
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -15,8 +14,6 @@ from search_spaces.testing.checks import CONTRACT, check_compiles_to_one_graph
 from search_spaces.testing.subject import CountMacs, Subject
 from search_spaces.topologies.base import Topology
 from search_spaces.topologies.registry import options_of, resolve_topology
-
-EMPTY: Mapping[str, Scalar] = MappingProxyType({})
 
 
 def check_topology(
@@ -59,7 +56,7 @@ def searched_options(topology: type[Topology]) -> Iterator[Mapping[str, Scalar]]
 
 def subject(
     topology: str | type[Topology],
-    options: Mapping[str, Scalar] = EMPTY,
+    options: Mapping[str, Scalar] | None = None,
     *,
     still: Collection[str] = (),
     count_macs: CountMacs | None = None,
@@ -68,7 +65,7 @@ def subject(
     if isinstance(topology, str):
         kind, values = resolve_topology(topology)
         return Subject(topology, kind, values, still, count_macs or torch_macs)
-    spec = Spec(topology.__name__, options)
+    spec = Spec(topology.__name__, options or {})
     return Subject(str(spec), topology, options_of(topology, spec), still, count_macs or torch_macs)
 
 

@@ -7,7 +7,7 @@ Shapes: B = batch, ... = one example's axes.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -43,6 +43,18 @@ def tensors(parts: Any) -> list[Tensor]:
     if isinstance(parts, Tensor):
         return [parts]
     return [tensor for part in (parts.values() if isinstance(parts, Mapping) else parts) for tensor in tensors(part)]
+
+
+def describe(parts: Any, axes: Sequence[str] = ()) -> str:
+    """Return type and shape of each tensor, such as "float32 [batch, 3, 32, 32]"; `axes` names the first axes."""
+    texts = []
+    for tensor in tensors(parts):
+        sizes = [*map(str, tensor.shape)]
+        for place, axis in enumerate(("batch", "tokens")):
+            if axis in axes and place < len(sizes):
+                sizes[place] = axis
+        texts.append(f"{str(tensor.dtype).removeprefix('torch.')} [{', '.join(sizes)}]")
+    return "; ".join(texts)
 
 
 def names(parts: Any) -> list[str]:

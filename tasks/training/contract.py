@@ -21,7 +21,7 @@ from results.records.columns import metric_name_problem
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.support.errors import ContractError, check_rule
 from tasks.base import FitResult, Task
-from tasks.data.batches import Batch, call, tensors
+from tasks.data.batches import Batch, call, describe, tensors
 from tasks.data.splits import TensorSplits
 from tasks.recipes.settings import override, plain_values
 from tasks.run import CONTINUE, STOP, Decision, Run
@@ -129,10 +129,9 @@ def check_input_format(task: Task, architecture: Architecture) -> None:
     """Check that `preprocess` maps the input format to what the network takes."""
     if (input_format := task.input_format()) is None:
         return
-    inputs = task.preprocess(input_format.example())
-    given, expected = ([(x.dtype, x.shape) for x in tensors(form)] for form in (inputs, task.example()))
-    message = f"preprocess must give inputs like those of example(), {expected}, got {given}"
-    check_rule(given == expected, "preprocess-fits-the-network", message)
+    inputs, network_inputs = describe(task.preprocess(input_format.example())), describe(task.example())
+    message = f"preprocess must give inputs like those of example(), {network_inputs}, got {inputs}"
+    check_rule(inputs == network_inputs, "preprocess-fits-the-network", message)
 
 
 def check_depth(task: Task, architecture: Architecture) -> None:

@@ -108,7 +108,7 @@ class ImageNetViT(ViTTask):
         return (inputs / 255 - mean) / std
 
     def class_names(self) -> tuple[str, ...]:
-        """Return the folders' names; none without data, or if shards have numbers alone."""
+        """Return the names of the folders, or the numbers of shards; none without data."""
         if self.data is None:
             return ()
         splits = self.splits

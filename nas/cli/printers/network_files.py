@@ -26,11 +26,10 @@ def print_export(report: "ExportReport") -> None:
     print_line(console, str(report))
     if row is not None:
         which = f"seed {row.seed}" if report.num_seeds == 1 else f"seed {row.seed}, the best of {report.num_seeds}"
-        columns = row.columns()
-        metrics = [
-            name for name in (next(iter(row.directions)), f"test_{next(iter(row.directions))}") if name in columns
-        ]
-        scores = ", ".join(f"{name} {cell_text(columns, name)}" for name in metrics)
+        columns, metric = row.columns(), next(iter(row.directions))
+        scores = ", ".join(
+            f"{name} {cell_text(columns, name)}" for name in (metric, f"test_{metric}") if name in columns
+        )
         print_line(console, f"network: {row.architecture} ({row.architecture.key}) on {row.task}, {which}: {scores}")
     print_line(console, f"inputs: {report.inputs}")
     if report.class_names:

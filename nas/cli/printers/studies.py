@@ -40,10 +40,9 @@ def print_front(
     study.plot(path, objectives)
     tables.print_line(console, f"picture: {path}")
     if study.config:
-        command = tables.results_command(study.name, study.storage)
-        tables.print_line(console, f"all rows: {command}")
+        tables.print_line(console, f"all rows: {tables.results_command(study.name, study.storage)}")
         tables.print_line(
-            console, f"next: {command.replace('nas results --study', 'nas export')} (the network at the knee)"
+            console, f"next: {tables.export_command(study.name, study.storage)} (the network at the knee)"
         )
 
 

@@ -16,6 +16,7 @@ from expect import raises
 from nas.evaluation.trained_network import TrainedNetwork
 from tasks.input_formats import from_json
 from tasks.vision.digits import DigitsViT
+from toy_networks import needs_onnx
 
 ALONE = """
 import sys, torch, numpy
@@ -126,6 +127,13 @@ def test_command_prints_how_to_use_the_file(storage: str, scans: list[Path], com
     result = command("predict", "a.pt2", *map(str, scans), "--format", "json")
     records = json.loads(result.stdout)
     assert [set(record) for record in records] == [{"file", "class", "probability"}] * 10
+
+
+def test_onnx_predicts_as_the_network(storage: str, scans: list[Path], tmp_path: Path) -> None:
+    needs_onnx()
+    report = nas.export("small", to=tmp_path / "a.onnx", storage=storage)
+    network = nas.load_network("small", storage=storage)
+    assert [record["class"] for record in nas.predict(report.file, scans).records] == expected_digits(network, scans)
 
 
 def test_folder_of_a_network_predicts_as_its_export(scans: list[Path], tmp_path: Path) -> None:

@@ -32,3 +32,11 @@ def test_any_other_end_lets_the_search_continue(others: list[Row]) -> None:
     listener = RepeatedFailures("s")
     for row in [*others, *(failure("ValueError: bad", seed) for seed in range(5))]:
         listener(row)
+
+
+def test_networks_over_a_measured_bound_do_not_count() -> None:
+    listener = RepeatedFailures("s")
+    for row in (failure("KeyError: 1"), replace(failure("too slow"), status="over-budget"), failure("KeyError: 2")):
+        listener(row)
+    with raises("failed", study="s"):
+        listener(failure("KeyError: 3"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from expect import raises
-from nas.evaluation.saved_networks import row_with_network
+from nas.evaluation.saved_networks import rows_with_network
 from nas.store.store import Store
 from search_spaces.architecture.checkpoint import RECORD
 from toy_rows import LITTLE, a_row
@@ -18,7 +18,7 @@ def test_key_names_the_best_row_with_a_saved_network(tmp_path: Path) -> None:
     with closing(Store(f"sqlite:///{tmp_path}/studies.db", make=True)) as store:
 
         def folder(key: str) -> Path:
-            return store.network(row_with_network(store, "s", rows, key).identity())
+            return store.network(rows_with_network(store, "s", rows, key)[0].identity())
 
         with raises("missing-file", option="KEY", value=other.architecture.key):
             folder(other.architecture.key)

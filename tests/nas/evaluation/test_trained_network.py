@@ -1,6 +1,7 @@
 """Networks as users call them: evaluation mode, preprocessing, and inputs that do not fit."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from expect import raises
 from nas.evaluation.trained_network import TrainedNetwork
 from tasks.data.batches import call
 from tasks.vision.digits import DigitsViT
+from tasks.vision.imagenet import ImageNetViT
 from toy_networks import TINY
 
 TASK = DigitsViT()
@@ -44,6 +46,13 @@ def test_inputs_that_do_not_fit_are_named(trained: TrainedNetwork, inputs: tuple
     expected = "uint8 [batch, 1, 8, 8], grey pixels from 0 to 255"
     with raises("mismatch", option="inputs", expected=expected):
         trained(*inputs)
+
+
+def test_images_of_imagenet_are_exported_with_their_preprocessing() -> None:
+    task = ImageNetViT()
+    trained = TrainedNetwork(task.build(replace(TINY, topology="resnet")), task)
+    module = torch.export.export(trained, (trained.example(),)).module()
+    torch.testing.assert_close(call(module, trained.example()), call(trained, trained.example()))
 
 
 def test_copies_share_the_task(trained: TrainedNetwork) -> None:

@@ -12,10 +12,11 @@ import nas
 from command_line import Command
 from expect import raises
 from nas.exporters.card import card_path, model_card
-from nas.exporters.export import ExportReport, describe_inputs
+from nas.exporters.export import ExportReport
 from nas.exporters.formats import FORMATS
 from results.records.costs import Costs
 from results.records.row import Row
+from tasks.data.batches import describe
 from toy_rows import LITTLE, a_row
 from toy_searches import TOYS
 
@@ -62,10 +63,10 @@ def program_of(card: str) -> str:
 def test_card_has_the_type_and_shape_of_inputs() -> None:
     assert "float32 [batch, 8]" in card_of(ROW)
     images = (torch.zeros(1, 3, 8, 8),)
-    assert describe_inputs(images, ("batch",)) == "float32 [batch, 3, 8, 8]"
+    assert describe(images, ("batch",)) == "float32 [batch, 3, 8, 8]"
     ids = {"input_ids": torch.zeros(1, 16, dtype=torch.long)}
-    assert describe_inputs(ids, ("batch", "tokens")) == "int64 [batch, tokens]"
-    assert describe_inputs(images, ()) == "float32 [1, 3, 8, 8]"
+    assert describe(ids, ("batch", "tokens")) == "int64 [batch, tokens]"
+    assert describe(images, ()) == "float32 [1, 3, 8, 8]"
 
 
 def test_metadata_has_the_values_of_the_row() -> None:
