@@ -20,7 +20,7 @@ from results.records.columns import ARCHITECTURE_COLUMNS, MUST_MATCH_COLUMNS, PR
 from results.records.row import Direction
 from results.stats.features import Record
 from results.stats.front_probability import NOISE_FREE, front_posterior
-from results.stats.gaussian_process import Array, Indices
+from results.stats.gaussian_process import Array, Indices, noise_ratios
 from results.stats.pareto import check_objectives
 
 CONFIDENCE = 0.95
@@ -136,14 +136,17 @@ def _summaries(
     for row in rows:
         by_architecture.setdefault(_candidate(row), []).append(row)
     groups, names = list(by_architecture.values()), [*objectives]
-    spreads = {name: _spread(name, groups) for name in _noisy_columns(rows, groups, names)}
+    seed_errors = {name: _seed_errors(name, groups) for name in _noisy_columns(rows, groups, names)}
     held_out_rows = [[row for row in group if row.get("identity") in held_out] for group in groups]
-    means = [_means(fresh or group, spreads) for group, fresh in zip(groups, held_out_rows, strict=True)]
+    means = [
+        _means(fresh or group, {name: float(errors[i]) for name, errors in seed_errors.items()})
+        for i, (group, fresh) in enumerate(zip(groups, held_out_rows, strict=True))
+    ]
     signs = np.array([-1.0 if direction == "max" else 1.0 for direction in objectives.values()])
-    posterior = front_posterior(groups, names, spreads, signs)
+    posterior = front_posterior(groups, names, seed_errors, signs)
     tier = np.ones(len(groups), dtype=np.intp)
     if posterior.has_errors:
-        near, first = posterior.near, next((k for k, name in enumerate(names) if name in spreads), 0)
+        near, first = posterior.near, next((k for k, name in enumerate(names) if name in seed_errors), 0)
         first_means = [means[i].get(names[first]) for i in near]
         errors = np.array([0.0 if mean is None else mean.example_error for mean in first_means])
         near_tiers = tiers_of(posterior.draws[:, :, first], errors, np.flatnonzero(posterior.on_front[near]))
@@ -187,23 +190,34 @@ def _noisy_columns(rows: Sequence[Record], groups: Sequence[Sequence[Record]], o
     return list(dict.fromkeys([*names, *repeats]))
 
 
-def _spread(name: str, groups_of_rows: Sequence[Sequence[Record]]) -> float | None:
-    """Return the pooled standard deviation between seeds of an architecture; None if none has several."""
-    samples = [[float(row[name]) for row in group if row.get(name) is not None] for group in groups_of_rows]
-    freedom = sum(len(readings) - 1 for readings in samples if readings)
-    squares = sum((value - fmean(readings)) ** 2 for readings in samples if readings for value in readings)
-    return sqrt(squares / freedom) if freedom else None
+def _seed_errors(name: str, groups: Sequence[Sequence[Record]]) -> Array:
+    """Return the standard deviation between an architecture's seeds: [n]. 0 if no architecture has several.
+
+    It is pooled over all architectures, as a multiple of the example error if all rows have one: accuracies near 1
+    vary less in both.
+    """
+    samples = [[float(row[name]) for row in group if row.get(name) is not None] for group in groups]
+    ratios = np.ones(len(groups))
+    ratios[[bool(values) for values in samples]] = noise_ratios(
+        np.array([_example_error(name, group) for group, values in zip(groups, samples, strict=True) if values])
+    )
+    freedom = sum(len(values) - 1 for values in samples if values)
+    squares = [sum((value - fmean(values)) ** 2 for value in values) if values else 0.0 for values in samples]
+    return np.sqrt(ratios * float((squares / ratios).sum()) / max(freedom, 1))
 
 
-def _means(rows: Sequence[Record], spreads: Mapping[str, float | None]) -> dict[str, Mean]:
+def _example_error(name: str, rows: Sequence[Record]) -> float:
+    """Return the standard error of a metric due to the examples; 0 if unknown."""
+    return sqrt(fmean(float(row.get(f"{name}_se") or 0.0) ** 2 for row in rows if row.get(name) is not None))
+
+
+def _means(rows: Sequence[Record], seed_errors: Mapping[str, float]) -> dict[str, Mean]:
     """Return the means over an architecture's rows of each noisy column that they have."""
     means = {}
-    for name, spread in spreads.items():
-        readings = [row for row in rows if row.get(name) is not None]
+    for name, seed_error in seed_errors.items():
+        readings = [float(row[name]) for row in rows if row.get(name) is not None]
         if readings:
-            example_variance = fmean(float(row.get(f"{name}_se") or 0.0) ** 2 for row in readings)
-            seed_error = (spread or 0.0) / sqrt(len(readings))
-            means[name] = Mean(fmean(float(row[name]) for row in readings), sqrt(example_variance), seed_error)
+            means[name] = Mean(fmean(readings), _example_error(name, rows), seed_error / sqrt(len(readings)))
     return means
 
 

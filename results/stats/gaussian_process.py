@@ -77,15 +77,8 @@ class Observations:
             squares: Sum of squared deviations of each architecture's observations from its mean: [N].
         """
         mean, std = float(means.mean()), max(float(means.std()), 1e-12)
-        variances = errors**2
-        noise_ratios = np.ones(len(means))
-        if np.isfinite(variances).all() and (variances > 0).all():
-            noise_ratios = np.clip(variances / variances.mean(), 0.1, 10.0)
-        return (
-            cls((means - mean) / std, counts, noise_ratios, float((squares / noise_ratios).sum()) / std**2),
-            mean,
-            std,
-        )
+        ratios = noise_ratios(errors)
+        return cls((means - mean) / std, counts, ratios, float((squares / ratios).sum()) / std**2), mean, std
 
     @classmethod
     def single(cls, values: Array) -> "Observations":
@@ -97,6 +90,17 @@ class Observations:
         ones = np.ones(len(means))
         counts, noise_ratios = (np.concatenate([array, ones]) for array in (self.counts, self.noise_ratios))
         return Observations(np.concatenate([self.means, means]), counts, noise_ratios, self.within)
+
+
+def noise_ratios(errors: Array) -> Array:
+    """Return the noise variance of each observation, relative to their mean, from its standard error: [N] -> [N].
+
+    Ratios are limited to the range from 0.1 to 10. They are 1 if any error is unknown or zero.
+    """
+    variances = errors**2
+    if not (np.isfinite(variances).all() and (variances > 0).all()):
+        return np.ones(len(errors))
+    return np.asarray(np.clip(variances / variances.mean(), 0.1, 10.0))
 
 
 class Scales(NamedTuple):

@@ -30,6 +30,17 @@ def test_means_over_seeds_have_errors_of_examples_and_seeds() -> None:
     assert list(summaries) == ["k1", "k2", "k3"]
 
 
+def test_seed_errors_are_pooled_in_units_of_the_example_errors() -> None:
+    values, example_errors = {1: [0.5, 0.6], 2: [0.9, 0.92], 3: [0.95]}, {1: 0.04, 2: 0.02, 3: 0.01}
+    summaries = summaries_of(
+        [line(d, v, seed=s, accuracy_se=example_errors[d]) for d, each in values.items() for s, v in enumerate(each)]
+    )
+    multiple = math.sqrt((2 * (0.05 / 0.04) ** 2 + 2 * (0.01 / 0.02) ** 2) / 2)  # four deviations, two means
+    for depth, each in values.items():
+        error = example_errors[depth] * math.sqrt(1 + multiple**2 / len(each))
+        assert summaries[f"k{depth}"].record["accuracy_se"] == pytest.approx(error)
+
+
 def test_held_out_seeds_replace_search_seeds() -> None:
     lines = [line(1, 0.5), line(2, 0.9), line(2, 0.7, seed=1), line(2, 0.72, seed=2)]
     summaries = summaries_of(lines, held_out={"2-1", "2-2"})
