@@ -7,6 +7,8 @@ document_blocks     tokens of documents         data              training and e
 measure             metrics                     baselines         metrics of simple methods
 language_presets    recipes                     task              base classes
 stdlib_lm           the embedded task           published_tasks   the papers' tasks
+rooms               generated stories           rooms_lm          their task
+ngrams              Kneser-Ney n-grams
 masked              masked language modeling    masked_tasks      its tasks
 scoring             likelihoods for lm-eval
 """

@@ -47,7 +47,7 @@ class StdlibLM(LanguageTask):
     }
 
     def baselines(self, recipe: LanguageRecipe) -> Mapping[str, Mapping[str, float]]:
-        """Return the metrics of unigrams, bigrams, and xz primed with the training text."""
+        """Return the metrics of unigrams, bigrams, 5-grams, and xz primed with the training text."""
         assert isinstance(self.splits, LanguageSplits)
         return simple_methods(self.splits, recipe, self.vocabulary)
 

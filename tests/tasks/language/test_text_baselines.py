@@ -8,7 +8,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 from stories_lm import StoriesLM
 
-from tasks.language.baselines import bigram, pair_counts, simple_methods, unigram, xz_bits_per_byte
+from tasks.language.baselines import bigram, ngram, pair_counts, simple_methods, unigram, xz_bits_per_byte
 from tasks.language.data import LanguageSplits
 from tasks.language.row_layouts import IGNORE_INDEX
 
@@ -45,10 +45,36 @@ def test_xz_compresses_known_text_well() -> None:
     assert 0.2 < xz_bits_per_byte("", text) < 8
 
 
-def test_the_bigram_beats_the_unigram() -> None:
+@pytest.fixture
+def baselines() -> dict[str, dict[str, float]]:
     task = StoriesLM()
     assert isinstance(task.splits, LanguageSplits)
-    baselines = simple_methods(task.splits, task.presets["smoke"], task.vocabulary)
+    return simple_methods(task.splits, task.presets["smoke"], task.vocabulary)
+
+
+def test_the_bigram_beats_the_unigram(baselines: dict[str, dict[str, float]]) -> None:
+    task = StoriesLM()
     assert baselines["bigram"]["loss"] < baselines["unigram"]["loss"] < math.log(task.vocabulary)
     assert baselines["bigram"]["test_bits_per_byte"] < baselines["unigram"]["test_bits_per_byte"]
     assert 0 < baselines["xz"]["bits_per_byte"] < 8
+
+
+def test_ngrams_beat_the_bigram_with_the_same_tokens_and_metrics(baselines: dict[str, dict[str, float]]) -> None:
+    assert baselines["5-gram"].keys() == baselines["bigram"].keys()
+    assert baselines["5-gram"]["loss"] < baselines["bigram"]["loss"]
+    ratios = {name: baselines[name]["bits_per_byte"] / baselines[name]["loss"] for name in ("unigram", "5-gram")}
+    assert ratios["5-gram"] == pytest.approx(ratios["unigram"])  # tokens and bytes are the same
+
+
+def test_bigrams_as_ngrams_see_the_pairs_of_the_table() -> None:
+    batches = [(torch.tensor([a]), torch.tensor([b])) for a, b in ROWS]
+    method = ngram(batches, 4, 2)
+    inputs, following = batches[1]
+    assert method(inputs, following)[0, 0] < method(inputs, torch.full_like(following, 3))[0, 0]
+
+
+def test_baselines_are_cached(baselines: dict[str, dict[str, float]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.language.baselines.pair_counts", lambda *arguments: pytest.fail("counted again"))
+    task = StoriesLM()
+    assert isinstance(task.splits, LanguageSplits)
+    assert simple_methods(task.splits, task.presets["smoke"], task.vocabulary) == baselines
