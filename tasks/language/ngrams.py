@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 _NONE = -1
 """The number of an n-gram that would begin before its row, or whose last token is no target."""
@@ -97,7 +97,7 @@ class DiscountedCounts:
         once, twice = np.count_nonzero(counts == 1), np.count_nonzero(counts == 2)
         discount = once / (once + 2 * twice) if once else _DISCOUNT
         contexts, context_of = np.unique(ngrams // vocabulary, return_inverse=True)
-        totals = np.bincount(context_of, counts)
+        totals = np.bincount(context_of, weights=counts).astype(np.float64)
         return cls(vocabulary, ngrams, counts - discount, contexts, totals, discount * np.bincount(context_of))
 
     def interpolate(self, ngrams: Integers, shorter: Floats) -> Floats:
