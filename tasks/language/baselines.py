@@ -49,7 +49,7 @@ def simple_methods(splits: LanguageSplits, recipe: Recipe, vocabulary: int) -> d
 
 def _fit_methods(splits: LanguageSplits, recipe: Recipe, vocabulary: int) -> dict[str, dict[str, float]]:
     with status_if_slow("fitting the baselines ..."):
-        recipe = replace(recipe, batch=_BATCH, accumulate=1)
+        recipe = replace(recipe, batch=_BATCH * recipe.accumulate)
         batches = list(splits.training_pass(_BATCH))
         counts = pair_counts(batches, vocabulary)
         methods = {

@@ -36,7 +36,7 @@ class RoomsLM(LanguageTask):
     """Predict the next word of generated stories about people who carry things between rooms; needs no data.
 
     The stories are like those of bAbI (Weston et al., 2015): "Carl takes the key. Carl goes from the attic to the
-    cellar. Where is the key? In the cellar." Each row is one story. Its rules reach further back than five words, so a
+    cellar. Where is the key? In the cellar." Each row is one story. Its rules reach further back than four words, so a
     network must attend to beat a 5-gram model.
     """
 

@@ -1,5 +1,6 @@
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,13 @@ def test_bigrams_as_ngrams_see_the_pairs_of_the_table() -> None:
     method = ngram(batches, 4, 2)
     inputs, following = batches[1]
     assert method(inputs, following)[0, 0] < method(inputs, torch.full_like(following, 3))[0, 0]
+
+
+def test_baselines_do_not_depend_on_the_batches(baselines: dict[str, dict[str, float]]) -> None:
+    task = StoriesLM()
+    assert isinstance(task.splits, LanguageSplits)
+    growing = replace(task.presets["smoke"], batch=12, batch_ramp=0.5, measured=1000)  # all, as with 0
+    assert simple_methods(task.splits, growing, task.vocabulary) == baselines
 
 
 def test_baselines_are_cached(baselines: dict[str, dict[str, float]], monkeypatch: pytest.MonkeyPatch) -> None:
