@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import inspect
 import sys
+from contextlib import suppress
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -14,6 +15,7 @@ from torch import nn
 from results.records.columns import metric_name_problem
 from search_spaces.support.errors import UserError, cause_fields, reason_of, unknown_name_error
 from tasks.base import Metric, Task
+from tasks.local_sources import local_sources
 from tasks.registry import TASK_FAMILIES, TASKS, kind_of
 
 
@@ -82,8 +84,9 @@ def _import_file(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))  # to import modules beside it
+    files = [loader.path for each in sys.modules.values() if isinstance(loader := _loader(each), _UncachedFile)]
+    _forget_neighbours([*map(Path, files), path])
+    _add_to_path(str(path.parent), {str(Path(file).parent) for file in files})
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -94,6 +97,34 @@ def _import_file(path: Path) -> ModuleType:
         message = f"{path} could not be imported: {reason_of(error)}"
         raise UserError("bad-plugin", message, path=str(path), **cause_fields(error)) from error
     return module
+
+
+def _loader(module: ModuleType) -> Any:
+    return getattr(module, "__loader__", None)
+
+
+def _forget_neighbours(files: list[Path]) -> None:
+    """Make local modules of tasks be imported from their current text, and not one of the same name in another folder.
+
+    Bytecode is removed, since it can miss the second of two edits within one second.
+    """
+    neighbours = {str(source) for file in files for source in local_sources(file)[1:]}
+    for name, module in [*sys.modules.items()]:
+        if getattr(module, "__file__", None) in neighbours:
+            del sys.modules[name]
+    for neighbour in neighbours:
+        with suppress(OSError):
+            Path(importlib.util.cache_from_source(neighbour)).unlink()
+    importlib.invalidate_caches()
+
+
+def _add_to_path(folder: str, earlier: set[str]) -> None:
+    """Make modules in a task's folder importable: after all others, but before those of tasks loaded earlier."""
+    place = len(sys.path)
+    while place and sys.path[place - 1] in earlier:
+        place -= 1
+    if folder not in sys.path[:place]:
+        sys.path[place:] = [folder, *(other for other in sys.path[place:] if other != folder)]
 
 
 def _check(reference: str, kind: Any) -> None:

@@ -31,7 +31,7 @@ from nas.store.retry import retry_on_disconnect
 from nas.store.store import Store
 from results.records.row import BadRow, CurvePoint, Row
 from search_spaces.architecture.checkpoint import read_weights
-from search_spaces.support.errors import Notice, cause_fields, reason_of
+from search_spaces.support.errors import Notice, UserError, cause_fields, reason_of
 from search_spaces.support.files import read_checked, write_checked
 from search_spaces.support.rank import world_size
 from search_spaces.support.threads import cpu_threads
@@ -48,12 +48,14 @@ def evaluate(job: EvaluationJob) -> Row:
     pictures use the saved network. Without a saved network it is trained again.
 
     Raises:
-        UserError: The job is impossible for any architecture (missing data, unknown task).
+        UserError: The job is impossible for any architecture (missing data, unknown task), or the task's file or data
+            changed since the job was made.
     """
     began = time.perf_counter()
     task_of(job.task, job.data).prepare()
     evaluation = resolve_job(job)
     row: Row = evaluation.row
+    _check_unchanged(job, row)
     network: nn.Module | None = None
     with cpu_threads(job.threads):
         try:
@@ -77,6 +79,13 @@ def evaluate(job: EvaluationJob) -> Row:
     del network
     clean_up(row)  # nothing refers to the network any more
     return _write(job, row, began)
+
+
+def _check_unchanged(job: EvaluationJob, row: Row) -> None:
+    """Raise UserError if this process would train something else than the process that made the job."""
+    if job.identity not in ("", row.identity()):
+        message = f"task {job.task!r} was changed while it is evaluated: its file, modules or data. Run it again."
+        raise UserError("mismatch", message, option="task", value=job.task, expected=job.identity)
 
 
 @contextmanager

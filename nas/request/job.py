@@ -1,6 +1,5 @@
 """The job of an evaluation, as plain data that is sent to other processes, and its identity."""
 
-import hashlib
 import os
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -19,6 +18,7 @@ from search_spaces.support.progress import status_if_slow
 from search_spaces.support.spec import Scalar
 from tasks.base import Task
 from tasks.load import load_task
+from tasks.local_sources import source_digest
 from tasks.recipes.settings import override, plain_values
 from tasks.registry import TASKS
 
@@ -105,9 +105,9 @@ def text_of(path: str | Path | None) -> str | None:
 
 @lru_cache(maxsize=4)
 def code_of(reference: str) -> str | None:
-    """Return twelve hex digits that identify a task's file; None for an installed task, whose version identifies it."""
+    """Return the digest of a task's file and local modules; None for an installed task, identified by its version."""
     path = Path(reference.rpartition(":")[0])
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.suffix == ".py" and path.is_file() else None
+    return source_digest(path) if path.suffix == ".py" and path.is_file() else None
 
 
 def recipe_of(task: Task, preset: str, settings: tuple[tuple[str, Scalar], ...] = ()) -> Any:

@@ -30,7 +30,8 @@ class SearchConfig:
         data_fingerprint: Fingerprint of the data; other data makes another study.
         metrics: Metric of the task -> "max" or "min".
         rungs: Fields of `nas.samplers.rungs.Rungs`; empty without early stopping.
-        code: Digest of the task's file, None for an installed task; an edited file makes another study.
+        code: Digest of the task's file and the modules beside it that it imports, None for an installed task; an edit
+            makes another study.
         baselines: Simple method -> its columns, for comparison.
     """
 

@@ -138,6 +138,27 @@ def test_a_task_file_imports_its_neighbours(tmp_path: Path) -> None:
     assert load_task(f"{tmp_path}/task.py:Moons").name == "moons"
 
 
+def test_an_edited_neighbour_is_imported_anew(tmp_path: Path) -> None:
+    task = MOONS.read_text().replace("    version = 1\n", "    version = int(lunar_phase.NUMBER)\n")
+    (tmp_path / "task.py").write_text(task.replace("import torch\n", "import lunar_phase\nimport torch\n", 1))
+    versions = []
+    for number in (1, 2, 3):  # files of one size, within a second
+        (tmp_path / "lunar_phase.py").write_text(f"from lunar_number import NUMBER\n{'#' * number}\n")
+        (tmp_path / "lunar_number.py").write_text(f"NUMBER = {number}\n")
+        versions.append(load_task(f"{tmp_path}/task.py:Moons").version)
+    assert versions == [1, 2, 3]
+
+
+def test_neighbours_of_one_name_are_different_modules(tmp_path: Path) -> None:
+    task = MOONS.read_text().replace("    version = 1\n", "    version = lunar_side.NUMBER\n")
+    for number in (1, 2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "task.py").write_text(task.replace("import torch\n", "import lunar_side\nimport torch\n", 1))
+        (folder / "lunar_side.py").write_text(f"NUMBER = {number}\n")
+    assert [load_task(f"{tmp_path}/{number}/task.py:Moons").version for number in (1, 2, 1)] == [1, 2, 1]
+
+
 def test_files_of_one_name_are_different_tasks(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -193,13 +193,17 @@ def test_front_names_its_store(
 
 
 def test_edited_task_file_makes_another_study(search: Search, search_args: dict[str, Any], tmp_path: Path) -> None:
-    file = tmp_path / "edited.py"
-    text = Path(TOYS).read_text()
-    file.write_text(text)
+    file, neighbour = tmp_path / "edited.py", tmp_path / "edited_neighbour.py"
+    file.write_text("import edited_neighbour\n" + Path(TOYS).read_text())
+    neighbour.write_text("import edited_next\n")
+    (tmp_path / "edited_next.py").touch()
     arguments: dict[str, Any] = {"task": f"{file}:Toy", "space": "depth-heads", "trials": 2}
     first = search(**arguments, study=None)
     assert search(**arguments, study=None).name == first.name
-    file.write_text(text + "\n# edited\n")
-    assert search(**arguments, study=None).name != first.name
+    names = {first.name}
+    for edited in (file, neighbour, tmp_path / "edited_next.py"):
+        edited.write_text(edited.read_text() + "\n# edited\n")
+        names.add(search(**arguments, study=None).name)
+    assert len(names) == 4
     with raises("mismatch", option="code", study=first.name):
         search(**arguments, study=first.name)

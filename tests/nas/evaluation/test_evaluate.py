@@ -15,7 +15,7 @@ from torch import nn
 import nas
 from expect import raises, warns
 from nas.evaluation.evaluate import evaluate, job_lock
-from nas.request.job import EvaluationJob, code_of, identity, reload_task
+from nas.request.job import EvaluationJob, code_of, identity, reload_task, with_identity
 from nas.store.store import Store
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import read_record
@@ -249,3 +249,46 @@ def test_a_file_edited_during_a_comparison_counts_as_read(ask: Callable[..., Row
     )
     assert len({row.provenance["code"] for row in comparison.rows()}) == 1
     assert comparison.rows()[0].provenance["code"] != before
+
+
+def toy_with_neighbour(folder: Path, neighbour: str) -> str:
+    """A reference to a copy of the toys whose score is in a module beside it, with a name of its own per folder."""
+    name = f"neighbour_{folder.name}"
+    text = TOYS.read_text().replace("import torch\n", f"import torch\nfrom {name} import score\n", 1)
+    text = text.replace("        architecture, penalty =", "        score()\n        architecture, penalty =", 1)
+    (folder / "with_neighbour.py").write_text(text)
+    (folder / f"{name}.py").write_text(neighbour)
+    return f"{folder}/with_neighbour.py:Toy"
+
+
+BUG = "def score():\n    return 1 / 0\n"
+"""A neighbour whose function fails."""
+
+
+def test_a_failure_is_trained_again_after_the_fix_of_a_neighbour(in_tmp_path: None, tmp_path: Path) -> None:
+    before = nas.evaluate(toy_with_neighbour(tmp_path, BUG), preset="smoke")
+    assert (before.status, "ZeroDivisionError" in str(before.error)) == ("failed", True)
+    after = nas.evaluate(toy_with_neighbour(tmp_path, BUG.replace("0", "2")), preset="smoke")
+    assert after.status == "complete"
+    assert after.identity() != before.identity()
+    repeated = nas.evaluate(toy_with_neighbour(tmp_path, BUG.replace("0", "2")), preset="smoke")
+    assert repeated.provenance["started"] == after.provenance["started"]
+
+
+def test_a_failure_is_trained_again_by_the_same_code(
+    in_tmp_path: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cause may be outside of the code, such as a missing package."""
+    reference = toy_with_neighbour(tmp_path, "import os\ndef score():\n    os.environ['NOT_SET_YET']\n")
+    assert nas.evaluate(reference, preset="smoke").status == "failed"
+    monkeypatch.setenv("NOT_SET_YET", "1")
+    assert nas.evaluate(reference, preset="smoke").status == "complete"
+
+
+def test_a_job_is_not_trained_by_edited_code(in_tmp_path: None, tmp_path: Path) -> None:
+    reference = toy_with_neighbour(tmp_path, "def score():\n    pass\n")
+    job = with_identity(replace(JOB, task=reference))
+    evaluate(job)
+    reload_task(toy_with_neighbour(tmp_path, "def score():\n    return 1\n"), None)
+    with raises("mismatch", option="task", value=reference, expected=job.identity):
+        evaluate(job)
