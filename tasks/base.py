@@ -167,6 +167,10 @@ class Task(ABC):
         """Prepare what every training needs, before the first one. Raises UserError if that is impossible."""
         return None
 
+    def check_recipe(self, recipe: Any) -> None:
+        """Check that the data allows trainings by a recipe, before the first one. Raises UserError if it does not."""
+        return None
+
     @abstractmethod
     def build(self, architecture: Architecture) -> nn.Module:
         """Build the network on the default device. Parameter names mark `embedding.` and `.topology.` parts."""

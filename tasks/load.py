@@ -16,6 +16,7 @@ from results.records.columns import metric_name_problem
 from search_spaces.support.errors import UserError, cause_fields, reason_of, unknown_name_error
 from tasks.base import Metric, Task
 from tasks.local_sources import local_sources
+from tasks.plugin_errors import plugin_error
 from tasks.registry import TASK_FAMILIES, TASKS, kind_of
 
 
@@ -27,13 +28,15 @@ def load_task(reference: str, data: Path | None = None) -> Task:
             complete Task or cannot be constructed; or its data is missing.
     """
     kind = task_class(reference)
+    _check_constructor(reference, kind)
     try:
-        return kind(data)
+        task = kind(data)
     except UserError:
         raise
     except (Exception, SystemExit) as error:  # a third-party task may raise anything, and needs no traceback of ours
-        message = f"task {reference!r} could not be created: {reason_of(error)}"
-        raise UserError("bad-plugin", message, task=reference, **cause_fields(error)) from error
+        raise plugin_error(f"task {reference!r} could not be created", error, reference, data) from error
+    _check_version(reference, task.version)
+    return task
 
 
 def task_class(reference: str) -> type[Task]:
@@ -49,6 +52,21 @@ def task_class(reference: str) -> type[Task]:
             kind = TASKS.load(reference)
     _check(reference, kind)
     return kind
+
+
+def _check_constructor(reference: str, kind: type[Task]) -> None:
+    """Raise UserError if a task cannot be constructed from its data alone."""
+    parameters = inspect.signature(kind.__init__)
+    try:
+        parameters.bind(kind, None)
+    except TypeError as error:
+        code = getattr(kind.__init__, "__code__", None)
+        where = f" ({code.co_filename}, line {code.co_firstlineno})" if code else ""
+        message = (
+            f"__init__ of task {reference!r} must take one argument, data, got __init__{parameters}{where}. "
+            "Write def __init__(self, data=None): super().__init__(data)."
+        )
+        raise UserError("bad-plugin", message, task=reference, option="__init__", value=str(parameters)) from error
 
 
 def _from_file(reference: str) -> Any:
@@ -127,6 +145,12 @@ def _add_to_path(folder: str, earlier: set[str]) -> None:
         sys.path[place:] = [folder, *(other for other in sys.path[place:] if other != folder)]
 
 
+def _check_version(reference: str, version: Any) -> None:
+    if not isinstance(version, int) or version < 1:
+        message = f"task {reference!r}: version must be a whole number from 1 on, got {version!r}. Write version = 1."
+        raise UserError("bad-plugin", message, task=reference, option="version", value=str(version))
+
+
 def _check(reference: str, kind: Any) -> None:
     if not (inspect.isclass(kind) and issubclass(kind, Task)):
         message = f"a task must be a subclass of tasks.base.Task, got {reference!r}, which is {kind!r}."
@@ -145,11 +169,7 @@ def _check(reference: str, kind: Any) -> None:
     if missing:
         message = f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task."
         raise UserError("bad-plugin", message, task=reference, needs=tuple(missing))
-    if not isinstance(kind.version, int) or kind.version < 1:
-        message = (
-            f"task {reference!r}: version must be a whole number from 1 on, got {kind.version!r}. Write version = 1."
-        )
-        raise UserError("bad-plugin", message, task=reference, option="version", value=str(kind.version))
+    _check_version(reference, kind.version)
     metrics: Any = kind.metrics
     if (
         not isinstance(metrics, tuple | list)

@@ -38,6 +38,11 @@ def load_network(
     folder = None if source is None else Path(source)
     if key is None and folder is not None and (folder / RECORD).exists():
         return network_in(folder, task, data)
+    if folder is not None and folder.suffix in (".pt2", ".onnx", ".safetensors"):
+        message = (
+            f"load_network takes a study or a folder of a trained network, got {source}. Use nas.predict for a graph."
+        )
+        raise UserError("unsupported", message, option="source", path=str(source))
     if isinstance(source, Path):
         message = f"{source} must be a folder that `nas evaluate --save` wrote, got one without {RECORD}."
         raise UserError("missing-file", message, option="source", path=str(source))

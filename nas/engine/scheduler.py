@@ -235,6 +235,8 @@ def evaluate_all(
     with evaluation_store(storage, study) as (store, name):
         task = task_of(jobs[0].task, jobs[0].data)
         prepare(task)
+        for preset, settings in {(job.preset, job.settings) for job in jobs}:
+            task.check_recipe(recipe_of(task, preset, settings))
         jobs = [with_identity(job) for job in jobs]
         for job in jobs:
             check_save_folder(job)

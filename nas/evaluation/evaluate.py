@@ -148,6 +148,7 @@ def _train(evaluation: ResolvedJob, row: Row) -> tuple[Row, nn.Module | None]:
 
     def report(step: int, metrics: Mapping[str, float]) -> Decision:
         curve.append({"step": int(step), "metrics": plain_numbers(metrics, "reported metrics")})
+        _check_names(evaluation, metrics, "a report")
         if job.max_steps is None or step < job.max_steps:
             return CONTINUE
         stop_steps.append(step)
@@ -249,12 +250,17 @@ def _check(evaluation: ResolvedJob, fit: FitResult) -> None:
     task = evaluation.task
     if not isinstance(fit, FitResult):
         raise TypeError(f"fit of task {task.name!r} must return a FitResult, got {type(fit).__name__}")
-    for metric in task.metrics_for(evaluation.recipe):
-        if metric.name not in fit.metrics:
-            raise RuntimeError(f"fit of task {task.name!r} returned no {metric.name!r}")
+    _check_names(evaluation, fit.metrics, "fit")
     for name, value in {**fit.metrics, **{f"test_{name}": value for name, value in fit.test.items()}}.items():
         if not math.isfinite(value):
             raise Diverged(f"{name} is {float(value)}")
+
+
+def _check_names(evaluation: ResolvedJob, metrics: Mapping[str, float], source: str) -> None:
+    """Raise if a metric of the task is missing: at the first report, if there are some, and not after hours."""
+    for metric in evaluation.task.metrics_for(evaluation.recipe):
+        if metric.name not in metrics:
+            raise RuntimeError(f"{source} of task {evaluation.task.name!r} has no {metric.name!r}")
 
 
 def _finite_numbers(values: Mapping[str, float]) -> dict[str, float]:

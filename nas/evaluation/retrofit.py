@@ -18,7 +18,7 @@ from search_spaces.support.errors import UserError, unknown_name_error
 from search_spaces.support.spec import Scalar
 from search_spaces.topologies.registry import incompatibility_reason
 from tasks.base import Task
-from tasks.registry import TASKS
+from tasks.registry import TASKS, kind_of
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,11 @@ def installed_reference(record: Record, checkpoint: Path) -> str:
     """Return the installed task of a checkpoint. Raises UserError for others: a file must not choose code to run."""
     if is_installed(record.task):
         return record.task
-    message = f"{checkpoint} is of task {record.task!r}, which is not installed. Give --task FILE.py:CLASS."
-    raise UserError("missing-value", message, option="--task", task=record.task, path=str(checkpoint))
+    reference = record.settings.get("reference")
+    name = reference if isinstance(reference, str) and kind_of(reference) == "file" else "FILE.py:CLASS"
+    message = f"{checkpoint} is of task {record.task!r}, which is not installed. Give its file: --task {name}."
+    fields = {"task": record.task, "path": str(checkpoint), "reference": reference}
+    raise UserError("missing-value", message, option="--task", **fields)
 
 
 def is_installed(task: str) -> bool:

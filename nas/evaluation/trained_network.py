@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from search_spaces.support.errors import UserError
 from tasks.base import Task
-from tasks.data.batches import Inputs, call, describe, map_tensors, tensors
+from tasks.data.batches import Inputs, call, describe, leaves, map_tensors, tensors
 from tasks.input_formats import InputFormat, TextInputs
 
 
@@ -53,11 +53,33 @@ class TrainedNetwork(nn.Module):
         return call(self.network, self._preprocess(values))
 
     def _check(self, values: Inputs) -> None:
+        takes = str(self.input_format or describe(self._example, ("batch",)))
+        others = {type(leaf).__name__ for leaf in leaves(values) if not isinstance(leaf, Tensor)}
+        if others:
+            got = ", ".join(sorted(others))
+            message = f"this network takes tensors, {takes}, got {got}. Convert by torch.as_tensor."
+            raise UserError("mismatch", message, option="inputs", value=got, expected=takes)
         inputs, examples = tensors(values), tensors(self._example)
         if len(inputs) != len(examples) or not all(map(self._fits, inputs, examples)):
-            takes, got = str(self.input_format or describe(self._example, ("batch",))), describe(values)
-            message = f"this network takes {takes}, got {got or 'nothing'}."
+            got = describe(values)
+            message = f"this network takes {takes}, got {got or 'nothing'}. {self._remedy(inputs, examples)}".rstrip()
             raise UserError("mismatch", message, option="inputs", value=got, expected=takes)
+
+    def _remedy(self, inputs: list[Tensor], examples: list[Tensor]) -> str:
+        """Return a conversion that makes all inputs fit, as code; "" if none is known."""
+        conversions: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+            ".movedim(-1, 1)": lambda x, _: x.movedim(-1, 1),  # channels last
+            "[None]": lambda x, _: x[None],
+            ".movedim(-1, 0)[None]": lambda x, _: x.movedim(-1, 0)[None],
+            ".float()": lambda x, example: x.float() if example.dtype == torch.float32 else x,
+        }
+        for code, convert in conversions.items():
+            if len(inputs) == len(examples) and all(
+                x.dim() > 1 and self._fits(convert(x, example), example)
+                for x, example in zip(inputs, examples, strict=True)
+            ):
+                return f"Give x{code}."
+        return ""
 
     def _fits(self, x: Tensor, example: Tensor) -> bool:
         """Return whether a tensor has the example's type and axes, but for the batch; texts may be shorter."""

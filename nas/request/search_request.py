@@ -17,7 +17,7 @@ from nas.budget.objectives import COSTS, PROFILE_COSTS, measures_for, names_in, 
 from nas.costs.count import meta_device
 from nas.environment.paths import safe_name
 from nas.request.job import code_of, recipe_of, reload_task, text_of
-from nas.request.resolve import parse_overrides, space_of
+from nas.request.resolve import RecipeOverrides, parse_overrides, space_of
 from nas.request.text_checks import as_list
 from nas.samplers.early_stopping import check_reports, check_rung_objectives
 from nas.samplers.load_proposer import load_proposer
@@ -26,10 +26,12 @@ from nas.samplers.rungs import NO_RUNGS, Rungs
 from nas.store.search_config import SearchConfig
 from results.records.row import Direction
 from search_spaces.architecture.architecture import Architecture
+from search_spaces.spaces.axis_names import is_recipe
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import status_if_slow
 from tasks.base import Task
+from tasks.training.ignored_axes import check_axes_are_used
 
 
 def check_measurable(task: Task, base: Architecture, quantities: Collection[str]) -> None:
@@ -101,6 +103,8 @@ def build_request(
     check_rung_objectives(goals, metric_directions, rungs)
     check_reports(task_object, recipe, rungs)
     check_measurable(task_object, search_space.base, {*bounds.bounds, *goals})
+    check_axes_are_used(task_object, search_space)
+    _check_recipes(task_object, preset, changes, search_space)
     load_proposer(sampler or DEFAULT)  # raises for an unknown sampler
     candidates = feasible_candidates(search_space, task_object, bounds)
     return SearchRequest(
@@ -134,6 +138,15 @@ def _check_no_axis_is_set(settings: Mapping[str, Any], space: SearchSpace) -> No
         if f"recipe.{name}" in space.axes:
             message = f"{name} is an axis of the space and is set by --set too. Leave one of them out."
             raise UserError("conflict", message, option="--set", value=name, excludes=f"recipe.{name}")
+
+
+def _check_recipes(task: Task, preset: str, settings: RecipeOverrides, space: SearchSpace) -> None:
+    """Raise UserError if the data does not allow trainings by the recipe, or by a value of one of its axes."""
+    with status_if_slow(f"reading the data of {task.name} ..."):
+        task.check_recipe(recipe_of(task, preset, settings))
+        for axis, values in space.axes.items():
+            for value in values if is_recipe(axis) else ():
+                task.check_recipe(recipe_of(task, preset, (*settings, (axis.removeprefix("recipe."), value))))
 
 
 def _data_fields(task: Task, recipe: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from search_spaces.support.registry import Registry
 
 DEFAULT = "surrogate"
 
-SAMPLERS = Registry("nas.samplers", "sampler")
+SAMPLERS = Registry("nas.samplers", "sampler", "One of your own is MODULE:CLASS.")
 """Each entry is a Proposer class, an Optuna sampler class, or a function without arguments that returns a Proposer.
 
 `nas list samplers` shows the first line of its docstring.

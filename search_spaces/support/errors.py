@@ -132,16 +132,23 @@ def printable(text: str) -> str:
 
 
 def unknown_name_error(
-    noun: str, name: str, available: Iterable[str], of: str = "", option: str | None = None, **fields: Any
+    noun: str,
+    name: str,
+    available: Iterable[str],
+    of: str = "",
+    option: str | None = None,
+    remedy: str = "",
+    **fields: Any,
 ) -> UserError:
     """Return the error of an unknown name, with the most similar known one.
 
-    `of` is the owner of such names. The error's field `option` defaults to `noun`.
+    `of` is the owner of such names, and `remedy` another one than a known name. The error's field `option` defaults to
+    `noun`.
     """
     names = sorted(available)
     near = nearest(name, names)
-    remedy = f"Choose from: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
-    message = f"unknown {noun} {name!r}{f' of {of}' if of else ''}. {remedy}"
+    known = f"Choose from: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
+    message = f"unknown {noun} {name!r}{f' of {of}' if of else ''}. {known} {remedy}".rstrip()
     choices = tuple(names)
     return UserError(
         "unknown-name", message, option=option or noun, value=name, choices=choices, nearest=near, **fields

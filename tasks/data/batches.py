@@ -7,7 +7,7 @@ Shapes: B = batch, ... = one example's axes.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -43,6 +43,15 @@ def tensors(parts: Any) -> list[Tensor]:
     if isinstance(parts, Tensor):
         return [parts]
     return [tensor for part in (parts.values() if isinstance(parts, Mapping) else parts) for tensor in tensors(part)]
+
+
+def leaves(values: Any) -> Iterator[Any]:
+    """Yield the tensors of inputs or targets, and whatever stands in their place."""
+    if isinstance(values, tuple | list | Mapping):
+        for value in values.values() if isinstance(values, Mapping) else values:
+            yield from leaves(value)
+    else:
+        yield values
 
 
 def describe(parts: Any, axes: Sequence[str] = ()) -> str:

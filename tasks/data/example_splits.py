@@ -15,7 +15,17 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.rank import ALONE, RankInfo
 from tasks.data.batches import Batch, to_device
 from tasks.data.fingerprints import fingerprint_of
-from tasks.data.splits import DataPosition, Part, Splits, derived_seed, even_indices, seeded_rng, shuffled_batches
+from tasks.data.splits import (
+    DataPosition,
+    Part,
+    Splits,
+    check_batch,
+    derived_seed,
+    empty_error,
+    even_indices,
+    seeded_rng,
+    shuffled_batches,
+)
 from tasks.recipes.recipe import Recipe
 
 Example = Mapping[str, Any]
@@ -60,6 +70,12 @@ class ExampleSplits(Splits):
     columns: Collection[str] | None = None
     labels: tuple[str, ...] = ("labels",)
 
+    def __post_init__(self) -> None:
+        """Check the parts. Raises UserError for one without examples."""
+        for name in ("train", "validation", "test"):
+            if not len(getattr(self, name)):
+                raise empty_error(name)
+
     @cached_property
     def fingerprint(self) -> str:
         """Hex digits of all raw examples; computing them reads each once."""
@@ -68,6 +84,9 @@ class ExampleSplits(Splits):
     @property
     def num_examples(self) -> int:
         return len(self.train)
+
+    def check_recipe(self, recipe: Recipe) -> None:
+        check_batch(recipe, self.num_examples)
 
     def training_batches(
         self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE

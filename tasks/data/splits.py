@@ -19,7 +19,7 @@ from torch import Generator, Tensor
 
 from search_spaces.support.errors import UserError
 from search_spaces.support.rank import ALONE, RankInfo
-from tasks.data.batches import Batch, names, num_examples, select, tensors, to_device
+from tasks.data.batches import Batch, leaves, names, num_examples, select, tensors, to_device
 from tasks.recipes.recipe import Recipe
 
 Part = Literal["validation", "test"]
@@ -108,11 +108,23 @@ class Splits(ABC):
         The shards of all ranks together are what a single process would read.
         """
 
+    def check_recipe(self, recipe: Recipe) -> None:
+        """Raise UserError if no training by this recipe is possible, for instance with a batch beyond the examples."""
+        return None
+
     def counters(
         self, part: Part, recipe: Recipe, position: DataPosition, rank_info: RankInfo = ALONE
     ) -> Mapping[str, float]:
         """Return this rank's counts for a part and a training at this position, to report beside the metrics."""
         return {}
+
+
+def check_batch(recipe: Recipe, examples: int) -> None:
+    """Raise UserError if a batch has more than the training examples: it would not have the size that rows tell."""
+    if recipe.batch > examples:
+        message = f"batch must be at most the {examples} training examples, got {recipe.batch}."
+        remedy = f"Set batch={examples} or less, or load more examples."
+        raise UserError("mismatch", f"{message} {remedy}", option="batch", value=recipe.batch, most=examples)
 
 
 def _check_part(name: str, part: Any) -> None:
@@ -122,25 +134,22 @@ def _check_part(name: str, part: Any) -> None:
         raise UserError("wrong-type", f"{rule}, got {type(part).__name__}.", option=name, value=type(part).__name__)
     lengths = []
     for what, values in zip(("inputs", "targets"), part, strict=True):
-        kinds = sorted({type(leaf).__name__ for leaf in _leaves(values) if not isinstance(leaf, Tensor)})
+        kinds = sorted({type(leaf).__name__ for leaf in leaves(values) if not isinstance(leaf, Tensor)})
         if kinds:
             message = f"{what} of {name} must be tensors, got {', '.join(kinds)}. Convert arrays by torch.from_numpy."
             raise UserError("wrong-type", message, option=name, value=tuple(kinds))
-        lengths += [len(leaf) if leaf.dim() else 0 for leaf in _leaves(values)]
+        lengths += [len(leaf) if leaf.dim() else 0 for leaf in leaves(values)]
     if len(set(lengths)) > 1:
         message = f"inputs and targets of {name} must have one length, got {' and '.join(map(str, lengths))}."
         raise UserError("mismatch", message, option=name, value=tuple(lengths))
     if not lengths or lengths[0] == 0:
-        raise UserError("bad-data", f"{name} must have at least one example, got none.", option=name, value=0)
+        raise empty_error(name)
 
 
-def _leaves(values: Any) -> Iterator[Any]:
-    """Yield the tensors of a form, and whatever stands in their place."""
-    if isinstance(values, tuple | list | Mapping):
-        for value in values.values() if isinstance(values, Mapping) else values:
-            yield from _leaves(value)
-    else:
-        yield values
+def empty_error(name: str) -> UserError:
+    """Return the error of a part without examples."""
+    message = f"{name} must have at least one example, got none. Check what load() selects."
+    return UserError("bad-data", message, option=name, value=0)
 
 
 Augment = Callable[[Batch, Any, Generator], Batch]
@@ -188,6 +197,9 @@ class TensorSplits(Splits):
     @property
     def num_examples(self) -> int:
         return num_examples(self.train)
+
+    def check_recipe(self, recipe: Recipe) -> None:
+        check_batch(recipe, self.num_examples)
 
     def training_batches(
         self, recipe: Recipe, seed: int, start: DataPosition, device: torch.device, rank_info: RankInfo = ALONE

@@ -4,13 +4,15 @@ Shapes: B = batch, C = classes.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
 
-from search_spaces.support.errors import UserError
 from tasks.base import Metric
+from tasks.data.splits import TensorSplits
 from tasks.recipes.recipe import Recipe
+from tasks.training.labels import check_labels, label_error
 from tasks.training.supervised import SupervisedTask, means_and_errors
 
 
@@ -19,20 +21,18 @@ class ClassificationTask(SupervisedTask):
 
     metrics = (Metric("accuracy", "share", "max"), Metric("loss", "nats", "min"))
 
+    def check_recipe(self, recipe: Any) -> None:
+        super().check_recipe(recipe)
+        splits = self.splits_for(recipe)
+        if isinstance(splits, TensorSplits) and type(self).loss is ClassificationTask.loss:
+            check_labels(self, splits)
+
     def loss(self, outputs: Tensor, targets: Tensor, recipe: Recipe) -> Tensor:
         """Return the cross-entropy with classes [B] or probabilities [B, C], with the recipe's label smoothing."""
         try:
             return F.cross_entropy(outputs, targets, label_smoothing=recipe.label_smoothing)
         except IndexError as error:
-            classes, labels = outputs.shape[-1], (int(targets.min()), int(targets.max()))
-            raise UserError(
-                "bad-data",
-                f"labels of task {self.name!r} must be 0 to {classes - 1}, since build() returns {classes} scores, got "
-                f"{labels[0]} to {labels[1]}. Change the labels, or the scores.",
-                task=self.name,
-                value=labels,
-                most=classes - 1,
-            ) from error
+            raise label_error(self, targets, outputs.shape[-1]) from error
 
     def measure(self, outputs: Tensor, targets: Tensor) -> Mapping[str, Tensor]:
         """Return whether the top class is right, and the cross-entropy without label smoothing; each [B]."""

@@ -19,13 +19,19 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from results.records.columns import metric_name_problem
 from search_spaces.architecture.architecture import Architecture
-from search_spaces.support.errors import ContractError, check_rule
+from search_spaces.layers.stack import Stack
+from search_spaces.spaces.space import SearchSpace
+from search_spaces.support.errors import ContractError, UserError, check_rule
+from search_spaces.support.spec import Scalar
+from search_spaces.topologies.registry import compatible_topologies
 from tasks.base import FitResult, Task
 from tasks.data.batches import Batch, call, describe, tensors
 from tasks.data.splits import TensorSplits
 from tasks.recipes.settings import override, plain_values
 from tasks.run import CONTINUE, STOP, Decision, Run
+from tasks.training.ignored_axes import check_axes_are_used
 from tasks.training.loop import StepMetrics
+from tasks.training.supervised import SupervisedTask
 
 MAX_DUPLICATES = 0.1
 """The largest fraction of validation or test examples that may also be in train: small real data has duplicates."""
@@ -36,6 +42,8 @@ def check_task(task: Task, architecture: Architecture | None = None) -> None:
 
     The checks train `architecture`, or the task's base if None. Pass a small one if the base is slow to train.
     """
+    message = f"check_task takes an instance of a Task, as in check_task(MyTask()), got {task!r:.80}"
+    check_rule(isinstance(task, Task), "task-is-a-task", message)
     shape = architecture or task.base
     for check in CONTRACT:
         print(f"check: {check.__name__.removeprefix('check_').replace('_', ' ')} ...", end=" ", flush=True)
@@ -134,26 +142,30 @@ def check_input_format(task: Task, architecture: Architecture) -> None:
     check_rule(inputs == network_inputs, "preprocess-fits-the-network", message)
 
 
-def check_depth(task: Task, architecture: Architecture) -> None:
-    """Check that a network with another depth has other parameters."""
-    sizes = []
-    for depth in (architecture.depth, architecture.depth + 1):
-        with torch.device("meta"):
-            network = task.build(replace(architecture, depth=depth))
-        sizes.append([(name, tuple(x.shape)) for name, x in network.named_parameters()])
-    message = f"build must use the architecture's depth, got the same parameters for {depth - 1} and {depth} blocks"
-    check_rule(sizes[0] != sizes[1], "depth-changes-the-network", message)
+def check_axes(task: Task, architecture: Architecture) -> None:
+    """Check that another depth or number of heads gives another network, and another topology if there is a stack."""
+    axes: dict[str, tuple[Scalar, ...]] = {"depth": (architecture.depth, architecture.depth + 1)}
+    if architecture.heads:
+        axes["heads"] = (architecture.heads, 2 * architecture.heads)
+    with torch.device("meta"):
+        has_stack = any(isinstance(part, Stack) for part in task.build(architecture).modules())
+    if has_stack:
+        axes["topology"] = tuple(dict.fromkeys((architecture.topology, *compatible_topologies(architecture))))
+    for axis, values in axes.items():
+        try:
+            check_axes_are_used(task, SearchSpace("contract", architecture, {axis: values}))
+        except UserError as error:
+            raise ContractError(f"{axis}-changes-the-network", f"{error}", **error.fields) from error
 
 
-def check_batch(task: Task, architecture: Architecture) -> None:
-    """Check that the batch of `smoke` is no larger than the training split. Only for examples in memory."""
-    recipe, splits_for = task.presets["smoke"], getattr(task, "splits_for", None)
-    splits, batch = splits_for(recipe) if splits_for else None, getattr(recipe, "batch", 0)
-    if isinstance(splits, TensorSplits):
-        message = (
-            f"the batch of preset 'smoke' must be at most the {splits.num_examples} training examples, got {batch}"
-        )
-        check_rule(batch <= splits.num_examples, "batches-are-full", message)
+def check_recipes(task: Task, architecture: Architecture) -> None:
+    """Check that the data allows trainings by `smoke`, and by `proxy` if it has the same data: batches and labels."""
+    has_same_data = getattr(type(task), "splits_for", None) is SupervisedTask.splits_for
+    for name in ("smoke", "proxy") if has_same_data else ("smoke",):
+        try:
+            task.check_recipe(task.presets[name])
+        except UserError as error:
+            raise ContractError("recipes-fit-the-data", f"preset {name!r}: {error}", **error.fields) from error
 
 
 def check_closed_form(task: Task, architecture: Architecture) -> None:
@@ -260,10 +272,10 @@ CONTRACT: tuple[Callable[[Task, Architecture], None], ...] = (
     check_presets,
     check_fingerprint,
     check_no_leakage,
-    check_batch,
+    check_recipes,
     check_meta_build,
     check_input_format,
-    check_depth,
+    check_axes,
     check_closed_form,
     check_reproducibility,
     check_stop_and_resume,

@@ -18,7 +18,7 @@ from search_spaces.architecture.checkpoint import fingerprint
 from search_spaces.support.errors import reason_of
 from search_spaces.support.rank import ALONE, RankInfo
 from search_spaces.support.threads import cpu_threads
-from tasks.base import Diverged, FitResult, Task
+from tasks.base import Diverged, FitResult, Task, plain_numbers
 from tasks.run import STOP, Run
 from tasks.training.allocator import keep_freed_memory
 from tasks.training.checkpoint import Checkpoint
@@ -129,7 +129,7 @@ def _clear_on_divergence(training: Training, checkpoint: Checkpoint) -> Iterator
 def _report_point(run: Run, training: Training, curve: list[StepMetrics]) -> bool:
     """Measure and report; return whether to stop, as the first rank decides."""
     # Convert to floats: a checkpoint with NumPy scalars would not load.
-    curve.append((training.step, {name: float(value) for name, value in training.measure("validation").items()}))
+    curve.append((training.step, plain_numbers(training.measure("validation"), "reported metrics")))
     return training.rank_info.first(run.report(*curve[-1]) is STOP)
 
 

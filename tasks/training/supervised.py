@@ -15,12 +15,13 @@ from torch import Tensor, nn
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import load_weights
 from search_spaces.layers.stack import Stack
-from search_spaces.support.errors import UserError, cause_fields, foreign_location, reason_of
+from search_spaces.support.errors import UserError, foreign_location
 from search_spaces.support.rank import rank_info
 from tasks.base import FitResult
 from tasks.data.batches import Inputs, tensors
 from tasks.data.splits import Splits
 from tasks.input_formats import InputFormat, TableInputs
+from tasks.plugin_errors import plugin_error
 from tasks.recipes.parametrization import at_width, read_parametrization
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
@@ -59,13 +60,9 @@ class SupervisedTask(SupervisedObjective):
             try:
                 splits: object = self.load()
             except Exception as error:  # a task of another package may raise anything
-                where = foreign_location(error)
-                if not where:
+                if not foreign_location(error):
                     raise
-                kind = error.kind if isinstance(error, UserError) else "bad-plugin"
-                fields = error.fields if isinstance(error, UserError) else cause_fields(error)
-                message = f"load() of task {self.name!r}: {reason_of(error)}"
-                raise UserError(kind, message, **{**fields, "task": self.name}) from error
+                raise plugin_error(f"load() of task {self.name!r}", error, self.name, self.data) from error
         if not isinstance(splits, Splits):
             message = f"load() of task {self.name!r} must return Splits, got {type(splits).__name__}."
             remedy = "Return TensorSplits(train, validation, test), each a pair of inputs and targets."
@@ -78,6 +75,9 @@ class SupervisedTask(SupervisedObjective):
 
     def prepare(self) -> None:
         _ = self.splits
+
+    def check_recipe(self, recipe: Any) -> None:
+        self.splits_for(recipe).check_recipe(recipe)
 
     def fingerprint(self, recipe: Any) -> str:
         return self.splits_for(recipe).fingerprint

@@ -19,7 +19,7 @@ from tasks.data.splits import DataPosition, Splits, derived_seed
 from tasks.recipes.recipe import Recipe
 from tasks.training.compilation import compile_network
 from tasks.training.loop import Training
-from tasks.training.objective import SupervisedObjective
+from tasks.training.objective import SupervisedObjective, check_loss, check_measures, numbers_of
 from tasks.training.optimizers import NO_RATES, optimizers_for
 from tasks.training.time_budget import TrainingClock
 
@@ -117,6 +117,7 @@ class SupervisedTraining(Training):
             with self.fabric.no_backward_sync(self._model, enabled=number < self._micro_batches - 1):
                 with self.fabric.autocast():
                     loss = self.task.loss(call(self._model, inputs), targets, recipe)
+                check_loss(self.task, loss)
                 self._loss_sum = self._loss_sum + loss.detach()
                 self.fabric.backward(loss / self._micro_batches)
 
@@ -167,7 +168,9 @@ class SupervisedTraining(Training):
             self.splits.evaluation_batches(part, self.recipe, self.fabric.device, self.rank_info)
         ):
             outputs = map_tensors(self._forward(inputs), _as_float)
-            for name, values in self.task.measure(outputs, targets).items():
+            measures = self.task.measure(outputs, targets)
+            check_measures(self.task, measures)
+            for name, values in measures.items():
                 columns[name].append(values.cpu())
         network_metrics = self.task.measure_network(self._forward, part, self.recipe, self.fabric.device)
         self.network.train()
@@ -179,7 +182,7 @@ class SupervisedTraining(Training):
                 for name in names
             }
         )
-        return {**summary, **network_metrics}
+        return {**numbers_of(self.task, summary), **network_metrics}
 
     def extra_metrics(self) -> Mapping[str, float]:
         """Return the data's counters, summed over the ranks."""

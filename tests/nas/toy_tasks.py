@@ -5,6 +5,7 @@ import json
 import os
 import time
 import warnings
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,10 +43,10 @@ class Toy(Task):
     presets = {"smoke": ToyRecipe(), "proxy": ToyRecipe()}  # noqa: RUF012
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """Build a few linear maps, so that depth and heads cost something."""
-        inner = architecture.heads * architecture.head_dim
+        """Build a few linear maps with the topology's name, so that depth and heads cost something."""
+        inner, name = architecture.heads * architecture.head_dim, "".join(filter(str.isalnum, architecture.topology))
         maps = [nn.Sequential(nn.Linear(8, inner), nn.Linear(inner, 8)) for _ in range(architecture.depth)]
-        return nn.Sequential(*maps)
+        return nn.Sequential(OrderedDict((f"{name}{number}", each) for number, each in enumerate(maps)))
 
     def example(self) -> tuple[Tensor, ...]:
         return (torch.zeros(1, 8),)

@@ -15,10 +15,10 @@ from tasks.load import task_class
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
 from tasks.training.contract import (
-    check_batch,
-    check_depth,
+    check_axes,
     check_input_format,
     check_no_leakage,
+    check_recipes,
     check_reproducibility,
     check_stop_and_resume,
     check_task,
@@ -146,8 +146,8 @@ class WrongPreprocessing(Tiny):
 @pytest.mark.parametrize(
     ("task", "check", "rule"),
     [
-        (OneDepth(), check_depth, "depth-changes-the-network"),
-        (LargeBatch(), check_batch, "batches-are-full"),
+        (OneDepth(), check_axes, "depth-changes-the-network"),
+        (LargeBatch(), check_recipes, "recipes-fit-the-data"),
         (WrongPreprocessing(), check_input_format, "preprocess-fits-the-network"),
     ],
 )
