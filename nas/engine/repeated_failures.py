@@ -33,5 +33,5 @@ class RepeatedFailures:
         if len(self._reasons) < MAX_ALIKE or None in self._reasons or len({*self._reasons}) > 1:
             return
         message = f"the first {MAX_ALIKE} evaluations of study {self._study!r} failed alike: {row.error}"
-        remedy = "Correct it, then search again with another --study; `--debug` shows tracebacks."
+        remedy = "Correct it and search again, with another --study if you gave one; `--debug` shows tracebacks."
         raise UserError("failed", f"{message.rstrip('.')}. {remedy}", study=self._study, identity=row.identity())

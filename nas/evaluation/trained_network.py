@@ -1,6 +1,7 @@
 """A trained network as users call it: in evaluation mode, with the task's preprocessing and checked inputs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, final
 
 import torch
@@ -10,6 +11,14 @@ from search_spaces.support.errors import UserError
 from tasks.base import Task
 from tasks.data.batches import Inputs, call, describe, leaves, map_tensors, tensors
 from tasks.input_formats import InputFormat, TextInputs
+
+_CONVERSIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    ".movedim(-1, 1)": lambda x: x.movedim(-1, 1),
+    "[None]": lambda x: x[None],
+    ".movedim(-1, 0)[None]": lambda x: x.movedim(-1, 0)[None],
+    ".float()": Tensor.float,
+}
+"""Code -> what it does: channels that are last, no axis of the batch, both, other numbers."""
 
 
 @final
@@ -62,24 +71,19 @@ class TrainedNetwork(nn.Module):
         inputs, examples = tensors(values), tensors(self._example)
         if len(inputs) != len(examples) or not all(map(self._fits, inputs, examples)):
             got = describe(values)
-            message = f"this network takes {takes}, got {got or 'nothing'}. {self._remedy(inputs, examples)}".rstrip()
-            raise UserError("mismatch", message, option="inputs", value=got, expected=takes)
+            conversion = self._conversion(inputs, examples)
+            remedy = "" if conversion is None else f" Give x{conversion}."
+            message = f"this network takes {takes}, got {got or 'nothing'}.{remedy}"
+            fields = {"value": got, "expected": takes, "conversion": conversion}
+            raise UserError("mismatch", message, option="inputs", **fields)
 
-    def _remedy(self, inputs: list[Tensor], examples: list[Tensor]) -> str:
-        """Return a conversion that makes all inputs fit, as code; "" if none is known."""
-        conversions: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-            ".movedim(-1, 1)": lambda x, _: x.movedim(-1, 1),  # channels last
-            "[None]": lambda x, _: x[None],
-            ".movedim(-1, 0)[None]": lambda x, _: x.movedim(-1, 0)[None],
-            ".float()": lambda x, example: x.float() if example.dtype == torch.float32 else x,
-        }
-        for code, convert in conversions.items():
-            if len(inputs) == len(examples) and all(
-                x.dim() > 1 and self._fits(convert(x, example), example)
-                for x, example in zip(inputs, examples, strict=True)
-            ):
-                return f"Give x{code}."
-        return ""
+    def _conversion(self, inputs: list[Tensor], examples: list[Tensor]) -> str | None:
+        """Return the code that makes all inputs fit; None if none is known."""
+        for code, convert in _CONVERSIONS.items() if len(inputs) == len(examples) else ():
+            with suppress(IndexError):  # too few axes
+                if all(map(self._fits, map(convert, inputs), examples)):
+                    return code
+        return None
 
     def _fits(self, x: Tensor, example: Tensor) -> bool:
         """Return whether a tensor has the example's type and axes, but for the batch; texts may be shorter."""

@@ -19,13 +19,14 @@ from search_spaces.support.errors import UserError, foreign_location
 from search_spaces.support.rank import rank_info
 from tasks.base import FitResult
 from tasks.data.batches import Inputs, tensors
-from tasks.data.splits import Splits
+from tasks.data.splits import Splits, TensorSplits
 from tasks.input_formats import InputFormat, TableInputs
 from tasks.plugin_errors import plugin_error
 from tasks.recipes.parametrization import at_width, read_parametrization
 from tasks.recipes.recipe import Recipe
 from tasks.run import Run
 from tasks.training.fabric import fabric_for
+from tasks.training.inputs import check_inputs
 from tasks.training.loop import checkpoint_for, isolated_rng, train
 from tasks.training.mup import mup_factors, rescale_weights
 from tasks.training.objective import SupervisedObjective
@@ -77,7 +78,10 @@ class SupervisedTask(SupervisedObjective):
         _ = self.splits
 
     def check_recipe(self, recipe: Any) -> None:
-        self.splits_for(recipe).check_recipe(recipe)
+        splits = self.splits_for(recipe)
+        splits.check_recipe(recipe)
+        if isinstance(splits, TensorSplits) and type(self).inputs is SupervisedTask.inputs:
+            check_inputs(self, self.inputs(recipe))
 
     def fingerprint(self, recipe: Any) -> str:
         return self.splits_for(recipe).fingerprint

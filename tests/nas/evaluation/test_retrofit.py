@@ -69,9 +69,28 @@ def test_checkpoint_runs_no_code_without_a_request(checkpoint: Path, tmp_path: P
     settings = {"preset": "smoke", "reference": f"{program}:DigitsViT", "seed": 0}
     record = replace(read_record(checkpoint), task="theirs", settings=settings)
     save_checkpoint(folder, read_weights(checkpoint), record)
-    with raises("missing-value", option="--task", task="theirs", path=str(folder)):
-        nas.retrofit(folder, "dca")
+    for use in (
+        lambda: nas.retrofit(folder, "dca"),
+        lambda: nas.load_network(folder),
+        lambda: nas.predict(folder, "x"),
+    ):
+        with raises("missing-value", option="--task", task="theirs", path=str(folder), reference=settings["reference"]):
+            use()
     assert not (tmp_path / "ran").exists()
+
+
+def test_checkpoint_of_a_topology_that_is_not_installed_is_named(checkpoint: Path, tmp_path: Path) -> None:
+    record = read_record(checkpoint)
+    architecture = replace(record.architecture, topology="theirs(k=2)")
+    save_checkpoint(tmp_path / "theirs", read_weights(checkpoint), replace(record, architecture=architecture))
+    with raises("unknown-name", option="topology", value="theirs"):
+        nas.load_network(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("name", ["network.pt2", "network.onnx", "weights.safetensors"])
+def test_an_exported_file_is_no_folder_of_a_network(name: str, tmp_path: Path) -> None:
+    with raises("unsupported", option="source", path=str(tmp_path / name)):
+        nas.load_network(tmp_path / name)
 
 
 def test_retrofit_starts_at_the_loss_of_the_residual_network(

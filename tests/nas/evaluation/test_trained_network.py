@@ -2,7 +2,9 @@
 
 import copy
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -46,6 +48,35 @@ def test_inputs_that_do_not_fit_are_named(trained: TrainedNetwork, inputs: tuple
     expected = "uint8 [batch, 1, 8, 8], grey pixels from 0 to 255"
     with raises("mismatch", option="inputs", expected=expected):
         trained(*inputs)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "conversion"),
+    [
+        (torch.zeros(2, 8, 8, 1, dtype=torch.uint8), ".movedim(-1, 1)"),
+        (torch.zeros(1, 8, 8, dtype=torch.uint8), "[None]"),
+        (torch.zeros(8, 8, 1, dtype=torch.uint8), ".movedim(-1, 0)[None]"),
+        (torch.zeros(2, 8, 8, 3, dtype=torch.uint8), None),
+        (torch.zeros(2, 1, 8, 8), None),  # numbers from 0 to 1, or to 255?
+        (torch.zeros(64, dtype=torch.uint8), None),
+    ],
+)
+def test_axes_in_another_order_have_a_conversion(
+    trained: TrainedNetwork, inputs: torch.Tensor, conversion: str | None
+) -> None:
+    with raises("mismatch", option="inputs", conversion=conversion):
+        trained(inputs)
+    if conversion is not None:
+        assert trained(eval(f"inputs{conversion}")).shape == (len(inputs) if inputs.dim() == 4 else 1, 10)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kind"),
+    [(np.zeros((2, 1, 8, 8), np.uint8), "ndarray"), ([[1.0]], "float"), ("a.png", "str"), (None, "NoneType")],
+)
+def test_inputs_must_be_tensors(trained: TrainedNetwork, inputs: Any, kind: str) -> None:
+    with raises("mismatch", option="inputs", value=kind):
+        trained(inputs)
 
 
 def test_images_of_imagenet_are_exported_with_their_preprocessing() -> None:

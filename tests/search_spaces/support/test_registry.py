@@ -84,3 +84,10 @@ def test_user_error_of_an_entry_keeps_its_kind_beside_the_name(install: Install)
     with raises("needs-extra", extra="there", **names) as raised_with_name:
         topologies().load("tells")
     assert "topology 'tells' (telling_module:Tells)" in str(raised_with_name.value)
+
+
+def test_an_unknown_name_says_how_to_name_ones_own() -> None:
+    registry = Registry("nas.topologies", "topology", own="Install it.")
+    with raises("unknown-name", option="topology", value="gated") as info:
+        registry.check("gated")
+    assert str(info.value).endswith(registry.own)
