@@ -76,8 +76,11 @@ def _create_or_load(
             missing, extra = (_values_beyond(old, new), _values_beyond(new, old)) if key == "axes" else ({}, {})
             if missing or extra:  # show only the values that differ
                 old, new = missing, extra
-            difference = f"{key} {_text(old)}, got {_text(new)}" if key != "code" else f"another text of {config.task}"
-            message = f"study {name!r} was created with {difference}. Give another --study."
+            difference = f"{key} {_text(old)}, got {_text(new)}"
+            if key == "code":
+                difference = f"another text of {config.task}, or of a module that it imports"
+            remedy = "Install what brought them, or give" if missing else "Give"
+            message = f"study {name!r} was created with {difference}. {remedy} another --study."
             raise UserError("mismatch", message, option=key, value=new, expected=old, study=name)
     return study
 

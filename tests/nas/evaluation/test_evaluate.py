@@ -285,6 +285,14 @@ def test_a_failure_is_trained_again_by_the_same_code(
     assert nas.evaluate(reference, preset="smoke").status == "complete"
 
 
+def test_a_report_without_a_metric_ends_the_training(in_tmp_path: None, tmp_path: Path) -> None:
+    text = TOYS.read_text().replace("if run.report(1, scores) is STOP", "if run.report(1, {'loss': 1.0}) is STOP")
+    (tmp_path / "forgets.py").write_text(text)
+    row = nas.evaluate(f"{tmp_path}/forgets.py:Toy", preset="smoke")
+    assert (row.status, row.steps) == ("failed", 0)
+    assert "'accuracy'" in str(row.error)
+
+
 def test_a_job_is_not_trained_by_edited_code(in_tmp_path: None, tmp_path: Path) -> None:
     reference = toy_with_neighbour(tmp_path, "def score():\n    pass\n")
     job = with_identity(replace(JOB, task=reference))

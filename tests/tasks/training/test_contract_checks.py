@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from torch import Tensor, nn
@@ -136,6 +137,35 @@ class LargeBatch(Tiny):
     presets = {"smoke": replace(SMOKE, batch=10**6), "proxy": SMOKE}  # noqa: RUF012
 
 
+class LargeProxyBatch(Tiny):
+    """Has a batch larger than its data in the other preset."""
+
+    presets = {"smoke": SMOKE, "proxy": replace(SMOKE, batch=10**6)}  # noqa: RUF012
+
+
+class WrongLabels(Tiny):
+    """Has labels that the network has no scores for."""
+
+    def load(self) -> TensorSplits:
+        splits = super().load()
+        assert isinstance(splits, TensorSplits)
+        inputs, labels = splits.test
+        return replace(splits, test=(inputs, labels + 1))
+
+
+class OneTopology(Tiny):
+    """Ignores the topology."""
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        return super().build(replace(architecture, topology="resnet"))  # type: ignore[no-any-return]
+
+
+class OneHeadOnly(Tiny):
+    """Has heads in its base that it never uses."""
+
+    base = replace(TINY, heads=2, head_dim=4)
+
+
 class WrongPreprocessing(Tiny):
     """Preprocesses to other inputs than the network takes."""
 
@@ -148,6 +178,9 @@ class WrongPreprocessing(Tiny):
     [
         (OneDepth(), check_axes, "depth-changes-the-network"),
         (LargeBatch(), check_recipes, "recipes-fit-the-data"),
+        (LargeProxyBatch(), check_recipes, "recipes-fit-the-data"),
+        (WrongLabels(), check_recipes, "recipes-fit-the-data"),
+        (OneTopology(), check_axes, "topology-changes-the-network"),
         (WrongPreprocessing(), check_input_format, "preprocess-fits-the-network"),
     ],
 )
@@ -157,3 +190,14 @@ def test_a_network_or_recipe_that_does_not_fit_is_found(
     check(Tiny(), TINY)
     with breaks(rule):
         check(task, TINY)
+
+
+def test_heads_without_use_are_found() -> None:
+    with breaks("heads-changes-the-network"):
+        check_axes(OneHeadOnly(), OneHeadOnly.base)
+
+
+@pytest.mark.parametrize("task", [Tiny, nn.Linear(1, 1), "moons.py:Moons"])
+def test_only_instances_of_tasks_are_checked(task: Any) -> None:
+    with breaks("task-is-a-task"):
+        check_task(task)
