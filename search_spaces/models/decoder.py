@@ -27,13 +27,19 @@ from search_spaces.topologies.base import NORMED
 
 
 class Decoder(nn.Module):
-    """Token embeddings, a causal transformer stack, and a linear map to the logits of the next token."""
+    """Token embeddings, a causal transformer stack, and a linear map to the logits of the next token.
 
-    def __init__(self, embedding: Embedding, stack: Stack, head: nn.Linear, context: int) -> None:
+    Attributes:
+        style: Its style, a name of DECODER_STYLES.
+        context: Maximum number of tokens.
+    """
+
+    def __init__(self, embedding: Embedding, stack: Stack, head: nn.Linear, style: str, context: int) -> None:
         super().__init__()
         self.embedding = embedding
         self.stack = stack
         self.head = head
+        self.style = style
         self.context = context
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -79,7 +85,7 @@ def build_decoder(
     stack = build_transformer(architecture, parts.layers, parts.attend(architecture, context))
     embedding = parts.embedding(vocabulary, context, architecture.width)
     head = nn.Linear(architecture.width, vocabulary, bias=parts.head_bias)
-    model = Decoder(embedding, stack, head, context)
+    model = Decoder(embedding, stack, head, style, context)
     (_lecun if initial == "lecun" else parts.initialize)(model)
     stack.topology.init_layers(stack.layers)
     if tied:

@@ -114,10 +114,8 @@ def heads_of(model: str) -> tuple[int, ...]:
     return tuple(heads for heads in range(1, many + 1) if heads >= few and _heads(stages, heads))
 
 
-def build_family(
-    architecture: Architecture, image: tuple[int, int, int], classes: int, *, drop_path: float = 0.0
-) -> nn.Module:
-    """Build a timm model with the architecture's depth and heads, for images of (channels, height, width).
+def family_arguments(architecture: Architecture, image: tuple[int, int, int], classes: int) -> dict[str, Any]:
+    """Return timm's constructor arguments for the architecture's depth and heads, and this number of classes.
 
     Raises:
         UserError: As `base_of`; images of another size, a width or hidden features that are not the model's, or an
@@ -141,17 +139,31 @@ def build_family(
         raise UserError("mismatch", message, option="heads", value=architecture.heads, choices=able, model=name)
     family = MODEL_FAMILIES[stages.family]
     has_stages = len(depths) > 1
-    options: dict[str, Any] = {
+    return {
         family.depth: depths if has_stages else depths[0],
         family.heads: heads if has_stages else heads[0],
         "num_classes": classes,
-        "drop_path_rate": drop_path,
     }
+
+
+def build_family(
+    architecture: Architecture, image: tuple[int, int, int], classes: int, *, drop_path: float = 0.0
+) -> nn.Module:
+    """Build a timm model with the architecture's depth and heads, for images of (channels, height, width).
+
+    Raises:
+        UserError: As `family_arguments`.
+    """
+    name = architecture.model
+    arguments = {**family_arguments(architecture, image, classes), "drop_path_rate": drop_path}
+    stages = _stages(name)
     if stages.family == "VOLO":  # timm's constructors per size take neither depth nor heads
-        options["mlp_ratio"] = tuple(hidden / width for hidden, width in zip(stages.hidden, stages.widths, strict=True))
-        volo: nn.Module = timm.models.VOLO(embed_dims=list(stages.widths), stem_hidden_dim=stages.stem, **options)
+        ratios: Any = tuple(hidden / width for hidden, width in zip(stages.hidden, stages.widths, strict=True))
+        volo: nn.Module = timm.models.VOLO(
+            embed_dims=list(stages.widths), stem_hidden_dim=stages.stem, mlp_ratio=ratios, **arguments
+        )
         return volo
-    model: nn.Module = timm.create_model(name, **options)
+    model: nn.Module = timm.create_model(name, **arguments)
     return model
 
 
