@@ -267,13 +267,19 @@ CostBy = Annotated[
     Option("--by", metavar="layer|operator", parser=str, help="Break costs down by layer or operator."),
 ]
 To = Annotated[
-    Path | None, Option("--to", metavar="FILE", help="The file: .safetensors, .pt2 or .onnx. Default: TASK-KEY.pt2.")
+    Path | None,
+    Option(
+        "--to",
+        metavar="PLACE",
+        help="FILE.pt2, FILE.onnx, FILE.safetensors, timm:FOLDER, transformers:FOLDER or hub:USER/NAME. "
+        "Default: TASK-KEY.pt2.",
+    ),
 ]
-Raw = Annotated[bool, Option("--raw", help="Leave the task's preprocessing out of the graph.")]
+Raw = Annotated[bool, Option("--raw", help="Leave the task's preprocessing out.")]
 Network = Annotated[Path, Argument(metavar="NETWORK", help="An exported .pt2 or .onnx file, or a network's folder.")]
 InputFiles = Annotated[list[Path], Argument(metavar="FILE...", help="Images, CSV files of numbers, or text files.")]
 Tokens = Annotated[int, Option("--tokens", help="Number of tokens to add to each text.")]
-Card = Annotated[bool, Option("--card", help="Also write a model card, FILE.md.")]
+Card = Annotated[bool, Option("--card", help="Also write a model card, FILE.md or FOLDER/README.md.")]
 VAE = Annotated[str, Option("--vae", metavar="FOLDER", help="The autoencoder: a diffusers folder, or its hub name.")]
 Size = Annotated[int, Option("--size", help="Side of the images, in pixels.")]
 LMTasks = Annotated[

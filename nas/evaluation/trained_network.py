@@ -29,18 +29,20 @@ class TrainedNetwork(nn.Module):
         network: The network that was trained, which takes preprocessed inputs.
         input_format: What `forward` takes; None if it takes what the network takes.
         class_names: Class names in the order of the scores; empty if unknown.
+        preprocess: Maps inputs of the format to those of `network`.
     """
 
     network: nn.Module
     input_format: InputFormat | None
     class_names: tuple[str, ...]
+    preprocess: Callable[[Any], Any]
 
     def __init__(self, network: nn.Module, task: Task) -> None:
         super().__init__()
         self.network = network
         self.input_format = task.input_format()
         self.class_names = task.class_names()
-        self._preprocess = _Shared(task.preprocess)
+        self.preprocess = _Shared(task.preprocess)
         self._example = map_tensors(
             task.example() if self.input_format is None else self.input_format.example(), lambda x: x.cpu()
         )
@@ -59,7 +61,7 @@ class TrainedNetwork(nn.Module):
         values: Inputs = named or (inputs[0] if len(inputs) == 1 else inputs)
         if not torch.compiler.is_compiling():  # an exported graph checks for itself
             self._check(values)
-        return call(self.network, self._preprocess(values))
+        return call(self.network, self.preprocess(values))
 
     def _check(self, values: Inputs) -> None:
         takes = str(self.input_format or describe(self._example, ("batch",)))

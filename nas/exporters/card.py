@@ -5,33 +5,26 @@ from pathlib import Path
 
 from huggingface_hub import EvalResult, ModelCardData
 
+from nas.exporters.destination import TIMM, TRANSFORMERS
 from nas.exporters.export import ExportReport
+from nas.exporters.programs import program_of
 from results.records.cell_text import cell_text, markdown_cell
 from results.records.row import Row
 
-_USE = {
-    ".pt2": 'import torch\n\nnetwork = torch.export.load("{file}").module()\noutputs = network(inputs)',
-    ".onnx": 'import onnxruntime\n\nsession = onnxruntime.InferenceSession("{file}")\n'
-    "outputs = session.run(None, {{session.get_inputs()[0].name: inputs}})",
-    ".safetensors": 'from safetensors.torch import load_file\n\nweights = load_file("{file}")',
-}
-"""Suffix of an exported file -> how to read it."""
-
 
 def card_path(file: Path) -> Path:
-    """Return the path of a file's card: the same name with the suffix .md."""
-    return file.with_suffix(".md")
+    """Return the path of an export's card: README.md in a folder, FILE.md beside a file."""
+    return file / "README.md" if file.is_dir() else file.with_suffix(".md")
 
 
 def model_card(row: Row, report: ExportReport) -> str:
     """Return the card of an exported network: what it is, how it was trained, its scores, how to use it, limits."""
     title = f"{row.task}, {row.architecture.topology}, {row.costs.params or report.params:,} parameters"
-    use = _USE[report.file.suffix].format(file=report.file.name)
     parts = [
-        f"---\n{_metadata(row, title).to_yaml()}\n---\n",
+        f"---\n{_metadata(row, title, report.format).to_yaml()}\n---\n",
         f"# {title}\n",
         "A network trained with nas, a benchmark harness for neural architecture search.\n",
-        f"## Use\n\n```python\n{use}\n```\n",
+        f"## Use\n\n```python\n{program_of(report, Path(report.file.name))}\n```\n",
         f"Inputs: {report.inputs}.\n",
         *(
             [f"Scores are of these classes, in this order: {', '.join(report.class_names)}.\n"]
@@ -49,7 +42,7 @@ def model_card(row: Row, report: ExportReport) -> str:
     return "\n".join(parts)
 
 
-def _metadata(row: Row, title: str) -> ModelCardData:
+def _metadata(row: Row, title: str, format: str) -> ModelCardData:
     results = [
         EvalResult(
             task_type=row.task,
@@ -63,8 +56,9 @@ def _metadata(row: Row, title: str) -> ModelCardData:
         for name, value in values.items()
         if not name.endswith("_se")
     ]
+    library = {TIMM: "timm", TRANSFORMERS: "transformers"}.get(format, "pytorch")
     return ModelCardData(
-        model_name=title, library_name="pytorch", tags=["neural-architecture-search"], eval_results=results
+        model_name=title, library_name=library, tags=["neural-architecture-search"], eval_results=results
     )
 
 

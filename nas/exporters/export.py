@@ -1,12 +1,13 @@
-"""Exports of trained networks to safetensors, torch's .pt2 and ONNX, each checked before it replaces a file.
+"""Exports of trained networks: graphs, weights, and folders that timm and transformers load.
 
-The check loads the file and compares its outputs with the network's, for the example and for random inputs of several
-sizes. The difference of a tensor is its largest error, divided by the largest magnitude of the network's output.
+Each is checked before it appears at its place. The check loads it again and compares its outputs with the network's,
+for the example and for random inputs of several sizes. The difference of a tensor is its largest error, divided by the
+largest magnitude of the network's output.
 """
 
 import copy
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +17,24 @@ from torch import Tensor, nn
 from nas.costs.random_inputs import RandomInputs
 from nas.evaluation.saved_networks import read_network
 from nas.evaluation.trained_network import TrainedNetwork
-from nas.exporters.formats import FORMATS, DynamicAxes, ExportError, ExportFormat, Forward, run_export_step
+from nas.exporters.destination import FILES, Destination
+from nas.exporters.export_format import DynamicAxes, ExportError, ExportFormat, Forward, run_export_step
+from nas.exporters.formats import FORMATS, format_for
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import Record, read_record
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import atomic_replace, partial_file, unwritable
+from search_spaces.support.files import unwritable
 from tasks.base import Task
-from tasks.data.batches import Inputs, call, describe, map_tensors, tensors
+from tasks.data.batches import Inputs, call, map_tensors, tensors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportReport:
-    """An exported file and the result of its check.
+    """An exported file or folder and the result of its check.
 
     Attributes:
-        file: The file.
+        format: The name of its format in FORMATS.
+        file: The file or folder.
         size: Its size in bytes.
         params: Number of weights.
         inputs: Type, shape and meaning of each input: "uint8 [batch, 3, 32, 32], RGB pixels from 0 to 255".
@@ -41,8 +45,11 @@ class ExportReport:
         tolerance: Largest difference allowed.
         row: The row of its training, if known.
         num_seeds: Number of saved seeds of which it is the best.
+        repository: The hub's repository "USER/NAME" that it is for; None without an upload.
+        url: The address of that repository, once it is uploaded.
     """
 
+    format: str
     file: Path
     size: int
     params: int
@@ -54,6 +61,8 @@ class ExportReport:
     tolerance: float
     row: Row | None = field(default=None, repr=False)
     num_seeds: int = 1
+    repository: str | None = None
+    url: str | None = None
 
     def __str__(self) -> str:
         free = f", dynamic {' and '.join(self.axes)}" if self.axes else ""
@@ -61,10 +70,11 @@ class ExportReport:
         return f"{self.file}: {self.params:,} weights, {self.size:,} bytes{free}; {same} for {self.num_inputs} inputs"
 
 
-def export_folder(folder: Path, to: Path, task: Task, *, raw: bool = False) -> ExportReport:
+def export_folder(folder: Path, to: Destination, task: Task, *, raw: bool = False) -> ExportReport:
     """Export a saved network, a folder of `search_spaces.architecture.checkpoint`, as `export` does.
 
-    A graph includes the task's preprocessing unless `raw`, and then takes the task's input format.
+    The export includes the task's preprocessing unless `raw`, and then takes the task's input format. For a repository
+    of the hub, the network determines the format.
 
     The record's settings name its preset, and as `recipe.FIELD` the fields that override it. Fixed sizes, such as a
     text's length, are those of `task.example()`.
@@ -79,48 +89,45 @@ def export_folder(folder: Path, to: Path, task: Task, *, raw: bool = False) -> E
         fields = {"task": record.task, "version": record.task_version, "expected": (task.name, task.version)}
         raise UserError("mismatch", message, path=str(folder), **fields)
     network = read_network(folder, task)
-    if raw or to.suffix == ".safetensors":  # which need no data, as a text's tokenizer would
+    if to.format is None:
+        name = format_for(network, record)
+        to = replace(to, format=name, path=to.path / "network.pt2" if name in FILES else to.path)
+    if raw or to.format == ".safetensors":  # which need no data, as a text's tokenizer would
         return export(network, task.example(), to, record)
     trained = TrainedNetwork(network, task)
     return export(network if trained.input_format is None else trained, trained.example(), to, record)
 
 
-def export(network: nn.Module, example: Inputs, to: Path, record: Record) -> ExportReport:
-    """Write a network to `to` by its suffix, .safetensors, .pt2 or .onnx, and replace an existing file.
+def export(network: nn.Module, example: Inputs, to: Destination, record: Record) -> ExportReport:
+    """Write a network to a file, which replaces an existing one, or to a new folder.
 
-    Graphs are of a copy in evaluation mode, on the CPU and in fp32 or fp64. They take any number of examples, and if
+    Exports are of a copy in evaluation mode, on the CPU and in fp32 or fp64. They take any number of examples, and if
     possible token ids of any length up to the example's.
 
     Raises:
-        UserError: Another suffix, missing packages, a file that cannot be written, or a network without an exact
-            export. Then an existing file stays as it was.
+        UserError: Missing packages, a file or folder that cannot be written, or a network without an exact export. Then
+            an existing file stays as it was.
     """
-    kind = FORMATS.get(to.suffix)
-    if kind is None:
-        message = f"--to must end in one of {', '.join(FORMATS)}, got {to.name!r}."
-        raise UserError("unsupported", message, option="--to", path=str(to), choices=tuple(FORMATS))
+    assert to.format is not None
+    kind = FORMATS[to.format]
     kind.needs()
     try:
-        with partial_file(to) as partial:
-            partial.touch()  # fails before any work
-            mode = partial.stat().st_mode
+        with kind.output(to.path) as partial, torch.random.fork_rng(devices=[]):
             fields = _write_and_check(_for_export(network), example, partial, record, kind)
-            partial.chmod(mode)  # safetensors makes files private to their owner
-            atomic_replace(partial, to)
     except ExportError as cause:
-        others = " or ".join(ending for ending in FORMATS if ending != to.suffix)
-        message = f"this network cannot be exported to {to.name}: {cause}. Try {others}."
-        raise UserError("unsupported", message, option="--to", path=str(to), **cause.fields) from cause
+        *others, last = (ending for ending in FILES if ending != to.format)
+        message = f"this network cannot be exported to {to.path.name}: {cause}. Try {', '.join(others)} or {last}."
+        raise UserError("unsupported", message, option="--to", path=str(to.path), **cause.fields) from cause
     except OSError as error:
-        raise unwritable(to, error, "--to") from error
-    params = sum(parameter.numel() for parameter in network.parameters())
-    trained = network if isinstance(network, TrainedNetwork) else None
+        raise unwritable(to.path, error, "--to") from error
     return ExportReport(
-        file=to,
-        size=to.stat().st_size,
-        params=params,
-        inputs=str(trained.input_format) if trained else describe(example, fields["axes"]),
-        class_names=trained.class_names if trained else (),
+        format=to.format,
+        file=to.path,
+        size=sum(path.stat().st_size for path in (to.path, *to.path.glob("*")) if path.is_file()),
+        params=sum(parameter.numel() for parameter in network.parameters()),
+        inputs=kind.inputs(network, example, fields["axes"]),
+        class_names=network.class_names if isinstance(network, TrainedNetwork) else (),
+        repository=to.repository,
         **fields,
     )
 

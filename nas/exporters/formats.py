@@ -1,12 +1,9 @@
-"""Export formats: how each file is written and loaded again."""
+"""Export formats by name, and how each file is written and loaded again."""
 
 import copy
-import logging
 import math
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from importlib import import_module
 from json import dumps
 from pathlib import Path
@@ -19,46 +16,20 @@ from torch.export import Dim, ExportedProgram, ShapesCollection
 
 from nas.costs.random_inputs import RandomInputs
 from nas.evaluation.trained_network import TrainedNetwork
+from nas.exporters.destination import TIMM, TRANSFORMERS
+from nas.exporters.export_format import TOLERANCE, DynamicAxes, ExportError, ExportFormat, Forward, run_export_step
+from nas.exporters.output import new_folder
+from nas.exporters.timm_checkpoint import check_timm, describe_timm_inputs, write_timm
+from nas.exporters.transformers_checkpoint import check_transformers, needs_transformers, write_transformers
 from search_spaces.architecture.checkpoint import Record, load_weights, weights_of
 from search_spaces.support.errors import UserError
 from tasks.data.batches import Inputs, call, tensors
 from tasks.input_formats import to_json
 
-TOLERANCE = 1e-5
-"""Largest relative difference of a graph's outputs; safetensors must match bit for bit."""
-
 MAX_ONNX_BYTES = 2**31 - 2**24
 """Most bytes of weights in one ONNX file, with room for the graph."""
 
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-
-Forward = Callable[[Inputs], list[Tensor]]
-DynamicAxes = tuple[str, ...]
-
-
-class ExportError(Exception):
-    """An export that fails; `fields` are for programs: `problem`, a word, or `cause`."""
-
-    def __init__(self, message: str, **fields: Any) -> None:
-        super().__init__(message)
-        self.fields = fields
-
-
-@dataclass(frozen=True, slots=True)
-class ExportFormat:
-    """An export format.
-
-    Attributes:
-        write: Writes the file, loads it again and returns a function that calls it.
-        axes: Free axes to try, the most first.
-        tolerance: Largest relative difference of outputs.
-        needs: Raises a UserError if packages are missing.
-    """
-
-    write: Callable[[nn.Module, RandomInputs, DynamicAxes, Path, Record], Forward]
-    axes: Callable[[RandomInputs], Sequence[DynamicAxes]]
-    tolerance: float
-    needs: Callable[[], object] = tuple
 
 
 def _safetensors(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path, record: Record) -> Forward:
@@ -179,37 +150,36 @@ def _metadata(network: nn.Module, record: Record, how_to_load: str) -> dict[str,
     }
 
 
-def run_export_step(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run `work` without warnings and logs; whatever it raises becomes an ExportError that quotes the root cause."""
-    try:
-        with warnings.catch_warnings(), _quiet():
-            warnings.simplefilter("ignore")
-            return work(*args, **kwargs)
-    except Exception as error:
-        root: BaseException = error
-        while root.__cause__ is not None:
-            root = root.__cause__
-        reason = next((line.strip() for line in str(root).splitlines() if line.strip()), "")
-        name = type(root).__name__
-        raise ExportError(f"{name}: {reason}".rstrip(": ."), cause=name) from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
 FORMATS: Mapping[str, ExportFormat] = {
-    ".safetensors": ExportFormat(_safetensors, lambda draws: [()], 0.0),
     ".pt2": ExportFormat(_pt2, _dynamic_axes_to_try, TOLERANCE),
     ".onnx": ExportFormat(_onnx, _dynamic_axes_to_try, TOLERANCE, onnx_packages),
+    ".safetensors": ExportFormat(_safetensors, lambda draws: [()], 0.0),
+    TIMM: ExportFormat(
+        write_timm,
+        lambda draws: [("batch",)],
+        TOLERANCE,
+        check=check_timm,
+        output=new_folder,
+        inputs=describe_timm_inputs,
+    ),
+    TRANSFORMERS: ExportFormat(
+        write_transformers,
+        lambda draws: [("batch", "tokens")],
+        TOLERANCE,
+        needs_transformers,
+        check=check_transformers,
+        output=new_folder,
+    ),
 }
-"""Suffix -> format."""
+"""Name of a format, as in Destination -> format."""
+
+
+def format_for(network: nn.Module, record: Record) -> str:
+    """Return the format of a network on the hub: that of a library that has its counterpart, else .pt2."""
+    for name in (TIMM, TRANSFORMERS):
+        try:
+            FORMATS[name].check(network, record)
+        except ExportError:
+            continue
+        return name
+    return ".pt2"

@@ -56,7 +56,7 @@ def hub_file(name: str, file: str, remedy: str) -> str:
     try:
         return huggingface_hub.hf_hub_download(name, file)
     except (HfHubHTTPError, HFValidationError, OSError) as error:
-        message = f"cannot download {file} of {name!r} from the hub: {_reason(error)}. {remedy}"
+        message = f"cannot download {file} of {name!r} from the hub: {short_reason(error)}. {remedy}"
         raise UserError("unavailable", message, value=name, file=file, cause=type(error).__name__) from error
 
 
@@ -77,7 +77,7 @@ def hub_shards(
         commit = str(huggingface_hub.dataset_info(name, revision=revision).sha)
         streams: dict[str, Any] = datasets.load_dataset(name, subset, streaming=True, revision=commit)
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
-        message = f"cannot load data set {name!r} from the hub: {_reason(error)}. {remedy}"
+        message = f"cannot load data set {name!r} from the hub: {short_reason(error)}. {remedy}"
         raise UserError("unavailable", message, value=name, cause=type(error).__name__) from error
     return {split: _shards(stream, f"{name}/{split}", column) for split, stream in streams.items()}, commit
 
@@ -95,7 +95,7 @@ def hub_splits(name: str, subset: str, splits: Iterable[str]) -> list[Mapping[st
         dataset: Mapping[str, Any] = datasets.load_dataset(name, subset)
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
         remedy = "Offline, give a folder of its files with --data."
-        message = f"cannot load data set {name!r}: {_reason(error)}. {remedy}"
+        message = f"cannot load data set {name!r}: {short_reason(error)}. {remedy}"
         raise UserError("unavailable", message, value=name, cause=type(error).__name__) from error
     return [dataset[split].to_dict() for split in splits]
 
@@ -105,6 +105,7 @@ def _shards(stream: Any, name: str, column: str) -> tuple[TextShard, ...]:
     return tuple(HubShard(stream.shard(count, index), column, f"{name}/{index}") for index in range(count))
 
 
-def _reason(error: Exception) -> str:
+def short_reason(error: Exception) -> str:
+    """Return the first line of an error of the Hub's client, or its class."""
     message_lines = str(error).strip().splitlines()
     return message_lines[0].rstrip(".") if message_lines else type(error).__name__

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nas.exporters.destination import Destination
 from nas.exporters.export import ExportReport, export
-from nas.exporters.formats import TOLERANCE
+from nas.exporters.export_format import TOLERANCE
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record
 from tasks.data.batches import Inputs, tensors
@@ -64,7 +65,7 @@ def images(topology: str) -> tuple[nn.Module, Inputs]:
 
 
 def export_network(network: nn.Module, example: Inputs, path: Path) -> ExportReport:
-    report = export(network, example, path, RECORD)
+    report = export(network, example, Destination.parse(path), RECORD)
     assert report.difference <= (0 if path.suffix == ".safetensors" else TOLERANCE)
     assert report.size == path.stat().st_size
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]

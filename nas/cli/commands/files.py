@@ -19,10 +19,11 @@ def export(
     card: options.Card = False,
     storage: options.Storage = DEFAULT_STORE,
 ) -> None:
-    """Export the trained network of architecture KEY in STUDY to .safetensors, .pt2 or .onnx, and check it.
+    """Export the trained network of architecture KEY in STUDY to a file, a folder or the hub, and check it.
 
-    Of several seeds, the best on validation is exported. Graphs (.pt2, .onnx) include the task's preprocessing. Name
-    the task if it is your own file: a study runs no code.
+    Of several seeds, the best on validation is exported. Graphs (.pt2, .onnx) include the task's preprocessing.
+    timm:FOLDER and transformers:FOLDER are for residual vision transformers and decoders. hub:USER/NAME uploads such a
+    folder, or else the .pt2, with a card. Name the task if it is your own file: a study runs no code.
     """
     report = nas.export(study, key, to, raw=raw, task=task, data=data, card=card, storage=storage)
     printers.print_export(report)

@@ -12,16 +12,11 @@ if TYPE_CHECKING:
     from nas.api.predict import NetworkPredictions
     from nas.exporters.export import ExportReport
 
-USES = {
-    ".pt2": 'torch.export.load("{file}").module()(inputs)',
-    ".onnx": 'onnxruntime.InferenceSession("{file}").run(None, {{NAME: inputs}})',
-    ".safetensors": "weights alone; `nas.load_network(STUDY, KEY)` returns a module",
-}
-"""Suffix of an exported file -> how to use it."""
-
 
 def print_export(report: "ExportReport") -> None:
-    """Print what was exported, what it takes and returns, and how to use it."""
+    """Print what was exported, what it takes and returns, and how another program reads it."""
+    from nas.exporters.programs import program_of  # loads torch
+
     console, row = make_console(), report.row
     print_line(console, str(report))
     if row is not None:
@@ -36,8 +31,12 @@ def print_export(report: "ExportReport") -> None:
         print_line(
             console, f"outputs: scores [batch, {len(report.class_names)}] of {', '.join(report.class_names[:12])}"
         )
-    print_line(console, f"use: {USES[report.file.suffix].format(file=report.file)}")
-    if report.file.suffix != ".safetensors" and report.class_names:
+    if report.url is not None:
+        print_line(console, f"uploaded: {report.url}")
+    print_line(console, "use:")
+    for line in program_of(report, report.file).splitlines():
+        print_line(console, f"    {line}" if line else "")
+    if report.format in (".pt2", ".onnx") and report.class_names:
         print_line(console, f"or:  nas predict {report.file} FILES")
 
 

@@ -12,6 +12,7 @@ import nas
 from command_line import Command
 from expect import raises
 from nas.exporters.card import card_path, model_card
+from nas.exporters.destination import FILES
 from nas.exporters.export import ExportReport
 from nas.exporters.formats import FORMATS
 from results.records.costs import Costs
@@ -31,10 +32,11 @@ ROW = a_row(
 )
 
 
-def card_of(row: Row, ending: str = ".pt2") -> str:
-    """The card of a row whose network was exported to this kind of file."""
-    file, inputs = Path(f"net{ending}"), "float32 [batch, 8]"
+def card_of(row: Row, format: str = ".pt2") -> str:
+    """The card of a row whose network was exported in this format."""
+    file, inputs = Path(f"net{format}" if format in FILES else "net"), "float32 [batch, 8]"
     report = ExportReport(
+        format=format,
         file=file,
         size=9,
         params=1234,
@@ -97,11 +99,22 @@ def test_values_stay_in_their_cells() -> None:
     assert table["recipe: schedule"] == ["linear \\| cosine or none"]
 
 
-def test_every_format_says_how_to_read_its_file() -> None:
-    for ending in FORMATS:
-        program = program_of(card_of(ROW, ending))
+def test_every_format_has_a_program() -> None:
+    for name in FORMATS:
+        program = program_of(card_of(ROW, name))
         compile(program, "card", "exec")
-        assert f'"net{ending}"' in program
+        assert (f'"net{name}"' if name in FILES else 'net"') in program
+
+
+def test_libraries_of_the_hub_know_their_networks() -> None:
+    libraries = {name: ModelCard(card_of(ROW, name)).data.library_name for name in FORMATS}
+    assert libraries == {
+        ".pt2": "pytorch",
+        ".onnx": "pytorch",
+        ".safetensors": "pytorch",
+        "timm:": "timm",
+        "transformers:": "transformers",
+    }
 
 
 @pytest.fixture(scope="module")
