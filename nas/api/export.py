@@ -9,7 +9,7 @@ from nas.environment.paths import DEFAULT_STORE, slug
 from nas.evaluation.retrofit import origin_of
 from nas.exporters.destination import Destination
 from nas.exporters.export import ExportReport, export_folder
-from nas.exporters.hub import check_token, upload
+from nas.exporters.hub_upload import check_token, upload
 from nas.request.job import text_of
 from nas.store.store import Store
 from search_spaces.support.files import atomic_write, unwritable

@@ -17,8 +17,8 @@ from huggingface_hub import constants
 import nas
 from command_line import Command
 from expect import raises
-from nas.exporters import hub
-from nas.exporters.hub import check_token, upload
+from nas.exporters import hub_upload
+from nas.exporters.hub_upload import check_token, upload
 from results.records.row import Row
 from tasks.language.hub import reachable
 from toy_searches import TOYS
@@ -179,7 +179,7 @@ def test_a_silent_hub_is_given_up(server: Hub, folder: Path, monkeypatch: pytest
     session = huggingface_hub.get_session()
     before = session.timeout
     server.silent = 2.0
-    monkeypatch.setattr(hub, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(hub_upload, "_PATIENCE_S", 0.2)
     with raises("unavailable", option="--to", problem="unreachable", cause="ReadTimeout", path="net"):
         upload(folder, "me/net")
     assert session.timeout == before
