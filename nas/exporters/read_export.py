@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nas.exporters.formats import onnx_packages
 from search_spaces.support.errors import UserError, reason_of
-from search_spaces.support.files import check_regular_file
+from search_spaces.support.files import check_regular_file, kind_of_read_error
 from tasks.input_formats import InputFormat, from_json
 
 
@@ -40,15 +40,15 @@ def read_export(path: Path) -> Predictor:
     if read is None:
         message = f"NETWORK must be a .pt2 or .onnx file, or a folder of a trained network, got {str(path)!r}."
         raise UserError("unsupported", message, option="NETWORK", path=str(path), choices=(".pt2", ".onnx"))
-    check_regular_file(path)
     try:
+        check_regular_file(path)
         scores, metadata = read(path)
         return Predictor(scores, from_json(metadata["inputs"]), tuple(json.loads(metadata["classes"])))
     except UserError:
         raise
     except Exception as error:  # torch and onnxruntime raise many kinds
         message = f"{path} is no network that `nas export` wrote: {reason_of(error):.200}. Export it again."
-        raise UserError("bad-file", message, path=str(path), cause=type(error).__name__) from error
+        raise UserError(kind_of_read_error(error), message, path=str(path), cause=type(error).__name__) from error
 
 
 def _read_pt2(path: Path) -> tuple[Callable[[Tensor], Tensor], dict[str, str]]:

@@ -146,6 +146,8 @@ def test_other_files_are_refused(tmp_path: Path, scans: list[Path]) -> None:
     with raises("bad-file", path=str(tmp_path / "a.pt2")):
         nas.predict(tmp_path / "a.pt2", scans)
     (tmp_path / "empty").mkdir()
+    with raises("missing-file", path=str(tmp_path / "none.pt2")):
+        nas.predict(tmp_path / "none.pt2", scans)
     with raises("missing-file", path=str(tmp_path / "empty")):
         nas.load_network(tmp_path / "empty")
     with raises("out-of-range", option="--tokens"):
