@@ -118,7 +118,7 @@ def test_preprocessing_that_a_config_cannot_hold_is_named(tmp_path: Path) -> Non
 def test_the_crop_of_the_task_is_that_of_timm(tmp_path: Path) -> None:
     report, _ = export_task(ImageNetViT(), replace(TINY, depth=1), tmp_path / "net")
     config = timm.data.resolve_model_data_config(timm.create_model(f"local-dir:{report.file}", pretrained=True))
-    assert (config["crop_pct"], config["interpolation"], config["input_size"]) == (0.875, "bicubic", (3, 224, 224))
+    assert (config["crop_pct"], config["interpolation"], *config["input_size"]) == (0.875, "bicubic", 3, 224, 224)
 
 
 UNLIKE: list[tuple[Task, dict[str, Any], dict[str, Any]]] = [
