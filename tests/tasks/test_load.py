@@ -1,5 +1,6 @@
 """Loading tasks by reference."""
 
+import os
 import shutil
 import sys
 import tomllib
@@ -138,13 +139,15 @@ def test_a_task_file_imports_its_neighbours(tmp_path: Path) -> None:
     assert load_task(f"{tmp_path}/task.py:Moons").name == "moons"
 
 
-def test_an_edited_neighbour_is_imported_anew(tmp_path: Path) -> None:
+def test_an_edited_neighbour_is_imported_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     task = MOONS.read_text().replace("    version = 1\n", "    version = int(lunar_phase.NUMBER)\n")
     (tmp_path / "task.py").write_text(task.replace("import torch\n", "import lunar_phase\nimport torch\n", 1))
     versions = []
-    for number in (1, 2, 3):  # files of one size, within a second
-        (tmp_path / "lunar_phase.py").write_text(f"from lunar_number import NUMBER\n{'#' * number}\n")
+    (tmp_path / "lunar_phase.py").write_text("from lunar_number import NUMBER\n")
+    for number in (1, 2, 3):
         (tmp_path / "lunar_number.py").write_text(f"NUMBER = {number}\n")
+        os.utime(tmp_path / "lunar_number.py", (0, 0))  # files of one size and time have valid bytecode
         versions.append(load_task(f"{tmp_path}/task.py:Moons").version)
     assert versions == [1, 2, 3]
 
