@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from nas.api.load import load
-from nas.budget.objectives import COSTS
 from nas.environment.paths import DEFAULT_STORE
 from nas.evaluation.retrofit import origin_of
 from nas.evaluation.saved_networks import read_network, rows_with_network
@@ -12,8 +11,6 @@ from nas.report.study import Study
 from nas.request.job import text_of
 from nas.store.store import Store
 from results.records.row import Row
-from results.records.table import from_records
-from results.stats.pareto import knee
 from search_spaces.architecture.checkpoint import RECORD
 from search_spaces.support.errors import UserError
 
@@ -71,9 +68,5 @@ def seeds_of(study: Study, key: str | None, store: Store) -> list[Row]:
         front = study.front()
         if not front:
             raise study.missing_rows_error()
-        costs = [name for name in study.objectives if name in COSTS]  # known, unlike the metrics' posterior means
-        means = [
-            {**one.expected, **{name: one.record[name] for name in costs}, "key": one.record["key"]} for one in front
-        ]
-        key = str(knee(from_records(means), study.objectives)["key"][0])
+        key = str(front.knees()[0].record["key"])
     return rows_with_network(store, study.name, study.rows(), key)

@@ -1,6 +1,6 @@
 """The front of a study as a list, which shows itself in a notebook. Loads no torch."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+    from results.records.row import Direction
     from results.stats.architecture_summary import ArchitectureSummary
 
     Draw = Callable[[str | Path | None], Figure]
@@ -24,21 +25,32 @@ class Front(list["ArchitectureSummary"]):
 
     Args:
         architectures: The architectures on the front.
+        objectives: Column -> "max" or "min".
         title: One line about the front.
         columns: The columns of its table.
         draw: Draws the front and saves the figure if a path is given.
     """
 
     def __init__(
-        self, architectures: "Iterable[ArchitectureSummary]", title: str, columns: Sequence[str], draw: "Draw"
+        self,
+        architectures: "Iterable[ArchitectureSummary]",
+        objectives: "Mapping[str, Direction]",
+        title: str,
+        columns: Sequence[str],
+        draw: "Draw",
     ) -> None:
         super().__init__(architectures)
-        self.title, self.columns, self._draw = title, tuple(columns), draw
+        self.objectives, self.title, self.columns, self._draw = dict(objectives), title, tuple(columns), draw
+
+    def knees(self) -> "list[ArchitectureSummary]":
+        """Return the knee point by posterior means; one for each task, preset and data."""
+        from results.stats.architecture_summary import knees
+
+        return knees(self, self.objectives)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return one line for each architecture: its record, `p_front` and `tier`."""
-        records = ({**one.record, "p_front": one.p_front, "tier": one.tier} for one in self)
-        return table.from_records(records).to_pandas()
+        """Return one line for each architecture: its record, `expected`, `p_front`, `on_front` and `tier`."""
+        return table.from_records(one.columns() for one in self).to_pandas()
 
     def plot(self, path: str | Path | None = None) -> "Figure":
         """Draw the front among all architectures; save the figure if `path` is given.
@@ -61,7 +73,8 @@ def front_html(
 ) -> str:
     """Return the title, the contenders as a table, its legend and more notes, and the picture or why there is none."""
     records = tables.front_records(architectures)
-    names = [name for name in (*columns, *tables.SUMMARY_COLUMNS) if any(name in record for record in records)]
+    summary = tables.summary_columns(columns, architectures[0].expected)
+    names = [name for name in summary if any(name in record for record in records)]
     try:
         picture = figure_html(draw(None), title)
     except UserError as error:  # architectures of several tasks have no picture in common

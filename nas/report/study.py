@@ -205,7 +205,7 @@ class Study:
         directions, summaries = self.directions_for(objectives), self.summaries(objectives)
         members = [architecture for architecture in summaries if architecture.on_front]
         draw = partial(self.plot, objectives=objectives)
-        return Front(members, self.title(directions, summaries), self.identifying_columns(), draw)
+        return Front(members, directions, self.title(directions, summaries), self.identifying_columns(), draw)
 
     @cached_property
     def table(self) -> "pyarrow.Table":

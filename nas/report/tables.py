@@ -3,7 +3,7 @@
 import math
 import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from results.stats.architecture_summary import ArchitectureSummary
 
 SHAPE_COLUMNS = ("topology", "depth", "heads", "head_dim")
-SUMMARY_COLUMNS = ("seeds", "p_front", "tier")
-"""Summary columns of a front: search seeds + held-out seeds, probability of being on the front, tier."""
-
 CONTENDER_CHANCE = 0.1
 """An architecture with at least this probability of being on the front is a contender."""
 
@@ -133,10 +130,24 @@ def comparison_notes(
 
 def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str]:
     """Return the columns of a front: architecture, costs, objectives, validation and test metrics."""
-    metric_columns = [
-        f"{prefix}{name}{ending}" for name in metrics for prefix in ("", "test_") for ending in ("", "_se")
-    ]
-    return list(dict.fromkeys(("key", *SHAPE_COLUMNS, "params", "flops", *objectives, *metric_columns)))
+    measured = [*objectives, *(f"{prefix}{name}" for name in metrics for prefix in ("", "test_"))]
+    with_errors = [f"{name}{ending}" for name in measured for ending in ("", "_se")]
+    return list(dict.fromkeys(("key", *SHAPE_COLUMNS, "params", "flops", *with_errors)))
+
+
+def summary_columns(names: Iterable[str], objectives: Iterable[str]) -> list[str]:
+    """Return the columns of a table of architectures: the mark of those on the front, `names`, and the summary."""
+    # Imported here: SciPy's linear algebra takes a quarter of a second.
+    from results.stats.architecture_summary import expected_columns
+
+    return ["on_front", *names, "seeds", *expected_columns(objectives), "p_front", "tier"]
+
+
+def front_drop_order(columns: Sequence[str], needed: Container[str]) -> list[str]:
+    """Return the columns of a front that a narrow terminal drops before others, in this order; never the key."""
+    test = [name for name in columns if name.startswith("test_")]
+    optional = dict.fromkeys((*DROP_ORDER, "tier", *test, "flops", "p_front", "depth"))
+    return [name for name in optional if name != "key" and name not in needed]
 
 
 def front_records(architectures: "Sequence[ArchitectureSummary]") -> list[dict[str, Any]]:
@@ -145,24 +156,19 @@ def front_records(architectures: "Sequence[ArchitectureSummary]") -> list[dict[s
 
 
 def summary_record(architecture: "ArchitectureSummary") -> dict[str, Any]:
-    """Return an architecture's columns and summary; `p_front` is in brackets if it is not on the front."""
+    """Return an architecture's columns as a table prints them: seeds as "1+2", and "*" if it is on the front."""
     num_held_out = architecture.record["seeds"] if architecture.is_held_out else 0
     seeds = f"{len(architecture.identities) - num_held_out}{f'+{num_held_out}' if num_held_out else ''}"
-    return {**architecture.record, "seeds": seeds, "p_front": _p_front(architecture), "tier": architecture.tier}
-
-
-def _p_front(architecture: "ArchitectureSummary") -> str | None:
-    """Return the probability of being on the front, in brackets if it is not on it; None if unknown."""
-    if math.isnan(architecture.p_front):
-        return None
-    return f" {architecture.p_front:.2f}" if architecture.on_front else f"({architecture.p_front:.2f})"
+    return {**architecture.columns(), "seeds": seeds, "on_front": "*" if architecture.on_front else ""}
 
 
 def front_notes(architectures: "Sequence[ArchitectureSummary]") -> list[str]:
-    """Return the legend below the table of a front: one line for each of seeds, ±, p_front and tier."""
+    """Return the legend below the table of a front: one line for each of *, seeds, ±, p_front and tier."""
     candidates = contenders(architectures)
+    mark = "*: on the front of posterior means (expected); the others may be on it"
     if any(math.isnan(architecture.p_front) for architecture in candidates):
-        return ["±: unknown, since no architecture has two seeds; give --seeds 2 for errors, p_front and tiers"]
+        unknown = "±: unknown, since no architecture has two seeds; give --seeds 2 for errors, p_front and tiers"
+        return [mark, unknown]
     notes = ["seeds: search + held-out; only held-out seeds enter the mean where there are any"]
     if not all(architecture.is_held_out for architecture in candidates if architecture.on_front):
         notes = ["seeds: search + held-out; means of search seeds are optimistic (more held-out: --reeval-fraction)"]
@@ -170,14 +176,14 @@ def front_notes(architectures: "Sequence[ArchitectureSummary]") -> list[str]:
         notes.append("±: one standard error, over examples alone; --seeds 2 adds the seeds' part")
     else:
         notes.append("±: one standard error, over examples and seeds")
-    notes.append("p_front: probability of being on the front; in brackets: not on the front by its posterior mean")
+    notes.append("p_front: probability of being on the front")
     groups = max(architecture.tier for architecture in candidates)
     notes.append(
         f"tier: {groups} groups from worst to best; a new one begins at a significant difference"
         if groups > 1
         else "tier: no two architectures on this front differ significantly"
     )
-    return notes
+    return [mark, *notes]
 
 
 def contenders(architectures: "Sequence[ArchitectureSummary]") -> "list[ArchitectureSummary]":

@@ -19,7 +19,7 @@ def cell_text(record: Mapping[str, Any], column: str) -> str:
     if isinstance(value, float) and isinstance(error, float):
         return f"{value:.{decimals(error)}f}±{error:.{decimals(error)}f}"
     if isinstance(value, float):
-        return _probability(value) if column == "p_best" and 0 <= value <= 1 else f"{value:.4g}"
+        return _probability(value) if column in ("p_best", "p_front") and 0 <= value <= 1 else f"{value:.4g}"
     if isinstance(value, int) and column in (*COUNT_COLUMNS, *PROFILE_COLUMNS):
         return short(value)
     if column == "data":

@@ -6,22 +6,23 @@ A front of single trainings favors lucky seeds. Here, the front is that of poste
 Shapes: n = architectures, m = objectives, D = posterior draws.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import hypot, isfinite, sqrt
+from math import hypot, isfinite, isnan, sqrt
 from statistics import NormalDist, fmean
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from results.records.columns import ARCHITECTURE_COLUMNS, MUST_MATCH_COLUMNS, PROVENANCE_COLUMNS
+from results.records.columns import ARCHITECTURE_COLUMNS, MUST_MATCH_COLUMNS, PROVENANCE_COLUMNS, TYPES
 from results.records.row import Direction
+from results.records.table import from_records
 from results.stats.features import Record
 from results.stats.front_probability import NOISE_FREE, front_posterior
 from results.stats.gaussian_process import Array, Indices, noise_ratios
-from results.stats.pareto import check_objectives
+from results.stats.pareto import check_objectives, knee
 
 CONFIDENCE = 0.95
 """Probability at which one architecture counts as distinguishably better than another."""
@@ -55,6 +56,16 @@ class ArchitectureSummary:
     on_front: bool
     tier: int
 
+    def columns(self) -> dict[str, Any]:
+        """Return its record as columns, with those of `expected_columns`, `p_front`, `on_front` and `tier`."""
+        return {
+            **self.record,
+            **{column: self.expected[name] for column, name in expected_columns(self.expected).items()},
+            "p_front": None if isnan(self.p_front) else self.p_front,
+            "on_front": "true" if self.on_front else "false",
+            "tier": self.tier,
+        }
+
 
 @dataclass(frozen=True)
 class Mean:
@@ -76,8 +87,20 @@ class Mean:
         return hypot(self.example_error, self.seed_error)
 
 
+def expected_columns(objectives: Iterable[str]) -> dict[str, str]:
+    """Return the columns of posterior means -> their objectives: `expected`, or `expected_NAME` of each of several.
+
+    Costs have none, since they have no noise.
+    """
+    metrics = [name for name in objectives if name not in NOISE_FREE]
+    return {"expected" if len(metrics) == 1 else f"expected_{name}": name for name in metrics}
+
+
 def summarize(
-    table: pa.Table, objectives: Mapping[str, Direction], held_out: Collection[str] = ()
+    table: pa.Table,
+    objectives: Mapping[str, Direction],
+    held_out: Collection[str] = (),
+    averages: Collection[str] = (),
 ) -> list[ArchitectureSummary]:
     """Summarize each architecture of a table, ordered by the last objective from low to high.
 
@@ -87,12 +110,13 @@ def summarize(
         table: A table from `results.records.table`. Only complete rows with a number in every objective take part.
         objectives: Column -> "max" or "min".
         held_out: Identities of rows with held-out seeds. If an architecture has some, its means are over these.
+        averages: More columns of numbers whose means over seeds are in the records.
 
     Raises:
         UserError: An invalid objective, see `results.stats.pareto.front`.
     """
     check_objectives(table, objectives)
-    columns = {*objectives, *(f"{name}_se" for name in objectives)}
+    columns = {*objectives, *(f"{name}_se" for name in objectives), *averages}
     names = [
         n for n in table.column_names if n in columns or not (n.startswith(_SKIP_PREFIXES) or n in PROVENANCE_COLUMNS)
     ]
@@ -103,9 +127,32 @@ def summarize(
             rows = groups.setdefault(tuple(row.get(name) for name in MUST_MATCH_COLUMNS), {})
             rows[row.get("identity") or index] = row  # duplicates count once
     summaries = [
-        summary for rows in groups.values() for summary in _summaries([*rows.values()], objectives, frozenset(held_out))
+        summary
+        for rows in groups.values()
+        for summary in _summaries([*rows.values()], objectives, frozenset(held_out), averages)
     ]
     return sorted(summaries, key=lambda summary: float(summary.record[[*objectives][-1]]))
+
+
+def knees(
+    front: Sequence[ArchitectureSummary], objectives: Mapping[str, Direction]
+) -> list[ArchitectureSummary]:
+    """Return the knee point of each front by posterior means: see `results.stats.pareto.knee`."""
+    if not front:
+        return []
+    ways = {str(k): direction for k, direction in enumerate(objectives.values())}  # a cost's own name stands for integers
+    lines = [
+        {name: one.record.get(name) for name in MUST_MATCH_COLUMNS}
+        | dict(zip(ways, map(one.expected.get, objectives), strict=True))
+        | {"identity": str(i)}
+        for i, one in enumerate(front)
+    ]
+    return [front[int(i)] for i in knee(from_records(lines), ways)["identity"].to_pylist()]
+
+
+def training_key(row: Record) -> tuple[Any, ...]:
+    """Return what the trainings of one architecture have in common: the columns that must match, key and recipe."""
+    return *(row.get(name) for name in MUST_MATCH_COLUMNS), _candidate(row)
 
 
 def tiers_of(draws: Array, errors: Array, front: Indices) -> Indices:
@@ -130,7 +177,10 @@ def tiers_of(draws: Array, errors: Array, front: Indices) -> Indices:
 
 
 def _summaries(
-    rows: Sequence[Record], objectives: Mapping[str, Direction], held_out: frozenset[str]
+    rows: Sequence[Record],
+    objectives: Mapping[str, Direction],
+    held_out: frozenset[str],
+    averages: Collection[str],
 ) -> Iterator[ArchitectureSummary]:
     by_architecture: dict[tuple[Any, ...], list[Record]] = {}
     for row in rows:
@@ -155,7 +205,7 @@ def _summaries(
         tier[near] = near_tiers
     for i, group in enumerate(groups):
         identities = tuple(str(row.get("identity")) for row in group)
-        record = _record(held_out_rows[i] or group, means[i], names)
+        record = _record(held_out_rows[i] or group, means[i], [*names, *averages])
         posterior_means = dict(zip(names, (posterior.expected[i] * signs).tolist(), strict=True))
         yield ArchitectureSummary(
             identities,
@@ -221,15 +271,17 @@ def _means(rows: Sequence[Record], seed_errors: Mapping[str, float]) -> dict[str
     return means
 
 
-def _record(rows: Sequence[Record], means: Mapping[str, Mean], objectives: Sequence[str]) -> Record:
-    """Return the columns that are equal in all rows, and their means; objectives always."""
+def _record(rows: Sequence[Record], means: Mapping[str, Mean], averages: Sequence[str]) -> Record:
+    """Return the columns that are equal in all rows, and their means; `averages` always."""
     record = dict(rows[0])
     for row in rows[1:]:
         record = {name: value for name, value in record.items() if row.get(name) == value}
     for name, mean in means.items():
         record |= {name: mean.value, f"{name}_se": mean.error or None}
-    for name in objectives:  # not noisy, but different: a latency, or a count from other files
-        record.setdefault(name, fmean(row[name] for row in rows))
+    for name in averages:  # not noisy, but different: a latency, or a count from other files
+        readings = [row[name] for row in rows if row[name] is not None]
+        mean = fmean(readings) if readings else None
+        record.setdefault(name, round(mean) if TYPES.get(name) is int and mean is not None else mean)
     return {**record, "seeds": len(rows)}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import compute
 
+from nas.budget.bounds import parse_budget
 from nas.budget.objectives import names_in
 from nas.cli.printers.row_query import RowQuery
 from nas.report import tables
@@ -44,9 +45,10 @@ def print_query(
 ) -> None:
     """Answer a question about the Rows of a study; print the answer, or write it to a file."""
     _check_columns(columns, format)
-    row_query = RowQuery(pareto, knee, best, names_in(by or ""), sql)
+    names = [] if columns == "all" else names_in(columns or "")
+    row_query = RowQuery(pareto, knee, best, names_in(by or ""), sql, names)
     for_terminal, condition = tables.is_for_terminal(format, output), condition_of(study.column_names, where, budget)
-    orders, names = names_in(order_by or ""), [] if columns == "all" else names_in(columns or "")
+    orders, names = names_in(order_by or ""), [*(row_query.group_columns(study) if names else ()), *names]
     reads_subset = (for_terminal and columns is None) or (names and format is not Format.JSONL)
     rows = study.select(
         _columns_to_read(study, row_query, condition, orders, names) if reads_subset else study.column_names
@@ -55,7 +57,7 @@ def print_query(
     answer = _in_order(row_query, row_query.answer(study, matches), orders or row_query.order(study), limit)
     _print_mixture_notes(row_query, answer, matches)
     if format is Format.JSONL:
-        write_rows(_rows_of(study, answer), format, output)
+        write_rows(_rows_of(study, _trainings(row_query, matches, answer)), format, output)
     elif not for_terminal:
         export.write(query(answer, columns=names), format.value, output)
     elif not len(answer):
@@ -63,9 +65,11 @@ def print_query(
     elif columns == "all" and format is Format.TABLE:
         _print_each(answer if limit else answer.slice(0, MAX_BEST), len(answer))
     else:
-        answer_columns = query(answer, columns=names).column_names if columns else None
+        answer_columns = query(answer, columns=_with_errors(names, answer)).column_names if columns else None
         base, truncate = rows if row_query.returns_rows else matches, row_query.is_ranked and not (limit or orders)
-        _print_answer(study, row_query, answer, answer_columns, format, MAX_BEST if truncate else len(answer), base)
+        drop_order = () if columns else _drop_order(study, row_query, answer, budget)
+        max_lines = MAX_BEST if truncate else len(answer)
+        _print_answer(study, row_query, answer, answer_columns, format, max_lines, base, drop_order)
     tables.print_written_files(output)
 
 
@@ -77,8 +81,8 @@ def _print_mixture_notes(row_query: RowQuery, answer: pa.Table, matches: pa.Tabl
 
 
 def _in_order(row_query: RowQuery, answer: pa.Table, orders: Sequence[str], limit: int | None) -> pa.Table:
-    """Return an answer in order, limited to `limit` lines; ranked architectures to so many of each task."""
-    if not (row_query.is_ranked and limit and "task" in answer.column_names):
+    """Return an answer in order, limited to `limit` lines; architectures to so many of each task."""
+    if row_query.by or not (row_query.returns_architectures and limit and "task" in answer.column_names):
         return query(answer, order_by=orders, limit=limit)
     tasks = answer["task"].unique().to_pylist()
     return pa.concat_tables([query(_of_task(answer, task), order_by=orders, limit=limit) for task in tasks])
@@ -104,11 +108,10 @@ def _print_answer(
     format: Format,
     max_lines: int,
     base: pa.Table,
+    drop_order: Sequence[str],
 ) -> None:
     """Print an answer with the chosen columns, or those that differ between lines; `max_lines` lines for each task."""
-    drop_order = (
-        tables.DROP_ORDER if answer_columns is None and row_query.sql is None else ()
-    )  # of requested columns the last go first
+    leading = row_query.leading_columns(study) if row_query.returns_architectures else []
     if row_query.returns_rows:
         columns = (
             [*_terminal_columns(study, answer, (), base), *_varying_columns(answer)]
@@ -122,7 +125,7 @@ def _print_answer(
         _print(query(answer, columns=answer_columns or answer.column_names), title, format, drop_order)
         return
     for task, part in _by_task(answer, [*row_query.by, *(answer_columns or ())]):
-        columns = _terminal_columns(study, part, row_query.leading_columns, part) if row_query.best else []
+        columns = _terminal_columns(study, part, leading, part) if leading else []
         if answer_columns is not None:
             columns = [column for column in answer_columns if column in part.column_names]
             if not columns:  # this task has none of the requested columns
@@ -133,6 +136,13 @@ def _print_answer(
             f"{f'{task}: ' if task else ''}{how_many} {'line' if how_many == '1' else 'lines'} from {row_count} rows"
         )
         _print(query(part, columns=columns, limit=max_lines), title, format, drop_order)
+
+
+def _drop_order(study: Study, row_query: RowQuery, answer: pa.Table, budget: Sequence[str]) -> Sequence[str]:
+    """Return the columns that a narrow terminal drops first; of others, and of requested ones, the last go first."""
+    if row_query.pareto is None:
+        return tables.DROP_ORDER if row_query.sql is None else ()
+    return tables.front_drop_order(answer.column_names, {*row_query.objectives(study), *parse_budget(budget).bounds})
 
 
 def _columns_to_read(
@@ -184,6 +194,21 @@ def _by_task(answer: pa.Table, names: Sequence[str]) -> Iterator[tuple[str | Non
 
 def _of_task(answer: pa.Table, task: str | None) -> pa.Table:
     return answer.filter(compute.is_null(answer["task"]) if task is None else compute.equal(answer["task"], task))
+
+
+def _trainings(row_query: RowQuery, rows: pa.Table, answer: pa.Table) -> pa.Table:
+    """Return the rows of an answer: itself, or all rows of its architectures."""
+    if not row_query.returns_architectures:
+        return answer
+    from results.query.grouping import trainings
+
+    return trainings(rows, answer)
+
+
+def _with_errors(names: Sequence[str], answer: pa.Table) -> list[str]:
+    """Return columns with their standard errors, which share a cell on a terminal."""
+    errors = {name: [f"{name}_se"] if f"{name}_se" in answer.column_names else [] for name in names}
+    return [column for name in names for column in (name, *errors[name])]
 
 
 def _rows_of(study: Study, answer: pa.Table) -> list[Row]:

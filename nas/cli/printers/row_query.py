@@ -6,14 +6,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from nas.budget.objectives import COSTS, names_in
+from nas.report import tables
 from nas.report.study import Study
-from results.stats import pareto as fronts
+from results.records.columns import MUST_MATCH_COLUMNS
+from results.records.row import Direction
 from results.stats.pareto import GROUP_COLUMNS
 from search_spaces.support.errors import UserError
 from search_spaces.support.progress import status_if_slow
-
-MEAN_COLUMNS = ("seeds", "expected", "p_best")
-"""Columns of ranked architectures that rows do not have."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +20,12 @@ class RowQuery:
     """A question about the rows that meet the condition: at most one of these, or the best of each group.
 
     Attributes:
-        pareto: Objectives of a front.
+        pareto: Objectives of a front of architectures.
         knee: Whether to keep only that front's knee.
         best: The metric that ranks architectures.
         by: Columns to group by.
         sql: A SELECT.
+        columns: Columns of the answer, of which groups show the means.
 
     Raises:
         UserError: Two questions, or a knee without a front.
@@ -36,6 +36,7 @@ class RowQuery:
     best: str | None
     by: Sequence[str]
     sql: str | None
+    columns: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.knee and self.pareto is None:
@@ -52,7 +53,7 @@ class RowQuery:
     @property
     def returns_rows(self) -> bool:
         """Whether the answer is a subset of the rows."""
-        return self.sql is None and self.best is None and not self.by
+        return self.sql is None and self.best is None and self.pareto is None and not self.by
 
     @property
     def returns_means(self) -> bool:
@@ -60,15 +61,31 @@ class RowQuery:
         return bool(self.by) and self.best is None
 
     @property
+    def returns_architectures(self) -> bool:
+        """Whether the answer is architectures, not their rows."""
+        return self.best is not None or self.pareto is not None
+
+    @property
     def is_ranked(self) -> bool:
         """Whether the answer is architectures from best to worst."""
         return self.best is not None and not self.by
 
-    @property
-    def leading_columns(self) -> list[str]:
-        """The first columns of the answer."""
-        metric = [] if self.best is None else [self.best.split()[-1]]
-        return [*self.by, *metric, *(f"{name}_se" for name in metric), *MEAN_COLUMNS]
+    def group_columns(self, study: Study) -> list[str]:
+        """Return the columns of the answer that hold its groups. Raises UserError for an unknown column."""
+        if not self.by:
+            return []
+        from results.query.grouping import group_columns
+
+        return group_columns(study.schema, self.by)
+
+    def leading_columns(self, study: Study) -> list[str]:
+        """Return the first columns of an answer of architectures."""
+        if self.pareto is not None:
+            objectives = [*self.objectives(study)]
+            _, *columns = tables.summary_columns(study.identifying_columns(objectives), objectives)  # all are on it
+            return columns
+        (metric,) = self._best(study)
+        return [*self.group_columns(study), metric, f"{metric}_se", "seeds", "expected", "p_best"]
 
     @property
     def empty_reason(self) -> str:
@@ -78,44 +95,55 @@ class RowQuery:
 
     def order(self, study: Study) -> list[str]:
         """Return the default order of the answer: a front by its cost, or else by its first objective."""
-        names = [*study.directions_of(names_in(self.pareto or ""))]
+        names = [*self.objectives(study)]
         return [name for name in names if name in COSTS][:1] or names[:1]
 
     def source_columns(self, study: Study) -> list[str]:
         """Return the columns that the answer needs, whether the study has them or not."""
-        names = [*study.directions_of(names_in(self.pareto or "")), *self.by]
-        if self.sql is not None or self.best is not None or not {*names} <= {*study.column_names}:
-            return study.column_names  # needed by SELECT * and to group architectures
-        return [*names, *(self._mean_columns(study) if self.by else ()), *GROUP_COLUMNS]
-
-    def _mean_columns(self, study: Study) -> list[str]:
-        """Return the columns that groups average."""
-        metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
-        return [*metrics, *study.extra_columns(), "params", "flops"]
+        if self.sql is not None or self.returns_architectures or not {*self.by} <= {*study.column_names}:
+            return study.column_names  # needed by SELECT * and to tell architectures apart
+        errors = [f"{name}_se" for name in self.by]  # tell whether it is measured
+        return [*self.by, *errors, *(self._mean_columns(study) if self.by else ()), *GROUP_COLUMNS]
 
     def answer(self, study: Study, rows: pa.Table) -> pa.Table:
         """Compute the answer from rows of a study. Raises UserError if there is none."""
+        if self.returns_rows:
+            return rows
         if self.sql is not None:
             from results.query import sql
 
             with status_if_slow("running the SQL query ..."):
                 return sql.run_select(rows, self.sql)
-        if self.returns_rows:
-            return rows if self.pareto is None else _front(study, rows, self.pareto, knee=self.knee)
         from results.query import grouping  # SciPy's linear algebra takes a quarter of a second
 
+        if self.pareto is not None:
+            find = grouping.knee if self.knee else grouping.front
+            return find(rows, self._front_objectives(study), study.reeval_identities)
         if self.best is not None:
-            [(metric, direction)] = study.directions_of([self.best]).items()
+            [(metric, direction)] = self._best(study).items()
             return grouping.best(rows, metric, direction, self.by, study.reeval_identities)
         return grouping.means(rows, self.by, self._mean_columns(study))
 
+    def _mean_columns(self, study: Study) -> list[str]:
+        """Return the columns that groups average."""
+        metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
+        averages = [*metrics, *study.extra_columns(), "params", "flops"]
+        errors = {f"{name}_se" for name in (*averages, *self.columns)}
+        return [*averages, *(name for name in self.columns if name not in {*errors, *MUST_MATCH_COLUMNS})]
 
-def _front(study: Study, rows: pa.Table, pareto: str, *, knee: bool) -> pa.Table:
-    objectives = study.directions_of(names_in(pareto))
-    if not objectives:
-        message = f"--pareto needs at least one column, got {pareto!r}."
-        raise UserError("missing-value", message, option="--pareto", value=pareto)
-    if study.rows() and not any(row.status == "complete" for row in study.rows()):
-        raise study.missing_rows_error()
-    front = fronts.front(rows, objectives)
-    return fronts.knee(front, objectives) if knee else front
+    def _best(self, study: Study) -> dict[str, Direction]:
+        return study.directions_of([] if self.best is None else [self.best])
+
+    def objectives(self, study: Study) -> dict[str, Direction]:
+        """Return the front's column -> "max" or "min"; empty without a front."""
+        return study.directions_of(names_in(self.pareto or ""))
+
+    def _front_objectives(self, study: Study) -> dict[str, Direction]:
+        """Return the objectives of the front. Raises UserError if there are none, or no complete row."""
+        objectives = self.objectives(study)
+        if not objectives:
+            message = f"--pareto needs at least one column, got {self.pareto!r}."
+            raise UserError("missing-value", message, option="--pareto", value=self.pareto)
+        if study.rows() and not any(row.status == "complete" for row in study.rows()):
+            raise study.missing_rows_error()
+        return objectives

@@ -27,10 +27,10 @@ def print_front(
         raise study.missing_rows_error()
     check_comparable(summaries, "front")
     console, records = tables.make_console(), tables.front_records(summaries)
-    columns = [*study.identifying_columns([*directions]), *tables.SUMMARY_COLUMNS]
+    columns = tables.summary_columns(study.identifying_columns([*directions]), directions)
     title = study.title(directions, summaries)
-    bounded = parse_budget([study.config.budget] if study.config and study.config.budget else []).bounds
-    drop_order = [name for name in tables.DROP_ORDER if name not in {"key", *directions, *bounded}]
+    bounded = parse_budget([*([study.config.budget] if study.config and study.config.budget else []), *budget]).bounds
+    drop_order = tables.front_drop_order(columns, {*directions, *bounded})
     tables.print_records(
         console, records, columns, title if condition is None else f"{title}; {condition}", drop_order=drop_order
     )

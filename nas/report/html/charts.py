@@ -203,7 +203,7 @@ def _point(architecture: ArchitectureSummary, across: str, up: str) -> dict[str,
         "high": value + error,
         "reading": cell_text(architecture.record, up),
         "seeds": record["seeds"],
-        "front": record["p_front"] or "-",
+        "front": cell_text(record, "p_front"),
         "fresh": architecture.is_held_out,
     }
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from heapq import nsmallest
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +219,8 @@ _WIRINGS = (
 
 
 def _columns(contents: ReportContents) -> list[str]:
-    names = [name for name in (*contents.columns, *tables.SUMMARY_COLUMNS) if not name.endswith("_se")]
+    columns = tables.summary_columns(contents.columns, contents.objectives)
+    names = [name for name in columns if not name.endswith("_se")]
     records = [*map(tables.summary_record, contents.architectures)]
     return [name for name in dict.fromkeys(names) if any(record.get(name) not in (None, "") for record in records)]
 
@@ -230,8 +230,7 @@ def _table_rows(contents: ReportContents) -> Iterator[list[Cell]]:
     names = _columns(contents)
     for architecture in contents.architectures:
         record = tables.summary_record(architecture)
-        values = {**record, "p_front": None if isnan(architecture.p_front) else architecture.p_front}
-        yield [Cell(cell_text(record, name), values.get(name)) for name in names]
+        yield [Cell(cell_text(record, name), record.get(name)) for name in names]
 
 
 def _provenance_pairs(contents: ReportContents) -> Iterator[tuple[str, str]]:
