@@ -84,8 +84,8 @@ def _usage_error(error: Any, words: Sequence[str], commands: Mapping[str, Any]) 
     message = f"{text}{end} See `{command} --help`."
     parameter, flag = getattr(error, "param", None), getattr(error, "option_name", None)
     if parameter is None and flag is None:  # too many arguments, or no such command
-        if command_of(words, commands) is not None:
-            return UserError("bad-syntax", message, command=command)
+        if (name := command_of(words, commands)) is not None:
+            return _extra_argument(text, command, commands[name])
         value = next((word for word in words if not word.startswith("-")), None)
         return UserError("unknown-name", message, option="command", value=value, choices=tuple(commands))
     if parameter is not None:
@@ -97,6 +97,17 @@ def _usage_error(error: Any, words: Sequence[str], commands: Mapping[str, Any]) 
         kind, limits = _limits(error, parameter.type, words)
         fields |= limits
     return UserError(kind, message, **fields)
+
+
+def _extra_argument(text: str, command: str, parser: Any) -> UserError:
+    """Return the error for arguments that a command does not take."""
+    value = text.rpartition("(")[2].rstrip(").")  # Typer names them only in its sentence
+    flags = {flag for parameter in parser.params for flag in parameter.opts}
+    remedy = f"See `{command} --help`."
+    if {"--study", "--from"} <= flags:
+        remedy = f"For a study give --study {value}, for a table --from {value}."
+    message = f"`{command}` takes no argument {value!r}. {remedy}"
+    return UserError("bad-syntax", message, command=command, value=value)
 
 
 def _limits(error: Any, parameter_type: Any, words: Sequence[str]) -> tuple[Kind, dict[str, Any]]:

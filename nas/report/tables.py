@@ -145,8 +145,8 @@ def summary_columns(names: Iterable[str], objectives: Iterable[str]) -> list[str
 
 def front_drop_order(columns: Sequence[str], needed: Container[str]) -> list[str]:
     """Return the columns of a front that a narrow terminal drops before others, in this order; never the key."""
-    test = [name for name in columns if name.startswith("test_")]
-    optional = dict.fromkeys((*DROP_ORDER, "tier", *test, "flops", "p_front", "depth"))
+    groups = (name for prefix in ("test_", "recipe_") for name in columns if name.startswith(prefix))
+    optional = dict.fromkeys((*DROP_ORDER, "tier", *groups, "flops", "p_front", "depth"))
     return [name for name in optional if name != "key" and name not in needed]
 
 
@@ -247,6 +247,7 @@ def _print_markdown(cells: Mapping[str, Sequence[str]]) -> None:
 
 def _columns_that_fit(cells: Mapping[str, Sequence[str]], width: int, drop_order: Sequence[str]) -> list[str]:
     """Return the columns that fit: those of `drop_order` go first, then the last; no cell is cut."""
+    width += 1  # the last column needs only one space after it
     widths = {column: 2 + max(map(cell_len, lines)) for column, lines in cells.items()}
     last = [column for column in reversed([*cells]) if column not in drop_order]
     for column in [*(column for column in drop_order if column in cells), *last[:-1]]:

@@ -236,7 +236,9 @@ def _range_text(edge: float | None) -> str | None:
 
 
 def _complete(table: pa.Table) -> pa.Table:
-    return table.filter(compute.equal(table["status"], "complete")) if "status" in table.column_names else table
+    if "status" not in table.column_names:
+        return table
+    return table.filter(compute.is_in(table["status"], array(["complete"], str)))  # compute.equal would import pandas
 
 
 def _group_columns(table: pa.Table, by: Sequence[str]) -> list[str]:

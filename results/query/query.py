@@ -1,13 +1,11 @@
-"""Query a table: filter, front, order, columns, limit."""
+"""Query a table: filter, order, columns, limit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import pyarrow as pa
 
-from results.records.row import Direction
 from results.records.table import check_columns
-from results.stats.pareto import front
 from search_spaces.support.errors import UserError
 
 
@@ -15,7 +13,6 @@ def query(
     table: pa.Table,
     *,
     where: str | None = None,
-    objectives: Mapping[str, Direction] | None = None,
     order_by: Sequence[str] = (),
     columns: Sequence[str] = (),
     limit: int | None = None,
@@ -25,13 +22,12 @@ def query(
     Args:
         table: A table from `results.records.table`.
         where: A condition such as "flops < 2e6 and topology like 'dca%'"; see `results.query.condition`.
-        objectives: Column -> "max" or "min": keep the front of the rows that meet the condition.
         order_by: Columns; a trailing "desc" or leading "-" sorts from high to low. Nulls come last.
         columns: The columns to keep, in this order.
         limit: Maximum number of rows.
 
     Raises:
-        UserError: An unknown column, or an invalid condition, objective or limit.
+        UserError: An unknown column, or an invalid condition or limit.
     """
     check_columns(table.column_names, columns)
     order = [parse_order(text, table.column_names) for text in order_by]
@@ -42,8 +38,6 @@ def query(
         from results.query.condition import select  # importing DuckDB takes a tenth of a second
 
         table = select(table, where)
-    if objectives is not None:
-        table = front(table, objectives)
     if order:
         table = table.sort_by(order)
     table = table.slice(0, None if limit is None else min(limit, len(table)))

@@ -134,14 +134,13 @@ def summarize(
     return sorted(summaries, key=lambda summary: float(summary.record[[*objectives][-1]]))
 
 
-def knees(
-    front: Sequence[ArchitectureSummary], objectives: Mapping[str, Direction]
-) -> list[ArchitectureSummary]:
+def knees(front: Sequence[ArchitectureSummary], objectives: Mapping[str, Direction]) -> list[ArchitectureSummary]:
     """Return the knee point of each front by posterior means: see `results.stats.pareto.knee`."""
     if not front:
         return []
-    ways = {str(k): direction for k, direction in enumerate(objectives.values())}  # a cost's own name stands for integers
-    lines = [
+    # Under new names, since the posterior mean of a count is no integer.
+    ways = {str(k): direction for k, direction in enumerate(objectives.values())}
+    lines: list[dict[str, Any]] = [
         {name: one.record.get(name) for name in MUST_MATCH_COLUMNS}
         | dict(zip(ways, map(one.expected.get, objectives), strict=True))
         | {"identity": str(i)}
@@ -279,10 +278,13 @@ def _record(rows: Sequence[Record], means: Mapping[str, Mean], averages: Sequenc
     for name, mean in means.items():
         record |= {name: mean.value, f"{name}_se": mean.error or None}
     for name in averages:  # not noisy, but different: a latency, or a count from other files
-        readings = [row[name] for row in rows if row[name] is not None]
-        mean = fmean(readings) if readings else None
-        record.setdefault(name, round(mean) if TYPES.get(name) is int and mean is not None else mean)
+        record.setdefault(name, _mean_of([row[name] for row in rows if row[name] is not None], TYPES.get(name, float)))
     return {**record, "seeds": len(rows)}
+
+
+def _mean_of(readings: Sequence[float], kind: type) -> float | None:
+    """Return the mean of numbers, rounded in a column of integers; None without any."""
+    return None if not readings else round(fmean(readings)) if kind is int else fmean(readings)
 
 
 def _nearest(values: Array, among: Array) -> Indices:

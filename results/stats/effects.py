@@ -8,7 +8,7 @@ With only one shape, each row counts and the effect of its seed is removed: diff
 Shapes: n = architectures or rows, v = values, p = pairs of values, D = draws.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, log, sqrt
 from statistics import fmean
@@ -25,6 +25,9 @@ from search_spaces.support.errors import UserError
 
 REFERENCE = "resnet"
 """The value that others are compared with; if absent, the first value is."""
+
+COSTS: Mapping[str, str] = {"params": "params", "flops": "flops", "time": "wall_s"}
+"""Cost of each value relative to that of the reference -> its column."""
 
 DRAWS = 4000
 
@@ -54,6 +57,8 @@ class Effects:
         degrees_of_freedom: Residual degrees of freedom; without any there are no intervals.
         incomparable: Values that no shape connects with the first; they are not in `values`.
         rounding: Smaller differences are rounding errors.
+        costs: Cost -> its ratio to that of the first value, all else equal: [v], 1 for the first. Without costs that
+            are not known of all measurements; time only if all were made on one device with equally many threads.
     """
 
     axis: str
@@ -68,9 +73,10 @@ class Effects:
     degrees_of_freedom: int
     incomparable: tuple[Any, ...]
     rounding: float
+    costs: Mapping[str, Array]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return one record per value, the best first, with simultaneous 95 % intervals (Bonferroni)."""
+        """Return one record per value, the best first: simultaneous 95 % intervals (Bonferroni) and cost ratios."""
         sign = -1 if self.direction == "max" else 1
         records = [self._record(i) for i in range(len(self.values))]
         return sorted(records, key=lambda record: float(sign * record["difference"]))
@@ -78,12 +84,14 @@ class Effects:
     def _record(self, i: int) -> dict[str, Any]:
         difference = float(self.effects[i])
         record = {"value": self.values[i], "n": self.numbers[i], "mean": float(self.means[i]), "difference": difference}
+        ratios = {f"{name}_ratio": float(values[i]) for name, values in self.costs.items()}
         if i == 0 or self.degrees_of_freedom < 1:
-            return {**record, "low": None, "high": None, "verdict": None}
+            return {**record, "low": None, "high": None, "verdict": None, **ratios}
         reach = half_width(sqrt(self.covariance[i, i]), self.degrees_of_freedom, len(self.values) - 1)
         low, high = difference - reach, difference + reach
         better = "better" if (low > 0) == (self.direction == "max") else "worse"
-        return {**record, "low": low, "high": high, "verdict": better if low > 0 or high < 0 else "not distinguishable"}
+        verdict = better if low > 0 or high < 0 else "not distinguishable"
+        return {**record, "low": low, "high": high, "verdict": verdict, **ratios}
 
     def draws(self, random: np.random.Generator) -> Array:
         """Draw effects from Student's distribution, more being better: [D, v]."""
@@ -143,7 +151,8 @@ def effects(records: Sequence[Record], axis: str, metric: str, direction: Direct
     if not columns:
         raise _no_comparison(complete, axis, metric, at)
     rounding = _EXACT * float(np.abs(response).max())
-    coefficients = inverse @ matrix.T @ response
+    projection = inverse @ matrix.T
+    coefficients = projection @ response
     coefficients[np.abs(coefficients) < rounding] = 0.0
     degrees_of_freedom = len(units) - int(np.linalg.matrix_rank(matrix))
     error = (
@@ -167,7 +176,19 @@ def effects(records: Sequence[Record], axis: str, metric: str, direction: Direct
         degrees_of_freedom=degrees_of_freedom,
         incomparable=tuple(sorted({row[axis] for row in complete} - {*levels})),
         rounding=rounding,
+        costs={
+            name: np.exp([0.0, *np.round(projection @ np.log([unit[COSTS[name]] for unit in units]), 9)[columns]])
+            for name in _known_costs(units, complete)
+        },
     )
+
+
+def _known_costs(units: Sequence[Record], rows: Sequence[Record]) -> list[str]:
+    """Return the costs that all units have; time only if all rows are of one device and number of threads."""
+    places = {(row.get("device"), row.get("threads")) for row in rows}
+    is_one_place = len(places) == 1 and None not in next(iter(places))
+    names = [name for name in COSTS if name != "time" or is_one_place]
+    return [name for name in names if all((unit.get(COSTS[name]) or 0) > 0 for unit in units)]
 
 
 def _no_comparison(rows: Sequence[Record], axis: str, metric: str, at: str | None) -> UserError:
@@ -272,7 +293,13 @@ def _average(rows: Sequence[Record], metric: str, names: Sequence[str]) -> list[
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for row in rows:
         groups.setdefault(_key(row, names), []).append(row)
-    return [{**group[0], metric: fmean(row[metric] for row in group)} for group in groups.values()]
+    averages = (metric, *COSTS.values())
+    return [{**group[0], **{name: _mean(group, name) for name in averages}} for group in groups.values()]
+
+
+def _mean(rows: Sequence[Record], name: str) -> float | None:
+    readings = [row[name] for row in rows if row.get(name) is not None]
+    return fmean(readings) if len(readings) == len(rows) else None
 
 
 def _at_shape(records: Sequence[Record], axis: str, metric: str) -> tuple[Sequence[Record], Array]:

@@ -128,8 +128,8 @@ class RowQuery:
         """Return the columns that groups average."""
         metrics = [f"{prefix}{name}" for name in study.directions for prefix in ("", "test_")]
         averages = [*metrics, *study.extra_columns(), "params", "flops"]
-        errors = {f"{name}_se" for name in (*averages, *self.columns)}
-        return [*averages, *(name for name in self.columns if name not in {*errors, *MUST_MATCH_COLUMNS})]
+        requested = [name.removesuffix("_se") for name in self.columns]
+        return [*averages, *(name for name in requested if name not in MUST_MATCH_COLUMNS)]
 
     def _best(self, study: Study) -> dict[str, Direction]:
         return study.directions_of([] if self.best is None else [self.best])

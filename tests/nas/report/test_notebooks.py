@@ -50,6 +50,8 @@ def test_study_and_front_show_a_table_a_legend_and_a_picture() -> None:
         assert "tier:" in html
     frame = front.to_pandas()
     assert [*frame["p_front"]] == [architecture.p_front for architecture in front]
+    assert [*frame["expected"]] == [architecture.expected["accuracy"] for architecture in front]
+    assert {*frame["on_front"]} == {"true"}
     assert [*frame["topology"]] == [architecture.record["topology"] for architecture in front]
     assert [*pickle.loads(pickle.dumps(front))] == front
     assert front.plot().axes[0].get_ylabel().startswith("accuracy")

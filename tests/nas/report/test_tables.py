@@ -4,21 +4,25 @@ import re
 from math import nan
 
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from expect import raises
 from nas.cli import printers
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.format import Format
+from nas.report.front import front_html
 from nas.report.study import Study
 from nas.report.tables import (
     comparison_notes,
+    front_drop_order,
     front_notes,
     front_records,
     make_console,
     print_comparison,
     print_records,
     results_command,
+    summary_columns,
 )
 from results.records.costs import Costs
 from results.stats.architecture_summary import ArchitectureSummary
@@ -33,13 +37,39 @@ def summary(
     return ArchitectureSummary(seeds, record, {"accuracy": 0.9}, bool(held_out), p_front, on_front, tier)
 
 
-def test_brackets_mark_candidates_that_are_unlikely_on_the_front() -> None:
-    summaries = [summary(0.9, on_front=True, held_out=2), summary(0.4, on_front=False), summary(0.05, on_front=False)]
-    assert [(record["seeds"], record["p_front"]) for record in front_records(summaries)] == [
-        ("1+2", " 0.90"),
-        ("1", "(0.40)"),
+CONTENDERS = [summary(0.9, on_front=True, held_out=2), summary(0.4, on_front=False), summary(0.05, on_front=False)]
+
+
+def test_stars_mark_the_contenders_that_are_on_the_front() -> None:
+    assert [(record["seeds"], record["on_front"], record["p_front"]) for record in front_records(CONTENDERS)] == [
+        ("1+2", "*", 0.9),
+        ("1", "", 0.4),
     ]
-    assert [note.partition(":")[0] for note in front_notes(summaries)] == ["seeds", "±", "p_front", "tier"]
+    assert [note.partition(":")[0] for note in front_notes(CONTENDERS)] == ["*", "seeds", "±", "p_front", "tier"]
+
+
+def test_marks_and_posterior_means_are_in_every_format(capsys: pytest.CaptureFixture[str]) -> None:
+    records, columns = front_records(CONTENDERS), summary_columns(["topology", "flops"], ["accuracy", "flops"])
+    print_records(make_console(), records, columns, "title", Format.MARKDOWN)
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "| on_front | topology | flops | seeds | expected | p_front | tier |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| * | resnet | 1 | 1+2 | 0.9 | 0.90 | 1 |",
+        "|  | resnet | 1 | 1 | 0.9 | 0.40 | 1 |",
+    ]
+    notebook = front_html(CONTENDERS, "title", ["topology"], lambda _: Figure())
+    assert [*re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", notebook)] == [
+        "on_front", "topology", "seeds", "expected", "p_front", "tier",
+        "*", "resnet", "1+2", "0.9", "0.90", "1", "", "resnet", "1", "0.9", "0.40", "1",
+    ]  # fmt: skip
+
+
+def test_narrow_front_keeps_the_key_the_objectives_and_the_bounds() -> None:
+    columns = ["on_front", "key", "topology", "depth", "heads", "params", "flops", "accuracy", "test_accuracy", "tier"]
+    order = front_drop_order([*columns, "expected", "p_front", "recipe_lr"], {"accuracy", "flops", "heads"})
+    assert not {"on_front", "key", "flops", "accuracy", "heads", "expected"} & {*order}
+    places = {name: order.index(name) for name in ("params", "tier", "test_accuracy", "recipe_lr", "p_front", "depth")}
+    assert [*places.values()] == sorted(places.values())
 
 
 def flags_in(notes: list[str]) -> list[list[str]]:
@@ -49,17 +79,17 @@ def flags_in(notes: list[str]) -> list[list[str]]:
 def test_notes_tell_missing_reevaluations_and_the_number_of_tiers() -> None:
     *others, tiers = front_notes([summary(0.9, on_front=True, search_seeds=2, tier=2)])
     assert re.findall(r"\d", tiers) == ["2"]
-    assert flags_in(others) == [["--reeval-fraction"], [], []]
-    assert flags_in(front_notes([summary(0.9, on_front=True)])) == [["--reeval-fraction"], ["--seeds"], [], []]
+    assert flags_in(others) == [[], ["--reeval-fraction"], [], []]
+    assert flags_in(front_notes([summary(0.9, on_front=True)])) == [[], ["--reeval-fraction"], ["--seeds"], [], []]
     held_out = front_notes([summary(0.9, on_front=True, held_out=1, tier=2)])
-    assert flags_in(held_out) == [[], [], [], []]
+    assert flags_in(held_out) == [[], [], [], [], []]
     assert held_out[-1] == tiers
 
 
 def test_front_without_errors_has_no_chances() -> None:
     summaries = [summary(nan, on_front=True)]
     assert front_records(summaries)[0]["p_front"] is None
-    assert flags_in(front_notes(summaries)) == [["--seeds"]]
+    assert flags_in(front_notes(summaries)) == [[], ["--seeds"]]
 
 
 WIDE = [{"key": "abc", "accuracy": 0.51234, "accuracy_se": 0.01, "seeds": 12345678, "x|y": "a\\|b"}]
@@ -106,7 +136,7 @@ def test_table_has_equal_means_with_different_errors(capsys: pytest.CaptureFixtu
 
 def test_narrow_terminal_has_fewer_columns_and_all_digits(capsys: pytest.CaptureFixture[str]) -> None:
     widths: list[tuple[int, list[str], list[str]]] = [
-        (80, ["key", "accuracy", "seeds", "x|y"], []), (33, ["accuracy", "seeds"], ["key"]), (12, ["accuracy"], ["key"])
+        (80, ["key", "accuracy", "seeds", "x|y"], []), (32, ["accuracy", "seeds"], ["key"]), (12, ["accuracy"], ["key"])
     ]  # fmt: skip
     for width, present, absent in widths:
         print_records(Console(width=width), WIDE, list(WIDE[0]), "title")

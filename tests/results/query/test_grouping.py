@@ -1,17 +1,18 @@
-"""Means and best rows of groups, against loops over rows."""
+"""Means and best architectures of groups, and fronts of architectures, against loops over rows."""
 
 import math
 import statistics
 from collections.abc import Callable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from expect import raises
-from results.query.grouping import best, means
+from results.query.grouping import best, front, group_columns, knee, means, trainings
 from results.records.row import Row
 from results.records.table import from_records, from_rows
-from results.stats.architecture_summary import summarize
+from results.stats.architecture_summary import knees, summarize
 
 MakeRow = Callable[..., Row]
 
@@ -105,7 +106,7 @@ def test_invalid_columns_are_refused(table: pa.Table) -> None:
         best(table, "topology", "max")
     with raises("unknown-name", option="column", value="seeds"):
         best(table, "accuracy", "max", ["seeds"])
-    for name, some in (("started", table), ("seed", table), ("seed", table.slice(0, 1))):
+    for name, some in (("started", table), ("threads", table), ("seed", table), ("seed", table.slice(0, 1))):
         with raises("conflict", option="--by", value=name):
             best(some, "accuracy", "max", [name])
 
@@ -117,3 +118,106 @@ def test_column_named_n_is_kept_beside_the_number_of_rows() -> None:
         {"n": 8, "group_n": 1, "x": 5.0},
     ]
     assert means(table, ["x"], ["n"]).select(["n", "group_n"]).to_pydict() == {"n": [7, 7, 8], "group_n": [1, 1, 1]}
+
+
+WAYS = {"accuracy": "max", "flops": "min"}
+
+
+def test_front_is_of_means_over_seeds(make_row: MakeRow) -> None:
+    lucky = make_row(topology="grn-v3", depth=2, seed=9, flops=2000, metrics={"accuracy": 0.66, "accuracy_se": 0.01})
+    unlucky = [
+        make_row(topology="grn-v3", depth=2, seed=seed, flops=2000, metrics={"accuracy": 0.3, "accuracy_se": 0.01})
+        for seed in range(3)
+    ]
+    table = from_rows([*(row for row in rows_of(make_row) if row.architecture.topology == "resnet"), lucky, *unlucky])
+    summaries = {s.record["key"]: s for s in summarize(table, WAYS) if s.on_front}
+    lines = front(table, WAYS).to_pylist()
+    assert [(line["topology"], line["depth"]) for line in lines] == [("resnet", 1), ("resnet", 2)]
+    for line in lines:
+        summary, values = summaries[line["key"]], VALUES[line["topology"], line["depth"]]
+        assert (line["accuracy"], line["seeds"]) == (pytest.approx(statistics.fmean(values)), len(values))
+        assert line["accuracy_se"] == summary.record["accuracy_se"]
+        assert line["expected"] == summary.expected["accuracy"]
+        assert (line["p_front"], line["tier"], line["on_front"]) == (summary.p_front, summary.tier, "true")
+
+
+def test_front_has_the_means_of_held_out_seeds(table: pa.Table) -> None:
+    held_out = table.filter(pc.equal(table["seed"], 1))["identity"].to_pylist()
+    accuracies = {(line["topology"], line["depth"]): line for line in front(table, WAYS, held_out).to_pylist()}
+    assert accuracies["rmt(keys=64)", 1]["accuracy"] == 0.71
+    assert accuracies["rmt(keys=64)", 1]["seeds"] == 1
+
+
+def test_knee_is_of_the_front_of_posterior_means(table: pa.Table) -> None:
+    ways = {"accuracy": "max", "params": "min"}
+    points = [(0.3, 10), (0.6, 20), (0.8, 90)]
+    rows = [
+        {"task": task, "key": str(i), "identity": f"{task}{i}{seed}", "accuracy": accuracy, "params": params}
+        for task in ("one", "other")
+        for i, (accuracy, params) in enumerate(points)
+        for seed in range(2)
+    ]
+    on_front = [s for s in summarize(from_records(rows), ways) if s.on_front]
+    assert [(one.record["task"], one.record["key"]) for one in knees(on_front, ways)] == [("one", "1"), ("other", "1")]
+    assert knee(from_records(rows), ways)["key"].to_pylist() == ["1", "1"]
+    assert knees([], ways) == []
+    assert len(knee(table.slice(0, 0), WAYS)) == 0
+
+
+def test_architectures_have_trainings(table: pa.Table) -> None:
+    lines = best(table, "accuracy", "max", ["topology"])
+    rows = trainings(table, lines)
+    assert set(rows.column_names) == set(table.column_names)
+    shapes = [("rmt(keys=64)", 1), ("rmt(keys=64)", 1), *[("resnet", 2)] * 3, ("grn-v3", 1)]
+    assert [*zip(rows["topology"].to_pylist(), rows["depth"].to_pylist(), strict=True)] == shapes
+    assert set(rows["status"].to_pylist()) == {"complete"}
+    assert len(trainings(table, lines.slice(0, 0))) == 0
+
+
+def test_measured_columns_have_groups_between_powers_of_two() -> None:
+    values = [3.0, 2.0, 0.3, -3.0, 0.0, None, 20.0, 3.9]
+    table = from_records([{"wall_s": value, "score": index} for index, value in enumerate(values)])
+    lines = means(table, ["wall_s"], ["score"]).to_pylist()
+    assert [(line["range_wall_s"], line["n"]) for line in lines] == [
+        ("-4 to -2", 1), ("0", 1), ("0.25 to 0.5", 1), ("2 to 4", 3), ("16 to 32", 1), (None, 1),
+    ]  # fmt: skip
+    assert lines[3]["score"] == pytest.approx((0 + 1 + 7) / 3)
+    again = means(means(table, ["wall_s"], ["wall_s"]), ["wall_s"], ["wall_s"])  # an answer is a table too
+    assert again["range_wall_s"].to_pylist() == [line["range_wall_s"] for line in lines]
+    for value in values[:3]:
+        assert value is not None
+        low, high = map(float, next(t for t in again["range_wall_s"].to_pylist() if inside(t, value)).split(" to "))
+        assert (high / low, math.log2(low) % 1) == (2, 0)
+
+
+def inside(text: str | None, value: float) -> bool:
+    ends = [float(end) for end in (text or "").split(" to ") if end]
+    return len(ends) == 2 and ends[0] <= value < ends[1]
+
+
+def test_only_measured_columns_have_ranges(table: pa.Table) -> None:
+    columns = {"recipe_lr": 0.1, "wall_s": 1.0, "speed_steps": 1.0, "latency_ms": 2.0, "depth": 1, "loss": 0.1}
+    schema = from_records([{**columns, "loss_se": 0.1, "test_loss": 0.2, "trace": "file"}]).schema
+    assert group_columns(schema, schema.names) == [
+        "recipe_lr", "range_wall_s", "range_speed_steps", "range_latency_ms", "depth", "range_loss", "loss_se",
+        "range_test_loss", "trace",
+    ]  # fmt: skip
+    with raises("unknown-name", option="column", value="train_seconds"):
+        group_columns(table.schema, ["train_seconds"])
+
+
+def test_best_of_each_range_of_time_has_mean_times(make_row: MakeRow) -> None:
+    times = {"resnet": (3.0, 6.0), "dca(k=2)": (3.0, 3.5), "grn-v3": (9.0, 10.0)}
+    rows = [
+        make_row(
+            topology=topology, seed=seed, provenance={"wall_s": seconds}, extra_metrics={"env_steps": 10 + seed},
+            metrics={"accuracy": 0.5 + len(topology) / 100 + seed / 1000, "accuracy_se": 0.001},
+        )
+        for topology, both in times.items()
+        for seed, seconds in enumerate(both)
+    ]  # fmt: skip
+    lines = best(from_rows(rows), "accuracy", "max", ["wall_s"]).to_pylist()
+    assert [(line["range_wall_s"], line["topology"], line["wall_s"]) for line in lines] == [
+        ("2 to 4", "dca(k=2)", 3.25), ("4 to 8", "resnet", 4.5), ("8 to 16", "grn-v3", 9.5),
+    ]  # fmt: skip
+    assert best(from_rows(rows), "accuracy", "max", ["env_steps"])["env_steps"].to_pylist() == [10.5]

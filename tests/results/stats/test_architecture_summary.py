@@ -9,7 +9,7 @@ import pytest
 from architecture_lines import WAYS, line, summaries_of
 from expect import raises
 from results.records import table
-from results.stats.architecture_summary import summarize, tiers_of
+from results.stats.architecture_summary import expected_columns, summarize, tiers_of
 from results.stats.features import features_of
 from results.stats.pareto import front, not_surely_dominated
 
@@ -170,3 +170,26 @@ def test_objective_is_the_mean_over_rows_of_one_architecture() -> None:
     lines = [line(1, 0.5, latency_ms=2.0), line(1, 0.5, seed=1, latency_ms=4.0), line(2, 0.6, latency_ms=9.0)]
     summaries = summaries_of(lines, objectives={"accuracy": "max", "latency_ms": "min"})
     assert {key: summary.record["latency_ms"] for key, summary in summaries.items()} == {"k1": 3.0, "k2": 9.0}
+
+
+def test_summary_has_columns_of_its_posterior_means() -> None:
+    assert expected_columns(WAYS) == {"expected": "accuracy"}
+    assert expected_columns(["accuracy", "loss", "flops"]) == {"expected_accuracy": "accuracy", "expected_loss": "loss"}
+    assert expected_columns(["params", "latency_ms"]) == {}
+    for summary in summaries_of([line(1, 0.5), line(1, 0.52, seed=1), line(2, 0.4)]).values():
+        columns = {
+            "expected": summary.expected["accuracy"],
+            "p_front": summary.p_front,
+            "on_front": str(summary.on_front).lower(),
+            "tier": summary.tier,
+        }
+        assert summary.columns() == {**summary.record, **columns}
+    assert summaries_of([line(1, 0.5, error=None)])["k1"].columns()["p_front"] is None
+
+
+def test_requested_numbers_are_averaged_over_held_out_seeds() -> None:
+    lines = [line(1, 0.5, seed=seed, wall_s=wall_s, steps=steps) for seed, (wall_s, steps) in enumerate(
+        [(9.0, 1), (2.0, 10), (3.0, 11), (None, 12)])]  # fmt: skip
+    record = summaries_of(lines, held_out={"1-1", "1-2", "1-3"}, averages=["wall_s", "steps"])["k1"].record
+    assert (record["wall_s"], record["steps"]) == (2.5, 11)
+    assert "wall_s" not in summaries_of(lines)["k1"].record

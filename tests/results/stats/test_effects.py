@@ -245,7 +245,49 @@ def test_groups_of_one_task_are_named_by_what_differs() -> None:
 def test_draws_follow_students_distribution() -> None:
     covariance = np.array([[0.0, 0.0, 0.0], [0.0, 4.0, 1.2], [0.0, 1.2, 1.0]])
     table = Effects("topology", "loss", "min", None, ("a", "b", "c"), np.zeros(3), (1, 1, 1), np.array([0.0, 5, -2]),
-                  covariance, 10, (), 0.0)  # fmt: skip
+                  covariance, 10, (), 0.0, {})  # fmt: skip
     draws = table.draws(np.random.default_rng(0))
     assert draws.mean(axis=0) == pytest.approx([0, -5, 2], abs=0.15)
     assert np.cov(draws.T) == pytest.approx(covariance * 10 / 8, abs=0.35)
+
+
+def test_costs_are_relative_to_the_reference_at_equal_shape() -> None:
+    factors = {"resnet": 1.0, "dca": 1.2, "rmt": 0.8}
+    lines = [
+        line(topology, depth, seed, RANDOM.normal(), params=round(1000 * depth * factor), flops=2000 * depth)
+        for topology, factor in factors.items()
+        for depth in (1, 2, 4)
+        for seed in (0, 1)
+        if (topology, depth) != ("rmt", 4)  # a mean over all shapes would not be equal
+    ]
+    for name, record in effects_by_value(lines).items():
+        assert (record["params_ratio"], record["flops_ratio"]) == (pytest.approx(factors[name]), 1)
+        assert "time_ratio" not in record
+
+
+def test_cost_ratios_at_equal_cost_are_one() -> None:
+    lines = [
+        line("resnet", depth, seed, RANDOM.normal(), heads=heads, params=100 * depth * heads, flops=depth * heads**2)
+        for depth in (1, 2, 4)
+        for heads in (1, 2, 3, 4, 6)
+        for seed in (0, 1)
+    ]
+    for record in effects_by_value(lines, axis="depth", at="flops").values():
+        assert record["flops_ratio"] == 1
+        # heads = sqrt(flops / depth), so that params = 100 sqrt(depth flops)
+        assert record["params_ratio"] == pytest.approx(record["value"] ** 0.5)
+
+
+def test_times_are_compared_on_one_device_alone() -> None:
+    def ratios(**changes: Any) -> list[Any]:
+        lines = [
+            line(topology, 1, seed, RANDOM.normal(), wall_s=seconds * (1 + seed), device="cpu", threads=1)
+            for topology, seconds in (("resnet", 2.0), ("dca", 3.0))
+            for seed in (0, 1)
+        ]
+        lines[0] |= changes
+        return [record.get("time_ratio") for _, record in sorted(effects_by_value(lines).items())]
+
+    assert ratios() == [pytest.approx(1.5), 1.0]
+    for changes in ({"device": "gpu"}, {"threads": 2}, {"device": None}, {"wall_s": None}):
+        assert ratios(**changes) == [None, None], changes

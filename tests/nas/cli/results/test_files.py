@@ -41,7 +41,9 @@ def test_file_of_any_columns_answers_questions(tmp_path: Path, ask: Ask, capsys:
     source = nas.load(source=tmp_path / "theirs.csv")
     print_query(source)
     assert re.findall(r"\d+", capsys.readouterr().out.splitlines()[0]) == ["2", "2"]
-    assert ask(source, pareto="max score") == [{"model": "b", "score": 2}]
+    assert ask(source, pareto="max score") == [
+        {"seeds": 1, "expected": 2.0, "p_front": None, "on_front": "true", "tier": 1, "model": "b", "score": 2}
+    ]
     assert ask(source, by="model", limit=1) == [{"model": "a", "n": 1, "score": 1, "score_se": None}]
 
 
@@ -52,6 +54,9 @@ QUESTIONS: list[dict[str, Any]] = [
     {"pareto": "max accuracy,flops", "knee": True},
     {"best": "max accuracy", "by": "topology"},
     {"by": "topology,depth"},
+    {"by": "accuracy"},
+    {"by": "topology", "columns": "n,seed"},
+    {"by": "topology", "columns": "seed", "order_by": "-seed"},
     {"sql": "SELECT depth, count(*) AS n FROM rows GROUP BY depth ORDER BY depth"},
     {"columns": "seed,commit", "order_by": "accuracy desc"},
     {"columns": "all", "limit": 1},
@@ -87,7 +92,7 @@ def test_only_needed_columns_are_read(tmp_path: Path, reads: list[str]) -> None:
     (tmp_path / "more.csv").write_text("model,score\na,1\n")
     export.write(table.from_records([{"model": "b", "score": 2, "other": 3}]), "parquet", tmp_path / "theirs.parquet")
     source = nas.load(source=[tmp_path / "more.csv", tmp_path / "theirs.parquet"])
-    print_query(source, pareto="max score", columns="model")
+    print_query(source, columns="model,score")
     print_query(source, where="score > 1", order_by="score", columns="model")
     assert {*reads} == {"model", "score"}
     assert source.select(["other"])["other"].to_pylist() == [None, 3]
@@ -108,6 +113,24 @@ def test_measured_columns_of_a_file_have_means(study: Study, tmp_path: Path, ask
 def test_rows_are_written_as_json_lines(study: Study, tmp_path: Path) -> None:
     print_query(study, where="depth = 3", format=Format.JSONL, output=tmp_path / "rows.jsonl")
     assert jsonl.read(tmp_path / "rows.jsonl")[0] == [row for row in study.rows() if row.architecture.depth == 3]
+
+
+def test_json_lines_of_architectures_are_their_rows(study: Study, tmp_path: Path) -> None:
+    questions: list[tuple[dict[str, Any], list[tuple[int, str]]]] = [
+        ({"pareto": "accuracy,flops"}, [(1, "rmt"), (2, "resnet"), (3, "resnet")]),
+        ({"pareto": "accuracy,flops", "knee": True}, [(2, "resnet")]),
+        ({"best": "accuracy", "by": "topology"}, [(3, "resnet"), (1, "rmt")]),
+        ({"best": "accuracy", "limit": 2}, [(3, "resnet"), (2, "resnet")]),
+    ]
+    with grouped() as case:
+        for number, (question, shapes) in enumerate(questions):
+            with case(str(question)):
+                print_query(study, **question, format=Format.JSONL, output=tmp_path / f"{number}.jsonl")
+                found, _ = jsonl.read(tmp_path / f"{number}.jsonl")
+                assert [(row.architecture.depth, row.architecture.topology, row.seed) for row in found] == [
+                    (*shape, seed) for shape in shapes for seed in (0, 1)
+                ]
+                assert {row.identity() for row in found} <= {row.identity() for row in study.rows()}
 
 
 def test_csv_has_the_columns_asked_for(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

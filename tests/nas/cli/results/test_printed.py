@@ -129,6 +129,29 @@ def test_narrow_terminal_drops_the_last_columns_asked_for(
     assert "identity" in out.splitlines()[-1]
 
 
+def test_narrow_terminal_shows_what_decides_a_front(
+    study: Study, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def headings_of(width: int, **question: Any) -> set[str]:
+        monkeypatch.setenv("COLUMNS", str(width))
+        print_query(study, pareto="accuracy,flops", **question)
+        lines = capsys.readouterr().out.splitlines()
+        rule = next(i for i, line in enumerate(lines) if line.startswith("─"))
+        assert max(map(len, lines[: rule + 4])) <= width
+        return {*lines[rule - 1].split()}
+
+    assert {"key", "topology", "depth", "flops", "accuracy", "expected", "front"} <= headings_of(80)
+    assert headings_of(54) == {"key", "topology", "flops", "accuracy", "expected"}
+    assert headings_of(62, budget=["params<=5k"]) == {"key", "topology", "params", "flops", "accuracy", "expected"}
+
+
+def test_requested_metrics_have_their_errors_on_a_terminal(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    print_query(study, best="accuracy", columns="depth,accuracy", limit=1)
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["3", "0.755±0.005"]
+    print_query(study, by="topology", columns="accuracy")
+    assert capsys.readouterr().out.splitlines()[1].split() == ["topology", "accuracy"]
+
+
 def test_task_column_is_shown_for_several_tasks_only(capsys: pytest.CaptureFixture[str]) -> None:
     rows_of_two_tasks = [*rows(), *rows(task="other")]
     print_query(Study("both", "", rows_of_two_tasks), limit=1)
