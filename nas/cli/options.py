@@ -313,22 +313,28 @@ Source = Annotated[
 Where = Annotated[
     str | None, Option("--where", metavar="SQL", help='Condition on columns: "flops < 50M and depth > 2".')
 ]
-Pareto = Annotated[str | None, Option("--pareto", metavar="A,B", help="Print only the Pareto front of these columns.")]
+Pareto = Annotated[
+    str | None, Option("--pareto", metavar="A,B", help="Print the Pareto front of architectures in these columns.")
+]
 Knee = Annotated[bool, Option("--knee", help="With --pareto: print only the knee point.")]
 Best = Annotated[
     str | None,
     Option("--best", help="Rank architectures by this column, with the probability that each is the best."),
 ]
-GroupBy = Annotated[str | None, Option("--by", metavar="A,B", help="Group by these columns.")]
+GroupBy = Annotated[str | None, Option("--by", metavar="A,B", help="Group by these columns; measured ones in ranges.")]
 SQL = Annotated[
     str | None,
     Option("--sql", help='Query with SQL: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".'),
 ]
-Columns = Annotated[str | None, Option("--columns", metavar="A,B", help="Columns to print, or `all`.")]
+Columns = Annotated[
+    str | None, Option("--columns", metavar="A,B", help="Columns to print, or `all`; with --by, columns to average.")
+]
 OrderBy = Annotated[
     str | None, Option("--order-by", metavar="A,B", help="Columns to order by: NAME, or -NAME for descending.")
 ]
-Limit = Annotated[int | None, Option("--limit", min=1, help="Number of rows to print; with --best, of each task.")]
+Limit = Annotated[
+    int | None, Option("--limit", min=1, help="Number of lines to print; of architectures, for each task.")
+]
 Metric = Annotated[
     str | None, Option("--metric", metavar="NAME", help="Column to compare. Default: the task's first metric.")
 ]
