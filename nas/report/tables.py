@@ -163,9 +163,9 @@ def summary_record(architecture: "ArchitectureSummary") -> dict[str, Any]:
 
 
 def front_notes(architectures: "Sequence[ArchitectureSummary]") -> list[str]:
-    """Return the legend below the table of a front: one line for each of *, seeds, ±, p_front and tier."""
+    """Return the legend below the table of a front: one line for each of on_front, seeds, ±, p_front and tier."""
     candidates = contenders(architectures)
-    mark = "*: on the front of posterior means (expected); the others may be on it"
+    mark = "on_front: * marks the front of posterior means (expected)"
     if any(math.isnan(architecture.p_front) for architecture in candidates):
         unknown = "±: unknown, since no architecture has two seeds; give --seeds 2 for errors, p_front and tiers"
         return [mark, unknown]

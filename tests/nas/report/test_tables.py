@@ -45,7 +45,7 @@ def test_stars_mark_the_contenders_that_are_on_the_front() -> None:
         ("1+2", "*", 0.9),
         ("1", "", 0.4),
     ]
-    assert [note.partition(":")[0] for note in front_notes(CONTENDERS)] == ["*", "seeds", "±", "p_front", "tier"]
+    assert [note.partition(":")[0] for note in front_notes(CONTENDERS)] == ["on_front", "seeds", "±", "p_front", "tier"]
 
 
 def test_marks_and_posterior_means_are_in_every_format(capsys: pytest.CaptureFixture[str]) -> None:
