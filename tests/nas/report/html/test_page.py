@@ -163,6 +163,13 @@ def test_axis_with_long_names_is_vertical(study: Study) -> None:
             assert layer["encoding"][across]["field"] in ("of", "low", "mean")
 
 
+def test_table_of_architectures_marks_the_front(study: Study, html: str) -> None:
+    summaries = study.summaries()
+    assert {"on front", "expected", "p front"} <= {*re.findall(r"<th[^>]*>(?:<button[^>]*>)?([^<]+)", html)}
+    marks = re.findall(r"<td[^>]*>\*</td>", html)
+    assert 0 < len(marks) == sum(summary.on_front for summary in summaries) < len(summaries)
+
+
 def test_costs_by_part_are_of_the_likeliest_architectures(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nas.report.html.page.MAX_PARTS", 2)
     monkeypatch.setattr("nas.report.tables.CONTENDER_CHANCE", -1.0)  # all of them
