@@ -74,7 +74,9 @@ def test_summary_separates_bounds_on_counts_from_bounds_on_measurements(
     assert f"study s: {params}" in capsys.readouterr().err.splitlines()
 
 
-def test_front_takes_another_budget_and_other_objectives(search: Search, capsys: pytest.CaptureFixture[str]) -> None:
+def test_front_takes_another_budget_and_other_objectives(
+    search: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = search(trials=6, space="depth-heads")
     costs = sorted(row.costs.flops for row in study.rows() if row.costs.flops is not None)
     assert costs[0] < costs[-1]
@@ -84,6 +86,9 @@ def test_front_takes_another_budget_and_other_objectives(search: Search, capsys:
     assert {row.architecture.key for row in study.rows() if row.architecture.key in printed} == {
         row.architecture.key for row in study.rows() if row.costs.flops == costs[0]
     }
+    monkeypatch.setenv("COLUMNS", "80")
+    printers.print_front(study, objectives="accuracy,flops", budget=["params<=1M"])
+    assert {"key", "params", "flops", "accuracy", "expected"} <= {*capsys.readouterr().out.splitlines()[2].split()}
     printers.print_front(study, objectives="loss,params")
     assert "min loss, min params" in capsys.readouterr().out
     with raises("unknown-name", option="objective", value="lss"):

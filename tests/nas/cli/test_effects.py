@@ -1,6 +1,7 @@
 """`nas effects`: a table for each task, agreement between tasks, a picture, and errors."""
 
 import csv
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,21 @@ def test_a_topology_has_one_line_in_all_panels() -> None:
     colors = {line.get_color() for panel in (sight, text) for line in panel.lines}
     assert topology_styles(["resnet", "rmt(keys=16)", "dca", "dca(k=2)"])["rmt(keys=16)"].color in colors
     assert topology_styles(["resnet", "rmt", "dca", "dca(k=2)"])["rmt"].color not in colors
+
+
+def test_effects_have_costs_relative_to_the_reference(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("effects", "topology", "--from", "stdlib-lm-topologies")
+    records = {record["value"]: record for record in json.loads(command(*words, "--format", "json").stdout)}
+    rows = nas.load(source="stdlib-lm-topologies").rows()
+    flops = {row.architecture.topology: row.costs.flops or 0 for row in rows}
+    for topology, record in records.items():
+        assert record["flops_ratio"] == pytest.approx(flops[topology] / flops["resnet"])
+        assert record["params_ratio"] == pytest.approx(1, abs=0.001)
+        assert record["time_ratio"] > 0.5
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = command(*words).stdout.splitlines()
+    assert narrow[1].split() == ["params", "flops"]
+    assert narrow[2].split() == ["topology", "difference", "low", "high", "verdict", "ratio", "ratio"]
 
 
 def test_without_intervals_there_is_a_note(command: Command) -> None:

@@ -189,7 +189,7 @@ def test_summary_has_columns_of_its_posterior_means() -> None:
 
 def test_requested_numbers_are_averaged_over_held_out_seeds() -> None:
     lines = [line(1, 0.5, seed=seed, wall_s=wall_s, steps=steps) for seed, (wall_s, steps) in enumerate(
-        [(9.0, 1), (2.0, 10), (3.0, 11), (None, 12)])]  # fmt: skip
+        [(9.0, 1), (2.0, 10), (3.0, 11), (None, 13)])]  # fmt: skip
     record = summaries_of(lines, held_out={"1-1", "1-2", "1-3"}, averages=["wall_s", "steps"])["k1"].record
     assert (record["wall_s"], record["steps"]) == (2.5, 11)
     assert "wall_s" not in summaries_of(lines)["k1"].record

@@ -46,6 +46,12 @@ def test_one_lucky_seed_is_not_on_the_front(ask: Ask) -> None:
     assert [(row["topology"], row["depth"]) for row in front] == [("resnet", 3)]
 
 
+def test_held_out_seeds_alone_are_in_the_means_of_a_front(ask: Ask) -> None:
+    held_out = frozenset(row.identity() for row in rows() if row.seed == 1)
+    front = ask(Study("held out", "", rows(), reeval_identities=held_out), pareto="accuracy,flops")
+    assert [(row["accuracy"], row["seeds"]) for row in front] == [(0.61, 1), (0.71, 1), (0.76, 1)]
+
+
 def test_each_task_has_its_front(ask: Ask) -> None:
     both = Study("both", "", [*rows(), *rows(task="other")])
     front = ask(both, pareto="accuracy,flops")
