@@ -27,8 +27,9 @@ def results(
 ) -> None:
     """Query the rows of studies, files or shipped tables; by default those of the newest search.
 
-    --where and --budget filter rows. Then print these, or one of: their Pareto front (--pareto), their best
-    architectures (--best), means over groups (--by), the best of each group (--best and --by), an SQL query (--sql).
+    --where and --budget filter rows. Then print these, or one of: the Pareto front of architectures (--pareto), the
+    best architectures (--best), means over groups (--by), the best of each group (--best and --by), an SQL query
+    (--sql).
     """
     format = format_for(output, format)
     printers.check_output(format, output)
@@ -85,7 +86,8 @@ def effects(
     """Estimate the effect of each value of AXIS, all else equal, relative to resnet or the first value.
 
     Architectures of equal shape are compared or, with --at, those of equal cost. The 95 % intervals hold for all values
-    together. For several tasks, Kendall's tau says whether they rank the values alike.
+    together. Ratios say what each value costs, relative to the same reference. For several tasks, Kendall's tau says
+    whether they rank the values alike.
     """
     format = format_for(output, format)
     printers.check_output(format, output, plot=plot, has_rows=False)
