@@ -327,7 +327,7 @@ SQL = Annotated[
     Option("--sql", help='Query with SQL: "SELECT topology, max(accuracy) FROM rows GROUP BY topology".'),
 ]
 Columns = Annotated[
-    str | None, Option("--columns", metavar="A,B", help="Columns to print, or `all`; with --by, columns to average.")
+    str | None, Option("--columns", metavar="A,B", help="Columns to print, averaged over groups or seeds, or `all`.")
 ]
 OrderBy = Annotated[
     str | None, Option("--order-by", metavar="A,B", help="Columns to order by: NAME, or -NAME for descending.")

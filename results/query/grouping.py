@@ -97,7 +97,12 @@ def means(table: pa.Table, by: Sequence[str], metrics: Sequence[str]) -> pa.Tabl
 
 
 def best(
-    table: pa.Table, metric: str, direction: Direction, by: Sequence[str] = (), held_out: Collection[str] = ()
+    table: pa.Table,
+    metric: str,
+    direction: Direction,
+    by: Sequence[str] = (),
+    held_out: Collection[str] = (),
+    averages: Sequence[str] = (),
 ) -> pa.Table:
     """Return the architectures of a table, best first, or the best one of each group.
 
@@ -112,13 +117,13 @@ def best(
         direction: "max" or "min".
         by: Columns to group by, see `group_columns`; of numbers that differ between seeds, their mean.
         held_out: See `results.stats.architecture_summary.summarize`.
+        averages: More columns to average over seeds, if they hold numbers.
 
     Raises:
         UserError: An unknown column, one that holds no numbers, or a group that does not describe an architecture.
     """
     names = group_columns(table.schema, by)
-    numbers = [name for name in by if name not in _TRAINING_COLUMNS and has_numbers(table.field(name))]
-    summaries = summarize(table, {metric: direction}, held_out, numbers)
+    summaries = summarize(table, {metric: direction}, held_out, _numbers(table, [*by, *averages]))
     for name in by:
         if name in _TRAINING_COLUMNS or not all(name in summary.record for summary in summaries):
             message = f"--best compares architectures, and {name!r} does not describe one. Remove it from --by."
@@ -140,7 +145,12 @@ def best(
     return _lines(records, [*incomparable, *names, "expected", "p_best"], table)
 
 
-def front(table: pa.Table, objectives: Mapping[str, Direction], held_out: Collection[str] = ()) -> pa.Table:
+def front(
+    table: pa.Table,
+    objectives: Mapping[str, Direction],
+    held_out: Collection[str] = (),
+    averages: Sequence[str] = (),
+) -> pa.Table:
     """Return the architectures on the front of posterior means; rows that cannot be compared have fronts of their own.
 
     Each has its mean over seeds with its standard error, and the columns of `ArchitectureSummary.columns`.
@@ -149,16 +159,22 @@ def front(table: pa.Table, objectives: Mapping[str, Direction], held_out: Collec
         table: A table from `results.records.table`; only complete rows take part.
         objectives: Column -> "max" or "min".
         held_out: See `results.stats.architecture_summary.summarize`.
+        averages: More columns to average over seeds, if they hold numbers.
 
     Raises:
         UserError: No objective, an unknown one, or one that holds no numbers.
     """
-    return _summary_lines(_front(table, objectives, held_out), objectives, table)
+    return _summary_lines(_front(table, objectives, held_out, averages), objectives, table)
 
 
-def knee(table: pa.Table, objectives: Mapping[str, Direction], held_out: Collection[str] = ()) -> pa.Table:
+def knee(
+    table: pa.Table,
+    objectives: Mapping[str, Direction],
+    held_out: Collection[str] = (),
+    averages: Sequence[str] = (),
+) -> pa.Table:
     """Return the knee point of each front of `front`, by posterior means. Arguments and errors as there."""
-    return _summary_lines(knees(_front(table, objectives, held_out), objectives), objectives, table)
+    return _summary_lines(knees(_front(table, objectives, held_out, averages), objectives), objectives, table)
 
 
 def trainings(table: pa.Table, architectures: pa.Table) -> pa.Table:
@@ -172,9 +188,16 @@ def trainings(table: pa.Table, architectures: pa.Table) -> pa.Table:
 
 
 def _front(
-    table: pa.Table, objectives: Mapping[str, Direction], held_out: Collection[str]
+    table: pa.Table, objectives: Mapping[str, Direction], held_out: Collection[str], averages: Sequence[str]
 ) -> list[ArchitectureSummary]:
-    return [summary for summary in summarize(table, objectives, held_out) if summary.on_front]
+    summaries = summarize(table, objectives, held_out, _numbers(table, averages))
+    return [summary for summary in summaries if summary.on_front]
+
+
+def _numbers(table: pa.Table, names: Sequence[str]) -> list[str]:
+    """Return the columns of numbers among these that may describe an architecture."""
+    present = [name for name in names if name in table.column_names and name not in _TRAINING_COLUMNS]
+    return [name for name in present if has_numbers(table.field(name))]
 
 
 def _summary_lines(

@@ -25,7 +25,7 @@ class RowQuery:
         best: The metric that ranks architectures.
         by: Columns to group by.
         sql: A SELECT.
-        columns: Columns of the answer, of which groups show the means.
+        columns: Columns of the answer, of which groups and architectures show the means.
 
     Raises:
         UserError: Two questions, or a knee without a front.
@@ -118,10 +118,10 @@ class RowQuery:
 
         if self.pareto is not None:
             find = grouping.knee if self.knee else grouping.front
-            return find(rows, self._front_objectives(study), study.reeval_identities)
+            return find(rows, self._front_objectives(study), study.reeval_identities, self.columns)
         if self.best is not None:
             [(metric, direction)] = self._best(study).items()
-            return grouping.best(rows, metric, direction, self.by, study.reeval_identities)
+            return grouping.best(rows, metric, direction, self.by, study.reeval_identities, self.columns)
         return grouping.means(rows, self.by, self._mean_columns(study))
 
     def _mean_columns(self, study: Study) -> list[str]:

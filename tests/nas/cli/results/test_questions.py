@@ -97,6 +97,12 @@ def test_groups_have_means_of_any_column_of_numbers(ask: Ask, study: Study) -> N
         ("8 to 16", 14.5),
         ("16 to 32", 16.5),
     ]
+    for question in (
+        {"best": "accuracy", "limit": 1},
+        {"pareto": "max accuracy"},
+        {"pareto": "accuracy", "knee": True},
+    ):
+        assert ask(times, **question, columns="depth,wall_s") == [{"depth": 3, "wall_s": 14.5}], question
     with raises("wrong-type", option="status", type="string"):
         ask(times, by="topology", columns="status")
     with raises("unknown-name", option="column", value="train_seconds"):
