@@ -339,16 +339,14 @@ class Study:
         return [*gain, *tables.baseline_lines(self.config.baselines)]
 
     def identifying_columns(self, objectives: Sequence[str] | None = None) -> list[str]:
-        """Return the columns that tell its Rows apart: architecture, costs, metrics, axes of the recipe.
+        """Return the columns that tell its Rows apart: architecture, axes of the space, costs, metrics.
 
         `objectives` are shown in place of the study's.
         """
-        axes = self.config.axes if self.config else {}
-        recipe = [axis.replace(".", "_", 1) for axis in axes if axis.startswith("recipe.")]
         if objectives is None:
             objectives = list(self.objectives) if self.directions else []
         metrics = [next(iter(row.directions)) for row in self._rows if row.directions]  # the first metric of each task
-        return [*tables.front_columns(objectives, dict.fromkeys(metrics)), *recipe]
+        return tables.front_columns(self.config.axes if self.config else (), objectives, dict.fromkeys(metrics))
 
     def missing_rows_error(self) -> UserError:
         """Return the error for a study without a complete Row; it quotes the first failure."""
@@ -376,4 +374,7 @@ class Study:
             return title_html(repr(self))
         title = self.title(self.objectives, summaries)
         references = self.reference_lines(summaries, self.objectives)
+        if self.config is not None:
+            load = tables.load_network_call(self.name, self.storage)
+            references.append(f"next: {load} (the network at the knee), study.report('report.html')")
         return front_html(summaries, title, self.identifying_columns(), self.plot, references)

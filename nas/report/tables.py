@@ -17,6 +17,7 @@ from nas.environment.passwords import without_passwords
 from nas.environment.paths import DEFAULT_STORE
 from nas.report.format import Format
 from results.records.cell_text import cell_text, markdown_cell
+from results.records.columns import ARCHITECTURE_COLUMNS
 from search_spaces.support.errors import UserError, printable
 
 if TYPE_CHECKING:
@@ -63,6 +64,12 @@ def results_command(name: str, storage: str) -> str:
 def export_command(name: str, storage: str) -> str:
     """Return the `nas export` command of a study's network at the knee, without a password."""
     return f"nas export {shlex.quote(name)}{_storage_option(storage)}"
+
+
+def load_network_call(name: str, storage: str) -> str:
+    """Return the Python call that loads this network, without a password."""
+    option = "" if storage == DEFAULT_STORE else f", storage={without_passwords(storage)!r}"
+    return f"nas.load_network({name!r}{option})"
 
 
 def _storage_option(storage: str) -> str:
@@ -128,11 +135,17 @@ def comparison_notes(
     return [*legend, *baseline_lines(baselines)]
 
 
-def front_columns(objectives: Sequence[str], metrics: Iterable[str]) -> list[str]:
-    """Return the columns of a front: architecture, costs, objectives, validation and test metrics."""
+def front_columns(axes: Iterable[str], objectives: Sequence[str], metrics: Iterable[str]) -> list[str]:
+    """Return the columns of a front: architecture, axes of the space, costs, objectives, validation and test metrics.
+
+    Axes of the recipe are last; those of single blocks have no columns.
+    """
+    axes = [*axes]
+    shape = [name for name in axes if name in ARCHITECTURE_COLUMNS]
+    recipe = [axis.replace(".", "_", 1) for axis in axes if axis.startswith("recipe.")]
     measured = [*objectives, *(f"{prefix}{name}" for name in metrics for prefix in ("", "test_"))]
     with_errors = [f"{name}{ending}" for name in measured for ending in ("", "_se")]
-    return list(dict.fromkeys(("key", *SHAPE_COLUMNS, "params", "flops", *with_errors)))
+    return list(dict.fromkeys(("key", *SHAPE_COLUMNS, *shape, "params", "flops", *with_errors, *recipe)))
 
 
 def summary_columns(names: Iterable[str], objectives: Iterable[str]) -> list[str]:
@@ -146,7 +159,8 @@ def summary_columns(names: Iterable[str], objectives: Iterable[str]) -> list[str
 def front_drop_order(columns: Sequence[str], needed: Container[str]) -> list[str]:
     """Return the columns of a front that a narrow terminal drops before others, in this order; never the key."""
     groups = (name for prefix in ("test_", "recipe_") for name in columns if name.startswith(prefix))
-    optional = dict.fromkeys((*DROP_ORDER, "tier", *groups, "flops", "p_front", "depth"))
+    shape = (name for name in ARCHITECTURE_COLUMNS if name not in ("topology", "depth"))
+    optional = dict.fromkeys((*DROP_ORDER, "tier", *groups, "flops", "p_front", *shape, "depth"))
     return [name for name in optional if name != "key" and name not in needed]
 
 

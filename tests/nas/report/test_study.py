@@ -55,6 +55,11 @@ def test_front_is_of_architectures_with_all_their_seeds(study: Study) -> None:
         study.front("acuracy")
 
 
+def test_notebook_names_the_next_step_of_a_search(study: Study) -> None:
+    html = study._repr_html_()
+    assert f"nas.load_network(&#x27;mine&#x27;, storage=&#x27;{study.storage}&#x27;)" in html
+
+
 LINES: list[tuple[dict[str, Direction], list[tuple[float, float]]]] = [
     ({"accuracy": "max", "flops": "min"}, [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.3)]),
     ({"accuracy": "max", "flops": "max"}, [(4, 0.05), (3, 0.3), (1, 0.3)]),

@@ -15,6 +15,7 @@ from nas.report.front import front_html
 from nas.report.study import Study
 from nas.report.tables import (
     comparison_notes,
+    front_columns,
     front_drop_order,
     front_notes,
     front_records,
@@ -74,6 +75,16 @@ def test_narrow_front_keeps_the_key_the_objectives_and_the_bounds() -> None:
 
 def flags_in(notes: list[str]) -> list[list[str]]:
     return [re.findall(r"--[\w-]+", note) for note in notes]
+
+
+def test_axes_of_the_space_are_columns_after_the_shape() -> None:
+    axes = ("depth", "width", "rmt.keys", "heads:2", "recipe.lr")
+    columns = front_columns(axes, ["accuracy", "flops"], ["accuracy"])
+    assert columns[:6] == ["key", "topology", "depth", "heads", "head_dim", "width"]
+    assert columns[-1] == "recipe_lr"
+    assert {"rmt.keys", "heads:2"}.isdisjoint(columns)
+    drop_order = front_drop_order(columns, {"accuracy", "flops"})
+    assert drop_order.index("width") < drop_order.index("depth")
 
 
 def test_notes_tell_missing_reevaluations_and_the_number_of_tiers() -> None:
