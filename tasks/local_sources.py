@@ -16,12 +16,12 @@ def local_sources(file: Path) -> tuple[Path, ...]:
     found. The file is first, the others are sorted.
     """
     file = file.resolve()
-    found, waiting = {file}, [file]
-    while waiting:
-        new = {source for name in _imports(waiting.pop(), file.parent) for source in _sources(name, file.parent)}
-        waiting += new - found
-        found |= new
-    return file, *sorted(found - {file})
+    sources, queue = {file}, [file]
+    while queue:
+        new = {source for name in _imports(queue.pop(), file.parent) for source in _sources(name, file.parent)}
+        queue += new - sources
+        sources |= new
+    return file, *sorted(sources - {file})
 
 
 def source_digest(file: Path) -> str:

@@ -37,6 +37,6 @@ def standardization_of(preprocess: Callable[[Tensor], Tensor], image: ImageInput
     low, high = (output.double().mean(dim=(0, 2, 3)) for output in outputs[:2])  # [C]
     std = 1 / (high - low)
     mean = -low * std
-    found = Standardization(*(tuple(round(x, _DIGITS) for x in values.tolist()) for values in (mean, std)))
-    same = torch.allclose(found(image.example()), outputs[2].float(), rtol=1e-5, atol=1e-5)
-    return found if same and min(found.std) > 0 else None
+    candidate = Standardization(*(tuple(round(x, _DIGITS) for x in values.tolist()) for values in (mean, std)))
+    same = torch.allclose(candidate(image.example()), outputs[2].float(), rtol=1e-5, atol=1e-5)
+    return candidate if same and min(candidate.std) > 0 else None

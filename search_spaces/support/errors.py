@@ -147,8 +147,8 @@ def unknown_name_error(
     """
     names = sorted(available)
     near = nearest(name, names)
-    known = f"Choose from: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
-    message = f"unknown {noun} {name!r}{f' of {of}' if of else ''}. {known} {remedy}".rstrip()
+    hint = f"Choose from: {', '.join(names)}." if near is None else f"Did you mean {near!r}?"
+    message = f"unknown {noun} {name!r}{f' of {of}' if of else ''}. {hint} {remedy}".rstrip()
     choices = tuple(names)
     return UserError(
         "unknown-name", message, option=option or noun, value=name, choices=choices, nearest=near, **fields

@@ -41,8 +41,8 @@ class House:
 
     def move(self, person: str, room: str) -> None:
         """Move a person with what the person holds."""
-        held = [thing for thing, holder in self.holder.items() if holder == person]
-        self.room.update(dict.fromkeys((person, *held), room))
+        things = [thing for thing, holder in self.holder.items() if holder == person]
+        self.room.update(dict.fromkeys((person, *things), room))
 
 
 def _story(random: Random) -> str:
