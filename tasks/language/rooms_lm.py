@@ -27,7 +27,7 @@ _PROXY = LanguageRecipe(
     weight_decay=0.1,
     reports=2,
     accelerator="cpu",
-    source="chosen on the base, one seed",
+    source="tried on the base with one seed, not tuned",
 )
 
 
