@@ -57,10 +57,9 @@ def _print(effects: Mapping[str, Effects], format: Format) -> None:
         ]
         baseline = f"{task_effects.values[0]}, at equal {task_effects.at or 'shape'}"
         title = f"{name}: effect of {task_effects.axis} on {task_effects.metric}, relative to {baseline}"
-        ratios = [f"{name}_ratio" for name in reversed([*task_effects.costs])]
-        drop_order = (task_effects.metric, "n", *ratios)
+        # A narrow terminal drops the last columns.
         columns = sorted(lines[0], key=lambda column: column in (task_effects.metric, "n"))
-        tables.print_records(console, lines, columns, title, format, drop_order)
+        tables.print_records(console, lines, columns, title, format, drop_order=())
         if task_effects.incomparable:
             values = abbreviate(task_effects.incomparable, most=10)
             tables.print_line(console, f"not comparable with {baseline}: {values}")
