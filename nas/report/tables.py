@@ -159,8 +159,8 @@ def summary_columns(names: Iterable[str], objectives: Iterable[str]) -> list[str
 def front_drop_order(columns: Sequence[str], needed: Container[str]) -> list[str]:
     """Return the columns of a front that a narrow terminal drops before others, in this order; never the key."""
     groups = (name for prefix in ("test_", "recipe_") for name in columns if name.startswith(prefix))
-    shape = (name for name in ARCHITECTURE_COLUMNS if name not in ("topology", "depth"))
-    optional = dict.fromkeys((*DROP_ORDER, "tier", *groups, "flops", "p_front", *shape, "depth"))
+    shape = (name for name in ARCHITECTURE_COLUMNS if name not in ("depth", "topology"))
+    optional = dict.fromkeys((*DROP_ORDER, "tier", *groups, "flops", "p_front", *shape, "depth", "topology"))
     return [name for name in optional if name != "key" and name not in needed]
 
 
