@@ -15,8 +15,8 @@ from search_spaces.topologies.registry import incompatibility_reason
 from tasks.base import Task
 from tasks.data.batches import call, map_tensors, tensors
 
-_NOISE = 0.02
-"""Standard deviation of the noise on weights, since initial weights of 0 would hide differences."""
+_NOISE = 0.1
+"""Standard deviation of the noise that is added to weights, since initial weights of 0 would hide differences."""
 
 
 def check_axes_are_used(task: Task, space: SearchSpace) -> None:
@@ -67,7 +67,7 @@ def _outputs(task: Task, architecture: Architecture) -> list[Tensor]:
         network = task.build(architecture).eval()
         torch.manual_seed(0)
         for parameter in network.parameters():
-            parameter.copy_(torch.randn_like(parameter) * _NOISE)
+            parameter.add_(torch.randn_like(parameter) * _NOISE)
         example = map_tensors(task.example(), lambda x: torch.randn_like(x) if x.is_floating_point() else x)
         return tensors(call(network, example))
 

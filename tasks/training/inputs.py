@@ -1,5 +1,7 @@
 """A check of a task's data against the inputs that its network takes, before a training."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -18,6 +20,8 @@ def check_inputs(task: Task, inputs: Inputs) -> None:
             example = task.example()
     except Exception:
         return
+    if isinstance(example, Mapping) and isinstance(inputs, Mapping):  # in the order of the example
+        inputs = {name: inputs[name] for name in example if name in inputs}
     expected, got = tensors(example), tensors(inputs)
     if len(expected) == len(got) and all(map(_fits, got, expected)):
         return
