@@ -12,7 +12,7 @@ import torch
 import nas
 from expect import raises
 from nas.evaluation.failures import OUT_OF_MEMORY, TIMED_OUT
-from nas.request.job import EvaluationJob, resolve_job
+from nas.request.job import EvaluationJob, resolve_job, with_identity
 from nas.workers import gpu_load, local_processes, shared_gpus
 from nas.workers.gpu_load import GpuLoad
 from nas.workers.pool import ThisProcess
@@ -285,7 +285,7 @@ def test_missing_gpus_are_an_error_before_a_study_begins(tmp_path: Path, monkeyp
 def test_shared_gpus_give_the_same_rows_as_one_process(forks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_processes, "ProcessPoolExecutor", forks)
     at_every_look(monkeypatch)
-    all_jobs, alone_rows = jobs(4), {}
+    all_jobs, alone_rows = [with_identity(job) for job in jobs(4)], {}
     with ThisProcess() as alone:
         for job in all_jobs:
             alone.submit(job)
