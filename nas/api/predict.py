@@ -85,7 +85,12 @@ def _classify_lines(predictor: Predictor, table: TableInputs, paths: Sequence[Pa
 
 
 def _top_class(predictor: Predictor, scores: Tensor) -> dict[str, Any]:
-    """Return the class with the highest score [classes], and its probability by the softmax of all scores."""
+    """Return the class with the highest score [classes], and its probability by the softmax of all scores.
+
+    Of scores for several parts of an image, [..., classes], return the class of each.
+    """
+    if scores.dim() > 1:
+        return {"classes": " ".join(map(str, scores.argmax(dim=-1).flatten().tolist()))}
     best = int(scores.argmax())
     name = predictor.class_names[best] if predictor.class_names else str(best)
     return {"class": name, "probability": float(scores.float().softmax(dim=-1)[best])}

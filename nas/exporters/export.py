@@ -26,6 +26,7 @@ from search_spaces.support.errors import UserError
 from search_spaces.support.files import unwritable
 from tasks.base import Task
 from tasks.data.batches import Inputs, call, map_tensors, tensors
+from tasks.input_formats import InputFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class ExportReport:
         size: Its size in bytes.
         params: Number of weights.
         inputs: Type, shape and meaning of each input: "uint8 [batch, 3, 32, 32], RGB pixels from 0 to 255".
+        input_format: What its preprocessing takes; None without preprocessing.
         class_names: Class names in the order of the scores; empty if unknown or without preprocessing.
         axes: Axes of a graph's inputs that may have any length: "batch", "tokens". Others have the example's length.
         num_inputs: Number of inputs that it was checked with.
@@ -54,6 +56,7 @@ class ExportReport:
     size: int
     params: int
     inputs: str
+    input_format: InputFormat | None
     class_names: tuple[str, ...]
     axes: DynamicAxes
     num_inputs: int
@@ -126,6 +129,7 @@ def export(network: nn.Module, example: Inputs, to: Destination, record: Record)
         size=sum(path.stat().st_size for path in (to.path, *to.path.glob("*")) if path.is_file()),
         params=sum(parameter.numel() for parameter in network.parameters()),
         inputs=kind.inputs(network, example, fields["axes"]),
+        input_format=network.input_format if isinstance(network, TrainedNetwork) else None,
         class_names=network.class_names if isinstance(network, TrainedNetwork) else (),
         repository=to.repository,
         **fields,

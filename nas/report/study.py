@@ -375,6 +375,6 @@ class Study:
         title = self.title(self.objectives, summaries)
         references = self.reference_lines(summaries, self.objectives)
         if self.config is not None:
-            load = tables.load_network_call(self.name, self.storage)
+            load = tables.load_network_call(self.name, self.storage, self.config.task)
             references.append(f"next: {load} (the network at the knee), study.report('report.html')")
         return front_html(summaries, title, self.identifying_columns(), self.plot, references)

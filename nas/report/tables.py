@@ -19,6 +19,7 @@ from nas.report.format import Format
 from results.records.cell_text import cell_text, markdown_cell
 from results.records.columns import ARCHITECTURE_COLUMNS
 from search_spaces.support.errors import UserError, printable
+from tasks.registry import kind_of
 
 if TYPE_CHECKING:
     from results.records.row import Row
@@ -61,15 +62,20 @@ def results_command(name: str, storage: str) -> str:
     return f"nas results --study {shlex.quote(name)}{_storage_option(storage)}"
 
 
-def export_command(name: str, storage: str) -> str:
-    """Return the `nas export` command of a study's network at the knee, without a password."""
-    return f"nas export {shlex.quote(name)}{_storage_option(storage)}"
+def export_command(name: str, storage: str, task: str) -> str:
+    """Return the `nas export` command of a study's network at the knee, without a password.
+
+    A task in a file is named, since a study runs no code.
+    """
+    file = f" --task {shlex.quote(task)}" if kind_of(task) == "file" else ""
+    return f"nas export {shlex.quote(name)}{file}{_storage_option(storage)}"
 
 
-def load_network_call(name: str, storage: str) -> str:
-    """Return the Python call that loads this network, without a password."""
-    option = "" if storage == DEFAULT_STORE else f", storage={without_passwords(storage)!r}"
-    return f"nas.load_network({name!r}{option})"
+def load_network_call(name: str, storage: str, task: str) -> str:
+    """Return the Python call that loads this network, without a password; a task in a file is named."""
+    file = f", task={task!r}" if kind_of(task) == "file" else ""
+    store = "" if storage == DEFAULT_STORE else f", storage={without_passwords(storage)!r}"
+    return f"nas.load_network({name!r}{file}{store})"
 
 
 def _storage_option(storage: str) -> str:
@@ -160,8 +166,9 @@ def front_drop_order(columns: Sequence[str], needed: Container[str]) -> list[str
     """Return the columns of a front that a narrow terminal drops before others, in this order; never the key."""
     groups = (name for prefix in ("test_", "recipe_") for name in columns if name.startswith(prefix))
     shape = (name for name in ARCHITECTURE_COLUMNS if name not in ("depth", "topology"))
-    optional = dict.fromkeys((*DROP_ORDER, "tier", *groups, "flops", "p_front", *shape, "depth", "topology"))
-    return [name for name in optional if name != "key" and name not in needed]
+    least = ("data", "status", "head_dim", "heads", "params", "seeds", "tier")
+    optional = dict.fromkeys((*least, *groups, "flops", "p_front", *shape, "depth", "topology"))
+    return [name for name in optional if name not in needed]
 
 
 def front_records(architectures: "Sequence[ArchitectureSummary]") -> list[dict[str, Any]]:

@@ -41,9 +41,8 @@ def print_front(
     tables.print_line(console, f"picture: {path}")
     if study.config:
         tables.print_line(console, f"all rows: {tables.results_command(study.name, study.storage)}")
-        tables.print_line(
-            console, f"next: {tables.export_command(study.name, study.storage)} (the network at the knee)"
-        )
+        command = tables.export_command(study.name, study.storage, study.config.task)
+        tables.print_line(console, f"next: {command} (the network at the knee)")
 
 
 def _failures(study: Study) -> list[str]:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from ast import literal_eval
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import nas
 from command_line import Command
 from expect import raises
 from nas.evaluation.trained_network import TrainedNetwork
+from nas.exporters.programs import program_of
 from tasks.input_formats import from_json
 from tasks.vision.digits import DigitsViT
 from toy_networks import needs_onnx
@@ -71,6 +73,28 @@ def test_network_of_a_study_classifies_as_it_was_tested(storage: str) -> None:
     images, labels = DigitsViT().load().test
     right = network((images * 255).round().to(torch.uint8)).argmax(dim=1) == labels
     assert abs(right.double().mean().item() - row.test["accuracy"]) < 0.01
+
+
+@pytest.mark.parametrize("suffix", [".pt2", pytest.param(".onnx", marks=needs_onnx)])
+def test_the_printed_program_classifies_a_file_of_any_size(
+    suffix: str, storage: str, scans: list[Path], tmp_path: Path
+) -> None:
+    report = nas.export("small", to=tmp_path / f"network{suffix}", storage=storage)
+    large = tmp_path / "large.png"
+    Image.open(scans[3]).resize((80, 60), Image.Resampling.BICUBIC).save(large)
+    text = program_of(report, report.file).replace('"IMAGE"', repr(str(large)))
+    words = [sys.executable, "-I", "-W", "ignore", "-c", text]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert literal_eval(done.stdout) == [nas.predict(report.file, large).records[0]["class"]]
+
+
+def test_scans_of_a_grid_have_a_class_each(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/studies.db"
+    folder, image = tmp_path / "network", tmp_path / "grid.png"
+    nas.evaluate("digit-ranks-vit", preset="smoke", save=folder, storage=storage)
+    Image.new("L", (16, 16), 100).save(image)
+    (record,) = nas.predict(folder, image).records
+    assert [int(rank) in range(4) for rank in record["classes"].split()] == [True] * 4
 
 
 def test_default_is_the_knee_of_the_newest_search(storage: str) -> None:

@@ -41,6 +41,7 @@ def card_of(row: Row, format: str = ".pt2") -> str:
         size=9,
         params=1234,
         inputs=inputs,
+        input_format=None,
         class_names=("a", "b"),
         axes=("batch",),
         num_inputs=1,

@@ -8,16 +8,23 @@ from nas.exporters.destination import TIMM, TRANSFORMERS
 from nas.exporters.export import ExportReport
 from nas.exporters.formats import FORMATS
 from nas.exporters.programs import program_of
+from tasks.input_formats import ImageInputs, InputFormat, TableInputs, TextInputs
 
 
-def program(format: str, repository: str | None = None) -> str:
+def program(
+    format: str,
+    repository: str | None = None,
+    input_format: InputFormat | None = None,
+    class_names: tuple[str, ...] = (),
+) -> str:
     report = ExportReport(
         format=format,
         file=Path("out/net"),
         size=9,
         params=9,
         inputs="",
-        class_names=(),
+        input_format=input_format,
+        class_names=class_names,
         axes=(),
         num_inputs=1,
         difference=0.0,
@@ -47,3 +54,28 @@ def test_a_file_of_a_repository_is_downloaded_first() -> None:
     assert text.startswith("from huggingface_hub import hf_hub_download\n")
     assert "hf_hub_download" not in program(".pt2")
     assert "hf_hub_download" not in program(TIMM, "me/net")
+
+
+INPUT_FORMATS = (
+    ImageInputs(channels=3, height=32, width=16, crop=0.875),
+    TableInputs(features=2),
+    TextInputs(tokenizer="{}", context=9),
+)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("inputs", INPUT_FORMATS, ids=lambda inputs: type(inputs).__name__)
+def test_programs_of_all_inputs_are_python(format: str, inputs: InputFormat) -> None:
+    compile(program(format, "me/net", inputs, ("cat", "dog")), "program", "exec")
+
+
+def test_images_have_the_size_the_channels_and_the_crop_of_the_task() -> None:
+    text = program(".pt2", input_format=INPUT_FORMATS[0])
+    assert '.convert("RGB"), (16, 32), Image.Resampling.BICUBIC, bleed=0.0625)' in text
+    grey = program(".pt2", input_format=ImageInputs(channels=1, height=8, width=8))
+    assert '.convert("L"), (8, 8), Image.Resampling.BICUBIC)' in grey
+
+
+def test_classes_are_named_if_they_are_known() -> None:
+    assert "json" not in program(".pt2", input_format=INPUT_FORMATS[1])
+    assert "json.loads" in program(".pt2", input_format=INPUT_FORMATS[1], class_names=("cat", "dog"))

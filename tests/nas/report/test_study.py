@@ -57,7 +57,7 @@ def test_front_is_of_architectures_with_all_their_seeds(study: Study) -> None:
 
 def test_notebook_names_the_next_step_of_a_search(study: Study) -> None:
     html = study._repr_html_()
-    assert f"nas.load_network(&#x27;mine&#x27;, storage=&#x27;{study.storage}&#x27;)" in html
+    assert f"nas.load_network(&#x27;mine&#x27;, task=&#x27;{TOY}&#x27;, storage=&#x27;{study.storage}&#x27;)" in html
 
 
 LINES: list[tuple[dict[str, Direction], list[tuple[float, float]]]] = [
