@@ -248,7 +248,7 @@ def _lower_edge(value: float | None) -> float | None:
     if not value:
         return value
     fraction, exponent = frexp(value)
-    return ldexp(0.5 if fraction > 0 else -1.0, exponent)
+    return ldexp(0.5 if fraction > 0 else -0.5 if fraction == -0.5 else -1.0, exponent)
 
 
 def _range_text(edge: float | None) -> str | None:

@@ -190,6 +190,13 @@ def test_measured_columns_have_groups_between_powers_of_two() -> None:
         assert (high / low, math.log2(low) % 1) == (2, 0)
 
 
+def test_ranges_of_negative_numbers_hold_their_lower_edge_as_others_do() -> None:
+    for value, text in ((4.0, "4 to 8"), (-4.0, "-4 to -2"), (-5.0, "-8 to -4"), (-0.5, "-0.5 to -0.25")):
+        lines = means(from_records([{"wall_s": value}]), ["wall_s"], []).to_pylist()
+        assert [line["range_wall_s"] for line in lines] == [text]
+        assert inside(text, value)
+
+
 def inside(text: str | None, value: float) -> bool:
     ends = [float(end) for end in (text or "").split(" to ") if end]
     return len(ends) == 2 and ends[0] <= value < ends[1]
