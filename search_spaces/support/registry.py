@@ -27,12 +27,12 @@ class Registry:
     Attributes:
         group: The entry-point group, such as "nas.tasks".
         kind: The noun for an entry in messages, such as "task".
-        own: How to name one of the user's own, for the error of an unknown name.
+        hint: How to name one of the user's own, for the error of an unknown name.
     """
 
     group: str
     kind: str
-    own: str = "One of your own must be installed: pip install -e FOLDER."
+    hint: str = "One of your own must be installed: pip install -e FOLDER."
 
     @cached_property
     def _entries(self) -> "dict[str, EntryPoint]":
@@ -77,7 +77,7 @@ class Registry:
     def check(self, name: str) -> None:
         """Raise UserError if the name is not installed."""
         if name not in self._entries:
-            raise unknown_name_error(self.kind, name, self.names(), remedy=self.own)
+            raise unknown_name_error(self.kind, name, self.names(), remedy=self.hint)
 
     def load(self, name: str) -> Any:
         """Import one entry. Raises UserError if there is none or its import fails, with file and line."""

@@ -87,7 +87,7 @@ def test_user_error_of_an_entry_keeps_its_kind_beside_the_name(install: Install)
 
 
 def test_an_unknown_name_says_how_to_name_ones_own() -> None:
-    registry = Registry("nas.topologies", "topology", own="Install it.")
+    registry = Registry("nas.topologies", "topology", hint="Install it.")
     with raises("unknown-name", option="topology", value="gated") as info:
         registry.check("gated")
-    assert str(info.value).endswith(registry.own)
+    assert str(info.value).endswith(registry.hint)
