@@ -55,7 +55,7 @@ def export(
     if card or destination.repository is not None:
         from nas.exporters.card import card_path, model_card  # huggingface_hub's cards take a tenth of a second
 
-        path = destination.path / "README.md" if destination.repository else card_path(report.file)
+        path = card_path(destination.path)
         try:
             atomic_write(path, model_card(row, report).encode())
         except OSError as error:

@@ -37,11 +37,11 @@ class Destination:
             UserError: Anything else, or the folder of a repository exists and is not empty.
         """
         kind, colon, place = str(text).partition(":")
-        match kind + colon:
-            case "timm:" | "transformers:" if place:
-                return cls(kind + colon, Path(place))
-            case "hub:":
-                return cls._parse_repository(place)
+        prefix = kind + colon
+        if prefix in (TIMM, TRANSFORMERS) and place:
+            return cls(prefix, Path(place))
+        if prefix == _HUB:
+            return cls._parse_repository(place)
         if (suffix := Path(text).suffix) in FILES:
             return cls(suffix, Path(text))
         choices = (*FILES, f"{TIMM}FOLDER", f"{TRANSFORMERS}FOLDER", f"{_HUB}USER/NAME")

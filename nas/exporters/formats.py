@@ -20,7 +20,7 @@ from nas.exporters.destination import TIMM, TRANSFORMERS
 from nas.exporters.export_format import TOLERANCE, DynamicAxes, ExportError, ExportFormat, Forward, run_export_step
 from nas.exporters.output import new_folder
 from nas.exporters.timm_checkpoint import check_timm, describe_timm_inputs, write_timm
-from nas.exporters.transformers_checkpoint import check_transformers, needs_transformers, write_transformers
+from nas.exporters.transformers_checkpoint import check_transformers, transformers_package, write_transformers
 from search_spaces.architecture.checkpoint import Record, load_weights, weights_of
 from search_spaces.support.errors import UserError
 from tasks.data.batches import Inputs, call, tensors
@@ -166,7 +166,7 @@ FORMATS: Mapping[str, ExportFormat] = {
         write_transformers,
         lambda draws: [("batch", "tokens")],
         TOLERANCE,
-        needs_transformers,
+        transformers_package,
         check=check_transformers,
         output=new_folder,
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from search_spaces.support.errors import UserError
-from search_spaces.support.files import PARTIAL, atomic_replace, partial_file
+from search_spaces.support.files import PARTIAL, atomic_replace, flush_to_disk, partial_file
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         yield partial
         for file in partial.iterdir():
             file.chmod(mode)
-            atomic_replace(file, file)  # its bytes are on disk before the folder has its name
+            flush_to_disk(file)  # before the folder has its name
         partial.replace(path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)

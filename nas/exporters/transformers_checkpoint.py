@@ -44,7 +44,7 @@ class _Counterpart:
     check: Callable[[Architecture], None]
 
 
-def needs_transformers() -> Any:
+def transformers_package() -> Any:
     """Return the module transformers. Raises UserError if it is missing."""
     try:
         import transformers  # takes a second
@@ -61,9 +61,8 @@ def check_transformers(network: nn.Module, record: Record) -> None:
         kind = type(inner).__name__
         raise ExportError(f"transformers has no counterpart of {kind}", problem="class", network=kind)
     if inner.style not in _COUNTERPARTS:
-        styles = " and ".join(_COUNTERPARTS)
         message = f"transformers has no decoder with {_MISSING[inner.style]}, as style {inner.style} has"
-        raise ExportError(message, problem="style", style=inner.style, choices=styles)
+        raise ExportError(message, problem="style", style=inner.style, choices=(*_COUNTERPARTS,))
     check_plain("a decoder of transformers", record.architecture)
     _COUNTERPARTS[inner.style](record.architecture).check(record.architecture)
 
@@ -73,7 +72,7 @@ def write_transformers(
 ) -> Forward:
     """Write a folder that `transformers.AutoModelForCausalLM.from_pretrained` loads."""
     check_transformers(network, record)
-    transformers, inner = needs_transformers(), inner_network(network)
+    transformers, inner = transformers_package(), inner_network(network)
     assert isinstance(inner, Decoder)
     text = network.input_format if isinstance(network, TrainedNetwork) else None
     tokenizer = _tokenizer(text) if isinstance(text, TextInputs) else None
@@ -122,7 +121,7 @@ def _tokenizer(text: TextInputs) -> Any:
     inner.post_processor = None
     inner.no_truncation()
     inner.no_padding()
-    return needs_transformers().PreTrainedTokenizerFast(
+    return transformers_package().PreTrainedTokenizerFast(
         tokenizer_object=inner, eos_token=end, model_max_length=text.context
     )
 

@@ -26,10 +26,15 @@ _DIGITS = 64
 """Hex digits of a SHA-256; a checked file starts with them and a newline."""
 
 
+def flush_to_disk(file: Path) -> None:
+    """Wait until the bytes of a written file are on disk."""
+    with file.open("rb+") as opened:
+        os.fsync(opened.fileno())
+
+
 def atomic_replace(partial: Path, path: Path) -> None:
     """Move a written file to its final path atomically, after its bytes are on disk."""
-    with partial.open("rb+") as file:
-        os.fsync(file.fileno())
+    flush_to_disk(partial)
     partial.replace(path)
     with suppress(OSError):  # not every system can open folders
         folder = os.open(path.parent, os.O_RDONLY)

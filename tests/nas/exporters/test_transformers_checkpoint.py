@@ -141,8 +141,8 @@ UNLIKE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("llama", {"head_dim": 3}, {"problem": "heads", "head_dim": 3}),
     ("gpt2", {"head_dim": 4}, {"problem": "heads", "heads": 2, "head_dim": 4, "width": 16}),
     ("rmt", {"head_dim": 4}, {"problem": "heads", "heads": 2, "head_dim": 4, "width": 16}),
-    ("rmt-code", {}, {"problem": "style", "style": "rmt-code"}),
-    ("lm1b", {}, {"problem": "style", "style": "lm1b"}),
+    ("rmt-code", {}, {"problem": "style", "style": "rmt-code", "choices": ("llama", "gpt2", "rmt")}),
+    ("lm1b", {}, {"problem": "style", "style": "lm1b", "choices": ("llama", "gpt2", "rmt")}),
 ]
 
 
