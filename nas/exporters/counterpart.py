@@ -27,6 +27,6 @@ def check_heads(model: str, architecture: Architecture) -> None:
 
 
 def provenance(record: Record) -> dict[str, object]:
-    """Return the field "nas" of a config.json: task, architecture and steps."""
+    """Return what an export says of its origin: task, architecture and steps, and no path of this machine."""
     values = asdict(record)
     return {name: values[name] for name in ("task", "task_version", "architecture", "step")}

@@ -3,7 +3,6 @@
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
 from importlib import import_module
 from json import dumps
 from pathlib import Path
@@ -16,6 +15,7 @@ from torch.export import Dim, ExportedProgram, ShapesCollection
 
 from nas.costs.random_inputs import RandomInputs
 from nas.evaluation.trained_network import TrainedNetwork
+from nas.exporters.counterpart import provenance
 from nas.exporters.destination import TIMM, TRANSFORMERS
 from nas.exporters.export_format import TOLERANCE, DynamicAxes, ExportError, ExportFormat, Forward, run_export_step
 from nas.exporters.output import new_folder
@@ -136,17 +136,13 @@ def onnx_packages() -> tuple[Any, Any]:
 
 
 def _metadata(network: nn.Module, record: Record, how_to_load: str) -> dict[str, str]:
-    """Return a file's metadata as text; architecture, settings, inputs and classes are JSON."""
+    """Return a file's metadata as text; architecture, inputs and classes are JSON."""
     trained = network if isinstance(network, TrainedNetwork) else None
     return {
         "inputs": to_json(trained.input_format if trained else None),
         "classes": dumps(trained.class_names if trained else ()),
-        "task": record.task,
-        "task_version": str(record.task_version),
-        "architecture": dumps(asdict(record.architecture)),
-        "step": str(record.step),
-        "settings": dumps(dict(record.settings)),
         "how_to_load": how_to_load,
+        **{name: value if isinstance(value, str) else dumps(value) for name, value in provenance(record).items()},
     }
 
 

@@ -59,11 +59,7 @@ def test_weights_are_exported_with_their_record(tmp_path: Path) -> None:
     assert report.difference == 0.0
     with safe_open(report.file, framework="pt") as file:
         metadata = file.metadata()
-    assert (metadata["task"], metadata["step"], json.loads(metadata["settings"])) == (
-        "digits-vit",
-        "7",
-        {"preset": "smoke"},
-    )
+    assert (metadata["task"], metadata["step"]) == ("digits-vit", "7")
     again = DigitsViT().build(Architecture(**json.loads(metadata["architecture"])))
     load_weights(again, load_file(report.file), "the file")
     x = torch.randn(3, 1, 8, 8)
@@ -104,6 +100,13 @@ def test_a_file_has_metadata_and_no_paths_and_the_network_stays_as_it_is(ending:
             assert not any(b".py" in parts.read(name) for name in parts.namelist())
             assert any(b"digits-vit" in parts.read(name) for name in parts.namelist())
     assert b".py" not in file.read_bytes()
+
+
+def test_a_file_names_neither_the_data_nor_the_file_of_its_task(ending: str, tmp_path: Path) -> None:
+    settings = {"preset": "smoke", "reference": "/private/task.py:Mine", "data": "/private/data"}
+    to = Destination.parse(tmp_path / f"a{ending}")
+    export(nn.Linear(4, 4), torch.zeros(1, 4), to, replace(RECORD, settings=settings))
+    assert b"private" not in to.path.read_bytes()
 
 
 class FixedBatch(nn.Module):
