@@ -129,7 +129,7 @@ def export(network: nn.Module, example: Inputs, to: Destination, record: Record)
         size=sum(path.stat().st_size for path in (to.path, *to.path.glob("*")) if path.is_file()),
         params=sum(parameter.numel() for parameter in network.parameters()),
         inputs=kind.inputs(network, example, fields["axes"]),
-        input_format=network.input_format if isinstance(network, TrainedNetwork) else None,
+        input_format=kind.input_format(network),
         class_names=network.class_names if isinstance(network, TrainedNetwork) else (),
         repository=to.repository,
         **fields,

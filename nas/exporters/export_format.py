@@ -15,6 +15,7 @@ from nas.evaluation.trained_network import TrainedNetwork
 from nas.exporters.output import new_file
 from search_spaces.architecture.checkpoint import Record
 from tasks.data.batches import Inputs, describe
+from tasks.input_formats import InputFormat
 
 TOLERANCE = 1e-5
 """Largest relative difference of outputs; safetensors must match bit for bit."""
@@ -41,6 +42,11 @@ def inner_network(network: nn.Module) -> nn.Module:
     return network.network if isinstance(network, TrainedNetwork) else network
 
 
+def input_format_of(network: nn.Module) -> InputFormat | None:
+    """Return what a network's preprocessing takes; None without preprocessing."""
+    return network.input_format if isinstance(network, TrainedNetwork) else None
+
+
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
     """An export format.
@@ -53,6 +59,7 @@ class ExportFormat:
         check: Raises an ExportError if the format cannot hold such a network.
         output: Yields the path to write, and moves what was written to its place.
         inputs: Describes the inputs of what was written.
+        input_format: Returns what the preprocessing in it takes; None without preprocessing.
     """
 
     write: Callable[[nn.Module, RandomInputs, DynamicAxes, Path, Record], Forward]
@@ -62,6 +69,7 @@ class ExportFormat:
     check: Callable[[nn.Module, Record], object] = lambda network, record: None
     output: Callable[[Path], AbstractContextManager[Path]] = new_file
     inputs: Callable[[nn.Module, Inputs, DynamicAxes], str] = describe_inputs
+    input_format: Callable[[nn.Module], InputFormat | None] = input_format_of
 
 
 def run_export_step(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -19,7 +19,7 @@ from nas.exporters.counterpart import provenance
 from nas.exporters.destination import TIMM, TRANSFORMERS
 from nas.exporters.export_format import TOLERANCE, DynamicAxes, ExportError, ExportFormat, Forward, run_export_step
 from nas.exporters.output import new_folder
-from nas.exporters.timm_checkpoint import check_timm, describe_timm_inputs, write_timm
+from nas.exporters.timm_checkpoint import check_timm, describe_timm_inputs, timm_input_format, write_timm
 from nas.exporters.transformers_checkpoint import check_transformers, transformers_package, write_transformers
 from search_spaces.architecture.checkpoint import Record, load_weights, weights_of
 from search_spaces.support.errors import UserError
@@ -157,6 +157,7 @@ FORMATS: Mapping[str, ExportFormat] = {
         check=check_timm,
         output=new_folder,
         inputs=describe_timm_inputs,
+        input_format=timm_input_format,
     ),
     TRANSFORMERS: ExportFormat(
         write_transformers,

@@ -14,13 +14,20 @@ from torch import Tensor, nn
 from nas.costs.random_inputs import RandomInputs
 from nas.evaluation.trained_network import TrainedNetwork
 from nas.exporters.counterpart import check_heads, check_plain, provenance
-from nas.exporters.export_format import DynamicAxes, ExportError, Forward, inner_network, run_export_step
+from nas.exporters.export_format import (
+    DynamicAxes,
+    ExportError,
+    Forward,
+    inner_network,
+    input_format_of,
+    run_export_step,
+)
 from nas.exporters.standardization import Standardization, standardization_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record
 from search_spaces.models.vit import ViT
 from tasks.data.batches import Inputs, describe, tensors
-from tasks.input_formats import ImageInputs
+from tasks.input_formats import ImageInputs, InputFormat
 from tasks.vision.digits import AveragingViT
 
 _POOLING: Mapping[type[nn.Module], Mapping[str, Any]] = {
@@ -40,12 +47,13 @@ def check_timm(network: nn.Module, record: Record) -> None:
     """Raise ExportError if timm has no model that equals this network."""
     inner, architecture = inner_network(network), record.architecture
     kind = type(inner).__name__
+    is_known = type(inner).__module__.startswith("timm.models.") if architecture.model else type(inner) in _POOLING
+    if not is_known:
+        raise ExportError(f"timm has no counterpart of {kind}", problem="class", network=kind)
     if architecture.model:
         if kind == "VOLO":
             raise ExportError("timm's create_model changes neither depth nor heads of a VOLO", problem="class")
         return
-    if type(inner) not in _POOLING:
-        raise ExportError(f"timm has no counterpart of {kind}", problem="class", network=kind)
     check_plain("timm's ViT", architecture)
     check_heads("timm's ViT", architecture)
 
@@ -86,6 +94,11 @@ def describe_timm_inputs(network: nn.Module, example: Inputs, axes: DynamicAxes)
         return f"{describe(images, axes)}, after the task's own preprocessing, which config.json cannot hold"
     mean, std = (", ".join(map(str, values)) for values in (standardization.mean, standardization.std))
     return f"{describe(images, axes)}, (byte / 255 - mean) / std of a pixel, with mean {mean} and std {std}"
+
+
+def timm_input_format(network: nn.Module) -> InputFormat | None:
+    """Return what the folder's preprocessing takes; None if config.json cannot hold the task's."""
+    return None if _standardization(network) is None else input_format_of(network)
 
 
 def _model(
@@ -151,7 +164,7 @@ def _standardization(network: nn.Module) -> Standardization | None:
 
 
 def _input_config(network: nn.Module, standardization: Standardization | None, example: Tensor) -> dict[str, Any]:
-    """Return the fields of timm's config that its transforms read; without a standardization these change no pixel."""
+    """Return the fields of timm's config that its transforms read; without a standardization, mean 0 and std 1."""
     image = network.input_format if isinstance(network, TrainedNetwork) else None
     channels = example.shape[1]
     return {

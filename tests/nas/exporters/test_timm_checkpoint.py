@@ -19,6 +19,7 @@ from nas.exporters import timm_checkpoint
 from nas.exporters.destination import TIMM, Destination
 from nas.exporters.export import ExportReport, export
 from nas.exporters.export_format import TOLERANCE
+from nas.exporters.formats import format_for
 from nas.exporters.programs import program_of
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.models.families import base_of, build_family
@@ -59,12 +60,9 @@ def test_timm_alone_gives_the_same_scores_of_an_image(task: Task, tmp_path: Path
     Image.fromarray(pixels.squeeze(-1).numpy(), mode).save(tmp_path / "image.png")
     numbers = torch.randn(3, channels, side, side)
     program = f"""
-inputs = given["numbers"]
-{program_of(report, Path("net"))}
-answers["scores"] = outputs
-from PIL import Image
-transform = timm.data.create_transform(**timm.data.resolve_model_data_config(network))
-answers["of_image"] = network(transform(Image.open("image.png"))[None])
+{program_of(report, Path("net")).replace("IMAGE", "image.png")}
+answers["of_image"] = scores
+answers["scores"] = network(given["numbers"])
 """
     answers = run_elsewhere(program, {"numbers": numbers}, tmp_path)
     with torch.no_grad():
@@ -95,7 +93,7 @@ def test_hidden_features_are_exact_for_every_ratio() -> None:
             assert int(width * ratio) == hidden
 
 
-def test_raw_networks_change_no_pixel(tmp_path: Path) -> None:
+def test_raw_networks_have_mean_0_and_std_1(tmp_path: Path) -> None:
     report, _ = export_task(DigitsViT(), TINY, tmp_path / "net", raw=True)
     assert (report.inputs, report.class_names) == ("float32 [batch, 1, 8, 8]", ())
     config = json.loads((report.file / "config.json").read_text())
@@ -111,6 +109,8 @@ class Gamma(DigitsViT):
 def test_preprocessing_that_a_config_cannot_hold_is_named(tmp_path: Path) -> None:
     report, _ = export_task(Gamma(), TINY, tmp_path / "net")
     assert "preprocessing" in report.inputs
+    assert report.input_format is None
+    assert "create_transform" not in program_of(report, Path("net"))
     config = json.loads((report.file / "config.json").read_text())
     assert (config["pretrained_cfg"]["mean"], config["pretrained_cfg"]["std"]) == ([0.0], [1.0])
 
@@ -164,6 +164,24 @@ def test_models_of_timm_keep_their_names(model: str, tmp_path: Path) -> None:
     record = replace(RECORD, architecture=architecture)
     report = export(network, torch.zeros(1, 3, 224, 224), Destination(TIMM, tmp_path / "net"), record)
     assert json.loads((report.file / "config.json").read_text())["architecture"] == model
+
+
+class Wrapper(nn.Module):
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.network(images)
+
+
+def test_a_network_around_a_model_of_timm_is_an_error(tmp_path: Path) -> None:
+    architecture = replace(base_of("deit_tiny_patch16_224"), depth=1)
+    network = Wrapper(build_family(architecture, (3, 224, 224), 10))
+    record = replace(RECORD, architecture=architecture)
+    with raises("unsupported", option="--to", problem="class", network="Wrapper"):
+        export(network, torch.zeros(1, 3, 224, 224), Destination(TIMM, tmp_path / "net"), record)
+    assert format_for(network, record) == ".pt2"
 
 
 def test_volo_is_an_error(tmp_path: Path) -> None:
