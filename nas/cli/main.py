@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -85,7 +86,7 @@ def _usage_error(error: Any, words: Sequence[str], commands: Mapping[str, Any]) 
     parameter, flag = getattr(error, "param", None), getattr(error, "option_name", None)
     if parameter is None and flag is None:  # too many arguments, or no such command
         if (name := command_of(words, commands)) is not None:
-            return _extra_argument(text, command, commands[name])
+            return _extra_argument(text, command, commands[name], words)
         value = next((word for word in words if not word.startswith("-")), None)
         return UserError("unknown-name", message, option="command", value=value, choices=tuple(commands))
     if parameter is not None:
@@ -99,13 +100,13 @@ def _usage_error(error: Any, words: Sequence[str], commands: Mapping[str, Any]) 
     return UserError(kind, message, **fields)
 
 
-def _extra_argument(text: str, command: str, parser: Any) -> UserError:
-    """Return the error for arguments that a command does not take."""
-    value = text.rpartition("(")[2].rstrip(").")  # Typer names them only in its sentence
+def _extra_argument(text: str, command: str, parser: Any, words: Sequence[str]) -> UserError:
+    """Return the error for arguments that a command does not take; one alone may be a study or a table."""
+    value = text.partition(" (")[2].removesuffix(")")  # Typer names them only in its sentence
     flags = {flag for parameter in parser.params for flag in parameter.opts}
     remedy = f"See `{command} --help`."
-    if {"--study", "--from"} <= flags:
-        remedy = f"For a study give --study {value}, for a table --from {value}."
+    if {"--study", "--from"} <= flags and value in words:
+        remedy = f"For a study give --study {shlex.quote(value)}, for a table --from {shlex.quote(value)}."
     message = f"`{command}` takes no argument {value!r}. {remedy}"
     return UserError("bad-syntax", message, command=command, value=value)
 

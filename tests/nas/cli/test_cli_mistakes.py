@@ -116,6 +116,17 @@ def test_a_mistake_gives_one_line(command: Command) -> None:
                 command("-q", *words).assert_error(kind, **fields)  # no progress where counting is slow
 
 
+def test_one_extra_word_may_be_a_study_and_two_are_none(command: Command) -> None:
+    words = (("dca(k=2)", "--study 'dca(k=2)'"), ("my study", "--from 'my study'"), ("(x).", "--study '(x).'"))
+    for word, proposal in words:
+        result = command("results", word)
+        result.assert_error("bad-syntax", command="nas results", value=word)
+        assert proposal in result.stderr  # options to copy
+    result = command("results", "one", "two")
+    result.assert_error("bad-syntax", command="nas results", value="one two")
+    assert "--study" not in result.stderr
+
+
 def test_the_installed_command_fails_without_a_traceback(tmp_path: Path) -> None:
     words = [str(Path(sys.executable).with_name("nas")), "search", "digits-vit", "--trials", "many"]
     result = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
