@@ -1,5 +1,6 @@
 """The origin of a checkpoint, and retrofits: its network with another topology, as the start of a training."""
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -140,11 +141,20 @@ def installed_reference(record: Record, checkpoint: Path) -> str:
     """Return the installed task of a checkpoint. Raises UserError for others: a file must not choose code to run."""
     if is_installed(record.task):
         return record.task
-    reference = record.settings.get("reference")
-    name = reference if isinstance(reference, str) and kind_of(reference) == "file" else "FILE.py:CLASS"
+    reference = _file_reference(record, checkpoint)
+    name = "FILE.py:CLASS" if reference is None else shlex.quote(reference)
     message = f"{checkpoint} is of task {record.task!r}, which is not installed. Give its file: --task {name}."
     fields = {"task": record.task, "path": str(checkpoint), "reference": reference}
     raise UserError("missing-value", message, option="--task", **fields)
+
+
+def _file_reference(record: Record, checkpoint: Path) -> str | None:
+    """Return the task's file and class, if the file exists and did not come with the checkpoint."""
+    reference = record.settings.get("reference")
+    if not isinstance(reference, str) or kind_of(reference) != "file":
+        return None
+    file = Path(reference.rpartition(":")[0] or reference).resolve()
+    return reference if file.is_file() and not file.is_relative_to(checkpoint.resolve()) else None
 
 
 def is_installed(task: str) -> bool:

@@ -79,6 +79,21 @@ def test_checkpoint_runs_no_code_without_a_request(checkpoint: Path, tmp_path: P
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_checkpoint_proposes_no_missing_file_and_none_of_its_own_folder(checkpoint: Path, tmp_path: Path) -> None:
+    folder, spaced = tmp_path / "theirs", tmp_path / "my tasks.py"
+    folder.mkdir()
+    for program in (folder / "task.py", spaced):
+        program.touch()
+    for program, proposed in ((folder / "task.py", False), (tmp_path / "missing.py", False), (spaced, True)):
+        reference = f"{program}:Mine"
+        record = replace(read_record(checkpoint), task="theirs", settings={"preset": "smoke", "reference": reference})
+        save_checkpoint(folder, read_weights(checkpoint), record)
+        expected = reference if proposed else None
+        with raises("missing-value", option="--task", path=str(folder), reference=expected) as info:
+            nas.load_network(folder)
+        assert (f"--task '{reference}'" in str(info.value)) == proposed  # a command to copy
+
+
 def test_checkpoint_of_a_topology_that_is_not_installed_is_named(checkpoint: Path, tmp_path: Path) -> None:
     record = read_record(checkpoint)
     architecture = replace(record.architecture, topology="theirs(k=2)")
