@@ -54,5 +54,5 @@ class Destination:
             message = f"--to {_HUB} must be followed by USER/NAME of a repository, got {name!r}."
             raise UserError("bad-syntax", message, option="--to", value=name)
         path = Path(Path(name).name)
-        check_new_folder(path)
+        check_new_folder(path, f"Remove it, or run `hf upload {name} {path}`.")
         return cls(None, path, name)

@@ -47,8 +47,8 @@ def new_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def check_new_folder(path: Path) -> None:
-    """Raise UserError if there is something at the path other than an empty folder."""
+def check_new_folder(path: Path, remedy: str = "Give another folder, or remove it.") -> None:
+    """Raise UserError if there is something at the path other than an empty folder; the message ends with `remedy`."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        message = f"--to must name a new or empty folder, got {path}. Give another folder, or remove it."
+        message = f"--to must name a new or empty folder, got {path}. {remedy}"
         raise UserError("exists", message, option="--to", path=str(path))

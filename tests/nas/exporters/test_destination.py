@@ -25,8 +25,9 @@ def test_a_repository_is_written_to_a_folder_of_its_name() -> None:
     Path("net-1.0").mkdir()
     assert Destination.parse("hub:me/net-1.0") == Destination(None, Path("net-1.0"), "me/net-1.0")
     Path("net-1.0", "mine.txt").touch()
-    with raises("exists", option="--to", path="net-1.0"):
+    with raises("exists", option="--to", path="net-1.0") as info:
         Destination.parse("hub:me/net-1.0")
+    assert "`hf upload me/net-1.0 net-1.0`" in str(info.value)  # a command, which uploads what is there
 
 
 @pytest.mark.parametrize("text", ["net.pth", "net", "folder/", "timm:", "transformers:", "other:folder", "timm"])
