@@ -29,7 +29,7 @@ from tasks.data.batches import Batch, call, describe, tensors
 from tasks.data.splits import TensorSplits
 from tasks.recipes.settings import override, plain_values
 from tasks.run import CONTINUE, STOP, Decision, Run
-from tasks.training.ignored_axes import check_axes_are_used
+from tasks.training.ignored_axes import ignored_axis
 from tasks.training.loop import StepMetrics
 from tasks.training.supervised import SupervisedTask
 
@@ -152,10 +152,11 @@ def check_axes(task: Task, architecture: Architecture) -> None:
     if has_stack:
         axes["topology"] = tuple(dict.fromkeys((architecture.topology, *compatible_topologies(architecture))))
     for axis, values in axes.items():
-        try:
-            check_axes_are_used(task, SearchSpace("contract", architecture, {axis: values}))
-        except UserError as error:
-            raise ContractError(f"{axis}-changes-the-network", f"{error}", **error.fields) from error
+        ignored = ignored_axis(task, SearchSpace("contract", architecture, {axis: values}))
+        if ignored is not None:
+            same = ignored[1]
+            message = f"build() must use architecture.{axis}, got one network for {', '.join(map(str, same[:3]))}"
+            raise ContractError(f"{axis}-changes-the-network", message, task=task.name, option=axis, value=same)
 
 
 def check_recipes(task: Task, architecture: Architecture) -> None:

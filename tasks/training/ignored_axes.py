@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
-from torch import Tensor
+from torch import Size, Tensor
 
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.axis_names import is_recipe, option_of
 from search_spaces.spaces.space import SearchSpace
 from search_spaces.support.errors import UserError
+from search_spaces.support.progress import status_if_slow
 from search_spaces.support.spec import Scalar
 from search_spaces.topologies.registry import incompatibility_reason
 from tasks.base import Task
@@ -18,21 +21,45 @@ from tasks.data.batches import call, map_tensors, tensors
 _NOISE = 0.1
 """Standard deviation of the noise that is added to weights, since initial weights of 0 would hide differences."""
 
+_MAX_PARAMS = 20_000_000
+"""Networks with more parameters are not run: that takes long, and perhaps more memory than there is."""
+
 
 def check_axes_are_used(task: Task, space: SearchSpace) -> None:
-    """Raise UserError if all values of an axis give one network. Topologies' options and timm models are not checked.
+    """Raise UserError if all values of an axis give one network, see `ignored_axis`."""
+    with status_if_slow(f"comparing networks of space {space.name} ..."):
+        ignored = ignored_axis(task, space)
+    if ignored is not None:
+        axis, values = ignored
+        message = (
+            f"build() of task {task.name!r} must use architecture.{field_of(axis)}, an axis of space {space.name!r}: "
+            f"{', '.join(map(str, values[:3]))} give one network. Use it, or fix it by --axis {axis}={values[0]}."
+        )
+        raise UserError("bad-plugin", message, task=task.name, option=axis, value=values)
+
+
+def ignored_axis(task: Task, space: SearchSpace) -> tuple[str, tuple[Scalar, ...]] | None:
+    """Return an axis whose values all give one network, and the values, the base's first; None if there is none.
 
     Around the space's base, networks differ by names and shapes of their parameters, or else by outputs for the same
-    weights. An architecture that cannot be built counts as different: its training fails with the reason.
+    weights. An architecture that cannot be built counts as different: its training fails with the reason. Networks of
+    more than 20 million parameters, and those with constant integers as example, count as different, too. Of a field's
+    segments the last one is checked. Topologies' options and timm models are not checked.
     """
     if space.point_table is not None or space.base.model:
-        return
-    for axis in space.axes:
-        if not is_recipe(axis) and option_of(axis) is None:
-            values = dict(_neighbours(space, axis))
-            if values and not any(_differ(task, space.base, other) for other in values.values()):
-                first = getattr(space.base, axis.partition(":")[0])
-                raise _ignored_error(task, space, axis, (first, *values))
+        return None
+    base = _Network(task, space.base)
+    axes = [axis for axis in space.axes if not is_recipe(axis) and option_of(axis) is None]
+    for field, axis in {field_of(axis): axis for axis in axes}.items():
+        values = dict(_neighbours(space, axis))
+        if values and not any(_differ(base, _Network(task, other)) for other in values.values()):
+            return axis, (getattr(space.base, field), *values)
+    return None
+
+
+def field_of(axis: str) -> str:
+    """Return the architecture's field that an axis varies: "heads:3" -> "heads"."""
+    return axis.partition(":")[0]
 
 
 def _neighbours(space: SearchSpace, axis: str) -> Iterator[tuple[Scalar, Architecture]]:
@@ -45,37 +72,46 @@ def _neighbours(space: SearchSpace, axis: str) -> Iterator[tuple[Scalar, Archite
                 yield value, other
 
 
-def _differ(task: Task, first: Architecture, second: Architecture) -> bool:
-    try:
+@dataclass(frozen=True)
+class _Network:
+    """A task's network, built when it is compared."""
+
+    task: Task
+    architecture: Architecture
+
+    @cached_property
+    def shapes(self) -> list[tuple[str, Size]]:
+        """Names and shapes of its parameters."""
         with torch.device("meta"):
-            shapes = [
-                [(name, parameter.shape) for name, parameter in task.build(each).named_parameters()]
-                for each in (first, second)
-            ]
-        if shapes[0] != shapes[1]:
+            return [(name, each.shape) for name, each in self.task.build(self.architecture).named_parameters()]
+
+    @cached_property
+    def outputs(self) -> list[Tensor] | None:
+        """Outputs for random inputs, with weights that are equal for equal parameters; None if they tell nothing."""
+        if sum(shape.numel() for _, shape in self.shapes) > _MAX_PARAMS:
+            return None
+        with torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.no_grad():
+            torch.manual_seed(0)
+            example = self.task.example()
+            if any(map(_is_constant, tensors(example))):
+                return None
+            network = self.task.build(self.architecture).eval()
+            torch.manual_seed(0)
+            for parameter in network.parameters():
+                parameter.add_(torch.randn_like(parameter) * _NOISE)
+            inputs = map_tensors(example, lambda x: torch.randn_like(x) if x.is_floating_point() else x)
+            return tensors(call(network, inputs))
+
+
+def _is_constant(x: Tensor) -> bool:
+    """Return whether all integers of an example are equal, so that attention over them is their mean for any heads."""
+    return not x.is_floating_point() and x.numel() > 1 and bool((x == x.flatten()[0]).all())
+
+
+def _differ(first: _Network, second: _Network) -> bool:
+    try:
+        if first.shapes != second.shapes or first.outputs is None or second.outputs is None:
             return True
-        outputs = [_outputs(task, each) for each in (first, second)]
+        return not all(map(torch.equal, first.outputs, second.outputs))
     except Exception:  # the training says it, as a Row
         return True
-    return not all(map(torch.equal, *outputs))
-
-
-def _outputs(task: Task, architecture: Architecture) -> list[Tensor]:
-    """Return a network's outputs for random inputs, with weights that are equal for equal parameters."""
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.no_grad():
-        torch.manual_seed(0)
-        network = task.build(architecture).eval()
-        torch.manual_seed(0)
-        for parameter in network.parameters():
-            parameter.add_(torch.randn_like(parameter) * _NOISE)
-        example = map_tensors(task.example(), lambda x: torch.randn_like(x) if x.is_floating_point() else x)
-        return tensors(call(network, example))
-
-
-def _ignored_error(task: Task, space: SearchSpace, axis: str, values: tuple[Scalar, ...]) -> UserError:
-    field, texts = axis.partition(":")[0], ", ".join(map(str, values[:3]))
-    message = (
-        f"build() of task {task.name!r} must use architecture.{field}, an axis of space {space.name!r}: {texts} give "
-        f"one network. Use it, or fix it by --axis {axis}={values[0]}."
-    )
-    return UserError("bad-plugin", message, task=task.name, option=axis, value=values)

@@ -85,6 +85,49 @@ def test_an_axis_of_a_block_is_named() -> None:
         check_axes_are_used(EqualBlocks(), space(**{"hidden:1": (8, 16), "hidden:2": (8, 16)}))
 
 
+class Reads(Attends):
+    """A task whose example is equal tokens: attention over them is their mean, for any number of heads."""
+
+    name = "reads"
+
+    def build(self, architecture: Architecture) -> nn.Module:
+        return nn.Sequential(nn.Embedding(5, 8), Attention(architecture.heads))
+
+    def example(self) -> tuple[Tensor, ...]:
+        return (torch.zeros(1, 3, dtype=torch.long),)
+
+
+def test_equal_tokens_tell_nothing_and_different_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    heads = space(Attends.base, heads=(1, 2, 4))
+    check_axes_are_used(Reads(), heads)
+    check_axes_are_used(fixed(Reads, heads=2), heads)
+    monkeypatch.setattr(Reads, "example", lambda self: (torch.arange(3)[None],))
+    check_axes_are_used(Reads(), heads)
+    with raises("bad-plugin", option="heads"):
+        check_axes_are_used(fixed(Reads, heads=2), heads)
+
+
+def test_large_networks_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    heads, task = space(Attends.base, heads=(1, 2, 4)), fixed(Attends, heads=2)
+    monkeypatch.setattr("tasks.training.ignored_axes._MAX_PARAMS", 100)
+    check_axes_are_used(task, heads)
+
+
+def test_the_base_and_one_axis_of_each_field_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[tuple[Architecture, str]] = []
+
+    class Counts(MOONS):  # type: ignore[misc, valid-type]
+        def build(self, architecture: Architecture) -> nn.Module:
+            built.append((architecture, torch.get_default_device().type))
+            return super().build(replace(architecture, hidden=8, blocks=""))  # type: ignore[no-any-return]
+
+    axes = {f"hidden:{number}": (8, 16) for number in (1, 2, 3)}
+    base = replace(BASE, depth=3)
+    with raises("bad-plugin", option="hidden:3"):
+        check_axes_are_used(Counts(), space(base, **axes))
+    assert len(built) == len({*built}) == 4  # the base and one neighbour, each on the meta device and on the CPU
+
+
 def test_other_axes_and_networks_that_fail_are_not_named() -> None:
     class Fails(MOONS):  # type: ignore[misc, valid-type]
         def build(self, architecture: Architecture) -> nn.Module:
