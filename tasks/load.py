@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import inspect
 import sys
+import sysconfig
 from contextlib import suppress
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -103,7 +104,7 @@ def _import_file(path: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     files = [loader.path for each in sys.modules.values() if isinstance(loader := _loader(each), _UncachedFile)]
-    _forget_neighbours([*map(Path, files), path])
+    _forget_neighbours(path)
     _add_to_path(str(path.parent), {str(Path(file).parent) for file in files})
     sys.modules[name] = module
     try:
@@ -121,18 +122,34 @@ def _loader(module: ModuleType) -> Any:
     return getattr(module, "__loader__", None)
 
 
-def _forget_neighbours(files: list[Path]) -> None:
-    """Make local modules of tasks be imported from their current text, and not one of the same name in another folder.
+_TEXTS: dict[str, bytes] = {}
+"""The local modules of tasks as they were last imported: file -> text."""
 
-    Bytecode is removed, since it can miss the second of two edits within one second.
+
+def _forget_neighbours(file: Path) -> None:
+    """Make local modules of a task be imported from their current text, and not those of one name in another folder.
+
+    If nothing changed they stay loaded, so that their classes are not made twice. Bytecode of changed ones is removed,
+    since it can miss the second of two edits within one second.
     """
-    neighbours = {str(source) for file in files for source in local_sources(file)[1:]}
-    for name, module in [*sys.modules.items()]:
-        if getattr(module, "__file__", None) in neighbours:
-            del sys.modules[name]
-    for neighbour in neighbours:
-        with suppress(OSError):
-            Path(importlib.util.cache_from_source(neighbour)).unlink()
+    sites = [*map(sysconfig.get_path, ("purelib", "platlib"))]
+    neighbours = [path for path in local_sources(file)[1:] if not any(map(path.is_relative_to, sites))]
+    texts = {str(path): path.read_bytes() for path in neighbours}
+    names = {path.relative_to(file.parent).parts[0].removesuffix(".py") for path in neighbours}
+    modules = {name: getattr(each, "__file__", None) for name, each in sys.modules.items() if name != "__main__"}
+    forgotten = [
+        name
+        for name, path in modules.items()
+        if path in _TEXTS and path not in texts and name.partition(".")[0] in names
+    ]
+    if forgotten or any(_TEXTS.get(path) != text for path, text in texts.items()):
+        forgotten += [name for name, path in modules.items() if path in texts]
+        for neighbour in neighbours:
+            with suppress(OSError):
+                Path(importlib.util.cache_from_source(neighbour)).unlink()
+    for name in forgotten:
+        del sys.modules[name]
+    _TEXTS.update(texts)
     importlib.invalidate_caches()
 
 

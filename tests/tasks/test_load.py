@@ -3,9 +3,11 @@
 import os
 import shutil
 import sys
+import sysconfig
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -160,6 +162,43 @@ def test_neighbours_of_one_name_are_different_modules(tmp_path: Path) -> None:
         (folder / "task.py").write_text(task.replace("import torch\n", "import lunar_side\nimport torch\n", 1))
         (folder / "lunar_side.py").write_text(f"NUMBER = {number}\n")
     assert [load_task(f"{tmp_path}/{number}/task.py:Moons").version for number in (1, 2, 1)] == [1, 2, 1]
+
+
+def lunar_task(folder: Path) -> str:
+    """A reference to a copy of moons.py with a module beside it, lunar_craft."""
+    folder.mkdir(exist_ok=True)
+    text = MOONS.read_text().replace("import torch\n", "import lunar_craft\nimport torch\n", 1)
+    (folder / "task.py").write_text(text)
+    (folder / "lunar_craft.py").write_text("class Craft:\n    pass\n")
+    return f"{folder}/task.py:Moons"
+
+
+def test_an_unchanged_neighbour_stays_loaded(tmp_path: Path) -> None:
+    one, other = lunar_task(tmp_path / "one"), moons_with(tmp_path, "other = True")
+    load_task(one)
+    craft = sys.modules["lunar_craft"]
+    for reference in (one, other, one):
+        load_task(reference)
+        assert sys.modules["lunar_craft"] is craft
+    (tmp_path / "one" / "lunar_craft.py").write_text("class Craft:\n    wings = 2\n")
+    load_task(one)
+    assert sys.modules["lunar_craft"].Craft.wings == 2
+
+
+def test_the_program_and_installed_packages_stay_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reference = lunar_task(tmp_path)
+    for name in ("__main__", "lunar_craft"):
+        module = ModuleType(name)
+        module.__file__ = str(tmp_path / "lunar_craft.py")
+        monkeypatch.setitem(sys.modules, name, module)
+    main, imported = sys.modules["__main__"], sys.modules["lunar_craft"]
+    with monkeypatch.context() as installed:
+        installed.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
+        load_task(reference)
+        assert sys.modules["lunar_craft"] is imported
+    load_task(reference)
+    assert sys.modules["lunar_craft"] is not imported  # nobody knows of which text it is
+    assert sys.modules["__main__"] is main
 
 
 def test_files_of_one_name_are_different_tasks(tmp_path: Path) -> None:
