@@ -13,18 +13,20 @@ from tasks.input_formats import ImageInputs, InputFormat, TableInputs
 
 @dataclass(frozen=True)
 class _GraphReader:
-    """The lines of a program that runs a graph on `inputs`, a NumPy array.
+    """The lines of a program that runs a graph on `inputs`.
 
     Attributes:
         module: The module that reads it.
         load: Loads the graph; `file` is an expression of its path.
-        scores: Computes the scores.
+        scores: Computes the scores; `inputs` is an expression of its inputs.
+        from_array: An expression of inputs from a NumPy array `inputs`.
         classes: An expression of the class names as JSON.
     """
 
     module: str
     load: str
     scores: str
+    from_array: str
     classes: str
 
 
@@ -32,13 +34,15 @@ _GRAPH_READERS = {
     ".pt2": _GraphReader(
         "torch",
         'files = {{"classes": ""}}\nnetwork = torch.export.load({file}, extra_files=files).module()',
-        "scores = network(torch.from_numpy(inputs))",
+        "scores = network({inputs})",
+        "torch.from_numpy(inputs)",
         'files["classes"]',
     ),
     ".onnx": _GraphReader(
         "onnxruntime",
         "session = onnxruntime.InferenceSession({file})",
-        "(scores,) = session.run(None, {session.get_inputs()[0].name: inputs})",
+        "(scores,) = session.run(None, {{session.get_inputs()[0].name: {inputs}}})",
+        "inputs",
         'session.get_modelmeta().custom_metadata_map["classes"]',
     ),
 }
@@ -88,7 +92,8 @@ def _graph_program(reader: _GraphReader, report: ExportReport, path: str) -> str
     imports = [*imports, f"import {reader.module}"]
     if report.class_names:
         imports.append("import json")
-    lines = [reader.load.format(file=path), *inputs, reader.scores]
+    scores = reader.scores.format(inputs=reader.from_array if inputs else "inputs")
+    lines = [reader.load.format(file=path), *inputs, scores]
     if report.class_names:
         lines.append(f"names = json.loads({reader.classes})\nprint([names[i] for i in scores.argmax(1)])")
     plain, others = ([line for line in imports if line.startswith(word)] for word in ("import", "from"))
