@@ -136,7 +136,7 @@ def test_exported_network_has_a_card_on_request(trained: tuple[Row, dict[str, st
     assert card == model_card(row, report)
     names: dict[str, Any] = {"inputs": torch.zeros(3, 8)}
     exec(program_of(card).replace("net.pt2", str(file)), names)
-    assert names["outputs"].shape == (3, 8)
+    assert names["scores"].shape == (3, 8)
 
 
 def test_card_that_cannot_be_written_is_an_error(
