@@ -9,7 +9,6 @@ from nas.environment.paths import DEFAULT_STORE, slug
 from nas.evaluation.retrofit import origin_of
 from nas.exporters.destination import Destination
 from nas.exporters.export import ExportReport, export_folder
-from nas.exporters.hub_upload import check_token, upload
 from nas.request.job import text_of
 from nas.store.store import Store
 from search_spaces.support.files import atomic_write, unwritable
@@ -46,6 +45,8 @@ def export(
     row, *others = seeds_of(source_study, key, store)
     destination = Destination.parse(to or f"{slug(row.task)}-{row.architecture.key}.pt2")
     if destination.repository is not None:
+        from nas.exporters.hub_upload import check_token, upload  # loads an HTTP client
+
         check_token()
     folder = store.network(row.identity())
     origin = origin_of(folder, task, None, text_of(data))
