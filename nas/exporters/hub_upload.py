@@ -15,6 +15,9 @@ from tasks.language.hub import reachable, short_reason
 _PATIENCE_S = 30.0
 """Longest wait for an answer; the hub's client alone waits for ever."""
 
+_HTTPError: Any = HfHubHTTPError.__mro__[1]
+"""The base class of errors of the client's HTTP library, whose name differs between its versions."""
+
 _REFUSED = (401, 403)
 """Statuses of a request that the token does not allow."""
 
@@ -44,27 +47,41 @@ def upload(folder: Path, repository: str) -> str:
         if status in _REFUSED:
             reason = f"the hub refuses this token (status {status}), which needs write access to {repository}"
             raise _failed(folder, repository, reason, problem="refused", status=status) from error
-        raise _failed(folder, repository, f"the hub answered {status}", problem="status", status=status) from error
-    except Exception as error:  # the client's HTTP and storage libraries raise many kinds
-        cause = type(error).__name__
-        reason = f"{short_reason(error):.200} ({cause})"
-        raise _failed(folder, repository, reason, problem="unreachable", cause=cause) from error
+        answer = (error.server_message or "no reason").splitlines()[0].rstrip(".")
+        reason = f"the hub answered {status} ({answer:.200})"
+        raise _failed(folder, repository, reason, problem="status", status=status, answer=answer) from error
+    except (OSError, _HTTPError) as error:
+        raise _failed_client(folder, repository, error, "unreachable") from error
+    except (RuntimeError, ValueError) as error:  # of the client: failed storage; a refused card or name
+        raise _failed_client(folder, repository, error, "client") from error
     return str(url)
 
 
 @contextmanager
 def _limited_waits() -> Iterator[None]:
-    """Limit the client's waits, and hide its progress bars."""
+    """Limit the waits of all the client's sessions, of which a lost connection opens another, and hide its bars."""
     bars: Any = huggingface_hub.utils  # it names them only at run time
-    session, hidden = huggingface_hub.get_session(), bars.are_progress_bars_disabled()
-    timeout, session.timeout = session.timeout, _PATIENCE_S
+    factory, hidden = bars._http._GLOBAL_CLIENT_FACTORY, bars.are_progress_bars_disabled()  # no function returns it
+
+    def limited_session() -> Any:
+        session = factory()
+        session.timeout = _PATIENCE_S
+        return session
+
+    huggingface_hub.set_client_factory(limited_session)
     bars.disable_progress_bars()
     try:
         yield
     finally:
-        session.timeout = timeout
+        huggingface_hub.set_client_factory(factory)
         if not hidden:
             bars.enable_progress_bars()
+
+
+def _failed_client(folder: Path, repository: str, error: Exception, problem: str) -> UserError:
+    """Return the error of an upload that ended without the hub's answer."""
+    cause = type(error).__name__
+    return _failed(folder, repository, f"{short_reason(error):.200} ({cause})", problem=problem, cause=cause)
 
 
 def _failed(folder: Path, repository: str, reason: str, **fields: Any) -> UserError:

@@ -2,6 +2,8 @@
 
 import base64
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -158,8 +160,9 @@ REFUSALS = [
     ({"/api/repos/create": 403, "/api/models/me/net": 404}, {"problem": "refused", "status": 403}),
     ({"/api/models/me/net/preupload": 403}, {"problem": "refused", "status": 403}),
     ({"/api/models/me/net/commit": 401}, {"problem": "refused", "status": 401}),
-    ({"/api/models/me/net/commit": 400}, {"problem": "status", "status": 400}),
-    ({"/api/validate-yaml": 400}, {"problem": "unreachable", "cause": "ValueError"}),
+    ({"/api/models/me/net/commit": 400}, {"problem": "status", "status": 400, "answer": "the test says so"}),
+    ({"/api/validate-yaml": 400}, {"problem": "client", "cause": "ValueError"}),
+    ({"/storage": 400}, {"problem": "client", "cause": "RuntimeError"}),
 ]
 
 
@@ -167,7 +170,7 @@ REFUSALS = [
 def test_a_refusal_is_an_error_and_leaves_the_files(
     statuses: dict[str, int], fields: dict[str, Any], server: Hub, folder: Path
 ) -> None:
-    server.statuses = statuses
+    server.statuses, server.large = statuses, (".safetensors",)
     before = contents(folder)
     with raises("unavailable", option="--to", value="me/net", path="net", **fields) as info:
         upload(folder, "me/net")
@@ -176,13 +179,32 @@ def test_a_refusal_is_an_error_and_leaves_the_files(
 
 
 def test_a_silent_hub_is_given_up(server: Hub, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = huggingface_hub.get_session()
-    before = session.timeout
+    before = huggingface_hub.get_session().timeout
     server.silent = 2.0
     monkeypatch.setattr(hub_upload, "_PATIENCE_S", 0.2)
     with raises("unavailable", option="--to", problem="unreachable", cause="ReadTimeout", path="net"):
         upload(folder, "me/net")
-    assert session.timeout == before
+    assert huggingface_hub.get_session().timeout == before
+
+
+def test_a_silent_hub_is_given_up_after_a_lost_connection(
+    server: Hub, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose_connection(api: Any, *args: Any, **kwargs: Any) -> str:
+        huggingface_hub.close_session()  # as the client does
+        server.silent = 2.0
+        return ""
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "create_repo", lose_connection)
+    monkeypatch.setattr(hub_upload, "_PATIENCE_S", 0.2)
+    with raises("unavailable", option="--to", problem="unreachable", cause="ReadTimeout", path="net"):
+        upload(folder, "me/net")
+
+
+def test_a_bug_keeps_its_kind(server: Hub, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(huggingface_hub.HfApi, "upload_folder", lambda api: None)  # takes no arguments
+    with pytest.raises(TypeError):
+        upload(folder, "me/net")
 
 
 def test_an_address_that_does_not_resolve_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,6 +264,11 @@ def test_the_command_uploads_the_graph_of_another_network_with_its_card(
     card = server.files["me/toy/README.md"].decode()
     assert 'hf_hub_download("me/toy", "network.pt2")' in card
     assert Path("toy/README.md").read_text() == card
+
+
+def test_an_export_without_upload_loads_no_client() -> None:
+    program = "import sys, nas.api.export; sys.exit('huggingface_hub.errors' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
 def test_the_command_keeps_the_export_of_a_failed_upload(
