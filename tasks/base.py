@@ -171,6 +171,10 @@ class Task(ABC):
         """Check that the data allows trainings by a recipe, before the first one. Raises UserError if it does not."""
         return None
 
+    def check_data(self, recipe: Any) -> None:
+        """Check that a recipe's data fits the networks, before the first training. Raises UserError if it does not."""
+        return None
+
     @abstractmethod
     def build(self, architecture: Architecture) -> nn.Module:
         """Build the network on the default device. Parameter names mark `embedding.` and `.topology.` parts."""

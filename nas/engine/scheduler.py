@@ -14,7 +14,15 @@ from nas.engine.timings import Timings
 from nas.environment.paths import EVALUATIONS
 from nas.environment.signals import raise_pending_termination
 from nas.evaluation.saved_networks import check_save_folder
-from nas.request.job import EvaluationJob, is_first_process, needs_network, recipe_of, task_of, with_identity
+from nas.request.job import (
+    EvaluationJob,
+    check_recipes,
+    is_first_process,
+    needs_network,
+    recipe_of,
+    task_of,
+    with_identity,
+)
 from nas.request.text_checks import LogFormat
 from nas.store.database import translate_errors
 from nas.store.leases import Leases, leases_in
@@ -235,8 +243,8 @@ def evaluate_all(
     with evaluation_store(storage, study) as (store, name):
         task = task_of(jobs[0].task, jobs[0].data)
         prepare(task)
-        for preset, settings in {(job.preset, job.settings) for job in jobs}:
-            task.check_recipe(recipe_of(task, preset, settings))
+        overrides = dict.fromkeys((job.preset, job.settings) for job in jobs)
+        check_recipes(task, [recipe_of(task, preset, settings) for preset, settings in overrides])
         jobs = [with_identity(job) for job in jobs]
         for job in jobs:
             check_save_folder(job)

@@ -1,6 +1,7 @@
 """The job of an evaluation, as plain data that is sent to other processes, and its identity."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -119,6 +120,18 @@ def recipe_of(task: Task, preset: str, settings: tuple[tuple[str, Scalar], ...] 
     if preset not in task.presets:
         raise unknown_name_error("preset", preset, task.presets, of=f"task {task.name!r}")
     return override(task.presets[preset], dict(settings), f"preset {preset!r} of task {task.name!r}")
+
+
+def check_recipes(task: Task, recipes: Sequence[Any]) -> None:
+    """Check the data against the networks and all recipes, before the first training; of one recipe against networks.
+
+    Raises:
+        UserError: Inputs or labels that do not fit, or a recipe that the data does not allow.
+    """
+    with status_if_slow(f"reading the data of {task.name} ..."):
+        for recipe in recipes:
+            task.check_recipe(recipe)
+        task.check_data(recipes[0])
 
 
 @lru_cache(maxsize=64)

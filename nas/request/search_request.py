@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +16,7 @@ from nas.budget.implicit.budget_dp import BudgetDP
 from nas.budget.objectives import COSTS, PROFILE_COSTS, measures_for, names_in, objective_directions
 from nas.costs.count import meta_device
 from nas.environment.paths import safe_name
-from nas.request.job import code_of, recipe_of, reload_task, text_of
+from nas.request.job import check_recipes, code_of, recipe_of, reload_task, text_of
 from nas.request.resolve import RecipeOverrides, parse_overrides, space_of
 from nas.request.text_checks import as_list
 from nas.samplers.early_stopping import check_reports, check_rung_objectives
@@ -104,9 +104,9 @@ def build_request(
     check_reports(task_object, recipe, rungs)
     check_measurable(task_object, search_space.base, {*bounds.bounds, *goals})
     check_axes_are_used(task_object, search_space)
-    _check_recipes(task_object, preset, changes, search_space)
     load_proposer(sampler or DEFAULT)  # raises for an unknown sampler
     candidates = feasible_candidates(search_space, task_object, bounds)
+    check_recipes(task_object, [recipe, *_axis_recipes(task_object, preset, changes, search_space)])
     return SearchRequest(
         config=SearchConfig(
             task=task,
@@ -140,13 +140,11 @@ def _check_no_axis_is_set(settings: Mapping[str, Any], space: SearchSpace) -> No
             raise UserError("conflict", message, option="--set", value=name, excludes=f"recipe.{name}")
 
 
-def _check_recipes(task: Task, preset: str, settings: RecipeOverrides, space: SearchSpace) -> None:
-    """Raise UserError if the data does not allow trainings by the recipe, or by a value of one of its axes."""
-    with status_if_slow(f"reading the data of {task.name} ..."):
-        task.check_recipe(recipe_of(task, preset, settings))
-        for axis, values in space.axes.items():
-            for value in values if is_recipe(axis) else ():
-                task.check_recipe(recipe_of(task, preset, (*settings, (axis.removeprefix("recipe."), value))))
+def _axis_recipes(task: Task, preset: str, settings: RecipeOverrides, space: SearchSpace) -> Iterator[Any]:
+    """Yield the recipe with each value of each of its axes."""
+    for axis, values in space.axes.items():
+        for value in values if is_recipe(axis) else ():
+            yield recipe_of(task, preset, (*settings, (axis.removeprefix("recipe."), value)))
 
 
 def _data_fields(task: Task, recipe: Any) -> dict[str, Any]:

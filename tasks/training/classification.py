@@ -21,8 +21,8 @@ class ClassificationTask(SupervisedTask):
 
     metrics = (Metric("accuracy", "share", "max"), Metric("loss", "nats", "min"))
 
-    def check_recipe(self, recipe: Any) -> None:
-        super().check_recipe(recipe)
+    def check_data(self, recipe: Any) -> None:
+        super().check_data(recipe)
         splits = self.splits_for(recipe)
         if isinstance(splits, TensorSplits) and type(self).loss is ClassificationTask.loss:
             check_labels(self, splits)

@@ -165,6 +165,7 @@ def check_recipes(task: Task, architecture: Architecture) -> None:
     for name in ("smoke", "proxy") if has_same_data else ("smoke",):
         try:
             task.check_recipe(task.presets[name])
+            task.check_data(task.presets[name])
         except UserError as error:
             raise ContractError("recipes-fit-the-data", f"preset {name!r}: {error}", **error.fields) from error
 

@@ -78,9 +78,10 @@ class SupervisedTask(SupervisedObjective):
         _ = self.splits
 
     def check_recipe(self, recipe: Any) -> None:
-        splits = self.splits_for(recipe)
-        splits.check_recipe(recipe)
-        if isinstance(splits, TensorSplits) and type(self).inputs is SupervisedTask.inputs:
+        self.splits_for(recipe).check_recipe(recipe)
+
+    def check_data(self, recipe: Any) -> None:
+        if isinstance(self.splits_for(recipe), TensorSplits):
             check_inputs(self, self.inputs(recipe))
 
     def fingerprint(self, recipe: Any) -> str:

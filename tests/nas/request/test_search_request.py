@@ -8,6 +8,7 @@ import pytest
 
 import nas
 from expect import raises
+from tasks.training.classification import ClassificationTask
 from toy_searches import TOY, Search
 
 MOONS = Path(__file__).parents[2] / "tasks" / "moons.py"
@@ -67,6 +68,26 @@ def test_faulty_data_end_a_search_and_an_evaluation(
 def test_a_batch_on_an_axis_is_checked_before_the_first_trial(faulty: Callable[..., str]) -> None:
     with raises("mismatch", option="batch", value=2000, most=1000):
         nas.search(faulty(), axis="recipe.batch=100,2000", trials=4)
+
+
+def test_the_budget_and_the_sampler_are_checked_before_the_data_are_read(faulty: Callable[..., str]) -> None:
+    reference = faulty((LOAD, "print(1 / 0)"))
+    with raises("infeasible"):
+        nas.search(reference, budget="params<=1", trials=4)
+    with raises("unknown-name", value="tpee"):
+        nas.search(reference, sampler="tpee", trials=4)
+
+
+def test_the_data_are_checked_against_the_networks_once(
+    faulty: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[object] = []
+    monkeypatch.setattr(ClassificationTask, "check_data", lambda task, recipe: checked.append(recipe))
+    with raises("mismatch", option="batch"):
+        nas.search(faulty(), axis="recipe.batch=50,100,2000", trials=4)
+    with pytest.raises(pytest.fail.Exception, match="it was trained"):
+        nas.search(faulty(), axis="recipe.batch=50,100", trials=4)
+    assert len(checked) == 1
 
 
 def test_an_ignored_axis_ends_a_search(faulty: Callable[..., str]) -> None:

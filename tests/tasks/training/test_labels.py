@@ -48,13 +48,13 @@ def test_labels_that_do_not_fit_are_named(part: str, fault: str) -> None:
     change, kind, fields = FAULTS[fault]
     task = moons(part, change)
     with raises(kind, task="moons", option=part, **fields):
-        task.check_recipe(task.presets["smoke"])
+        task.check_data(task.presets["smoke"])
 
 
 @pytest.mark.parametrize("change", [lambda x: x, lambda x: x.to(torch.uint8), lambda x: torch.eye(2)[x]])
 def test_labels_that_fit_pass(change: Callable[[Tensor], Tensor]) -> None:
     task = moons("train", change)
-    task.check_recipe(task.presets["smoke"])
+    task.check_data(task.presets["smoke"])
 
 
 def test_other_losses_and_networks_are_not_judged() -> None:
@@ -70,4 +70,4 @@ def test_other_losses_and_networks_are_not_judged() -> None:
             raise KeyError(architecture.depth)
 
     for task in (OwnLoss(), Fails()):
-        task.check_recipe(task.presets["smoke"])
+        task.check_data(task.presets["smoke"])
