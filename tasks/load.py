@@ -35,7 +35,8 @@ def load_task(reference: str, data: Path | None = None) -> Task:
     except UserError:
         raise
     except (Exception, SystemExit) as error:  # a third-party task may raise anything, and needs no traceback of ours
-        raise plugin_error(f"task {reference!r} could not be created", error, reference, data) from error
+        lacks_data = kind.takes_data and data is None
+        raise plugin_error(f"task {reference!r} could not be created", error, reference, lacks_data) from error
     _check_version(reference, task.version)
     return task
 

@@ -63,7 +63,8 @@ class SupervisedTask(SupervisedObjective):
             except Exception as error:  # a task of another package may raise anything
                 if not foreign_location(error):
                     raise
-                raise plugin_error(f"load() of task {self.name!r}", error, self.name, self.data) from error
+                lacks_data = self.takes_data and self.data is None
+                raise plugin_error(f"load() of task {self.name!r}", error, self.name, lacks_data) from error
         if not isinstance(splits, Splits):
             message = f"load() of task {self.name!r} must return Splits, got {type(splits).__name__}."
             remedy = "Return TensorSplits(train, validation, test), each a pair of inputs and targets."

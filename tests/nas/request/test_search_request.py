@@ -118,6 +118,13 @@ def test_a_task_that_needs_data_asks_for_them(
         nas.search(reference, trials=4)
 
 
+def test_a_task_without_data_has_its_own_error(faulty: Callable[..., str]) -> None:
+    without = ("    version = 1", "    version, takes_data = 1, False")
+    for change in ((LOAD, "None + 1"), (CLASS_BODY[0], CLASS_BODY[1].format("None + 1"))):
+        with raises("bad-plugin", cause="TypeError"):
+            nas.search(faulty(without, change), trials=4)
+
+
 @pytest.mark.parametrize("signature", ["self", "self, data, labels", "self, *, data"])
 def test_a_task_must_be_constructed_from_its_data(faulty: Callable[..., str], signature: str) -> None:
     old, new = CLASS_BODY
