@@ -47,9 +47,9 @@ def _imports(source: Path, folder: Path) -> Iterator[tuple[str, ...]]:
         elif isinstance(node, ast.ImportFrom):
             package: tuple[str, ...] = tuple(node.module.split(".")) if node.module else ()
             if node.level:
-                above = source.parents[node.level - 1]
-                if not above.is_relative_to(folder):
+                if node.level > len(source.relative_to(folder).parts):  # above the folder
                     continue
+                above = source.parents[node.level - 1]
                 package = (*above.relative_to(folder).parts, *package)
             yield from ((*package, alias.name) for alias in node.names)
 

@@ -139,14 +139,14 @@ def knees(front: Sequence[ArchitectureSummary], objectives: Mapping[str, Directi
     if not front:
         return []
     # Under new names, since the posterior mean of a count is no integer.
-    ways = {str(k): direction for k, direction in enumerate(objectives.values())}
+    directions = {str(k): direction for k, direction in enumerate(objectives.values())}
     lines: list[dict[str, Any]] = [
         {name: one.record.get(name) for name in MUST_MATCH_COLUMNS}
-        | dict(zip(ways, map(one.expected.get, objectives), strict=True))
+        | dict(zip(directions, map(one.expected.get, objectives), strict=True))
         | {"identity": str(i)}
         for i, one in enumerate(front)
     ]
-    return [front[int(i)] for i in knee(from_records(lines), ways)["identity"].to_pylist()]
+    return [front[int(i)] for i in knee(from_records(lines), directions)["identity"].to_pylist()]
 
 
 def training_key(row: Record) -> tuple[Any, ...]:

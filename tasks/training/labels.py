@@ -23,10 +23,10 @@ def check_labels(task: Task, splits: TensorSplits) -> None:
         return
     for name, (_, labels) in (("train", splits.train), ("validation", splits.validation), ("test", splits.test)):
         if not isinstance(labels, Tensor) or not _has_form(labels, classes):
-            got = f"{_form(labels)}" if isinstance(labels, Tensor) else type(labels).__name__
+            got = _form(labels) if isinstance(labels, Tensor) else type(labels).__name__
             message = (
-                f"labels of {name} of task {task.name!r} must be int64 [examples], or shares [examples, {classes}] as "
-                f"floating-point numbers, got {got}. Convert classes by labels.long().flatten()."
+                f"labels of {name} of task {task.name!r} must be int64 or uint8 [examples], or shares "
+                f"[examples, {classes}] as floating-point numbers, got {got}. Convert classes by labels.long().flatten()."
             )
             raise UserError("wrong-type", message, task=task.name, option=name, value=got)
         if labels.dim() == 1 and not (labels.min() >= 0 and labels.max() < classes):

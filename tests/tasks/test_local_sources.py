@@ -41,6 +41,12 @@ def test_sources_are_the_files_that_are_imported(folder: Path) -> None:
     assert names(folder / "task.py") == ["task.py", *sorted(IMPORTED - {"task.py"})]
 
 
+def test_imports_above_the_root_are_not_sources(folder: Path) -> None:
+    for dots in range(1, 30):
+        (folder / "other.py").write_text(f"from {'.' * dots}layers import build\n")
+        assert ("layers.py" in names(folder / "other.py")) == (dots == 1)
+
+
 def test_a_folder_that_is_a_package_may_be_named(folder: Path) -> None:
     (folder / "other.py").write_text("from project.layers import build\nimport project.lib.readers.csv\n")
     assert {"layers.py", "norms.py", "lib/readers/csv.py"} <= {*names(folder / "other.py")}
