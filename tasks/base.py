@@ -233,6 +233,8 @@ class Task(ABC):
 
         The result depends only on the run's architecture, recipe, seed and start, and on the data.
 
+        Each report, and the FitResult, must have all metrics of `metrics_for`; a training without reports is allowed.
+
         If `run.report` returns STOP, the training ends. The FitResult has that step, the metrics just reported and no
         test, and a checkpoint stays in the run's folder. A later `fit` of the same run in the same folder repeats the
         reports and resumes; on a CPU the numbers equal those of an uninterrupted training. An interrupted training

@@ -23,7 +23,7 @@ CONTINUE: Final = Decision.CONTINUE
 STOP: Final = Decision.STOP
 
 Report = Callable[[int, Mapping[str, float]], Decision]
-"""Called with the optimizer step and its metrics; an exception that it raises ends the training."""
+"""Called with the optimizer step and the values of all metrics of the task; what it raises ends the training."""
 
 
 StepCallback = Callable[[int, int], None]
@@ -55,7 +55,7 @@ class Run:
         threads: CPU threads for operators during training.
         folder: Folder for checkpoints, or None. A finished training leaves no files in it.
         start: Initial weights, by the parameter names of `Task.build`; None for random initialization.
-        report: Called with intermediate metrics; decides whether to continue.
+        report: Called with intermediate values of all metrics of the task; decides whether to continue.
         on_step: Called with the step and the total, to show progress. A task may ignore it.
     """
 

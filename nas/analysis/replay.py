@@ -71,6 +71,8 @@ class ReplayTask(Task):
             at_end = point["step"] >= row.steps
             if at_end and row.status == "complete":
                 break
+            if not self.table.directions.keys() <= point["metrics"].keys():
+                continue  # a report has all metrics
             if run.report(point["step"], point["metrics"]) is STOP:
                 return FitResult(steps=point["step"], metrics=point["metrics"])
         if row.status != "complete":
@@ -103,7 +105,7 @@ def replay_task(table: str) -> type[ReplayTask]:
     attributes = {
         "name": f"replay:{benchmark.name}",
         "version": first.task_version,
-        "metrics": tuple(Metric(name, "", way) for name, way in benchmark.directions.items()),
+        "metrics": tuple(Metric(name, "", direction) for name, direction in benchmark.directions.items()),
         "base": initial_architecture(benchmark.architectures),
         "presets": {first.preset: _recipe(benchmark.name, first)},
         "table": benchmark,

@@ -84,7 +84,11 @@ def evaluate(job: EvaluationJob) -> Row:
 def _check_unchanged(job: EvaluationJob, row: Row) -> None:
     """Raise UserError if this process would train something else than the process that made the job."""
     if job.identity not in ("", row.identity()):
-        message = f"task {job.task!r} was changed while it is evaluated: its file, modules or data. Run it again."
+        message = (
+            f"task {job.task!r} must have the same code and data in each process, got others than at the start. If a "
+            "file or module was edited, or differs between machines, run it again with one version. If load() returns "
+            "other data each time, seed its random numbers."
+        )
         raise UserError("mismatch", message, option="task", value=job.task, expected=job.identity)
 
 
@@ -260,7 +264,11 @@ def _check_names(evaluation: ResolvedJob, metrics: Mapping[str, float], source: 
     """Raise if a metric of the task is missing: at the first report, if there are some, and not after hours."""
     for metric in evaluation.task.metrics_for(evaluation.recipe):
         if metric.name not in metrics:
-            raise RuntimeError(f"{source} of task {evaluation.task.name!r} has no {metric.name!r}")
+            got = ", ".join(metrics) or "none"
+            raise RuntimeError(
+                f"{source} of task {evaluation.task.name!r} must have all of its metrics, got {got} without "
+                f"{metric.name!r}. Add it in fit(), or take it out of the task's metrics."
+            )
 
 
 def _finite_numbers(values: Mapping[str, float]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.backend.context import get_context
 
 from nas.environment.debugging import DEBUG
-from nas.request.job import EvaluationJob, identity
+from nas.request.job import EvaluationJob
 from nas.workers.local_processes import evaluate_within
 from nas.workers.processes import end_forks_with_this, hide_working_directory, prepare_process
 from nas.workers.resources import processes_for
@@ -49,7 +49,7 @@ def evaluate_assignment(assignment: Assignment) -> tuple[Row, list[Notice]]:
     memory. If the child dies, this process ends too, which the coordinator handles as a death.
 
     Raises:
-        UserError: This node has other files than the coordinator, or `nas.evaluation.evaluate.evaluate` raised it.
+        UserError: This node lacks the shared folder, or `nas.evaluation.evaluate.evaluate` raised it.
     """
     _prepare(assignment.gpus > 0, assignment.debug)
     if assignment.memory is None:
@@ -70,9 +70,6 @@ def _evaluate_and_note(assignment: Assignment) -> tuple[Row, list[Notice]]:
     job = assignment.job
     with _name_node(), _notices() as notices:
         _begin(job, assignment.attempt)
-        if identity(job) != job.identity:
-            message = f"task {job.task!r} or its data differ from the coordinator's. Give both the same files."
-            raise UserError("mismatch", message, task=job.task)
         return evaluate_within(job, processes_for(assignment.gpus), assignment.memory), notices
 
 

@@ -146,6 +146,16 @@ def test_replayed_trainings_stop_at_a_rung_and_resume(replay_search: ReplaySearc
     assert sum(row.steps for row in rows) < 0.8 * 18 * 100
 
 
+def test_recorded_reports_without_a_metric_are_skipped(replay_search: ReplaySearch) -> None:
+    rows = [
+        replace(row, curve=tuple({**point, "metrics": {"loss": 1.0}} for point in row.curve[:-1]) + row.curve[-1:])
+        for row in resnet_rows()
+    ]
+    study = replay_search(rows, reeval_fraction=0)
+    assert {row.status for row in study.rows()} == {"complete"}
+    assert {row.metrics["accuracy"] for row in study.rows()} <= {row.metrics["accuracy"] for row in rows}
+
+
 def test_max_steps_stop_a_replayed_training(tmp_path: Path) -> None:
     arguments = {"arch": "depth=8,topology=dca(k=2)", "seed": 2, "storage": f"sqlite:///{tmp_path}/s.db"}
     early = nas.evaluate(write_table(tmp_path), max_steps=35, **arguments)  # type: ignore[arg-type]

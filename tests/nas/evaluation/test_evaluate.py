@@ -293,6 +293,16 @@ def test_a_report_without_a_metric_ends_the_training(in_tmp_path: None, tmp_path
     assert "'accuracy'" in str(row.error)
 
 
+def test_a_job_is_not_trained_on_data_that_differ_each_time(in_tmp_path: None, tmp_path: Path) -> None:
+    text = TOYS.read_text().replace('return "70e5"', "return os.urandom(4).hex()")
+    (tmp_path / "unseeded.py").write_text(text)
+    job = with_identity(replace(JOB, task=f"{tmp_path}/unseeded.py:Toy"))
+    reload_task(job.task, None)  # as in another process
+    with raises("mismatch", option="task", value=job.task) as info:
+        evaluate(job)
+    assert "load()" in str(info.value)
+
+
 def test_a_job_is_not_trained_by_edited_code(in_tmp_path: None, tmp_path: Path) -> None:
     reference = toy_with_neighbour(tmp_path, "def score():\n    pass\n")
     job = with_identity(replace(JOB, task=reference))

@@ -78,7 +78,7 @@ def test_error_of_a_node_with_another_file_of_the_task_names_both(
 ) -> None:
     other_file, assignment = tmp_path / "toy_tasks.py", assignment_of("Toy")
     other_file.write_text(f"{TOYS.read_text()}\n# changed\n")
-    with raises("mismatch", task=f"{other_file}:Toy", node="a-node"):
+    with raises("mismatch", option="task", value=f"{other_file}:Toy", node="a-node"):
         evaluate_assignment(replace(assignment, job=replace(assignment.job, task=f"{other_file}:Toy")))
 
 
