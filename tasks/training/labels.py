@@ -26,7 +26,8 @@ def check_labels(task: Task, splits: TensorSplits) -> None:
             got = _form(labels) if isinstance(labels, Tensor) else type(labels).__name__
             message = (
                 f"labels of {name} of task {task.name!r} must be int64 or uint8 [examples], or shares "
-                f"[examples, {classes}] as floating-point numbers, got {got}. Convert classes by labels.long().flatten()."
+                f"[examples, {classes}] as floating-point numbers, got {got}. "
+                "Convert classes by labels.long().flatten()."
             )
             raise UserError("wrong-type", message, task=task.name, option=name, value=got)
         if labels.dim() == 1 and not (labels.min() >= 0 and labels.max() < classes):
