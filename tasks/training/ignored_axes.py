@@ -43,7 +43,7 @@ def ignored_axis(task: Task, space: SearchSpace) -> tuple[str, tuple[Scalar, ...
 
     Around the space's base, networks differ by names and shapes of their parameters, or else by outputs for the same
     weights. An architecture that cannot be built counts as different: its training fails with the reason. Networks of
-    more than 20 million parameters, and those with constant integers as example, count as different, too. Of a field's
+    more than 20 million parameters, and those whose example is equal tokens, count as different, too. Of a field's
     segments the last one is checked. Topologies' options and timm models are not checked.
     """
     if space.point_table is not None or space.base.model:
@@ -93,7 +93,7 @@ class _Network:
         with torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.no_grad():
             torch.manual_seed(0)
             example = self.task.example()
-            if any(map(_is_constant, tensors(example))):
+            if _has_equal_tokens(tensors(example)):
                 return None
             network = self.task.build(self.architecture).eval()
             torch.manual_seed(0)
@@ -103,9 +103,10 @@ class _Network:
             return tensors(call(network, inputs))
 
 
-def _is_constant(x: Tensor) -> bool:
-    """Return whether all integers of an example are equal, so that attention over them is their mean for any heads."""
-    return not x.is_floating_point() and x.numel() > 1 and bool((x == x.flatten()[0]).all())
+def _has_equal_tokens(example: list[Tensor]) -> bool:
+    """Return whether each tensor of integers has equal ones: attention over equal tokens is the same for any heads."""
+    integers = [x for x in example if not x.is_floating_point() and x.numel() > 1]
+    return bool(integers) and all(bool((x == x.flatten()[0]).all()) for x in integers)
 
 
 def _differ(first: _Network, second: _Network) -> bool:

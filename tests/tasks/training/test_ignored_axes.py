@@ -85,13 +85,25 @@ def test_an_axis_of_a_block_is_named() -> None:
         check_axes_are_used(EqualBlocks(), space(**{"hidden:1": (8, 16), "hidden:2": (8, 16)}))
 
 
+class Reader(nn.Module):
+    """Tokens [B, N], and perhaps a mask of ones, to scores [B, 2]."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.embedding, self.attention = nn.Embedding(5, 8), Attention(heads)
+
+    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        x: Tensor = self.attention(self.embedding(tokens))
+        return x
+
+
 class Reads(Attends):
     """A task whose example is equal tokens: attention over them is their mean, for any number of heads."""
 
     name = "reads"
 
     def build(self, architecture: Architecture) -> nn.Module:
-        return nn.Sequential(nn.Embedding(5, 8), Attention(architecture.heads))
+        return Reader(architecture.heads)
 
     def example(self) -> tuple[Tensor, ...]:
         return (torch.zeros(1, 3, dtype=torch.long),)
@@ -101,10 +113,11 @@ def test_equal_tokens_tell_nothing_and_different_ones_do(monkeypatch: pytest.Mon
     heads = space(Attends.base, heads=(1, 2, 4))
     check_axes_are_used(Reads(), heads)
     check_axes_are_used(fixed(Reads, heads=2), heads)
-    monkeypatch.setattr(Reads, "example", lambda self: (torch.arange(3)[None],))
-    check_axes_are_used(Reads(), heads)
-    with raises("bad-plugin", option="heads"):
-        check_axes_are_used(fixed(Reads, heads=2), heads)
+    for example in ((torch.arange(3)[None],), (torch.arange(3)[None], torch.ones(1, 3, dtype=torch.long))):
+        monkeypatch.setattr(Reads, "example", lambda self, example=example: example)
+        check_axes_are_used(Reads(), heads)
+        with raises("bad-plugin", option="heads"):
+            check_axes_are_used(fixed(Reads, heads=2), heads)
 
 
 def test_large_networks_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
