@@ -1,5 +1,6 @@
 """Axes that a task's network ignores."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from search_spaces.architecture.architecture import Architecture
 from search_spaces.spaces.space import SearchSpace
 from tasks.base import Task
 from tasks.load import load_task, task_class
+from tasks.training import ignored_axes
 from tasks.training.ignored_axes import check_axes_are_used
 
 MOONS = task_class(f"{Path(__file__).parents[1]}/moons.py:Moons")
@@ -139,6 +141,13 @@ def test_the_base_and_one_axis_of_each_field_are_built(monkeypatch: pytest.Monke
     with raises("bad-plugin", option="hidden:3"):
         check_axes_are_used(Counts(), space(base, **axes))
     assert len(built) == len({*built}) == 4  # the base and one neighbour, each on the meta device and on the CPU
+
+
+def test_networks_are_compared_under_a_status_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(ignored_axes, "status_if_slow", lambda message: lines.append(message) or nullcontext())
+    check_axes_are_used(MOONS(), space())
+    assert lines == ["comparing networks of space s ..."]
 
 
 def test_other_axes_and_networks_that_fail_are_not_named() -> None:
