@@ -104,10 +104,13 @@ def _input_lines(input_format: InputFormat | None) -> tuple[list[str], list[str]
     """Return the imports and the lines that read `inputs` from a file; none for other inputs."""
     if isinstance(input_format, ImageInputs):
         height, width = input_format.height, input_format.width
-        border = f", bleed={(1 - input_format.crop) / 2:g}" if input_format.crop != 1 else ""
-        fit = f"({width}, {height}), Image.Resampling.BICUBIC{border}"
-        return ["import numpy", "from PIL import Image, ImageOps"], [
-            f'image = ImageOps.fit(Image.open("IMAGE").convert("{_mode(input_format)}"), {fit})',
+        crop = "" if input_format.crop == 1 else f" / {input_format.crop:g}"
+        return ["import numpy", "from PIL import Image"], [  # as `tasks.data.input_files.read_image`
+            f'image = Image.open("IMAGE").convert("{_mode(input_format)}")',
+            f"factor = max({width} / image.width, {height} / image.height){crop}",
+            "size = tuple(int(factor * side + 1e-6) for side in image.size)",
+            f"left, top = round((size[0] - {width}) / 2), round((size[1] - {height}) / 2)",
+            f"image = image.resize(size, Image.Resampling.BICUBIC).crop((left, top, left + {width}, top + {height}))",
             f"inputs = numpy.array(image).reshape(1, {height}, {width}, -1).transpose(0, 3, 1, 2)  # [B, C, H, W]",
         ]
     if isinstance(input_format, TableInputs):

@@ -17,7 +17,9 @@ def condition_of(column_names: Sequence[str], where: str | None, budget: Sequenc
         columns_in(where, column_names)  # checked alone: its brackets might close ours
 
     bounds = [
-        f"{name} >= {bound.low} and {name} <= {bound.high}" if bound.high < float("inf") else f"{name} >= {bound.low}"
+        f"{name} {sign} {limit}"
         for name, bound in parse_budget(budget).bounds.items()
+        for sign, limit in ((">=", bound.low), ("<=", bound.high))
+        if 0 < limit < float("inf")
     ]
     return " and ".join([*([f"({where})"] if where is not None else []), *bounds]) or None

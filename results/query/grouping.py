@@ -9,6 +9,7 @@ from pyarrow import compute
 
 from results.records.arrays import array
 from results.records.columns import (
+    ARCHITECTURE_COLUMNS,
     COUNT_COLUMNS,
     MUST_MATCH_COLUMNS,
     PROFILE_COLUMNS,
@@ -181,7 +182,9 @@ def trainings(table: pa.Table, architectures: pa.Table) -> pa.Table:
     """Return the complete rows of these architectures, lines of `best`, `front` or `knee`, in the lines' order."""
     complete = _complete(table)
     numbers: dict[tuple[Any, ...], list[int]] = {}
-    for number, row in enumerate(complete.to_pylist()):
+    keys = (*MUST_MATCH_COLUMNS, "key", *ARCHITECTURE_COLUMNS)
+    names = [name for name in complete.column_names if name in keys or name.startswith("recipe_")]
+    for number, row in enumerate(complete.select(names).to_pylist()):
         numbers.setdefault(training_key(row), []).append(number)
     of_lines = (numbers.get(training_key(line), []) for line in architectures.to_pylist())
     return complete.take(array([number for some in of_lines for number in some], int))
@@ -208,8 +211,8 @@ def _summary_lines(
 
 
 def _lines(records: Sequence[Record], leading: Sequence[str], table: pa.Table) -> pa.Table:
-    """Return records as a table: the leading columns, and those of the table that any record has."""
-    columns = (name for name in table.column_names if any(name in record for record in records))
+    """Return records as a table: the leading columns, and those of the table that any record has; all if none."""
+    columns = [name for name in table.column_names if not records or any(name in record for record in records)]
     return from_records(records, dict.fromkeys([*leading, *columns]))
 
 

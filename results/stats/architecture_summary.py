@@ -228,7 +228,7 @@ def _candidate(row: Record) -> tuple[Any, ...]:
 @lru_cache
 def _settings(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns of a recipe. Cached, since most rows share them."""
-    return tuple(name for name in names if name.startswith("recipe_"))
+    return tuple(sorted(name for name in names if name.startswith("recipe_")))
 
 
 def _noisy_columns(rows: Sequence[Record], groups: Sequence[Sequence[Record]], objectives: Sequence[str]) -> list[str]:

@@ -33,9 +33,9 @@ def print_export(report: "ExportReport") -> None:
         )
     if report.url is not None:
         print_line(console, f"uploaded: {report.url}")
-    print_line(console, "use:")
-    for line in program_of(report, report.file).splitlines():
-        print_line(console, f"    {line}" if line else "")
+    program = program_of(report, report.file).splitlines()  # without a margin, to be copied
+    for line in ("program:", "", *program, ""):
+        print_line(console, line)
     if report.format in (".pt2", ".onnx") and report.class_names:
         print_line(console, f"or:  nas predict {report.file} FILES")
 

@@ -134,7 +134,7 @@ def test_exported_network_has_a_card_on_request(trained: tuple[Row, dict[str, st
     report = nas.export(to=file, card=True, **arguments)
     card = card_path(file).read_text()
     assert card == model_card(row, report)
-    names: dict[str, Any] = {"inputs": torch.zeros(3, 8).numpy()}
+    names: dict[str, Any] = {"inputs": torch.zeros(3, 8)}
     exec(program_of(card).replace("net.pt2", str(file)), names)
     assert names["scores"].shape == (3, 8)
 

@@ -1,13 +1,17 @@
 """Programs that read an export, in a file, a folder or a repository."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from nas.exporters.destination import TIMM, TRANSFORMERS
 from nas.exporters.export import ExportReport
 from nas.exporters.formats import FORMATS
 from nas.exporters.programs import program_of
+from tasks.data.input_files import read_image
 from tasks.input_formats import ImageInputs, InputFormat, TableInputs, TextInputs
 
 
@@ -69,11 +73,16 @@ def test_programs_of_all_inputs_are_python(format: str, inputs: InputFormat) -> 
     compile(program(format, "me/net", inputs, ("cat", "dog")), "program", "exec")
 
 
-def test_images_have_the_size_the_channels_and_the_crop_of_the_task() -> None:
-    text = program(".pt2", input_format=INPUT_FORMATS[0])
-    assert '.convert("RGB"), (16, 32), Image.Resampling.BICUBIC, bleed=0.0625)' in text
-    grey = program(".pt2", input_format=ImageInputs(channels=1, height=8, width=8))
-    assert '.convert("L"), (8, 8), Image.Resampling.BICUBIC)' in grey
+def test_programs_resize_and_crop_images_as_the_task_does(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    for size in ((37, 61), (90, 24), (16, 32), (3, 5)):
+        file = tmp_path / "image.png"
+        Image.fromarray(random.integers(0, 256, (*size, 3), dtype=np.uint8)).save(file)
+        for image in (INPUT_FORMATS[0], ImageInputs(channels=1, height=8, width=8)):
+            lines = program(".pt2", input_format=image).replace("IMAGE", str(file)).splitlines()
+            names: dict[str, Any] = {}
+            exec("\n".join(line for line in lines if "network" not in line), names)
+            assert np.array_equal(names["inputs"][0], read_image(file, image).numpy())
 
 
 def test_classes_are_named_if_they_are_known() -> None:

@@ -228,3 +228,17 @@ def test_best_of_each_range_of_time_has_mean_times(make_row: MakeRow) -> None:
         ("2 to 4", "dca(k=2)", 3.25), ("4 to 8", "resnet", 4.5), ("8 to 16", "grn-v3", 9.5),
     ]  # fmt: skip
     assert best(from_rows(rows), "accuracy", "max", ["env_steps"])["env_steps"].to_pylist() == [10.5]
+
+
+def test_front_of_no_rows_has_all_columns(table: pa.Table) -> None:
+    lines = front(table.slice(0, 0), {"accuracy": "max", "flops": "min"})
+    assert len(lines) == 0
+    assert {*table.column_names, "expected", "p_front", "tier"} <= {*lines.column_names}
+
+
+def test_best_of_each_value_of_a_recipe_has_its_trainings(table: pa.Table) -> None:
+    rows = table.append_column("recipe_lr", pa.array([0.1 * (1 + i % 2) for i in range(len(table))]))
+    rows = rows.append_column("recipe_batch", pa.array([8] * len(table)))
+    lines = best(rows, "accuracy", "max", ["recipe_lr"])
+    assert len(lines)
+    assert {*trainings(rows, lines)["recipe_lr"].to_pylist()} == {*lines["recipe_lr"].to_pylist()}
