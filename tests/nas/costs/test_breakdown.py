@@ -103,4 +103,8 @@ def totals(records: list[dict[str, Any]]) -> tuple[int, ...]:
 
 
 def test_parts_of_any_other_network_are_its_modules() -> None:
-    assert [record["part"] for record in by_layer(Toy(), replace(Toy.base, depth=3))] == ["resnet0", "resnet1", "resnet2"]
+    assert [record["part"] for record in by_layer(Toy(), replace(Toy.base, depth=3))] == [
+        "resnet0",
+        "resnet1",
+        "resnet2",
+    ]
