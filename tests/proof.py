@@ -87,7 +87,8 @@ def comparison() -> Iterator[tuple[str, Any]]:
                         tune_trials=2, **SEARCH, study="compared", storage=store("compared"))  # fmt: skip
     yield "compare", [values_of(row) for row in found.rows()]
     yield "compare, side by side", plain(found.records)
-    yield "effects", printed("effects", "topology", "--storage", store("compared"))
+    effects = printed("effects", "topology", "--format", "csv", "--storage", store("compared"))
+    yield "effects", [numbers[:-1] for numbers in effects]  # the last is a ratio of times
     yield "effects, tables", printed("effects", "topology", "--from", "tables")
 
 
