@@ -15,6 +15,7 @@ from nas.report.front import front_html
 from nas.report.study import Study
 from nas.report.tables import (
     comparison_notes,
+    export_command,
     front_columns,
     front_drop_order,
     front_notes,
@@ -156,6 +157,11 @@ def test_narrow_terminal_has_fewer_columns_and_all_digits(capsys: pytest.Capture
         assert "0.512±0.010" in lines[3], width
         assert ("12345678" in lines[3]) == ("seeds" in present), width
         assert [name for name in absent if name in lines[-1]] == absent, width
+
+
+def test_commands_for_a_network_name_a_file_and_the_store() -> None:
+    assert export_command("my study", DEFAULT_STORE, "digits-vit") == "nas export 'my study'"
+    assert export_command("s", "sqlite:///x.db", "a.py:B") == "nas export s --task a.py:B --storage sqlite:///x.db"
 
 
 def test_results_command_has_no_password() -> None:

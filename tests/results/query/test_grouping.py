@@ -237,8 +237,8 @@ def test_front_of_no_rows_has_all_columns(table: pa.Table) -> None:
 
 
 def test_best_of_each_value_of_a_recipe_has_its_trainings(table: pa.Table) -> None:
-    rows = table.append_column("recipe_lr", pa.array([0.1 * (1 + i % 2) for i in range(len(table))]))
-    rows = rows.append_column("recipe_batch", pa.array([8] * len(table)))
+    rows = table.append_column("recipe_batch", pa.array([8] * len(table)))
+    rows = rows.append_column("recipe_lr", pa.array([0.1 * (1 + i % 2) for i in range(len(table))]))
     lines = best(rows, "accuracy", "max", ["recipe_lr"])
     assert len(lines)
     assert {*trainings(rows, lines)["recipe_lr"].to_pylist()} == {*lines["recipe_lr"].to_pylist()}
