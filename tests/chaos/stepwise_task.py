@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,11 +43,10 @@ class Stepwise(Task):
     presets = {"smoke": Nothing()}  # noqa: RUF012
 
     def build(self, architecture: Architecture) -> nn.Module:
-        """`depth` pairs of linear maps, with all heads' features between them."""
-        inner = architecture.heads * architecture.head_dim
-        return nn.Sequential(
-            *[nn.Sequential(nn.Linear(8, inner), nn.Linear(inner, 8)) for _ in range(architecture.depth)]
-        )
+        """`depth` pairs of linear maps with the topology's name, with all heads' features between them."""
+        inner, name = architecture.heads * architecture.head_dim, "".join(filter(str.isalnum, architecture.topology))
+        maps = [nn.Sequential(nn.Linear(8, inner), nn.Linear(inner, 8)) for _ in range(architecture.depth)]
+        return nn.Sequential(OrderedDict((f"{name}{number}", each) for number, each in enumerate(maps)))
 
     def example(self) -> tuple[Tensor, ...]:
         return (torch.zeros(1, 8),)
