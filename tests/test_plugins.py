@@ -19,6 +19,7 @@ from search_spaces.testing.checks import CONTRACT
 
 HERE = Path(__file__).parent
 SEARCH: dict[str, str | int] = {
+    "axis": "topology=weave",  # it is resnet under another name
     "preset": "smoke",
     "trials": 4,
     "space": "depths",
