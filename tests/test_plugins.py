@@ -19,7 +19,6 @@ from search_spaces.testing.checks import CONTRACT
 
 HERE = Path(__file__).parent
 SEARCH: dict[str, str | int] = {
-    "arch": "topology=weave(gain=0.5)",  # with a gain of 1 it is resnet
     "preset": "smoke",
     "trials": 4,
     "space": "depths",

@@ -41,10 +41,11 @@ def check_axes_are_used(task: Task, space: SearchSpace) -> None:
 def ignored_axis(task: Task, space: SearchSpace) -> tuple[str, tuple[Scalar, ...]] | None:
     """Return an axis whose values all give one network, and the values, the base's first; None if there is none.
 
-    Around the space's base, networks differ by names and shapes of their parameters, or else by outputs for the same
-    weights. An architecture that cannot be built counts as different: its training fails with the reason. Networks of
-    more than 20 million parameters, and those whose example is equal tokens, count as different, too. Of a field's
-    segments the last one is checked. Topologies' options and timm models are not checked.
+    Around the space's base, networks differ by the classes of their modules, by names and shapes of their parameters,
+    or else by outputs for the same weights. Two topologies may compute the same under names of their own. An
+    architecture that cannot be built counts as different: its training fails with the reason. Networks of more than 20
+    million parameters, and those whose example is equal tokens, count as different, too. Of a field's segments the last
+    one is checked. Topologies' options and timm models are not checked.
     """
     if space.point_table is not None or space.base.model:
         return None
@@ -80,15 +81,17 @@ class _Network:
     architecture: Architecture
 
     @cached_property
-    def shapes(self) -> list[tuple[str, Size]]:
-        """Names and shapes of its parameters."""
+    def structure(self) -> tuple[list[tuple[str, type]], list[tuple[str, Size]]]:
+        """Names and classes of its modules, and names and shapes of its parameters."""
         with torch.device("meta"):
-            return [(name, each.shape) for name, each in self.task.build(self.architecture).named_parameters()]
+            network = self.task.build(self.architecture)
+        modules = [(name, type(module)) for name, module in network.named_modules()]
+        return modules, [(name, parameter.shape) for name, parameter in network.named_parameters()]
 
     @cached_property
     def outputs(self) -> list[Tensor] | None:
         """Outputs for random inputs, with weights that are equal for equal parameters; None if they tell nothing."""
-        if sum(shape.numel() for _, shape in self.shapes) > _MAX_PARAMS:
+        if sum(shape.numel() for _, shape in self.structure[1]) > _MAX_PARAMS:
             return None
         with torch.random.fork_rng(devices=[]), torch.device("cpu"), torch.no_grad():
             torch.manual_seed(0)
@@ -111,7 +114,7 @@ def _has_equal_tokens(example: list[Tensor]) -> bool:
 
 def _differ(first: _Network, second: _Network) -> bool:
     try:
-        if first.shapes != second.shapes or first.outputs is None or second.outputs is None:
+        if first.structure != second.structure or first.outputs is None or second.outputs is None:
             return True
         return not all(map(torch.equal, first.outputs, second.outputs))
     except Exception:  # the training says it, as a Row

@@ -78,6 +78,19 @@ def test_networks_of_equal_parameters_may_differ_in_outputs() -> None:
         check_axes_are_used(fixed(Attends, heads=2), heads)
 
 
+def test_modules_of_other_classes_are_another_network() -> None:
+    class Twin(nn.Identity):
+        """Computes the same as an identity."""
+
+    class TwoNames(MOONS):  # type: ignore[misc, valid-type]
+        def build(self, architecture: Architecture) -> nn.Module:
+            return nn.Sequential({"resnet": nn.Identity, "dca": Twin}[architecture.topology](), nn.Linear(2, 2))
+
+    check_axes_are_used(TwoNames(), space(topology=("resnet", "dca")))
+    with raises("bad-plugin", option="topology"):
+        check_axes_are_used(fixed(TwoNames, topology="resnet"), space(topology=("resnet", "dca")))
+
+
 def test_an_axis_of_a_block_is_named() -> None:
     class EqualBlocks(MOONS):  # type: ignore[misc, valid-type]
         def build(self, architecture: Architecture) -> nn.Module:
