@@ -187,7 +187,6 @@ def _check(reference: str, kind: Any) -> None:
     if missing:
         message = f"task {reference!r} lacks {', '.join(missing)}. See tasks.base.Task."
         raise UserError("bad-plugin", message, task=reference, needs=tuple(missing))
-    _check_version(reference, kind.version)
     metrics: Any = kind.metrics
     if (
         not isinstance(metrics, tuple | list)

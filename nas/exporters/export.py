@@ -18,7 +18,7 @@ from nas.costs.random_inputs import RandomInputs
 from nas.evaluation.saved_networks import read_network
 from nas.evaluation.trained_network import TrainedNetwork
 from nas.exporters.destination import FILES, Destination
-from nas.exporters.export_format import DynamicAxes, ExportError, ExportFormat, Forward, run_export_step
+from nas.exporters.export_format import DynamicAxes, ExportError, ExportFormat, Forward, class_names_of, run_export_step
 from nas.exporters.formats import FORMATS, format_for
 from results.records.row import Row
 from search_spaces.architecture.checkpoint import Record, read_record
@@ -115,6 +115,7 @@ def export(network: nn.Module, example: Inputs, to: Destination, record: Record)
     kind = FORMATS[to.format]
     kind.needs()
     try:
+        kind.check(network, record)
         with kind.output(to.path) as partial, torch.random.fork_rng(devices=[]):
             fields = _write_and_check(_for_export(network), example, partial, record, kind)
     except ExportError as cause:
@@ -130,7 +131,7 @@ def export(network: nn.Module, example: Inputs, to: Destination, record: Record)
         params=sum(parameter.numel() for parameter in network.parameters()),
         inputs=kind.inputs(network, example, fields["axes"]),
         input_format=kind.input_format(network),
-        class_names=network.class_names if isinstance(network, TrainedNetwork) else (),
+        class_names=class_names_of(network),
         repository=to.repository,
         **fields,
     )

@@ -47,6 +47,11 @@ def input_format_of(network: nn.Module) -> InputFormat | None:
     return network.input_format if isinstance(network, TrainedNetwork) else None
 
 
+def class_names_of(network: nn.Module) -> tuple[str, ...]:
+    """Return class names in the order of the scores; none if unknown or without preprocessing."""
+    return network.class_names if isinstance(network, TrainedNetwork) else ()
+
+
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
     """An export format.

@@ -14,10 +14,18 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, ShapesCollection
 
 from nas.costs.random_inputs import RandomInputs
-from nas.evaluation.trained_network import TrainedNetwork
 from nas.exporters.counterpart import provenance
 from nas.exporters.destination import TIMM, TRANSFORMERS
-from nas.exporters.export_format import TOLERANCE, DynamicAxes, ExportError, ExportFormat, Forward, run_export_step
+from nas.exporters.export_format import (
+    TOLERANCE,
+    DynamicAxes,
+    ExportError,
+    ExportFormat,
+    Forward,
+    class_names_of,
+    input_format_of,
+    run_export_step,
+)
 from nas.exporters.output import new_folder
 from nas.exporters.timm_checkpoint import check_timm, describe_timm_inputs, timm_input_format, write_timm
 from nas.exporters.transformers_checkpoint import check_transformers, transformers_package, write_transformers
@@ -137,10 +145,9 @@ def onnx_packages() -> tuple[Any, Any]:
 
 def _metadata(network: nn.Module, record: Record, how_to_load: str) -> dict[str, str]:
     """Return a file's metadata as text; architecture, inputs and classes are JSON."""
-    trained = network if isinstance(network, TrainedNetwork) else None
     return {
-        "inputs": to_json(trained.input_format if trained else None),
-        "classes": dumps(trained.class_names if trained else ()),
+        "inputs": to_json(input_format_of(network)),
+        "classes": dumps(class_names_of(network)),
         "how_to_load": how_to_load,
         **{name: value if isinstance(value, str) else dumps(value) for name, value in provenance(record).items()},
     }

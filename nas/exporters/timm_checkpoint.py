@@ -18,6 +18,7 @@ from nas.exporters.export_format import (
     DynamicAxes,
     ExportError,
     Forward,
+    class_names_of,
     inner_network,
     input_format_of,
     run_export_step,
@@ -60,7 +61,6 @@ def check_timm(network: nn.Module, record: Record) -> None:
 
 def write_timm(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path, record: Record) -> Forward:
     """Write a folder that `timm.create_model("local-dir:FOLDER", pretrained=True)` loads."""
-    check_timm(network, record)
     import timm  # takes three seconds
 
     inner = inner_network(network)
@@ -70,7 +70,7 @@ def write_timm(network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path:
     pretrained = {**_NO_SOURCE, **_input_config(network, standardization, example)}
     twin = run_export_step(timm.create_model, name, **arguments, pretrained_cfg_overlay=pretrained)
     run_export_step(twin.load_state_dict, weights)
-    classes = network.class_names if isinstance(network, TrainedNetwork) else ()
+    classes = class_names_of(network)
     config = {"nas": provenance(record), **({"label_names": classes} if classes else {})}
     run_export_step(
         timm.models.save_for_hf, twin, path, model_config=config, model_args=arguments, safe_serialization=True
@@ -165,7 +165,7 @@ def _standardization(network: nn.Module) -> Standardization | None:
 
 def _input_config(network: nn.Module, standardization: Standardization | None, example: Tensor) -> dict[str, Any]:
     """Return the fields of timm's config that its transforms read; without a standardization, mean 0 and std 1."""
-    image = network.input_format if isinstance(network, TrainedNetwork) else None
+    image = input_format_of(network)
     channels = example.shape[1]
     return {
         "input_size": (*example.shape[1:],),

@@ -14,9 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from nas.costs.random_inputs import RandomInputs
-from nas.evaluation.trained_network import TrainedNetwork
 from nas.exporters.counterpart import check_heads, check_plain, provenance
-from nas.exporters.export_format import DynamicAxes, ExportError, Forward, inner_network, run_export_step
+from nas.exporters.export_format import (
+    DynamicAxes,
+    ExportError,
+    Forward,
+    inner_network,
+    input_format_of,
+    run_export_step,
+)
 from search_spaces.architecture.architecture import Architecture
 from search_spaces.architecture.checkpoint import Record
 from search_spaces.models.decoder import DECODER_STYLES, Decoder
@@ -71,10 +77,9 @@ def write_transformers(
     network: nn.Module, draws: RandomInputs, axes: DynamicAxes, path: Path, record: Record
 ) -> Forward:
     """Write a folder that `transformers.AutoModelForCausalLM.from_pretrained` loads."""
-    check_transformers(network, record)
     transformers, inner = transformers_package(), inner_network(network)
     assert isinstance(inner, Decoder)
-    text = network.input_format if isinstance(network, TrainedNetwork) else None
+    text = input_format_of(network)
     tokenizer = _tokenizer(text) if isinstance(text, TextInputs) else None
     counterpart = _COUNTERPARTS[inner.style](record.architecture)
     config = run_export_step(

@@ -20,7 +20,7 @@ class Refuses:
 sys.meta_path.insert(0, Refuses())
 from safetensors.torch import load_file, save_file
 import torch
-given = load_file("given.safetensors")
+inputs = load_file("inputs.safetensors")
 answers = {}
 torch.set_grad_enabled(False)
 """
@@ -30,9 +30,9 @@ assert not {"nas", "tasks", "search_spaces", "results"} & set(sys.modules)
 """
 
 
-def run_elsewhere(program: str, given: Mapping[str, Tensor], cwd: Path) -> dict[str, Tensor]:
-    """Run a program that maps the tensors `given` to `answers`; imports of this package fail there."""
-    save_file(dict(given), cwd / "given.safetensors")
+def run_elsewhere(program: str, inputs: Mapping[str, Tensor], cwd: Path) -> dict[str, Tensor]:
+    """Run a program that maps the tensors `inputs` to `answers`; imports of this package fail there."""
+    save_file(dict(inputs), cwd / "inputs.safetensors")
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     words = [sys.executable, "-W", "ignore", "-c", f"{_START}{program}{_END}"]
     done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True)

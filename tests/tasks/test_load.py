@@ -174,14 +174,14 @@ def lunar_task(folder: Path) -> str:
 
 
 def test_an_unchanged_neighbour_stays_loaded(tmp_path: Path) -> None:
-    one, other = lunar_task(tmp_path / "one"), moons_with(tmp_path, "other = True")
-    load_task(one)
+    lunar, moons = lunar_task(tmp_path / "one"), moons_with(tmp_path, "other = True")
+    load_task(lunar)
     craft = sys.modules["lunar_craft"]
-    for reference in (one, other, one):
+    for reference in (lunar, moons, lunar):
         load_task(reference)
         assert sys.modules["lunar_craft"] is craft
     (tmp_path / "one" / "lunar_craft.py").write_text("class Craft:\n    wings = 2\n")
-    load_task(one)
+    load_task(lunar)
     assert sys.modules["lunar_craft"].Craft.wings == 2
 
 

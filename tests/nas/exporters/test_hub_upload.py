@@ -56,8 +56,8 @@ class Hub:
             if path.startswith(beginning):
                 return status, {"error": "the test says so"}
         if path == "/api/repos/create":
-            asked = json.loads(body)
-            return 200, {"url": f"{self.address}/{asked['organization']}/{asked['name']}"}
+            request = json.loads(body)
+            return 200, {"url": f"{self.address}/{request['organization']}/{request['name']}"}
         if path == "/api/validate-yaml":
             return 200, {"errors": [], "warnings": []}
         if "/preupload/" in path:

@@ -24,10 +24,10 @@ def test_tasks_have_their_published_numbers() -> None:
 
 
 def test_a_range_is_a_standardization() -> None:
-    found = standardization_of(lambda images: images / 127.5 - 1, COLOR)
-    assert found == Standardization((0.5,) * 3, (0.5,) * 3)
+    candidate = standardization_of(lambda images: images / 127.5 - 1, COLOR)
+    assert candidate == Standardization((0.5,) * 3, (0.5,) * 3)
     images = COLOR.example()
-    torch.testing.assert_close(found(images), images / 127.5 - 1)
+    torch.testing.assert_close(candidate(images), images / 127.5 - 1)
 
 
 OTHERS: dict[str, Callable[[Tensor], Tensor]] = {

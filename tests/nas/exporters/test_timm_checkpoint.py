@@ -62,7 +62,7 @@ def test_timm_alone_gives_the_same_scores_of_an_image(task: Task, tmp_path: Path
     program = f"""
 {program_of(report, Path("net")).replace("IMAGE", "image.png")}
 answers["of_image"] = scores
-answers["scores"] = network(given["numbers"])
+answers["scores"] = network(inputs["numbers"])
 """
     answers = run_elsewhere(program, {"numbers": numbers}, tmp_path)
     with torch.no_grad():

@@ -63,7 +63,7 @@ def test_transformers_alone_gives_the_same_logits(tmp_path: Path) -> None:
         assert (report.axes, report.inputs) == (("batch", "tokens"), "int64 [batch, tokens]")
         programs += [program_of(report, Path(f"net{number}")), f"answers['net{number}'] = outputs"]
     ids = torch.randint(50, (3, 17))
-    logits = run_elsewhere("\n".join(['inputs = given["ids"]', *programs]), {"ids": ids}, tmp_path)
+    logits = run_elsewhere("\n".join(['inputs = inputs["ids"]', *programs]), {"ids": ids}, tmp_path)
     with grouped() as case, torch.no_grad():
         for name, network in networks.items():
             with case(name):  # fp32, whose sums transformers orders otherwise

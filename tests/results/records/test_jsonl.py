@@ -271,9 +271,9 @@ rows = [
     for depth in (1, 2, 3) for seed in (0, 1)
 ]
 rows = table.from_rows(rows)
-found = query(rows, where="flops < 3", order_by=["flops desc"])
-assert len(front(found, {"accuracy": "max", "flops": "min"})) == 2 and mixtures(found)
-export.to_csv(found), export.to_json(found), export.to_parquet(found), table.from_rows([])
+small = query(rows, where="flops < 3", order_by=["flops desc"])
+assert len(front(small, {"accuracy": "max", "flops": "min"})) == 2 and mixtures(small)
+export.to_csv(small), export.to_json(small), export.to_parquet(small), table.from_rows([])
 print(*{"pandas", "torch"} & sys.modules.keys())
 import nas
 nas.load_table("goal-point-maze")

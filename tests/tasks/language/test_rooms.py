@@ -10,10 +10,10 @@ STORIES = stories(300, seed=1)
 @pytest.mark.parametrize("story", STORIES[:60])
 def test_stories_agree_with_a_reader_who_follows_them(story: str) -> None:
     room: dict[str, str] = {}
-    held: dict[str, str] = {}  # thing -> person
+    holder: dict[str, str] = {}  # thing -> person
 
     def place(name: str) -> str:
-        return room[held.get(name, name)]
+        return room[holder.get(name, name)]
 
     for sentence in re.findall(r"Where[^.]*\.|[^.?]+\.", story):
         match re.findall(r"\w+", sentence):
@@ -23,11 +23,11 @@ def test_stories_agree_with_a_reader_who_follows_them(story: str) -> None:
                 assert room[person] == before != after
                 room[person] = after
             case [person, "takes", "the", thing]:
-                assert thing not in held
+                assert thing not in holder
                 assert room[thing] == room[person]
-                held[thing] = person
+                holder[thing] = person
             case [person, "drops", "the", thing]:
-                assert held.pop(thing) == person
+                assert holder.pop(thing) == person
                 room[thing] = room[person]
             case ["Where", "is", "the", name, "In", "the", answer] | ["Where", "is", name, "In", "the", answer]:
                 assert place(name) == answer

@@ -126,11 +126,11 @@ def test_json_lines_of_architectures_are_their_rows(study: Study, tmp_path: Path
         for number, (question, shapes) in enumerate(questions):
             with case(str(question)):
                 print_query(study, **question, format=Format.JSONL, output=tmp_path / f"{number}.jsonl")
-                found, _ = jsonl.read(tmp_path / f"{number}.jsonl")
-                assert [(row.architecture.depth, row.architecture.topology, row.seed) for row in found] == [
+                rows, _ = jsonl.read(tmp_path / f"{number}.jsonl")
+                assert [(row.architecture.depth, row.architecture.topology, row.seed) for row in rows] == [
                     (*shape, seed) for shape in shapes for seed in (0, 1)
                 ]
-                assert {row.identity() for row in found} <= {row.identity() for row in study.rows()}
+                assert {row.identity() for row in rows} <= {row.identity() for row in study.rows()}
 
 
 def test_csv_has_the_columns_asked_for(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
